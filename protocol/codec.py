@@ -255,8 +255,10 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
             return ()
         if type(data) is list and set(map(type, data)) <= {list}:
             columns = zip(*data, strict=True) if set(map(len, data)) == {len(kinds)} else ()
-            told = [set(map(type, column)) for column in columns]
-            if told and all(types <= {kind} for types, kind in zip(told, kinds, strict=True)):
+            types_of = [set(map(type, column)) for column in columns]
+            if types_of and all(
+                types <= {kind} for types, kind in zip(types_of, kinds, strict=True)
+            ):
                 return tuple(map(tuple, data))
         return one_by_one(data)
 

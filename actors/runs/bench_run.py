@@ -301,7 +301,7 @@ class BenchRun:
         found, self._measurement = self._measurement, None
         if found is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
-        taken_s = processor_spent(found.processor_s, processor_seconds())
+        spent_s = processor_spent(found.processor_s, processor_seconds())
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -322,8 +322,8 @@ class BenchRun:
                 peak_bytes=peak_bytes,
                 processes=processes,
                 setup_s=found.started_s - self._began_s,
-                processor_s=sum(taken_s.values()),
-                critical_s=max(taken_s.values()),
+                processor_s=sum(spent_s.values()),
+                critical_s=max(spent_s.values()),
             )
         )
 

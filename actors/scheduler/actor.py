@@ -184,7 +184,7 @@ class SchedulerActor:
                 ("bound", counts.bound_total),
                 *self._kernel.coverage.counts(),
             ),
-            figures=(*self.figures.told(), *self._memory()),
+            figures=(*self.figures.by_name(), *self._memory()),
         )
         if self.failure is None:
             return status

@@ -76,7 +76,7 @@ class WatchedFactory:
             # On another machine than the driver's there is no such folder: calls are watched, but
             # an actor that ends leaves no record of its last call.
             if folder.is_dir():
-                Mark(folder / self.name).take_over(CALLS, self.name)
+                Mark(folder / self.name).begin(CALLS, self.name)
             deadline_s = self.plan.settings.deadlines.plugin_s
             PluginWatch(deadline_s, self._end).start()
         actor = self.build(directory)

@@ -103,12 +103,12 @@ class Budget:
 
     def acquire(self, name: str, now_s: float) -> bool:
         """Count a replacement and return True, or return False if the limit is reached."""
-        taken = self._times.setdefault(name, deque())
-        while taken and taken[0] <= now_s - self.WINDOW_S:
-            taken.popleft()
-        if len(taken) >= self.TIMES:
+        times = self._times.setdefault(name, deque())
+        while times and times[0] <= now_s - self.WINDOW_S:
+            times.popleft()
+        if len(times) >= self.TIMES:
             return False
-        taken.append(now_s)
+        times.append(now_s)
         return True
 
 

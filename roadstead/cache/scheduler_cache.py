@@ -154,8 +154,8 @@ class SchedulerCache:
         refused += [(each.token, _NO_VOLUMES) for each in without]
         if bind_next:
             tokens = {token for token, _ in refused}
-            taken = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
-            self._core.finish_binding(taken, now_s)
+            finished = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
+            self._core.finish_binding(finished, now_s)
         return AssumeOutcome(tuple(refused), tuple(bound))
 
     def _bind_claims(

@@ -98,9 +98,9 @@ class RankAnswer:
     places, totals: int32[class, most + 1], the best rows by their places in order of arrival, and
     their totals; the last slot is not listed: its row bounds all unlisted ones by total and rank.
     counts: int64[class], used slots. ranks: uint64[class], rank (in the tie-break) of the last row.
-    told: int64[class, 3], the highest total, the number of rows with it, and the number of feasible
+    summaries: int64[class, 3], the highest total, the number of rows with it, and the number of feasible
     rows.
-    is_told: bool[class], whether pods of the class may be decided by lists.
+    is_listed: bool[class], whether pods of the class may be decided by lists.
     """
 
     rows: int
@@ -110,5 +110,5 @@ class RankAnswer:
     totals: bytes = b""
     counts: bytes = b""
     ranks: bytes = b""
-    told: bytes = b""
-    is_told: bytes = b""
+    summaries: bytes = b""
+    is_listed: bytes = b""

@@ -100,7 +100,7 @@ class OrderedNodesCache:
         self._version = -1
         self._order = OrderedNodes()
 
-    def take(self, table: NodeTable) -> OrderedNodes:
+    def snapshot(self, table: NodeTable) -> OrderedNodes:
         """Take a snapshot for the next cycle; return its order with the current rows."""
         names = self._node_order.snapshot(table.tree)
         if table.node_version != self._version:
@@ -132,7 +132,7 @@ class NodeSearch:
         """
         return bool(self._shares) or self.extenders.handles(facts)
 
-    def settle(self, result: SearchResult) -> None:
+    def advance(self, result: SearchResult) -> None:
         """Record that a result is used: the next search starts behind it."""
         self.start = result.next_start
 
@@ -183,7 +183,7 @@ class NodeSearch:
         if not search.fits[place]:
             # A refusal counts even if the search does not visit the node; an error does not.
             if int(search.order.arrivals[place]) not in search.failing:
-                search.told.add(place)
+                search.counted.add(place)
             return False
         try:
             passed = self.extenders.filter(asker, [search.order.nodes[place]])
@@ -211,7 +211,7 @@ class PendingSearch:
 class _Search:
     """One pod's search over an ordered node list; places are indices into it.
 
-    considered: places that PreFilter selected. fits: bool[place], passed Filter. told: places with
+    considered: places that PreFilter selected. fits: bool[place], passed Filter. counted: places with
     counted refusals, besides the visited ones. failure: the error of a filter on a visited node,
     which ended the search. _refused: extenders' refusals, by node.
     """
@@ -224,7 +224,7 @@ class _Search:
             self.considered = np.flatnonzero(np.isin(order.arrivals, found.considered))
         self.failure = ""
         self.failing = found.failing
-        self.told: set[int] = set()
+        self.counted: set[int] = set()
         self._visited: Rows = self.considered
         self._refused: dict[str, Status] = {}
 
@@ -232,7 +232,7 @@ class _Search:
         """Record extenders' refusals, by node; the nodes may be unknown."""
         self._refused |= refused
         places = (self.order.place_of(name) for name in refused)
-        self.told |= {place for place in places if place is not None}
+        self.counted |= {place for place in places if place is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
         """Return the feasible nodes that the search finds, in order of the search."""
@@ -254,7 +254,7 @@ class _Search:
     def next_start(self, start: int) -> int:
         """Return the start of the next search: behind all found or refused nodes, as upstream."""
         fits = self.fits[self._visited]
-        refused = self.told.union(self._visited[~fits].tolist())
+        refused = self.counted.union(self._visited[~fits].tolist())
         unknown_nodes = sum(self.order.place_of(name) is None for name in self._refused)
         processed = int(fits.sum()) + len(refused) + unknown_nodes
         return (start + processed) % max(len(self.order.nodes), 1)
@@ -290,7 +290,7 @@ class _Search:
         """Return the nodes whose refusals count, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
-        places = np.union1d(self._visited, np.array(sorted(self.told), dtype=np.intp))
+        places = np.union1d(self._visited, np.array(sorted(self.counted), dtype=np.intp))
         seen: I64 = self.order.arrivals[places]
         return seen
 

@@ -62,8 +62,8 @@ class Ranker:
             totals=b"".join(part.totals.tobytes() for part in parts),
             counts=b"".join(part.counts.tobytes() for part in parts),
             ranks=b"".join(part.ranks[:, -1].tobytes() for part in parts),
-            told=b"".join(part.summary.tobytes() for part in parts),
-            is_told=b"".join(part.is_listed.tobytes() for part in parts),
+            summaries=b"".join(part.summary.tobytes() for part in parts),
+            is_listed=b"".join(part.is_listed.tobytes() for part in parts),
         )
 
     def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:

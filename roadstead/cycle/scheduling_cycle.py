@@ -203,11 +203,11 @@ class SchedulingCycle:
                 now_s = yield from self._read(scope, now_s)
         chain = yield from self._decide_read(scope, pods, coming, is_fresh=is_fresh)
         # A pod that fits nowhere on an old reading is decided again on a new one.
-        if not is_fresh and not chain.settled:
+        if not is_fresh and not chain.processed:
             now_s = yield from time_after(ReadClock())
             yield from self._read(scope, now_s)
             chain = yield from self._decide_read(scope, pods, coming, is_fresh=True)
-        return chain.decisions, chain.settled
+        return chain.decisions, chain.processed
 
     def _read(self, scope: Scope, began_s: float) -> Steps[float]:
         now_s = yield from time_after(CatchUp())
@@ -243,7 +243,7 @@ class SchedulingCycle:
         while pods := chain.pods:
             decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
             steps = decide_batch(self._nodes, scope.cycle, pods, decide, uses_lists=uses_lists)
-            chain.take(*(yield from steps))
+            chain.record_batch(*(yield from steps))
             if chain.pods:
                 chain.pause((yield from time_after(YieldToMessages())))
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
@@ -332,10 +332,10 @@ def decide_batch(
         batch = cycle.searched((yield from called(batch.node_search.extenders, batch.run)))
     elif uses_lists and isinstance(batch, ContinuingBatch):
         yield from _request_lists(batch, pods)
-    decisions, settled = yield from decide(batch)
-    batch.settle()
+    decisions, processed = yield from decide(batch)
+    batch.flush()
     nodes.tentative.note(decisions)
-    return decisions, settled
+    return decisions, processed
 
 
 def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
@@ -343,7 +343,7 @@ def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> Steps[
     if new := batch.unlisted(pods):
         best = yield from request_lists(ListBest(new, batch.draws(new)))
         if best is not None:
-            batch.take_lists(best, len(pods))
+            batch.use_lists(best, len(pods))
 
 
 def after_failure(

@@ -161,13 +161,13 @@ class TableCycle:
         shares = self.accelerator is not None and profile.has_shape(pod.pod_class)
         return pod.pod_class.shape if shares else pod.signature
 
-    def settled(self, asked: int, decided: int) -> None:
+    def record_length(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
         longer = min(MAX_BATCH_PODS, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
         search_result = None if self._alone is None else self._alone.run.search_result
         if search_result is not None and self._node_search is not None:
-            self._node_search.settle(search_result)
+            self._node_search.advance(search_result)
 
     def missing_classes(
         self, pods: Sequence[PodInCycle], *, with_given: bool = False
@@ -215,7 +215,7 @@ class TableCycle:
                 classes,
                 self._chooser,
                 self._node_search,
-                self._order.take(self.table),
+                self._order.snapshot(self.table),
                 name_best=self._name_best,
                 accelerator=self.accelerator,
                 kernels=self._kernels,
@@ -265,7 +265,7 @@ class TableCycle:
     def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
         """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        order = self._order.take(self.table)
+        order = self._order.snapshot(self.table)
         run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.pod_class)
         self._searched_runs.put(pod.signature, run, len(self.table))
         try:

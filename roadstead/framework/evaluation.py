@@ -324,9 +324,9 @@ class Evaluation:
             found = self.given.filter(plugin, self.state, self.pod, self.table)
         if found is None:
             found = plugin.filter(self.state, self.pod, table)
-        self.take(plugin, position, found, codes, positions)
+        self.apply_result(plugin, position, found, codes, positions)
 
-    def take(
+    def apply_result(
         self, plugin: Plugin, position: int, result: FilterResult, codes: I32, positions: I32
     ) -> None:
         """Write the answer of the filter plugin at `position` into codes and positions."""

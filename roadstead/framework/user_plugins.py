@@ -84,8 +84,8 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
         return module if class_name is None else getattr(module, class_name)
     except (Exception, SystemExit) as failure:
         # The module is the user's: whatever it raises is reported to the user.
-        told = _text_of_failure(failure, module_name, directory)
-        raise _refused(path, f"cannot be loaded ({told})") from failure
+        reason = _text_of_failure(failure, module_name, directory)
+        raise _refused(path, f"cannot be loaded ({reason})") from failure
 
 
 class NamedModules(MetaPathFinder):
@@ -273,14 +273,14 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
         return f"{failure}; it is {getattr(module, '__file__', 'built in')}"
     if isinstance(failure, SyntaxError):
         return f"{failure.msg}, at {failure.filename}:{failure.lineno}"
-    told = str(failure) if isinstance(failure, ImportError) else repr(failure)
+    reason = str(failure) if isinstance(failure, ImportError) else repr(failure)
     if isinstance(failure, SystemExit):
-        told = _raised(failure)
+        reason = _raised(failure)
     place = raised_at(module_name, failure)
     if place:
-        return f"{told}, at {place}"
+        return f"{reason}, at {place}"
     beside = f" and in {directory}" if directory else ""
-    return f"{told}; looked among the installed packages{beside}"
+    return f"{reason}; looked among the installed packages{beside}"
 
 
 def _refused(path: str, rule: str) -> InputError:

@@ -51,7 +51,7 @@ class Filtered(Protocol):
 
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]: ...
 
-    def take(
+    def apply_result(
         self,
         plugin: Plugin,
         position: int,
@@ -143,7 +143,7 @@ class WhatIf:
                 self._run_across(plugin, position, rows, codes, positions)
             else:
                 result = plugin.filter(evaluation.state, evaluation.pod, view)
-                evaluation.take(plugin, position, result, codes, positions)
+                evaluation.apply_result(plugin, position, result, codes, positions)
         return codes
 
     def _run_across(
@@ -168,11 +168,11 @@ class WhatIf:
                 state = evaluation.state.with_value(plugin.name, after)
                 result = plugin.filter(state, evaluation.pod, view)
             here = slice(place, place + 1)
-            evaluation.take(plugin, position, result, codes[here], positions[here])
+            evaluation.apply_result(plugin, position, result, codes[here], positions[here])
         if unmoved:
             result = plugin.filter(evaluation.state, evaluation.pod, self.table.view(rows[unmoved]))
             some_codes, some_positions = codes[unmoved], positions[unmoved]
-            evaluation.take(plugin, position, result, some_codes, some_positions)
+            evaluation.apply_result(plugin, position, result, some_codes, some_positions)
             codes[unmoved], positions[unmoved] = some_codes, some_positions
 
 

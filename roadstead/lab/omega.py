@@ -215,7 +215,7 @@ class OmegaRun:
             if not job.attempts:
                 scheduler.tally.waited(self.now_s - job.queued_s)
         view = scheduler.view
-        if view is None or self.now_s - view.taken_s >= self.model.staleness_s:
+        if view is None or self.now_s - view.read_at_s >= self.model.staleness_s:
             scheduler.view = self.cell.view(self.now_s)
         think_s = sum(scheduler.think_s(job) for job in scheduler.deciding)
         self._at(self.now_s + think_s, scheduler)

@@ -190,13 +190,13 @@ class BatchPath(PlainPath):
             if decision is None:
                 break
             decisions.append(self._after(batch, decision))
-            batch.settle()
+            batch.flush()
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 # The next snapshot renews this row, which changes scores of images: the kernel made
                 # the other decisions of its run without it.
                 self._undo(run)
                 break
-        self._table_cycle.settled(len(pods), len(decisions))
+        self._table_cycle.record_length(len(pods), len(decisions))
         assert decisions, "a fresh batch settles at least one pod"
         for each in decisions:
             if each.node_name is not None:
@@ -314,7 +314,7 @@ class WorkersPath(BatchPath):
         signatures = [pod.signature for pod in new]
         best = best_rows(self._parts.rows, answers, signatures, draws, LISTED_PER_WORKER, none)
         if best is not None:
-            batch.take_lists(best, len(pods))
+            batch.use_lists(best, len(pods))
 
     def _answer(self, worker: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
         columns = tuple(worker.columns(each, len(self.table)) for each in classes)

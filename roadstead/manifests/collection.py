@@ -215,10 +215,10 @@ class _ManifestCollector:
             )
         found = validate(kind, self._named(kind, document), source=source)
         for error in unknown_fields(kind, document):
-            told = error.at(source=source, obj=describe(kind, document))
+            located = error.at(source=source, obj=describe(kind, document))
             if self._is_strict:
-                raise told
-            self._unknown.append(str(told))
+                raise located
+            self._unknown.append(str(located))
         if kind == "Node":
             check_node(cast("Node", found), source=source)
         elif kind != "Pod":

@@ -169,7 +169,7 @@ class Columns:
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
-        column.settle(self.names)
+        column.encode_own_names(self.names)
         return column
 
     def move_row(self, source: int, target: int) -> None:

@@ -32,7 +32,7 @@ class LabelColumn:
         self.codes: NDArray[np.int32] = np.full(capacity, MISSING, dtype=np.int32)
         self.has_own = False
 
-    def settle(self, names: list[str]) -> None:
+    def encode_own_names(self, names: list[str]) -> None:
         """Assign codes to own names; names that no selector reads are never stored twice."""
         if not self.has_own:
             return

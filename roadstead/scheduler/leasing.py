@@ -74,7 +74,7 @@ class Leasing:
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
             # Events that the queue received before this lease must be on the table when its pods
             # are decided: they requeue no pod a second time.
-            yield from self._performer.settle()
+            yield from self._performer.update_attempts()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)

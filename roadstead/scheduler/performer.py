@@ -123,11 +123,11 @@ class Performer:
             elif isinstance(effect, Forget):
                 self.reads_failed = True
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
-                yield from self.settle(forget=_pairs(effect.attempts))
+                yield from self.update_attempts(forget=_pairs(effect.attempts))
             elif isinstance(effect, Confirm):
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
                 uids = tuple(attempt.uid for attempt in effect.attempts)
-                yield from self.settle(confirm=uids)
+                yield from self.update_attempts(confirm=uids)
             elif isinstance(effect, Nominate):
                 gone = yield from self._nominate(effect)
             elif isinstance(effect, Done):
@@ -140,7 +140,7 @@ class Performer:
         if notes:
             yield ReportPods(0, notes=notes)
 
-    def settle(
+    def update_attempts(
         self,
         *,
         forget: tuple[tuple[str, str], ...] = (),
@@ -150,11 +150,11 @@ class Performer:
         """Send changes of attempts to the cache; apply its answer, `seq` included."""
         rows, self._new_versions = tuple(self._new_versions.items()), {}
         need = UpdateAttempts(forget, finish, confirm, rows, self._volumes.known)
-        self._take((yield from cache_answer(need)))
+        self._apply_answer((yield from cache_answer(need)))
 
-    def _take(self, answer: Assumed) -> None:
+    def _apply_answer(self, answer: Assumed) -> None:
         self.seq = max(self.seq, answer.seq)
-        self._volumes.take(answer.storage, answer.volumes)
+        self._volumes.store_news(answer.storage, answer.volumes)
 
     def _assume(self, attempts: Sequence[Attempt]) -> Steps[None]:
         bind_next = self._core.bind_next(attempts) and not any(
@@ -162,7 +162,7 @@ class Performer:
         )
         need = AssumePods(attempts, self._volumes.known, bind_next)
         answer = yield from cache_answer(need)
-        self._take(answer)
+        self._apply_answer(answer)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         refused_tokens = {token for token, _ in refused}
         self.reads_failed |= bool(refused)
@@ -175,7 +175,7 @@ class Performer:
         # None finishes at a retry, whose pods extenders have bound already, or after an assumption
         # with `bind_next`, whose pods no extender binds.
         if finishing:
-            yield from self.settle(finish=_pairs(finishing))
+            yield from self.update_attempts(finish=_pairs(finishing))
             attempts = yield from self._bind_outside(attempts)
         if not attempts:
             return
@@ -229,7 +229,7 @@ class Performer:
         """Evict victims and nominate pods; return the evicted ones."""
         found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
         effects, gone, answer = found
-        self._take(answer)
+        self._apply_answer(answer)
         yield from self.perform(effects)
         return gone
 

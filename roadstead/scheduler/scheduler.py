@@ -109,7 +109,7 @@ class Scheduler:
             return BatchDone(len(pods), retry_reason=retry_reason)
         decisions, _ = decided
         performer.figures.decided += len(decisions)
-        self.scores.take(decisions)
+        self.scores.record(decisions)
         yield from performer.perform(self.core.decided(decisions, scope.cycle.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

@@ -64,7 +64,7 @@ def test_metrics_arrive_unchanged():
     figures = SchedulerMetrics(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
     figures.answered([attempt("a")], {"a": "version"})
 
-    work = work_of("scheduler-0", "web", dict(figures.told()), 12.0)
+    work = work_of("scheduler-0", "web", dict(figures.by_name()), 12.0)
 
     assert (work.name, work.profile, work.busyness) == ("scheduler-0", "web", 0.25)
     assert (work.reads, work.decided, work.retries, work.passed_on) == (2, 4, 1, 5)

@@ -45,7 +45,7 @@ class Sampling(Cycle):
         super().__init__(world, config, tie_break, accelerator, self.node_search)
 
     def batch(self, pods):
-        self.cycle.order = self.order.take(self.table)
+        self.cycle.order = self.order.snapshot(self.table)
         return super().batch(pods)
 
 

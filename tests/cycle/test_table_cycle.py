@@ -65,9 +65,9 @@ class Cycle:
             if decision is None:
                 break
             decisions.append(decision)
-        batch.settle()
+        batch.flush()
         assert decisions, "a batch decides at least one pod"
-        self.cycle.settled(len(pods), len(decisions))
+        self.cycle.record_length(len(pods), len(decisions))
         self.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:

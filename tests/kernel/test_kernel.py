@@ -71,7 +71,7 @@ def test_the_table_is_updated_when_the_run_is_finished():
     batch.decide()
 
     before = batch.table.pod_count.tolist()
-    batch.run.settle()
+    batch.run.flush()
 
     assert (before, batch.table.pod_count.tolist()) == ([0], [1])
     batch.table.validate()

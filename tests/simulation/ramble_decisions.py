@@ -450,8 +450,8 @@ class _Ramble:
         run_now(held(self._held, decide_batch(self._held, cycle, pods, decide)))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
-        cycle.settled(len(pods), len(decided))
-        self._lengths.settled(len(pods), len(decided))
+        cycle.record_length(len(pods), len(decided))
+        self._lengths.record_length(len(pods), len(decided))
         judge.begin(pods)
         effects = []
         for each in decided:

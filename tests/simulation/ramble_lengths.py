@@ -54,7 +54,7 @@ class Lengths:
             return 1
         return sum(1 for _ in takewhile(lambda pod: not cycle.searches_nodes(pod), pods))
 
-    def settled(self, asked, decided):
+    def record_length(self, asked, decided):
         """Adapt the batch length: as short as a batch that ended early; twice a full one."""
         self._reach = min(MAX_BATCH_PODS, 2 * self._reach) if asked == decided else decided
 

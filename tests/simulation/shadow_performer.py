@@ -43,7 +43,7 @@ class ShadowPerformer:
         self._bind_outside, extenders.bind = extenders.bind, self._bound_outside
         self._decide, cycle.decide = cycle.decide, self._is_deciding
         self._drop, cycle.drop = cycle.drop, self._drops
-        self._settle, performer.settle = performer.settle, self._settles
+        self._settle, performer.update_attempts = performer.update_attempts, self._settles
         self._assumed, core.assumed = core.assumed, self._are_assumed
         self._decided, core.decided = core.decided, self._are_decided
         self._catch_up, nodes.catch_up = nodes.catch_up, self._reads
