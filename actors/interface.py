@@ -210,8 +210,8 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
 def failure_out(failure: BaseException) -> Failure:
     """Encode an exception for the caller: known kinds in parts, others as text with their line."""
     if isinstance(failure, InputError):
-        place = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
-        return _failure("InputError", str(failure), place)
+        fields = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
+        return _failure("InputError", str(failure), fields)
     if isinstance(failure, UnsupportedError):
         need = (failure.plugin, failure.obj, failure.field)
         return _failure("UnsupportedError", str(failure), need)

@@ -268,12 +268,12 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
 def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
     """Decode a list of fixed length; parts of plain types are checked together."""
     one_by_one = [_decoder(kind) for kind in kinds]
-    plain = {place: kind for place, kind in enumerate(kinds) if kind in _LEAVES}
-    others = [(place, code) for place, code in enumerate(one_by_one) if place not in plain]
+    plain = {index: kind for index, kind in enumerate(kinds) if kind in _LEAVES}
+    others = [(index, code) for index, code in enumerate(one_by_one) if index not in plain]
     # With a single place `itemgetter` returns no tuple, so that place is repeated.
-    places = [*plain] if len(plain) != 1 else [*plain, *plain]
-    plain_of = itemgetter(*places) if places else None
-    wanted = tuple(plain[place] for place in places)
+    indices = [*plain] if len(plain) != 1 else [*plain, *plain]
+    plain_of = itemgetter(*indices) if indices else None
+    wanted = tuple(plain[index] for index in indices)
 
     def decode(data: object) -> object:
         if (type(data) is not list and type(data) is not tuple) or len(data) != len(kinds):
@@ -282,8 +282,8 @@ def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
             # The decoder of the first wrong part raises the error.
             return tuple([code(each) for code, each in zip(one_by_one, data, strict=True)])
         found = list(data)
-        for place, code in others:
-            found[place] = code(data[place])
+        for index, code in others:
+            found[index] = code(data[index])
         return tuple(found)
 
     return decode
@@ -334,17 +334,17 @@ def _is_refused(decode: _Coder, data: object) -> bool:
 
 def _dataclass_encoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
-    codes = [(place, _encoder(kind)) for place, kind in enumerate(kinds)]
-    others = [(place, code) for place, code in codes if code is not _same]
+    codes = [(index, _encoder(kind)) for index, kind in enumerate(kinds)]
+    others = [(index, code) for index, code in codes if code is not _same]
     if len(names) < 2:
         # With a single name `attrgetter` returns no tuple.
-        return lambda value: [code(getattr(value, names[place])) for place, code in codes]
+        return lambda value: [code(getattr(value, names[index])) for index, code in codes]
     values_of = attrgetter(*names)
 
     def encode(value: object) -> object:
         found = [*values_of(value)]
-        for place, code in others:
-            found[place] = code(found[place])
+        for index, code in others:
+            found[index] = code(found[index])
         return found
 
     return encode

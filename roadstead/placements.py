@@ -254,7 +254,7 @@ class Placements:
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
         if missing:
-            known = [place for place, name in enumerate(node_names) if name not in missing]
+            known = [index for index, name in enumerate(node_names) if name not in missing]
             count = len(known)
             self.store.add_pods([node_names[n] for n in known], [facts[n] for n in known])
         else:

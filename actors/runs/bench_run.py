@@ -157,10 +157,10 @@ class BenchRun:
                 await asyncio.sleep(max(DELETE_EVERY_S, 1 / per_s))
                 due = min(due, int((time.monotonic() - started_s) * per_s))
             part = found[done:due]
-            uids = [each.series.part(place, place + 1).uids[0] for each, place in part]
+            uids = [each.series.part(index, index + 1).uids[0] for each, index in part]
             await self._session.delete_pods(uids)
-            for each, place in part:
-                each.gone.add(place)
+            for each, index in part:
+                each.gone.add(index)
             done = due
 
     @_do.register
@@ -177,28 +177,28 @@ class BenchRun:
         while step.recreates or not step.number or made < step.number:
             next_s += step.interval_s
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
-            place = made % step.number if step.recreates else made
-            before = full.pop(place, None) if step.recreates else None
+            index = made % step.number if step.recreates else made
+            before = full.pop(index, None) if step.recreates else None
             for maker in step.makers:
                 if before is not None:
                     await self._unmake(maker, before)
                 else:
                     await self._make(maker, made)
             if before is None:
-                full[place] = made
+                full[index] = made
             made += 1
 
-    async def _make(self, maker: NodeSeries | PodSeries, place: int) -> None:
+    async def _make(self, maker: NodeSeries | PodSeries, index: int) -> None:
         if isinstance(maker, NodeSeries):
-            await self._session.add_nodes(maker.part(place, place + 1))
+            await self._session.add_nodes(maker.part(index, index + 1))
         else:
-            await self._session.submit(_batch(maker.part(place, place + 1)))
+            await self._session.submit(_batch(maker.part(index, index + 1)))
 
-    async def _unmake(self, maker: NodeSeries | PodSeries, place: int) -> None:
+    async def _unmake(self, maker: NodeSeries | PodSeries, index: int) -> None:
         if isinstance(maker, NodeSeries):
-            await self._session.remove_nodes(maker.part(place, place + 1))
+            await self._session.remove_nodes(maker.part(index, index + 1))
         else:
-            await self._session.delete_pods(maker.part(place, place + 1).uids)
+            await self._session.delete_pods(maker.part(index, index + 1).uids)
 
     @_do.register
     async def _(self, step: steps.AwaitPods) -> None:

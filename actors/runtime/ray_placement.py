@@ -70,8 +70,8 @@ def place(
 ) -> dict[str, RayNode] | Shortage:
     """Return the node of each process, or why there is none for one of them.
 
-    node_of: process → id of its node, for the processes that run already; schedulers and workers are
-    spread with these counted.
+    node_of: process → id of its node, for the processes that run already; schedulers and workers
+    are spread with these counted.
     """
     free = {node.id: node.free_cpus for node in nodes}
     by_id = {node.id: node for node in nodes}

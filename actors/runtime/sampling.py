@@ -60,13 +60,13 @@ class Sampler:
             self._stacks[key] += 1
 
     def _samples(self) -> Samples:
-        places: dict[CodeType, int] = {}
+        indices: dict[CodeType, int] = {}
         stacks = tuple(
-            (tuple(places.setdefault(code, len(places)) for code in stack), count)
+            (tuple(indices.setdefault(code, len(indices)) for code in stack), count)
             for stack, count in self._stacks.items()
         )
         frames = tuple(
-            StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in places
+            StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in indices
         )
         return Samples(frames, stacks, self._apart_s())
 

@@ -150,12 +150,12 @@ class WorkerActor(TableFollower):
         keys: Sequence[str],
         pod_classes: Sequence[PodClass],
     ) -> None:
-        here = [place for place, name in enumerate(names) if self.table.has_node(name)]
+        here = [index for index, name in enumerate(names) if self.table.has_node(name)]
         super()._add_pods(
-            [names[place] for place in here],
-            [uids[place] for place in here],
-            [keys[place] for place in here],
-            [pod_classes[place] for place in here],
+            [names[index] for index in here],
+            [uids[index] for index in here],
+            [keys[index] for index in here],
+            [pod_classes[index] for index in here],
         )
 
     def _add_pod(

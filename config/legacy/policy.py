@@ -68,7 +68,7 @@ class _Translation:
             "pluginConfig": self._plugin_config(priorities),
         }
         if self.policy.always_check_all_predicates:
-            text = "dropped: decisions were the same, only more reasons were told of each node"
+            text = "dropped: decisions were the same, only more reasons were given for each node"
             self.notes.add("alwaysCheckAllPredicates", text)
         extenders = v1_extenders(self.policy.extenders or (), self.notes, self.problems)
         return {

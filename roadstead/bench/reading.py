@@ -93,8 +93,8 @@ def _refused(error: ValidationError, document: object, source: str) -> InputErro
     )
 
 
-def _case_name(document: object, place: str) -> str:
-    number = place.removeprefix("[").partition("]")[0]
+def _case_name(document: object, path: str) -> str:
+    number = path.removeprefix("[").partition("]")[0]
     assert isinstance(document, list)
     if not number.isdigit() or not isinstance(document[int(number)], dict):
         return ""

@@ -128,8 +128,8 @@ class Binder:
 
     def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
         """Add pending pods, which may be bound from now on."""
-        places = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
-        news = pods if places is None else [pods[place] for place in places]
+        indices = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
+        news = pods if indices is None else [pods[index] for index in indices]
         pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
 

@@ -29,10 +29,10 @@ for its end, and plugins may be slow."""
 class Chain:
     """Chooses the pods of each batch. decisions: those of all batches so far.
 
-    processed: number of pods that these batches decided or passed on. pods: those of the next batch;
-    empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may preempt.
-    first: the pods of the first batch. coming: these and the pods that may follow them; if empty,
-    no other pods follow.
+    processed: number of pods that these batches decided or passed on. pods: those of the next
+    batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may
+    preempt. first: the pods of the first batch. coming: these and the pods that may follow them; if
+    empty, no other pods follow.
     """
 
     def __init__(

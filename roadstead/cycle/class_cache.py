@@ -78,10 +78,10 @@ class ClassCache(Generic[T]):
 def within(keys: Iterable[Hashable], most: int) -> int:
     """Return how many of the first keys have at most `most` distinct values."""
     seen: set[Hashable] = set()
-    place = 0
-    for place, key in enumerate(keys):
+    index = 0
+    for index, key in enumerate(keys):
         if key not in seen:
             if len(seen) == most:
-                return place
+                return index
             seen.add(key)
-    return place + 1 if seen else 0
+    return index + 1 if seen else 0

@@ -34,24 +34,24 @@ def may_list(settings: Settings) -> bool:
 class _Part:
     """The answer of one worker, as arrays. Raises ValueError if it does not fit the request.
 
-    own: the worker's rows in order of arrival. most: maximum rows per class. places, totals,
-    counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the table,
-    END in unused slots. bound: int64[class], no unlisted row has a higher total; NOWHERE if all
-    feasible rows are listed.
+    own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
+    counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the
+    table, END in unused slots. bound: int64[class], no unlisted row has a higher total; NOWHERE if
+    all feasible rows are listed.
     """
 
     def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
         shape = classes, most + 1
-        self.places: I32 = np.frombuffer(answer.places, np.int32).reshape(shape)
+        self.positions: I32 = np.frombuffer(answer.positions, np.int32).reshape(shape)
         self.totals: I32 = np.frombuffer(answer.totals, np.int32).reshape(shape)
         self.counts: I64 = np.frombuffer(answer.counts, np.int64).reshape(classes)
         self.ranks: U64 = np.frombuffer(answer.ranks, np.uint64).reshape(classes)
         self.summaries: I64 = np.frombuffer(answer.summaries, np.int64).reshape(classes, 3)
         self.is_listed: Bools = np.frombuffer(answer.is_listed, np.bool_).reshape(classes)
-        if classes and (self.places.max() >= len(own) or self.counts.max() > most + 1):
-            raise ValueError(f"a list has {self.counts.max()} rows up to {self.places.max()}")
+        if classes and (self.positions.max() >= len(own) or self.counts.max() > most + 1):
+            raise ValueError(f"a list has {self.counts.max()} rows up to {self.positions.max()}")
         is_used = np.arange(most) < self.counts[:, None]
-        self.rows: I64 = np.where(is_used, own[self.places[:, :-1]], END).astype(np.int64)
+        self.rows: I64 = np.where(is_used, own[self.positions[:, :-1]], END).astype(np.int64)
         self.bound = np.where(self.counts > most, self.totals[:, -1], NOWHERE).astype(np.int64)
 
 
@@ -94,7 +94,7 @@ def best_rows(
     bound, ranks = _highest([part.bound for part in parts], [part.ranks for part in parts])
     summaries = np.column_stack([_merge_summaries([part.summaries for part in parts]), bound])
     return BestRows(
-        [signatures[place] for place in kept.tolist()],
+        [signatures[index] for index in kept.tolist()],
         np.concatenate([part.rows for part in parts], axis=1)[kept],
         np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[kept],
         np.ascontiguousarray(summaries[kept]),

@@ -95,18 +95,18 @@ class RankAnswer:
 
     rows, digest: number and digest of the worker's rows. touched: int64[k], arrivals of rows that
     changed since the request's `seq`; None if unknown, or if the worker has not reached it.
-    places, totals: int32[class, most + 1], the best rows by their places in order of arrival, and
+    positions, totals: int32[class, most + 1], the best rows by position in order of arrival, and
     their totals; the last slot is not listed: its row bounds all unlisted ones by total and rank.
     counts: int64[class], used slots. ranks: uint64[class], rank (in the tie-break) of the last row.
-    summaries: int64[class, 3], the highest total, the number of rows with it, and the number of feasible
-    rows.
+    summaries: int64[class, 3], the highest total, the number of rows with it, and the number of
+    feasible rows.
     is_listed: bool[class], whether pods of the class may be decided by lists.
     """
 
     rows: int
     digest: int
     touched: bytes | None
-    places: bytes = b""
+    positions: bytes = b""
     totals: bytes = b""
     counts: bytes = b""
     ranks: bytes = b""

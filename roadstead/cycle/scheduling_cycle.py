@@ -261,12 +261,12 @@ class SchedulingCycle:
         yield Phase("decide")
         batch.has_unassumed = chain.has_placed
         decisions: list[Decision] = []
-        place = 0
-        while place < len(pods):
-            coming = pods[place : place + DECISIONS_PER_PAUSE]
+        index = 0
+        while index < len(pods):
+            coming = pods[index : index + DECISIONS_PER_PAUSE]
             if run := batch.decide_run(coming):
                 decisions += run
-                place += len(run)
+                index += len(run)
                 yield from time_after(YieldToMessages())
                 continue
             decision = batch.decide(coming[0])
@@ -275,7 +275,7 @@ class SchedulingCycle:
             if decision is None or not (is_fresh or decision.node_name):
                 scope.drop()
                 break
-            place += 1
+            index += 1
             if self._passes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.pod_class.facts.scheduler_name]
@@ -287,12 +287,12 @@ class SchedulingCycle:
                 # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
-            if place % DECISIONS_PER_PAUSE == 0:
+            if index % DECISIONS_PER_PAUSE == 0:
                 now_s = yield from time_after(YieldToMessages())
                 if scope.is_older(now_s, self._staleness_s):
                     break
         yield Phase("")
-        return decisions, place
+        return decisions, index
 
     def _passes_on(self, scope: Scope, decision: Decision) -> bool:
         """Whether a pod without a feasible own node is passed on to all nodes; records it."""

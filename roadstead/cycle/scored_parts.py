@@ -60,19 +60,19 @@ class ScoredParts:
             redo[self._table.rows_of(n for n in names if self._table.has_node(n))] = True
         if not useful:
             return None
-        return [self._given(useful, place, redo, version) for place in range(classes)]
+        return [self._given(useful, index, redo, version) for index in range(classes)]
 
     def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
         same = self.rows.agrees(worker, answer.rows, answer.digest)
         return same and len(answer.classes) == classes
 
     def _given(
-        self, useful: Mapping[int, ScoreAnswer], place: int, redo: Bools, version: int
+        self, useful: Mapping[int, ScoreAnswer], index: int, redo: Bools, version: int
     ) -> Given:
         """Merge the results of one class for plugins of which all these workers have results."""
         by_column: dict[Column, list[tuple[Rows, PluginColumn]]] = {}
         for worker, answer in useful.items():
-            for column in answer.classes[place]:
+            for column in answer.classes[index]:
                 columns = by_column.setdefault((column.plugin, column.point), [])
                 columns.append((self.rows.of(worker), column))
         complete = {

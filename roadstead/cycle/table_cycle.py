@@ -129,14 +129,14 @@ class TableCycle:
         if not pods or self._is_single(pods[0]):
             return pods[:1]
         samples = self.samples(pods[0])
-        for place, pod in enumerate(pods):
+        for index, pod in enumerate(pods):
             if pod.pod_class.facts.nominated_node_name:
-                return pods[:place]
+                return pods[:index]
             # Runs for every pod of every batch; mostly there is no node search.
             if self._node_search is not None and (
                 self.searches_nodes(pod) is not samples or self.samples(pod) is not samples
             ):
-                return pods[:place]
+                return pods[:index]
         return pods
 
     def _is_single(self, pod: PodInCycle) -> bool:

@@ -141,7 +141,7 @@ class Tentative:
         for uid in self._ahead.intersection(uids):
             self._end_ahead(uid)
         pop, is_on = self._pods.pop, self._table.residents.is_on
-        for place, (uid, name, pod_class) in enumerate(
+        for index, (uid, name, pod_class) in enumerate(
             zip(uids, node_names, pod_classes, strict=True)
         ):
             known = pop(uid, None)
@@ -152,7 +152,7 @@ class Tentative:
             # It is on another node, or its node was removed and added again.
             if known is not None:
                 self._undo(uid, *known)
-            unknown_nodes.append(place)
+            unknown_nodes.append(index)
         return unknown_nodes
 
     def nominate(self, uid: str, node_name: str, pod_class: PodClass) -> None:

@@ -188,8 +188,8 @@ def factory_of(kind: type[Plugin], *, is_strict: bool = False) -> Factory:
         try:
             plugin = kind(**{name: each for name, each in given.items() if name in names})
         except (Exception, SystemExit) as failure:
-            place = raised_at(kind.__module__, failure)
-            why = f"{_raised(failure)}, at {place}" if place else _raised(failure)
+            location = raised_at(kind.__module__, failure)
+            why = f"{_raised(failure)}, at {location}" if location else _raised(failure)
             raise _refused(kind.name, f"cannot be built ({why})") from failure
         return guard(plugin, is_strict=is_strict)
 
@@ -276,9 +276,9 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
     reason = str(failure) if isinstance(failure, ImportError) else repr(failure)
     if isinstance(failure, SystemExit):
         reason = _raised(failure)
-    place = raised_at(module_name, failure)
-    if place:
-        return f"{reason}, at {place}"
+    location = raised_at(module_name, failure)
+    if location:
+        return f"{reason}, at {location}"
     beside = f" and in {directory}" if directory else ""
     return f"{reason}; looked among the installed packages{beside}"
 

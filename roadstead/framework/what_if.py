@@ -115,7 +115,7 @@ class WhatIf:
         Rows without nominated pods are not evaluated, and pass.
         """
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
-        contended = [place for place, row in enumerate(rows.tolist()) if row in self._nominated]
+        contended = [index for index, row in enumerate(rows.tolist()) if row in self._nominated]
         if contended:
             asked = rows[contended]
             # Removing the nominated pods also frees ports that the node's own pods use.
@@ -154,20 +154,20 @@ class WhatIf:
         evaluation = self._evaluation
         before = evaluation.state.get(plugin.name)
         unmoved = []
-        for place in np.flatnonzero(positions > position).tolist():
-            row = int(rows[place])
-            view, moves = self.table.view(rows[place : place + 1]), self._moved[row]
+        for index in np.flatnonzero(positions > position).tolist():
+            row = int(rows[index])
+            view, moves = self.table.view(rows[index : index + 1]), self._moved[row]
             try:
                 after = plugin.moved(before, evaluation.pod, view, moves) if moves else before
             except PluginFailure as failure:
                 result = FilterResult.refuse(np.ones(1, dtype=np.bool_), failure.status)
             else:
                 if after is before:
-                    unmoved.append(place)
+                    unmoved.append(index)
                     continue
                 state = evaluation.state.with_value(plugin.name, after)
                 result = plugin.filter(state, evaluation.pod, view)
-            here = slice(place, place + 1)
+            here = slice(index, index + 1)
             evaluation.apply_result(plugin, position, result, codes[here], positions[here])
         if unmoved:
             result = plugin.filter(evaluation.state, evaluation.pod, self.table.view(rows[unmoved]))

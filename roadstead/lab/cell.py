@@ -109,9 +109,9 @@ def rank_among_equals(values: Ints) -> Ints:
     """The number of equal values before each value: [7, 3, 7, 7] → [0, 0, 1, 2]."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    places = np.arange(len(values))
+    indices = np.arange(len(values))
     is_first = np.ones(len(values), dtype=np.bool_)
     is_first[1:] = ordered[1:] != ordered[:-1]
     ranks = np.empty(len(values), dtype=np.int64)
-    ranks[order] = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    ranks[order] = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
     return ranks

@@ -197,7 +197,7 @@ class BatchPath(PlainPath):
                 self._undo(run)
                 break
         self._table_cycle.record_length(len(pods), len(decisions))
-        assert decisions, "a fresh batch settles at least one pod"
+        assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:
             if each.node_name is not None:
                 self._cycle.bind_volumes(each.pod, each.node_name)

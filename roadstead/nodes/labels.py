@@ -16,7 +16,7 @@ from roadstead.nodes.interning import CodeInterner
 
 MISSING = -1
 OWN = -2
-"""The value is the node's own name, which has no code yet: see `LabelColumn.settle`."""
+"""The value is the node's own name, which has no code yet: see `LabelColumn.encode_own_names`."""
 
 
 class LabelColumn:

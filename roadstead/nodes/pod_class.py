@@ -87,13 +87,13 @@ class PodClasses:
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        place = self._index_of.setdefault(facts, len(self.pod_classes))
-        if place == len(self.pod_classes):
+        index = self._index_of.setdefault(facts, len(self.pod_classes))
+        if index == len(self.pod_classes):
             shape = self._shapes.code(_shape_of(facts))
-            pod_class = PodClass(facts, place, shape, self.resources)
+            pod_class = PodClass(facts, index, shape, self.resources)
             self.pod_classes.append(pod_class)
             self._by_id[id(facts)] = pod_class
-        return self.pod_classes[place]
+        return self.pod_classes[index]
 
     def infos_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
         """Return `pod_class` of each; facts that are one object are looked up once."""

@@ -131,8 +131,8 @@ class NodeTable(Table):
     def add_node(self, facts: NodeFacts, arrival: int | None = None) -> None:
         """Add a node without pods. AssertionError if it is in the table already.
 
-        arrival: its place in the order of arrival in the whole cluster; the default, the order of
-        these calls, is right for a table of all nodes.
+        arrival: its position in the order of arrival in the whole cluster; the default, the order
+        of these calls, is right for a table of all nodes.
         """
         assert facts.name not in self._row_of, f"node {facts.name} is in the table already"
         columns = self.columns

@@ -724,9 +724,9 @@ def count_admitted(
     if not any(counters.values()):
         return len(pods)
     added_by = {pod_class: _added_by(pod_class, related, counters) for pod_class in counts_of}
-    for place, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
+    for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
         if not all(sums.admits(row) for sums in counters[pod_class].values()):
-            return place
+            return index
         for sums, number in added_by[pod_class]:
             sums.add(row, number)
     return len(pods)

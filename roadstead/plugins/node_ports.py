@@ -58,12 +58,12 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         port_sets, sets = table.columns.port_set, table.columns.port_sets.values
         met: set[int] = set()
-        for place, pod in enumerate(pods):
+        for index, pod in enumerate(pods):
             if ports := pod.facts.host_ports:
-                row = int(rows[place])
+                row = int(rows[index])
                 # Of several pods with ports on one row only the first: others may conflict with it.
                 if row in met or conflicts(ports, sets[port_sets[row]]):
-                    return place
+                    return index
                 met.add(row)
         return len(pods)
 

@@ -468,10 +468,10 @@ def count_within_skew(
         ]
         for pod_class in hard_of
     }
-    for place, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
+    for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
         found = classes.get(pod_class)
         if found is not None and not found.keeps_skew(row):
-            return place
+            return index
         for domains in counted_by[pod_class]:
             domains.add(row)
     return len(pods)

@@ -107,7 +107,7 @@ def ranked(explanation: Explanation) -> list[int]:
     totals = explanation.total.tolist()
     # The nominated node comes first even if its total is lower.
     names = [explanation.names[row] for row in explanation.feasible]
-    return sorted(range(len(totals)), key=lambda place: (names[place] not in best, -totals[place]))
+    return sorted(range(len(totals)), key=lambda index: (names[index] not in best, -totals[index]))
 
 
 def score_columns(explanation: Explanation) -> list[ScoreColumn]:

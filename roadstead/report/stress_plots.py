@@ -74,15 +74,15 @@ def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
 
 def _plot(sweep: Sweep, points: Sequence[Point], figure: str) -> Plot:
     (x_name, values), *others = sweep.axes
-    places, words = numbers(values)
-    place_of = dict(zip(values, places, strict=True))
+    xs, words = numbers(values)
+    x_of = dict(zip(values, xs, strict=True))
     what = measure(figure)
     bands = [point.bands[figure] for point in points]
     lines: dict[str, list[tuple[float, Band]]] = {}
     for point, band in zip(points, bands, strict=True):
         name = ", ".join(_short(other, point.values[other]) for other, _ in others)
-        place = place_of[point.values[x_name]]
-        lines.setdefault(name, []).append((place, _possible(band, what.high)))
+        x = x_of[point.values[x_name]]
+        lines.setdefault(name, []).append((x, _possible(band, what.high)))
     return Plot(
         _title(what, sweep),
         axis_title(sweep.study, x_name),

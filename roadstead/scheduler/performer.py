@@ -198,7 +198,7 @@ class Performer:
     def _record(self, attempts: Sequence[Attempt], answer: BindAnswers) -> None:
         """Count an answer, and store the versions of rows in it."""
         causes = dict.fromkeys(answer.tokens, "")
-        causes |= {answer.tokens[place]: cause for place, cause, _, _ in answer.refused}
+        causes |= {answer.tokens[index]: cause for index, cause, _, _ in answer.refused}
         self.figures.answered(attempts, causes)
         self.reads_failed |= bool(answer.refused)
         if self._checks_versions:
@@ -243,9 +243,9 @@ def _answers(answer: BindAnswers) -> list[BindResult]:
         BindResult(token, BindOutcome.BOUND, node)
         for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
-    for place, cause, reasons, _ in answer.refused:
+    for index, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        found[place] = BindResult(answer.tokens[place], outcome, "", ", ".join((cause, *reasons)))
+        found[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
     return found
 
 
