@@ -80,7 +80,7 @@ class TableStore:
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
         rows, names = self.table.each_row(node_names), self.table.columns.names
-        self.table.add_pods(rows, self.table.classes.infos_of(pods))
+        self.table.add_pods(rows, self.table.classes.pod_classes_of(pods))
         return [names[row] for row in rows]
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:

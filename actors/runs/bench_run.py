@@ -13,7 +13,7 @@ from roadstead.actors.messages import ActorStatus, PodBatch
 from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
-from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_idle
+from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, RunSession, is_idle
 from roadstead.bench import script as steps
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since
@@ -23,7 +23,7 @@ from roadstead.bench.tracking import SubmittedSeries, Tracker
 from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
 
-POLL_S = 0.05
+BENCH_POLL_S = 0.05
 """Interval between two progress requests; the measured times are the binder's."""
 
 READY_PODS = 200_000
@@ -110,11 +110,11 @@ class BenchRun:
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
         shown = -1
-        for start in range(0, series.count, NODES_CHUNK):
+        for start in range(0, series.count, NODES_PER_MESSAGE):
             if TENTHS * start // series.count > shown:
                 shown = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
-            nodes = series.part(start, start + NODES_CHUNK)
+            nodes = series.part(start, start + NODES_PER_MESSAGE)
             # Before the first pod, the queue has none that new nodes could help.
             waits = bool(self._tracker.followed or self._background)
             await self._session.add_nodes(nodes, notify_queue=waits)
@@ -257,7 +257,7 @@ class BenchRun:
             if time.monotonic() > deadline_s:
                 raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
             self._check_background()
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(BENCH_POLL_S)
 
     async def _until_attempted(self) -> None:
         deadline_s = time.monotonic() + self._timeout_s
@@ -267,7 +267,7 @@ class BenchRun:
                 return
             if time.monotonic() > deadline_s:
                 raise RunFailedError(f"no attempt for some pods within {self._timeout_s:g} s")
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(BENCH_POLL_S)
 
     async def _catch_up(self) -> None:
         """Fetch all commits so far."""
@@ -334,8 +334,8 @@ class BenchRun:
 
 
 def _batches(series: PodSeries) -> Iterator[PodBatch]:
-    for start in range(0, series.count, CHUNK):
-        yield _batch(series.part(start, start + CHUNK))
+    for start in range(0, series.count, PODS_PER_MESSAGE):
+        yield _batch(series.part(start, start + PODS_PER_MESSAGE))
 
 
 def _batch(columns: PodColumns) -> PodBatch:

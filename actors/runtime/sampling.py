@@ -68,9 +68,9 @@ class Sampler:
         frames = tuple(
             StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in indices
         )
-        return Samples(frames, stacks, self._apart_s())
+        return Samples(frames, stacks, self._mean_interval_s())
 
-    def _apart_s(self) -> float:
+    def _mean_interval_s(self) -> float:
         """Return the real interval between samples: on a busy machine, more than requested."""
         looks = sum(self._stacks.values())
         return (time.monotonic() - self._began_s) / looks if looks else self.interval_s

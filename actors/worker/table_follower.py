@@ -201,10 +201,10 @@ class TableFollower:
         self._parts[part.seq, part.part] = part
         numbers = [(part.seq, number) for number in range(part.parts)]
         if all(number in self._parts for number in numbers):
-            whole = [self._parts[number].batch for number in numbers]
+            batches = [self._parts[number].batch for number in numbers]
             self._clear()
-            self.applied = whole[0].first_seq - 1
-            for batch in whole:
+            self.applied = batches[0].first_seq - 1
+            for batch in batches:
                 self._apply(batch)
             self.touched = Touched(self.applied)
             # Keep parts of a newer fill that began meanwhile: they are not sent again.

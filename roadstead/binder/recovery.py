@@ -23,7 +23,7 @@ from roadstead.binder.core import BinderCore
 from roadstead.binder.outcomes import GonePod
 from roadstead.binder.pods import (
     COUNTED,
-    HERE,
+    PRESENT,
     BinderEvent,
     BinderRecord,
     BindRequest,
@@ -151,8 +151,8 @@ def snapshot_records(
 
 
 def _gone_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
-    here, ended = core.pods.present, core.pods.ended
-    removed = {pod.uid: pod for pod in extras.gone if pod.uid not in here}
+    present, ended = core.pods.present, core.pods.ended
+    removed = {pod.uid: pod for pod in extras.gone if pod.uid not in present}
     more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
     for pod in (*removed.values(), *more):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
@@ -234,7 +234,7 @@ class _Replay:
             updated = [
                 (index, pod)
                 for index, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
-                if pod.state in HERE and pod.node_name == node_name
+                if pod.state in PRESENT and pod.node_name == node_name
             ]
             self._update(updated, run)
             indices = {index for index, _ in updated}

@@ -106,7 +106,7 @@ class Verifier:
             # Columns of one row cost ten times what the row does.
             return int(self.verify(pods[0], node_names[0]).is_success)
         table = self._table
-        pod_classes = table.classes.infos_of(pods)
+        pod_classes = table.classes.pod_classes_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
         keys: dict[PodClass, Hashable] = {}
         first: dict[Hashable, PodClass] = {}

@@ -155,10 +155,10 @@ def _print_found(found: _Found, show: int) -> None:
         click.echo(f"{each.invariant}  {where}{each.pod}{on}: {each.text}")
     if len(shown) < len(result.violations):
         click.echo(f"... and {len(result.violations) - len(shown):,} more (--show 0 for all)")
-    held = len(result.violations) or "no"
+    violations = len(result.violations) or "no"
     if found.compared is not None:
         click.echo(f"{found.compared:,} bound pods compared with the written placements")
-    click.echo(f"{result.binds_checked:,} binds checked: {held} violations")
+    click.echo(f"{result.binds_checked:,} binds checked: {violations} violations")
 
 
 def _counted(counts: Counter[str]) -> Iterator[str]:

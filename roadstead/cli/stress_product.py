@@ -22,7 +22,7 @@ from roadstead.lab.studies import (
     CONFLICTS,
     DAY_S,
     TRANSACTION,
-    Figures,
+    Metrics,
     Parameter,
     Study,
     Value,
@@ -66,7 +66,7 @@ PARAMETERS: Final = (
     ),
 )
 
-FIGURES: Final = (
+METRICS: Final = (
     "conflict_fraction",
     "violation_share",
     "pods_per_s",
@@ -105,7 +105,7 @@ def product_study(
         text,
         (workload, *parameters),
         runs,
-        FIGURES,
+        METRICS,
         lambda values: is_possible(has_exact, values) and not is_repeated(first, values),
     )
 
@@ -162,7 +162,7 @@ class ProductRuns:
     _checked: int = 0
     _known: dict[tuple[object, ...], Loaded] = field(default_factory=dict)
 
-    def __call__(self, values: Values, seed: int) -> Figures:
+    def __call__(self, values: Values, seed: int) -> Metrics:
         """Run once, and return the figures."""
         loaded = self._workload(values, seed)
         lab = LabSetup(_recheck(values), self.engine == "virtual")
@@ -171,7 +171,7 @@ class ProductRuns:
             trial = self.session.launcher().run_lab(loaded.inputs, plan, lab)
             violations, binds = _violations(journal)
         return {
-            **trial.figures(int(values["schedulers"])),
+            **trial.metrics(int(values["schedulers"])),
             "violations": float(violations),
             "violation_share": violations / binds if binds else 0.0,
             "score_regret": _regret(loaded.inputs, plan, trial),

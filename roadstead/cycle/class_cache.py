@@ -18,7 +18,7 @@ MAX_CLASSES = 4096
 MIN_CLASSES = 16
 """Minimum number of cached classes for a table of any size, divided among the sharers."""
 
-MAX_CELLS = 12_000_000
+MAX_RESULTS = 12_000_000
 """Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
 computed again in every batch."""
 
@@ -37,7 +37,7 @@ def max_batch_classes(rows: int, sharers: int = 1) -> int:
 
 def max_cached_classes(rows: int, sharers: int = 1) -> int:
     """Return how many classes with results of their own are cached over so many rows, as above."""
-    fits = MAX_CELLS // (sharers * max(1, rows))
+    fits = MAX_RESULTS // (sharers * max(1, rows))
     return max(MIN_CLASSES // sharers, min(MAX_CLASSES, fits), 1)
 
 

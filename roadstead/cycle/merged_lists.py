@@ -61,16 +61,16 @@ def best_rows(
     signatures: Sequence[Hashable],
     draws: U64,
     most: int,
-    apart: Rows,
+    excluded: Rows,
 ) -> BestRows | None:
     """Return one list for each class; None if no list is usable.
 
-    most: maximum rows that a worker lists for a class. apart: the rows that the request excluded.
-    Raises ValueError for an answer that does not fit the request.
+    most: maximum rows that a worker lists for a class. excluded: the rows that the request
+    excluded. Raises ValueError for an answer that does not fit the request.
     """
     table = workers.table
     left: Bools = np.zeros(len(table), np.bool_)
-    left[apart] = True
+    left[excluded] = True
     parts: list[_Part] = []
     for worker in workers.asked():
         answer, own = answers.get(worker), workers.of(worker)

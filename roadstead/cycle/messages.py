@@ -78,12 +78,13 @@ class ScoreAnswer:
 class RankRequest:
     """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
-    seq: number of the last change in the scheduler's table. apart: int64[k], arrivals of rows that
-    differ in that table, which are excluded. draws: uint64[class]. most: maximum rows per class.
+    seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of rows
+    that differ in that table, which are excluded. draws: uint64[class]. most: maximum rows per
+    class.
     """
 
     seq: int
-    apart: bytes
+    excluded: bytes
     classes: tuple[bytes, ...]
     draws: bytes
     most: int
@@ -91,7 +92,7 @@ class RankRequest:
 
 @dataclass(frozen=True, slots=True)
 class RankAnswer:
-    """Worker → scheduler: the best rows except those in `apart` or `touched`.
+    """Worker → scheduler: the best rows except those in `excluded` or `touched`.
 
     rows, digest: number and digest of the worker's rows. touched: int64[k], arrivals of rows that
     changed since the request's `seq`; None if unknown, or if the worker has not reached it.

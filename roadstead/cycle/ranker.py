@@ -22,7 +22,7 @@ from roadstead.kernel.listing import Listed
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
-AT_ONCE, MOST_CELLS = 512, 32_000_000
+MAX_CLASSES_PER_PART, MAX_STORED_TOTALS = 512, 32_000_000
 """Maximum classes whose totals are stored at a time, and their rows times classes: 128 MB."""
 
 
@@ -43,11 +43,11 @@ class Ranker:
         Raises KeyError for a class whose scheduler name has no profile.
         """
         self._cycle.accelerator = accelerator
-        apart = np.concatenate([np.frombuffer(ask.apart, np.int64), touched])
-        left_out = np.flatnonzero(np.isin(self._table.arrivals, apart))
+        excluded = np.concatenate([np.frombuffer(ask.excluded, np.int64), touched])
+        left_out = np.flatnonzero(np.isin(self._table.arrivals, excluded))
         pods = [self._pod(index, facts) for index, facts in enumerate(ask.classes)]
         draws = np.frombuffer(ask.draws, np.uint64)
-        size = max(1, min(AT_ONCE, MOST_CELLS // max(1, len(self._table))))
+        size = max(1, min(MAX_CLASSES_PER_PART, MAX_STORED_TOTALS // max(1, len(self._table))))
         parts = [
             self._list(pods[start : start + size], draws[start:], ask.most, left_out)
             for start in range(0, len(pods), size)

@@ -234,7 +234,7 @@ class SchedulingCycle:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
         chain = Chain(scope.cycle, self._nodes.tentative, pods, coming)
-        yield from held(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
+        yield from with_held_table(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
         return chain
 
     def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> Steps[None]:
@@ -303,7 +303,7 @@ class SchedulingCycle:
         return True
 
 
-def held(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
+def with_held_table(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
     """Return the result of steps; no change of the cluster is applied to the table meanwhile."""
     nodes.hold()
     try:

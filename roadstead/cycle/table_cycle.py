@@ -91,7 +91,7 @@ class TableCycle:
         self._name_best = name_best
         self._reach = MAX_BATCH_PODS
         self._sharers = sharers
-        self._held: ClassCache[_CachedClass] = ClassCache(sharers)
+        self._cached: ClassCache[_CachedClass] = ClassCache(sharers)
         self._models: ClassCache[_CachedClass] = ClassCache(sharers)
         self._kernels = KernelCache()
         self._searched_runs: ClassCache[ClassRun] = ClassCache(sharers)
@@ -183,11 +183,11 @@ class TableCycle:
             profile = self._profiles.get(pod.pod_class.facts.scheduler_name)
             if pod.signature in found or profile is None:
                 continue
-            held = self._held.get(pod.signature)
+            cached = self._cached.get(pod.signature)
             inputs = inputs_of(self.table, profile, pod.pod_class)
             if pod.signature in self._given and not with_given:
                 continue
-            if (held is None or held.validity.inputs != inputs) and worker_calls(profile):
+            if (cached is None or cached.validity.inputs != inputs) and worker_calls(profile):
                 found[pod.signature] = pod
         return list(found.values())
 
@@ -283,22 +283,22 @@ class TableCycle:
         return self._alone.batch(self._chooser, name_best=self._name_best)
 
     def _results_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _CachedClass:
-        held = self._held.get(signature)
+        cached = self._cached.get(signature)
         inputs = inputs_of(self.table, profile, pod.pod_class)
-        if held is None or not held.holds(inputs, self.table, profile):
-            held = self._shared_results(pod, profile, inputs, held) or self._found(
-                pod, profile, inputs, held
+        if cached is None or not cached.holds(inputs, self.table, profile):
+            cached = self._shared_results(pod, profile, inputs, cached) or self._found(
+                pod, profile, inputs, cached
             )
-            shares = held.given.model is not None
-            self._held.put(signature, held, len(self.table), shares=shares)
-        return held
+            shares = cached.given.model is not None
+            self._cached.put(signature, cached, len(self.table), shares=shares)
+        return cached
 
     def _shared_results(
         self,
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
-        held: _CachedClass | None,
+        cached: _CachedClass | None,
     ) -> _CachedClass | None:
         """Return the results of another class of the same shape, if they are valid for this one."""
         if self.accelerator is None or not profile.has_shape(pod.pod_class):
@@ -308,7 +308,7 @@ class TableCycle:
             return None
         if not model.given.run.evaluation.is_for(*inputs):
             return None
-        run = self._new_run(profile, pod.pod_class) if held is None else held.given.run
+        run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
         return _CachedClass(given, replace(model.validity))
 
@@ -317,9 +317,9 @@ class TableCycle:
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
-        held: _CachedClass | None,
+        cached: _CachedClass | None,
     ) -> _CachedClass:
-        run = self._new_run(profile, pod.pod_class) if held is None else held.given.run
+        run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
         try:

@@ -22,8 +22,8 @@ LOCATION_OF_SCORES: dict[str, str] = {}
 def defined_at(plugin: object, method: str) -> str:
     """Return where a plugin defines a method; "" if its author does not define it."""
     # For an adapted per-node plugin, the object of the author's class.
-    kind = type(getattr(plugin, "wrapped", plugin))
-    return function_at(kind.__module__, getattr(kind, method, None))
+    plugin_class = type(getattr(plugin, "wrapped", plugin))
+    return function_at(plugin_class.__module__, getattr(plugin_class, method, None))
 
 
 def function_at(module: str, function: object) -> str:

@@ -47,7 +47,7 @@ class Filtered(Protocol):
     @property
     def table(self) -> NodeTable: ...
 
-    def fixed(self) -> tuple[I32, I32]: ...
+    def static_results(self) -> tuple[I32, I32]: ...
 
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]: ...
 
@@ -64,23 +64,23 @@ class Filtered(Protocol):
 class WhatIf:
     """An overlay of some rows of an up-to-date evaluation; row i is the i-th of the given rows.
 
-    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. fixed: codes and
+    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. static: codes and
     positions of the filters that read NODE facts, if the evaluation has not computed them.
     """
 
-    __slots__ = ("_evaluation", "_fixed", "_moved", "_nominated", "table")
+    __slots__ = ("_evaluation", "_moved", "_nominated", "_static", "table")
 
     def __init__(
-        self, evaluation: Filtered, rows: Rows, fixed: tuple[I32, I32] | None = None
+        self, evaluation: Filtered, rows: Rows, static: tuple[I32, I32] | None = None
     ) -> None:
         self._evaluation = evaluation
         self.table = evaluation.table.overlay(rows)
         # As upstream's NodeInfo, which does not count how many pods use a port.
         self.table.lists_ports = True
-        if fixed is None:
-            codes, positions = evaluation.fixed()
-            fixed = codes[rows], positions[rows]
-        self._fixed = fixed
+        if static is None:
+            codes, positions = evaluation.static_results()
+            static = codes[rows], positions[rows]
+        self._static = static
         self._moved: list[dict[PodClass, int]] = [{} for _ in rows]
         self._nominated = {
             row: pods
@@ -134,7 +134,7 @@ class WhatIf:
         )
 
     def _run(self, rows: Rows) -> I32:
-        codes, positions = self._fixed[0][rows], self._fixed[1][rows]
+        codes, positions = self._static[0][rows], self._static[1][rows]
         evaluation, view = self._evaluation, self.table.view(rows)
         for position, plugin in enumerate(evaluation.profile.filter):
             if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skipped:
@@ -167,8 +167,8 @@ class WhatIf:
                     continue
                 state = evaluation.state.with_value(plugin.name, after)
                 result = plugin.filter(state, evaluation.pod, view)
-            here = slice(index, index + 1)
-            evaluation.apply_result(plugin, position, result, codes[here], positions[here])
+            own = slice(index, index + 1)
+            evaluation.apply_result(plugin, position, result, codes[own], positions[own])
         if unmoved:
             result = plugin.filter(evaluation.state, evaluation.pod, self.table.view(rows[unmoved]))
             some_codes, some_positions = codes[unmoved], positions[unmoved]

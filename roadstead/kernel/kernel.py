@@ -119,17 +119,19 @@ class Kernel:
         profiles = [each.kernel_class.evaluation.profile for each in self._covered]
         affected = affected_by(profiles, pod_classes)
         index_of = {id(static): index for index, static in enumerate(static)}
-        fixed = [index_of[id(model.static)] for model in models]
+        static_index = [index_of[id(model.static)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
-        fixed_of = np.array(fixed, dtype=np.int64)[model_of]
-        self._specs, blocked = lay_out_specs(lowered, pod_classes, affected, fixed_of, model_of)
+        static_index_of = np.array(static_index, dtype=np.int64)[model_of]
+        self._specs, blocked = lay_out_specs(
+            lowered, pod_classes, affected, static_index_of, model_of
+        )
         self._mirror = Mirror(table, chooser, blocked)
         self._totals = empty_totals(
             len(pod_classes), static, len(models), self._mirror.numbers.row_at
         )
         groups = self._totals.group_feasible.shape[1]
         related = [each.first.evaluation for each in models]
-        found = relate(related, table, fixed, groups)
+        found = relate(related, table, static_index, groups)
         if found is None:
             # Too many counters: the reference decides.
             self._why_not |= dict.fromkeys(self._admitted, "too many domains")

@@ -66,7 +66,7 @@ class _Phase:
     used: int = 0
     left: int = 0
 
-    def figures(self, number: int, phase_s: float) -> dict[str, float]:
+    def metrics(self, number: int, phase_s: float) -> dict[str, float]:
         placed = max(self.placed, 1)
         return {
             f"phase{number}_wait_s": self.waited_s / placed,
@@ -105,9 +105,9 @@ class PolicyRun:
         self._busy = 0
 
     def run(self) -> dict[str, float]:
-        """Return figures by phase: wait, conflicts per placed task, quality of slots (0 to 1)."""
+        """Return metrics by phase: wait, conflicts per placed task, quality of slots (0 to 1)."""
         model = self.model
-        figures: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         all_of_it = _Phase()
         per_phase = round(model.phase_s / model.step_s)
         for number, load in enumerate(model.phases, 1):
@@ -115,11 +115,11 @@ class PolicyRun:
             for step in range((number - 1) * per_phase, number * per_phase):
                 self._step(step, load, phase)
             phase.left = int(self.waiting.sum())
-            figures |= phase.figures(number, model.phase_s)
+            metrics |= phase.metrics(number, model.phase_s)
             for name in ("placed", "conflicts", "waited_s", "quality", "used"):
                 setattr(all_of_it, name, getattr(all_of_it, name) + getattr(phase, name))
         placed = max(all_of_it.placed, 1)
-        return figures | {
+        return metrics | {
             "wait_s": all_of_it.waited_s / placed,
             "conflict_fraction": all_of_it.conflicts / placed,
             "quality": all_of_it.quality / placed,
@@ -217,5 +217,5 @@ class PolicyRun:
 
 
 def simulate(model: PolicyModel, seed: int) -> dict[str, float]:
-    """Run a model once, and return the figures; the same seed gives the same figures."""
+    """Run a model once, and return the metrics; the same seed gives the same metrics."""
     return PolicyRun(model, seed).run()

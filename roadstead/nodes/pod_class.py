@@ -95,7 +95,7 @@ class PodClasses:
             self._by_id[id(facts)] = pod_class
         return self.pod_classes[index]
 
-    def infos_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
+    def pod_classes_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
         """Return `pod_class` of each; facts that are one object are looked up once."""
         ids = list(map(id, pods))
         found = {
@@ -106,9 +106,11 @@ class PodClasses:
 
 def _shape_of(facts: PodFacts) -> Hashable:
     """Return all facts but amounts, and which amounts there are and are not 0."""
-    apart = facts.container_requests
+    container_requests = facts.container_requests
     return (
         other_fields_of(facts),
         tuple((name, amount > 0) for name, amount in facts.requests),
-        None if apart is None else tuple((name, amount > 0) for name, amount in apart),
+        None
+        if container_requests is None
+        else tuple((name, amount > 0) for name, amount in container_requests),
     )

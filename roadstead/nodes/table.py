@@ -157,15 +157,15 @@ class NodeTable(Table):
         assert len(rows) == len(nodes), "a node stands twice in a list"
         assert self._row_of.keys().isdisjoint(rows), "a node is in the table already"
         zones = write_nodes(columns, nodes)
-        here = slice(start, columns.size)
+        added = slice(start, columns.size)
         first = self.arrived
-        columns.arrival[here] = (
+        columns.arrival[added] = (
             np.arange(first, first + len(rows)) if arrivals is None else arrivals
         )
         self.arrived = int(columns.arrival[columns.size - 1]) + 1
         self._row_of.update(rows)
         self.tree.put_all(nodes.names, zones)
-        columns.version[here] = np.arange(self.version + 1, self.version + len(rows) + 1)
+        columns.version[added] = np.arange(self.version + 1, self.version + len(rows) + 1)
         self.version += len(rows)
         self.node_version = self.version
 
@@ -357,9 +357,9 @@ class NodeTable(Table):
             facts = self.facts(row)
             rebuilt.add_node(facts)
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
-            here = self.columns.pods[row]
-            assert len(here) > 1 or here is duplicate(here), f"{facts.name} shares no mapping"
-            for pod_class, count in here.items():
+            counts = self.columns.pods[row]
+            assert len(counts) > 1 or counts is duplicate(counts), f"{facts.name} shares no mapping"
+            for pod_class, count in counts.items():
                 rebuilt.add_pod(facts.name, pod_class, count)
         differences = self.differences(rebuilt)
         assert not differences, "\n".join(differences)

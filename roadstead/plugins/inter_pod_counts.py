@@ -433,8 +433,8 @@ class Counts:
         "_seen",
         "_vectors",
         "_version",
-        "cells",
         "pod",
+        "size",
     )  # fmt: skip
 
     def __init__(self, pod: NewPod, index: TermIndex) -> None:
@@ -452,12 +452,12 @@ class Counts:
         self._columns: Columns | None = None
         self._node_version = self._version = -1
         self._vectors: dict[CounterKey, I64] = {}
-        self.cells = 0
+        self.size = 0
 
     def update_size(self) -> int:
-        """Update `cells`; return its growth since the last call."""
-        cells = len(self._codes) + sum(map(len, self._vectors.values()))
-        grown, self.cells = cells - self.cells, cells
+        """Update `size`; return its growth since the last call."""
+        numbers = len(self._codes) + sum(map(len, self._vectors.values()))
+        grown, self.size = numbers - self.size, numbers
         return grown
 
     def is_related(self) -> bool:
@@ -613,8 +613,8 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
         of_key = counts.get(key, {})
         values, codes = label_codes(row, key)
         own = values.values[codes[0]] if codes[0] >= 0 else None
-        here = of_key.get(own, 0) + added.get(key, 0) if own is not None else 0
-        seen = {own: here} if own is not None and here else {}
+        own_count = of_key.get(own, 0) + added.get(key, 0) if own is not None else 0
+        seen = {own: own_count} if own is not None and own_count else {}
         elsewhere = next(((value, n) for value, n in of_key.items() if value != own), None)
         if elsewhere is not None:
             seen[elsewhere[0]] = elsewhere[1]

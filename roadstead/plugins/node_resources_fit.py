@@ -150,8 +150,8 @@ class NodeResourcesFit(
         """
         if change.new is None:
             assert change.old is not None
-            held = change.old.assigned or bool(change.old.facts.nominated_node_name)
-            return QueueingHint.when(held)
+            used_node = change.old.assigned or bool(change.old.facts.nominated_node_name)
+            return QueueingHint.when(used_node)
         if change.own:
             return QueueingHint.QUEUE
         if not change.new.assigned:

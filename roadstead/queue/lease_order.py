@@ -33,7 +33,7 @@ class LeaseOrder(Generic[EventT]):
         profile: whose pods; "" for all.
         """
         elsewhere: set[GroupKey] | None = None
-        held: list[PodEntry[EventT]] = []
+        skipped: list[PodEntry[EventT]] = []
         picked = 0
         try:
             while picked < max_pods and (next_ones := self._next(max_pods - picked, profile)):
@@ -44,14 +44,14 @@ class LeaseOrder(Generic[EventT]):
                     if group in elsewhere:
                         # Hide the pod until the end of the lease, so that the next one is found.
                         self._store.heap_of(entry).hide(entry)
-                        held.append(entry)
+                        skipped.append(entry)
                         continue
                 self._note(next_ones[0])
                 picked += len(next_ones)
                 yield next_ones
         finally:
             # The last to enter first: `restore` puts each pod before the pods that entered later.
-            for entry in sorted(held, key=lambda each: each.entered, reverse=True):
+            for entry in sorted(skipped, key=lambda each: each.entered, reverse=True):
                 self._store.heap_of(entry).show(entry)
                 if entry.state is QueueState.ACTIVE:
                     self._store.active.order_of(entry).restore(entry, self._max_bypasses)

@@ -59,25 +59,25 @@ MEASURES: Final = {
 }
 
 
-def measure(figure: str) -> Measure:
+def measure(metric: str) -> Measure:
     """Texts of a figure; derived from its name if none are defined."""
-    words = first_upper(plain(figure))
-    return MEASURES.get(figure, Measure(words, words))
+    words = first_upper(plain(metric))
+    return MEASURES.get(metric, Measure(words, words))
 
 
 def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
     """One plot for each figure that the study lists."""
     if not sweep.axes:
         return []
-    return [_plot(sweep, points, figure) for figure in sweep.study.figures]
+    return [_plot(sweep, points, metric) for metric in sweep.study.metrics]
 
 
-def _plot(sweep: Sweep, points: Sequence[Point], figure: str) -> Plot:
+def _plot(sweep: Sweep, points: Sequence[Point], metric: str) -> Plot:
     (x_name, values), *others = sweep.axes
     xs, words = numbers(values)
     x_of = dict(zip(values, xs, strict=True))
-    what = measure(figure)
-    bands = [point.bands[figure] for point in points]
+    what = measure(metric)
+    bands = [point.bands[metric] for point in points]
     lines: dict[str, list[tuple[float, Band]]] = {}
     for point, band in zip(points, bands, strict=True):
         name = ", ".join(_short(other, point.values[other]) for other, _ in others)

@@ -1,4 +1,4 @@
-"""Figures of one scheduler's decisions and binds, for its status and the summary of the run."""
+"""Metrics of one scheduler's decisions and binds, for its status and the summary of the run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SchedulerMetrics:
         self.refused.update(refused)
 
     def by_name(self) -> tuple[tuple[str, float], ...]:
-        """Return all figures by name, as messages contain them."""
+        """Return all metrics by name, as messages contain them."""
         sums = ("busy_s", "reads", "decided", "asked", "bound", "transactions", "conflicted")
         rest = ("retries", "passed_on")
         named = ((name, float(getattr(self, name))) for name in (*sums, *rest))

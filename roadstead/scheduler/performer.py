@@ -75,7 +75,7 @@ class Performer:
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
     must be on the table for the next batch. reads_failed: cache or binder refused an attempt, or
-    one was forgotten, so the state must be read again. figures: those of the scheduler; this class
+    one was forgotten, so the state must be read again. metrics: those of the scheduler; this class
     counts the binder's answers.
     """
 
@@ -89,7 +89,7 @@ class Performer:
     ) -> None:
         self.seq = 0
         self.reads_failed = False
-        self.figures = SchedulerMetrics()
+        self.metrics = SchedulerMetrics()
         self._core = core
         self._volumes = volumes
         self._extenders = extenders
@@ -187,19 +187,19 @@ class Performer:
         yield from self.perform(self._core.bind_answered(_answers(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
-        versions, whole = self._checks_versions, self._is_all_or_nothing
+        versions, all_or_nothing = self._checks_versions, self._is_all_or_nothing
         return BindPods(
             attempts,
             self._volumes.of([a.token for a in attempts]),
             tuple(a.read_version for a in attempts) if versions else (),
-            tuple(job_of(a.facts) for a in attempts) if whole else (),
+            tuple(job_of(a.facts) for a in attempts) if all_or_nothing else (),
         )
 
     def _record(self, attempts: Sequence[Attempt], answer: BindAnswers) -> None:
         """Count an answer, and store the versions of rows in it."""
         causes = dict.fromkeys(answer.tokens, "")
         causes |= {answer.tokens[index]: cause for index, cause, _, _ in answer.refused}
-        self.figures.answered(attempts, causes)
+        self.metrics.answered(attempts, causes)
         self.reads_failed |= bool(answer.refused)
         if self._checks_versions:
             version_of = {each.token: each.row_version for each in answer.answers}

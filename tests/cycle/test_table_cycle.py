@@ -217,7 +217,7 @@ def test_a_class_that_fits_again_is_scored_with_earlier_pods(with_kernel):
 
 
 def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
-    monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
+    monkeypatch.setattr(class_cache, "MAX_RESULTS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))
     profiles = profiles_of(default_config().profiles[0])(table.classes)
     cycle = TableCycle(table, profiles, TieBreak())

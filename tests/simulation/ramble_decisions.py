@@ -21,7 +21,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, held
+from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_held_table
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
@@ -447,7 +447,7 @@ class _Ramble:
                     break
             return decided, len(decided)
 
-        run_now(held(self._held, decide_batch(self._held, cycle, pods, decide)))
+        run_now(with_held_table(self._held, decide_batch(self._held, cycle, pods, decide)))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
         cycle.record_length(len(pods), len(decided))

@@ -96,8 +96,8 @@ def _of_user(kind: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> Kno
 def _file(kind: type[Plugin]) -> str:
     """The file of a class, relative to the working directory if it is below it."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    path, here = Path(file), Path.cwd()
-    return str(path.relative_to(here)) if here in path.parents else file
+    path, folder = Path(file), Path.cwd()
+    return str(path.relative_to(folder)) if folder in path.parents else file
 
 
 def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...]:

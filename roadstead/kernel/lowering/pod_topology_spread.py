@@ -69,11 +69,11 @@ def _add_soft(
     if constraints.needs_all_keys:
         counted = found.scored = with_all_keys(soft, table)
     rows = included(found.pod_class.facts, soft, table, counted)
-    for spread, by_value, here in zip(soft, counts, rows, strict=True):
+    for spread, by_value, of_rows in zip(soft, counts, rows, strict=True):
         key, skew = spread.topology_key, spread.max_skew - 1
         if key == HOSTNAME:
             by_row = plugin.on_nodes(found.pod_class, spread, table)
             found.counters.append(TermCounter(HOST, key, by_row, None, skew))
         else:
-            found.counters.append(TermCounter(SOFT, key, by_value, here, skew))
+            found.counters.append(TermCounter(SOFT, key, by_value, of_rows, skew))
     return soft

@@ -213,7 +213,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/table_cycle.py",
         "how many classes are kept, which are found anew where they are not",
-        (("TableCycle._results_of", "held.given.model is not None", "held.given.model is None"),),
+        (
+            (
+                "TableCycle._results_of",
+                "cached.given.model is not None",
+                "cached.given.model is None",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
@@ -221,7 +227,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "TableCycle._results_of",
-                "self._held.put(signature, held, len(self.table), shares=shares)",
+                "self._cached.put(signature, cached, len(self.table), shares=shares)",
                 "pass",
             ),
             (
