@@ -248,7 +248,7 @@ def _uniform_leaves_decoder(kind: type) -> _Coder:
 
 def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     """Decode a sequence of short rows of plain types, column by column."""
-    one_by_one = _sequence_decoder(_fixed_decoder(kinds))
+    one_by_one = _sequence_decoder(_fields_decoder(kinds))
 
     def decode(data: object) -> object:
         if type(data) is list and not data:
@@ -265,7 +265,7 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     return decode
 
 
-def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
+def _fields_decoder(kinds: Sequence[object]) -> _Coder:
     """Decode a list of fixed length; parts of plain types are checked together."""
     one_by_one = [_decoder(kind) for kind in kinds]
     plain = {index: kind for index, kind in enumerate(kinds) if kind in _LEAVES}
@@ -300,18 +300,18 @@ def _map_coder(inner: _Coder) -> _Coder:
 
 def _dataclass_decoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
-    fixed = _fixed_decoder(kinds)
+    decode_fields = _fields_decoder(kinds)
 
     def decode(data: object) -> object:
         try:
-            return cls(*fixed(data))
+            return cls(*decode_fields(data))
         except CodecError as error:
-            raise CodecError(f"{_place(cls, names, data)}: {error}") from None
+            raise CodecError(f"{_location(cls, names, data)}: {error}") from None
 
     return decode
 
 
-def _place(cls: type, names: list[str], data: object) -> str:
+def _location(cls: type, names: list[str], data: object) -> str:
     """Return which field of a refused list is wrong, for the error's text."""
     if not isinstance(data, (list, tuple)) or len(data) != len(names):
         return cls.__name__
@@ -383,7 +383,7 @@ def _decoder(kind: object) -> _Coder:
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return _sequence_decoder(_decoder(arguments[0]))
     if origin is tuple:
-        return _fixed_decoder(arguments)
+        return _fields_decoder(arguments)
     if origin is dict and arguments[0] is str:
         return _map_coder(_decoder(arguments[1]))
     inner = _optional_inner(kind)

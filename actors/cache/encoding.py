@@ -64,7 +64,7 @@ class ChangeEncoder:
         keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
         return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
 
-    def whole_state(self, seq: int) -> list[DeltaBatch]:
+    def cluster_state(self, seq: int) -> list[DeltaBatch]:
         """Encode the whole cluster as batches, numbered so that `seq` is the last number."""
         deltas, changes = self._core.snapshot(), tuple(self._state.volumes.log)
         rows = self._state.versions.of(self._core.placements.nodes)

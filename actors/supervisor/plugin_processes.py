@@ -55,8 +55,8 @@ def last_call_of(name: str, plan: RunPlan) -> str:
         return ""
     # A process has one mark, with the name of the first actor that was built in it: in the control
     # process, the queue.
-    together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
-    for process in (name, QUEUE) if together else (name,):
+    are_together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
+    for process in (name, QUEUE) if are_together else (name,):
         if call := left_at(Path(plan.marks) / process):
             return f' It was calling plugin "{call[0]}" at {call[1]}.'
     return ""

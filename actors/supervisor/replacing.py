@@ -118,8 +118,8 @@ def actors_to_replace(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set
     found, before = set(gone), set[str]()
     while found != before:
         before = set(found)
-        for together in hosts.values():
-            found |= together if together & found else set()
+        for colocated in hosts.values():
+            found |= colocated if colocated & found else set()
         kinds = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
         for lost, resting in kinds:
             if lost in found:

@@ -77,7 +77,7 @@ class Chain:
             return ()
         if self._cycle.searches_nodes(coming[0]):
             return ()
-        return self._cycle.together(coming)
+        return self._cycle.next_batch(coming)
 
     def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""

@@ -143,7 +143,7 @@ class SchedulingCycle:
     def next(self, undecided: Sequence[PodInCycle]) -> tuple[Scope, Sequence[PodInCycle]]:
         """Return the scope and pods of the next batch."""
         scope = self._scope_of(undecided[0])
-        pods = scope.cycle.together(self.in_scope(scope, undecided))
+        pods = scope.cycle.next_batch(self.in_scope(scope, undecided))
         if self._parts.shorten is not None:
             pods = self._parts.shorten(scope.cycle, pods)
         return scope, first_job(pods) if self._latency.is_on else pods

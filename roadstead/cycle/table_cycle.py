@@ -118,7 +118,7 @@ class TableCycle:
             return False
         return not node_search.extenders.handles(pod.pod_class.facts)
 
-    def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def next_batch(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
 
         Sampled pods form batches of their own; a pod that is nominated or that extenders handle is

@@ -107,7 +107,7 @@ class Extenders:
                 code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 passed.refused[name] = Status(code, (why,), EXTENDER)
             by_name = {node.name: node for node in passed.nodes}
-            passed.is_bare |= reply.is_whole
+            passed.is_bare |= reply.is_bare
             passed.nodes = [by_name[name] for name in reply.names or ()]
         return passed
 

@@ -286,8 +286,8 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
     location = raised_at(module_name, failure)
     if location:
         return f"{reason}, at {location}"
-    beside = f" and in {directory}" if directory else ""
-    return f"{reason}; looked among the installed packages{beside}"
+    also = f" and in {directory}" if directory else ""
+    return f"{reason}; looked among the installed packages{also}"
 
 
 def _refused(path: str, rule: str) -> InputError:

@@ -154,10 +154,10 @@ class Reader:
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), header.first_lsn)
         table, count = self._table_1(name, header), 0
         # Format 1 has no CLOSED frame. In format 2 it is the last one, with the number of records.
-        is_whole = header.format == 1
+        is_complete = header.format == 1
         while end.size_bytes < len(data):
             frame = _frame_at(data, end)
-            if frame is None or (is_whole and header.format != 1):
+            if frame is None or (is_complete and header.format != 1):
                 raise self._damaged(name, end.size_bytes, data, _PARTIAL)
             if frame.kind is FrameKind.FIELDS:
                 table = self._table(name, _decoded_fields(frame))
@@ -167,9 +167,9 @@ class Reader:
                 yield group
             else:
                 ends = frame.kind, frame.count, frame.first_lsn
-                is_whole = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
+                is_complete = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
             end.size_bytes, end.digest = frame.end, frame.after
-        if not is_whole:
+        if not is_complete:
             raise self._damaged(name, end.size_bytes, data, _PARTIAL)
         self.last_lsn = found.snapshot_lsn
         self._snapshot_header = header

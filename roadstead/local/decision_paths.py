@@ -175,7 +175,7 @@ class BatchPath(PlainPath):
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
         take_snapshot(table, table.arrived)
-        pods = self._table_cycle.together(pods)
+        pods = self._table_cycle.next_batch(pods)
         batch = self._table_cycle.begin(pods)
         if isinstance(batch, PendingSearch):
             batch = self._table_cycle.searched(batch.run())
@@ -277,7 +277,7 @@ class WorkersPath(BatchPath):
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Ask workers to score new classes, then decide as without workers."""
-        self._ask(self._table_cycle.missing_classes(self._table_cycle.together(pods)))
+        self._ask(self._table_cycle.missing_classes(self._table_cycle.next_batch(pods)))
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:

@@ -64,7 +64,7 @@ class LeaseOrder(Generic[EventT]):
         if first is None:
             return []
         if first.state is QueueState.ACTIVE and not first.attempts:
-            return [first, *islice(_alike(first, firsts), most - 1)]
+            return [first, *islice(_similar(first, firsts), most - 1)]
         if not self._is_retry(first):
             return [first]
         # A retried pod is first only while the pod that has waited longest may be bypassed (I11).
@@ -100,7 +100,7 @@ class LeaseOrder(Generic[EventT]):
             assert passed <= self._max_bypasses, f"{entry.uid} was passed {passed} times"
 
 
-def _alike(
+def _similar(
     first: PodEntry[EventT], others: Iterator[PodEntry[EventT]]
 ) -> Iterator[PodEntry[EventT]]:
     """Yield `others` until one was leased before or is in a gang; none if `first` is in a gang."""

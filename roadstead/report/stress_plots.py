@@ -87,7 +87,7 @@ def _plot(sweep: Sweep, points: Sequence[Point], metric: str) -> Plot:
         _title(what, sweep),
         axis_title(sweep.study, x_name),
         what.amount,
-        tuple(PlotLine(name, tuple(sorted(at, key=_place))) for name, at in lines.items()),
+        tuple(PlotLine(name, tuple(sorted(at, key=_x))) for name, at in lines.items()),
         words,
         interval=_interval(len(sweep.seeds), bands, what.high),
         notes=_notes(len(sweep.seeds), bands),
@@ -165,5 +165,5 @@ def _possible(band: Band, high: float) -> Band:
     return replace(band, low=low, high=max(band.mean, min(band.high, high)))
 
 
-def _place(point: tuple[float, Band]) -> float:
+def _x(point: tuple[float, Band]) -> float:
     return point[0]

@@ -46,7 +46,7 @@ class SchedulerMetrics:
     def by_name(self) -> tuple[tuple[str, float], ...]:
         """Return all metrics by name, as messages contain them."""
         sums = ("busy_s", "reads", "decided", "asked", "bound", "transactions", "conflicted")
-        rest = ("retries", "passed_on")
-        named = ((name, float(getattr(self, name))) for name in (*sums, *rest))
+        other_metrics = ("retries", "passed_on")
+        named = ((name, float(getattr(self, name))) for name in (*sums, *other_metrics))
         causes = ((f"refused {cause}", float(n)) for cause, n in sorted(self.refused.items()))
         return (*named, *causes)

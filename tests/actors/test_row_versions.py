@@ -33,7 +33,7 @@ async def test_a_new_scheduler_gets_the_versions_after_its_rows():
     await cache.update_assumptions(UpdateAssumptions((), (), (), rows=(("n2", 7),)))
     await cache.stream.flush()
 
-    parts = cache.encoder.whole_state(cache.stream.seq)
+    parts = cache.encoder.cluster_state(cache.stream.seq)
 
     assert parts[-1] == version_batch(3, [("n2", 7)])
     assert parts[0].first_seq == 1

@@ -60,11 +60,11 @@ def test_a_batch_that_ended_early_makes_the_next_short_and_complete_ones_longer(
     pods, lengths = world.pods(50), []
     world.cycle.record_length(50, 50)
     for decided in (50, 3, 3, 6, 12, 0, 1, 2):
-        lengths.append(len(world.cycle.together(pods)))
+        lengths.append(len(world.cycle.next_batch(pods)))
         world.cycle.record_length(lengths[-1], decided)
 
     assert lengths == [50, 50, 3, 6, 12, 24, 1, 2]
-    assert len(world.cycle.together(pods)) == 4
+    assert len(world.cycle.next_batch(pods)) == 4
 
 
 def test_the_next_search_starts_after_that_of_a_single_decided_pod(monkeypatch):

@@ -51,7 +51,7 @@ class Cycle:
     def decide(self, pods):
         decisions = []
         while len(decisions) < len(pods):
-            decisions += self.batch(self.cycle.together(pods[len(decisions) :]))
+            decisions += self.batch(self.cycle.next_batch(pods[len(decisions) :]))
         return decisions
 
     def batch(self, pods):
@@ -233,13 +233,13 @@ def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
 
     distinct, alike = asked(40, lambda number: number + 1), asked(40, lambda _: 5)
 
-    assert list(cycle.together(distinct)) == distinct[: class_cache.MIN_CLASSES]
-    assert list(cycle.together(alike)) == alike
+    assert list(cycle.next_batch(distinct)) == distinct[: class_cache.MIN_CLASSES]
+    assert list(cycle.next_batch(alike)) == alike
 
     cycle.accelerator = accelerator()
 
-    assert list(cycle.together(distinct)) == distinct, "classes of one shape share results"
+    assert list(cycle.next_batch(distinct)) == distinct, "classes of one shape share results"
 
     monkeypatch.setattr(class_cache, "MAX_TOTALS", 3 * 20)
 
-    assert list(cycle.together(distinct)) == distinct[:20], "totals are not shared"
+    assert list(cycle.next_batch(distinct)) == distinct[:20], "totals are not shared"

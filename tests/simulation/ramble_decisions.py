@@ -409,7 +409,7 @@ class _Ramble:
         if self._is_owed or self._draw.random() < self._reads:
             self._catch_up()
         cycle, judge = self._cycle, self._judge
-        wanted, pods = self._lengths.of(pods), cycle.together(pods)
+        wanted, pods = self._lengths.of(pods), cycle.next_batch(pods)
         if len(pods) != wanted:
             judge.problems.append(f"{len(pods)} are decided at once, not {wanted}")
         wanted, found = (
