@@ -153,7 +153,7 @@ class YamlReader:
             raise self._refusal(f"key {cut_short(text)} is not a string: put it in quotes")
         assert isinstance(top.value, dict)
         if key in top.value and not (plain and key == _MERGE):
-            raise self._refusal(f"key {cut_short(key)} stands twice in one map")
+            raise self._refusal(f"key {cut_short(key)} is twice in one map")
         top.key = key
         if not (plain and key == _MERGE):
             top.value[key] = None

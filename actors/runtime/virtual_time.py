@@ -33,7 +33,7 @@ class _JumpingSelector(selectors.SelectSelector):
         if ready:
             return ready
         if timeout is None:
-            raise StalledError("the simulation stands still: no timer, no message, no work")
+            raise StalledError("the simulation stalled: no timer, no message, no work")
         self.now_s += max(0.0, timeout)
         return ready
 

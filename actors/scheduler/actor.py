@@ -144,7 +144,7 @@ class SchedulerActor:
         except asyncio.CancelledError:
             raise
         except Exception as failure:
-            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot go on")
+            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot continue")
             self._failure = failure
 
     async def _step(self) -> None:

@@ -36,7 +36,7 @@ def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
         return
     journal = plan.settings.journal
     kept = (
-        f"What the binder acknowledged is in {journal}, and --resume goes on with it."
+        f"What the binder acknowledged is in {journal}, and --resume continues the run."
         if journal is not None
         else "There is no journal of what was bound."
     )

@@ -226,7 +226,9 @@ class _Builder:
             return NodeSeries((facts_of_node,), ENDLESS, f"{prefix}churned-")
         namespace = op.namespace or f"namespace-{self.number}"
         self.cluster.add(document, template.source, namespace, self.number)
-        note = f"{document['kind']} of a churn stands from the start; it does not come and go."
+        note = (
+            f"{document['kind']} of a churn exists from the start; it is not created and deleted."
+        )
         self.notes.append(note)
         return None
 

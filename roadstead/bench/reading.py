@@ -77,7 +77,7 @@ def _collects(op: object) -> bool:
 def _check_unique(names: Iterable[str], source: str, obj: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        rule = "stands there twice"
+        rule = "is there twice"
         raise InputError(rule, source=source, obj=obj, field="name", value=cut_short(twice[0]))
 
 

@@ -26,7 +26,7 @@ from roadstead.revisions import newer_nodes
 from roadstead.storage import StorageChange
 from roadstead.storage.news import BoundVolumes
 
-_NO_VOLUMES = "the volumes of its claims are taken"
+_NO_VOLUMES = "the volumes of its claims are in use"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class ContinuingBatch(BatchRun):
 
     def use_lists(self, best: BestRows, pods: int) -> None:
         """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
-        assert self._kernel is not None, "the kernel says which classes have no list"
+        assert self._kernel is not None, "the kernel knows which classes have no list"
         self._kernel.use_lists(best, pods)
 
     def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:

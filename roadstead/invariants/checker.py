@@ -91,7 +91,7 @@ class Checker:
         _HANDLERS[record.kind](self, record)
         # Records of a snapshot have the lsn of their commit, or 0 if there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
-            self._report(record, "I7", f"record {record.lsn} comes after {self._last_lsn}")
+            self._report(record, "I7", f"record {record.lsn} follows {self._last_lsn}")
         self._last_lsn = max(self._last_lsn, record.lsn)
 
     def finish(self) -> Checked:

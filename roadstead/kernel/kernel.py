@@ -133,7 +133,7 @@ class Kernel:
         related = [each.first.evaluation for each in models]
         found = relate(related, table, static_index, groups)
         if found is None:
-            # Too many counters: the reference decides.
+            # Too many counters: the plugins decide.
             self._why_not |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
@@ -147,7 +147,7 @@ class Kernel:
         """Return why pods of a signature are not decided here at the moment; "" if they are."""
         found = self._admitted.get(signature)
         if found is None or signature in self._why_not:
-            return self._why_not.get(signature, "narrowed, or failed")
+            return self._why_not.get(signature, "node search, or an error")
         return "" if self.is_unchanged(signature) else "volumes changed"
 
     def is_unchanged(self, signature: Hashable) -> bool:
@@ -185,7 +185,7 @@ class Kernel:
         self._relations = self._cells.prepare(self._relations, log.classes)
         done, stopped = self._run_compiled(log)
         if stopped in _FINAL:
-            # Placements use up room: the reference decides the class for the rest of the batch.
+            # Placements use up room: the plugins decide the class for the rest of the batch.
             self._why_not[pods[done].signature] = stopped
         rows = log.row[:done].tolist()
         self._pending += zip(rows, pods, strict=False)

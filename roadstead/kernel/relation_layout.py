@@ -18,7 +18,7 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 MAX_COUNTS = 1 << 23
-"""Maximum number of counts over all counters; with more, the reference decides."""
+"""Maximum number of counts over all counters; with more, the plugins decide."""
 
 
 def with_classes(relations: Relations, model_of: I64) -> Relations:

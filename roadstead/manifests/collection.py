@@ -346,6 +346,6 @@ def _has_pod_spec(document: object, depth: int = 0) -> bool:
 def _duplicate(key: ObjectKey, document: dict[str, object], source: str, other: str) -> InputError:
     kind, namespace, _ = key
     where = "this file" if other == source else other
-    rule = f"stands already in {where}"
+    rule = f"is already in {where}"
     in_namespace = f" in namespace {cut_short(namespace)}" if namespace else ""
     return InputError(rule, source=source, obj=describe(kind, document) + in_namespace)

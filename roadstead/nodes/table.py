@@ -154,7 +154,7 @@ class NodeTable(Table):
             return
         columns, start = self.columns, self.columns.size
         rows = dict(zip(nodes.names, range(start, start + len(nodes)), strict=True))
-        assert len(rows) == len(nodes), "a node stands twice in a list"
+        assert len(rows) == len(nodes), "a node is in the list twice"
         assert self._row_of.keys().isdisjoint(rows), "a node is in the table already"
         zones = write_nodes(columns, nodes)
         added = slice(start, columns.size)

@@ -60,26 +60,19 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.admitted_affinity import count_admitted
+from roadstead.plugins.affinity_terms import WaitingTerms, labels_of_namespaces, matches_all
 from roadstead.plugins.inter_pod_counts import (
-    FILTERING,
     ByTopology,
-    CounterKey,
     Counts,
     Domains,
-    Family,
-    NewPod,
-    PodProfile,
-    Relation,
-    TermIndex,
-    WaitingTerms,
     by_topology,
-    count_admitted,
     counts_for_row,
     label_codes,
-    labels_of_namespaces,
-    matches_all,
     scores_by_topology,
 )
+from roadstead.plugins.term_index import PodProfile, TermIndex
+from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, NewPod, Relation
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_NUMBERS = 32_000_000

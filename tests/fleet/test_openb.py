@@ -218,7 +218,7 @@ def test_headers_must_have_exactly_the_columns(tmp_path, header, text):
 def test_an_empty_file_is_refused(tmp_path):
     write_lists(tmp_path)
     (tmp_path / openb.NODE_LIST).write_bytes(b"")
-    assert "line 1: sn: must stand once in the header" in str(refusal_of(tmp_path))
+    assert "line 1: sn: must be in the header once" in str(refusal_of(tmp_path))
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path):

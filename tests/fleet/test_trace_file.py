@@ -135,7 +135,7 @@ HOSTILE_FILES = {
     "header alone": (HEADER, "is damaged"),
     "no compression": (HEADER + bytes(32) + b"body", "does not decompress"),
     "another digest": (HEADER + bytes(32) + zlib.compress(b"body"), "does not match its digest"),
-    "cut short": (content_of(b"x" * 500)[:-6], "is cut short or goes on after its end"),
+    "cut short": (content_of(b"x" * 500)[:-6], "is cut short, or has data after its end"),
     "more after the end": (content_of(b"body") + b"more", "is cut short or goes on"),
     "no msgpack": (content_of(b"\xc1"), "make it anew: not msgpack"),
     "another shape": (content_of(pack({"nodes": []})), "not of this release"),

@@ -255,7 +255,7 @@ def test_bytes_after_the_last_frame_of_a_followed_segment_are_damage():
     file.digest = before
     file.append_records(records(3, 3))
 
-    with pytest.raises(JournalError, match=r"damaged at .*: it goes on behind its end"):
+    with pytest.raises(JournalError, match=r"damaged at .*: it continues after its end"):
         list(Reader(disk).records())
 
 
@@ -377,5 +377,5 @@ def test_records_of_a_file_without_declared_fields_are_refused(monkeypatch):
     monkeypatch.setattr(FrameFile, "append", without_fields)
     crafted(disk, segment_name(1)).append_records(records(1, 1))
 
-    with pytest.raises(JournalError, match="it does not say its fields"):
+    with pytest.raises(JournalError, match="it lists no fields"):
         list(Reader(disk).records())

@@ -176,9 +176,9 @@ def test_a_duplicate_object_is_refused_with_both_sources(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_paths(folder)
     assert str(caught.value) == (
-        f'{folder}/z.yaml: Pod "a" in namespace "default": stands already in {folder}/a.json'
+        f'{folder}/z.yaml: Pod "a" in namespace "default": is already in {folder}/a.json'
     )
-    assert 'Node "n": stands already in this file' in refusal(json.dumps([NODE, NODE]))
+    assert 'Node "n": is already in this file' in refusal(json.dumps([NODE, NODE]))
 
 
 def test_the_same_name_in_another_namespace_or_kind_is_another_object() -> None:

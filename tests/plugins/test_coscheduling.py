@@ -279,7 +279,7 @@ def test_a_timeout_of_one_member_fails_the_whole_gang():
     messages = sorted(each.message for each in effects[-1].reports)
     assert isinstance(effects[-1], SendReports)
     assert "rejected due to timeout after waiting 10s at plugin Coscheduling" in messages[1]
-    assert 'pod "default/u1" of pod group "default/a" was given up' in messages[0]
+    assert 'pod "default/u1" of pod group "default/a" was unreserved' in messages[0]
     gangs.core.validate()
 
 

@@ -11,14 +11,9 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, RelationOf, TermCounter
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
+from roadstead.plugins.matching_pods import included, with_all_keys
 from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySpread, SpreadCounts
-from roadstead.plugins.pod_topology_spread_constraints import (
-    HOSTNAME,
-    Spread,
-    included,
-    is_counted,
-    with_all_keys,
-)
+from roadstead.plugins.pod_topology_spread_constraints import HOSTNAME, Spread, is_counted
 
 
 def add_counters(found: RelationOf, evaluation: Evaluation) -> None:
