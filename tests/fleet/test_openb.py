@@ -203,10 +203,10 @@ def test_rows_that_are_not_a_table_are_refused_by_line(tmp_path, row, text):
 
 
 HOSTILE_HEADERS = {
-    "missing column": ("sn,cpu_milli,memory_mib,gpu", "line 1: model: must stand once"),
-    "column twice": (f"{NODE_HEADER},sn", "line 1: sn: must stand once"),
+    "missing column": ("sn,cpu_milli,memory_mib,gpu", "line 1: model: must be in the header once"),
+    "column twice": (f"{NODE_HEADER},sn", "line 1: sn: must be in the header once"),
     "unknown column": (f"{NODE_HEADER},rack", 'line 1: "rack" is not a column of this list'),
-    "no header": ("", "line 1: sn: must stand once"),
+    "no header": ("", "line 1: sn: must be in the header once"),
 }
 
 

@@ -136,7 +136,7 @@ HOSTILE_FILES = {
     "no compression": (HEADER + bytes(32) + b"body", "does not decompress"),
     "another digest": (HEADER + bytes(32) + zlib.compress(b"body"), "does not match its digest"),
     "cut short": (content_of(b"x" * 500)[:-6], "is cut short, or has data after its end"),
-    "more after the end": (content_of(b"body") + b"more", "is cut short or goes on"),
+    "more after the end": (content_of(b"body") + b"more", "is cut short, or has data"),
     "no msgpack": (content_of(b"\xc1"), "make it anew: not msgpack"),
     "another shape": (content_of(pack({"nodes": []})), "not of this release"),
     "nested too deep": (content_of(b"\x91" * 100_000 + b"\xc0"), "make it anew: nested deeper"),

@@ -50,7 +50,7 @@ def test_a_group_removed_before_the_mark_of_its_flush_is_damage():
     journal.close()
     disk.contents[name] = disk.contents[name][:start] + disk.contents[name][end:]
 
-    with pytest.raises(JournalError, match=f"damaged at offset {start}: what was there was durab"):
+    with pytest.raises(JournalError, match=f"damaged at offset {start}: bytes there were durab"):
         opened(disk)
 
 
@@ -60,7 +60,7 @@ def test_bytes_inserted_before_a_frame_that_confirms_them_are_damage():
     name = only_segment(disk)
     disk.contents[name] = disk.contents[name][:HEADER_BYTES] + b"x" + disk.contents[name][-45:]
 
-    with pytest.raises(JournalError, match=f"damaged at offset {HEADER_BYTES}: what was there was"):
+    with pytest.raises(JournalError, match=f"damaged at offset {HEADER_BYTES}: bytes there were"):
         opened(disk)
 
 

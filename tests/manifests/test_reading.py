@@ -263,9 +263,9 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "\n".join(
             "not a finite number",
         ),
         ("kind: Node\nmetadata: {name: 1}", "metadata.name: 1 must be a string"),
-        ("kind: Node\nmetadata: {name: n1, name: m}", 'key "name" stands twice'),
-        ("kind: Node\nkind: Node", 'key "kind" stands twice'),
-        ('{"kind": "Node", "kind": "Pod"}', 'key "kind" stands twice'),
+        ("kind: Node\nmetadata: {name: n1, name: m}", 'key "name" is twice'),
+        ("kind: Node\nkind: Node", 'key "kind" is twice'),
+        ('{"kind": "Node", "kind": "Pod"}', 'key "kind" is twice'),
         ('{"kind": "Node", "metadata": {"name": "n", "labels": {"a": NaN}}}', "NaN is not"),
         (
             "kind: Node\nmetadata: &m {name: n1, labels: *m}",
