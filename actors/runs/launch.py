@@ -146,11 +146,11 @@ class ActorLauncher:
             return _with_actors(open_one, plan, lambda progress: None, work, supervisor_for(lab))
 
         if lab.is_virtual:
-            trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+            lab_run = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
         else:
-            trial = _run(all_of_it(partial(self._runtime, plan)))
+            lab_run = _run(all_of_it(partial(self._runtime, plan)))
         mark_finished(plan)
-        return trial
+        return lab_run
 
     def bench(
         self,

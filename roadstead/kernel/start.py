@@ -92,7 +92,7 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     code = _code_of(compiled)
     is_cached = _is_cached(_sources(Path(compiled.__file__).parent))
     if report is not None and not is_cached:
-        report("compiling the kernel, once for this machine; the reference decides meanwhile")
+        report("compiling the kernel, once for this machine; decisions run without it meanwhile")
         compile_in_child()
     warm_up_totals(code)
     warm_up_run(code)

@@ -75,7 +75,9 @@ def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monk
     why = run.fails(run.kill_in_the_middle(name))
 
     assert why.startswith(f"{name} is gone. It h")
-    assert why.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert why.endswith(
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+    )
     assert run.runtime._actors == {}
     assert max(progress.placed for progress in run.told) < 300
 
@@ -126,7 +128,9 @@ def test_a_bug_in_a_core_ends_the_run_with_the_last_messages_of_its_actor(
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
     assert f"{actor}: AssertionError: is in two places at broken:" in what
-    assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert what.endswith(
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+    )
     assert head.startswith(f"The last messages of {actor}, ")
     assert f"  {asks} " in lines[-1]
     assert "from scheduler-0 (epoch 1)" in lines[-1]
@@ -140,8 +144,10 @@ def test_a_bug_in_a_schedulers_own_task_ends_the_run_with_its_last_messages(monk
 
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
-    assert what.startswith("scheduler-0 cannot go on: attempt: default/p: place is not allowed")
-    assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert what.startswith("scheduler-0 cannot continue: attempt: default/p: place is not allowed")
+    assert what.endswith(
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+    )
     assert head.startswith("The last messages of scheduler-0, ")
     assert any(line.startswith("  run from the driver, ") for line in lines)
 
@@ -155,7 +161,7 @@ def test_a_failing_journal_ends_the_run(monkeypatch):
     why = Run(monkeypatch).fails()
 
     assert why.startswith(
-        "binder cannot go on: journal: no space left on device; records 1 to 0 of "
+        "binder cannot continue: journal: no space left on device; records 1 to 0 of "
     )
 
 

@@ -105,7 +105,7 @@ def test_a_gang_with_too_few_pods_is_not_tried():
 
 
 def test_a_gate_opens_when_the_last_member_is_submitted(monkeypatch):
-    monkeypatch.setattr(client, "CHUNK", 2)
+    monkeypatch.setattr(client, "PODS_PER_MESSAGE", 2)
 
     placed, pending = run(plan(), gang("a", 5, 5))
 

@@ -288,7 +288,7 @@ def test_a_run_without_pods_ends_immediately():
 
 
 def test_inputs_longer_than_a_message_are_sent_in_parts(monkeypatch):
-    monkeypatch.setattr(client, "CHUNK", 3)
+    monkeypatch.setattr(client, "PODS_PER_MESSAGE", 3)
     running = [(who, facts, "n0") for who, facts in pods_of(*(f"r{n}" for n in range(4)))]
     full = pods_of(*(f"full{n}" for n in range(5)), facts=pod(cpu=9000))
     inputs = inputs_of(

@@ -382,7 +382,7 @@ async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
     world.feed.answers["apply"] = apply_late
     world.cache.answers["update_assumptions"] = settle
     async with world:
-        await until(lambda: world.scheduler.figures.reads > 1)
+        await until(lambda: world.scheduler.metrics.reads > 1)
         there.set()
         (report,) = await world.reports()
 

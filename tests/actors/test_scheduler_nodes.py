@@ -90,7 +90,7 @@ def test_preemption_does_not_wait_for_changes_that_follow_its_batch(monkeypatch)
         if need == YieldToMessages():
             small = node_batch([node("small", cpu=100)])
             await self._peers._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-            settled = self._scheduler.performer.settle()
+            settled = self._scheduler.performer.update_attempts()
             await drive(settled, self._peers.handle)
         return await original(self, need)
 

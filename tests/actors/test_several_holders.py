@@ -11,7 +11,7 @@ from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages
-from roadstead.cycle.scheduling_cycle import decide_batch, held
+from roadstead.cycle.scheduling_cycle import decide_batch, with_held_table
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses
@@ -76,7 +76,7 @@ class World:
             self.row_versions = self.nodes.row_versions(decisions)
             return decisions
 
-        return await drive(held(self.nodes, batch()), handle)
+        return await drive(with_held_table(self.nodes, batch()), handle)
 
     def counted(self):
         return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))

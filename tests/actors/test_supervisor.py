@@ -119,7 +119,7 @@ async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_its_la
     assert type(gone) is ActorGoneError
     assert str(gone) == (
         f"{failure}. It held 3 nodes. "
-        "The run ends here; what the binder acknowledged is in its list."
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
     )
 
 
@@ -148,7 +148,7 @@ async def test_an_actor_that_can_not_continue_ends_the_run_with_its_reason():
     failure = await watched(supervisor)
 
     assert type(failure) is RunFailedError
-    assert str(failure).startswith("binder cannot go on: disk full. It had committed 7 binds.")
+    assert str(failure).startswith("binder cannot continue: disk full. It had committed 7 binds.")
 
 
 async def test_input_errors_are_raised_unchanged():
@@ -189,7 +189,7 @@ async def test_a_silent_actor_does_not_hide_the_failure_of_another(monkeypatch):
 
     failure = await watched(supervisor)
 
-    assert str(failure).startswith("scheduler-0 cannot go on: it broke. ")
+    assert str(failure).startswith("scheduler-0 cannot continue: it broke. ")
 
 
 async def test_the_watch_polls_all_actors_repeatedly():
@@ -312,7 +312,7 @@ async def test_a_run_that_loses_ray_ends_with_that_error_whatever_its_actors_rep
     assert type(failure) is RunFailedError
     assert str(failure) == (
         f"{LOST}. The run ends here; what the binder acknowledged is in j, "
-        "and --resume goes on with it."
+        "and --resume continues the run."
     )
 
 
@@ -384,4 +384,4 @@ async def test_a_run_whose_actors_fit_on_no_other_node_ends_with_the_reason():
         "scheduler-0: the scheduler wants 1 CPU on one node. Waited 30 s. The run ends here;"
     )
     assert str(ended.value).startswith(reason)
-    assert "--resume goes on with it" in str(ended.value)
+    assert "--resume continues the run" in str(ended.value)

@@ -215,7 +215,7 @@ async def test_the_messages_are_written_beside_the_logs_readable_for_the_owner_o
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     saved = read_transcript(path)
     assert (saved.actor, saved.error, saved.handled) == ("actor-1", str(ILLEGAL), 2)
-    assert saved.is_whole
+    assert saved.is_complete
     sent = [stamp.envelope(BOUND.name, PageRequest(0, 1)) for stamp in asked]
     assert [message.data for message in saved.messages] == sent
     assert [message.at_s for message in saved.messages] == [0.0, 0.5]
@@ -279,7 +279,7 @@ async def test_the_kept_bytes_are_bounded_and_have_no_gaps(log_dir, size):
     epochs = [Envelope.decode(data).epoch for data in kept[:-1]]
     assert sum(map(len, kept)) <= MAX_BYTES
     assert epochs == ([3, 4] if size < MAX_BYTES else [])
-    assert (saved.handled, saved.is_whole) == (6, False)
+    assert (saved.handled, saved.is_complete) == (6, False)
 
 
 async def test_the_number_of_kept_small_messages_is_bounded(log_dir):

@@ -76,7 +76,7 @@ async def test_a_worker_that_stays_silent_is_abandoned_after_a_few_tries(monkeyp
     await world.missing("n1")
     await world.end_of_refill()
 
-    assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
+    assert said == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
     assert world.stream.unfilled == {"worker-0"}
 
 
@@ -103,7 +103,7 @@ async def test_a_worker_with_a_planned_fill_is_not_filled_a_second_time():
         filling.begin(name)
     await until(lambda: not any(map(filling.is_under_way, ("worker-0", "worker-1"))))
 
-    assert sorted(fills) == ["worker-0"] * refill.TRIES + ["worker-1"] * refill.TRIES
+    assert sorted(fills) == ["worker-0"] * refill.FILLS + ["worker-1"] * refill.FILLS
 
 
 async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypatch):
@@ -151,7 +151,7 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
         raise SILENCE
 
     async def fails_after_a_change(part):
-        if len(said) == refill.TRIES - 1:
+        if len(said) == refill.FILLS - 1:
             await world.with_nodes(*changes)
         raise SILENCE
 
@@ -163,7 +163,7 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
     await world.end_of_refill()
 
     assert [*changes] == []
-    assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
+    assert said == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
 
 
 async def test_a_fill_that_fails_after_another_epoch_was_filled_has_no_effect():

@@ -115,7 +115,7 @@ def test_validate_finds_a_live_pod_among_the_remembered_ones():
 def test_validate_finds_a_bound_pod_without_a_bind():
     world = World().bring_to(AttemptState.BOUND)
     world.core._store.pods.ended["u1"].answer = None
-    with pytest.raises(AssertionError, match="u1 is bound, and the binder did not say so"):
+    with pytest.raises(AssertionError, match="u1 is bound, and the binder did not report it"):
         world.core.validate()
 
 

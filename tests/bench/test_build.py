@@ -295,7 +295,9 @@ def test_other_objects_of_a_churn_exist_from_the_start_and_a_note_reports_it(tmp
     assert script.steps[0].makers == ()
     assert script.steps[0].recreates
     assert script.cluster.selecting[0].kind == "Service"
-    assert script.notes == ("Service of a churn stands from the start; it does not come and go.",)
+    assert script.notes == (
+        "Service of a churn exists from the start; it is not created and deleted.",
+    )
     assert "number: must not be 0" in refusal(
         tmp_path, {**op, "number": 0}, PODS, params={}, service=service
     )

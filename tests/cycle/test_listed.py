@@ -105,9 +105,9 @@ def decided(side, pods, best=None, batch=None):
     """Return the decision of each pod, as far as the kernel decides it."""
     batch = batch or side.cycle.begin(pods)
     if best is not None:
-        batch.take_lists(best, len(pods))
+        batch.use_lists(best, len(pods))
     found = batch.decide_run(pods)
-    batch.settle()
+    batch.flush()
     side.table.validate()
     return [(d.node_name, d.feasible, d.total, d.best_size) for d in found], batch
 
@@ -289,7 +289,7 @@ def test_lists_are_valid_until_the_table_changes_in_another_way():
     fleet = fleet_of(50, 2)
     facts = distinct(12)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
-    batch.take_lists(fleet.lists(batch, pods, 8), len(pods))
+    batch.use_lists(fleet.lists(batch, pods, 8), len(pods))
     twin = fleet.alone.cycle.begin(same := fleet.alone.pods(facts))
     first = batch.decide_run(pods[:6]), twin.decide_run(same[:6])
     # One pod is decided by the reference path, which places it on the table itself.

@@ -71,7 +71,7 @@ def test_the_table_is_updated_when_the_run_is_finished():
     batch.decide()
 
     before = batch.table.pod_count.tolist()
-    batch.run.settle()
+    batch.run.flush()
 
     assert (before, batch.table.pod_count.tolist()) == ([0], [1])
     batch.table.validate()
@@ -258,7 +258,7 @@ def test_a_plugin_that_scores_without_preparation_is_left_to_the_reference():
     batch = Batch(zones(), pod(), config=config_of(points))
 
     assert batch.decide() == []
-    assert batch.coverage.by_reference == {"narrowed, or failed": 1}
+    assert batch.coverage.by_reference == {"node search, or an error": 1}
 
 
 @pytest.mark.parametrize("kind", ["first", "random"])

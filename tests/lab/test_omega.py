@@ -50,10 +50,10 @@ def test_version_has_at_least_the_conflicts_of_fit_and_gangs_those_of_increments
 def test_a_single_scheduler_has_no_conflict():
     alone = replace(SMALL, service_rate=1e-6, job_s=5.0)
 
-    figures = simulate(alone, 1)
+    metrics = simulate(alone, 1)
 
-    assert figures["batch_conflict_fraction"] == 0.0
-    assert figures["batch_tasks_per_s"] > 0.0
+    assert metrics["batch_conflict_fraction"] == 0.0
+    assert metrics["batch_tasks_per_s"] > 0.0
 
 
 def test_more_schedulers_share_the_work():
@@ -84,11 +84,11 @@ def test_many_jobs_decided_on_one_view_conflict_more():
 def test_a_job_that_never_fits_is_abandoned_after_a_number_of_attempts():
     full = replace(SMALL, load=1.0, job_s=0.0, task_s=0.0, service_rate=1e-6)
 
-    figures = simulate(full, 1)
+    metrics = simulate(full, 1)
 
-    assert figures["batch_tasks_per_s"] == 0.0
-    assert figures["batch_abandoned"] > 0
-    assert figures["batch_score_regret"] == 0.0
+    assert metrics["batch_tasks_per_s"] == 0.0
+    assert metrics["batch_abandoned"] > 0
+    assert metrics["batch_score_regret"] == 0.0
 
 
 def test_a_gang_that_never_fits_completely_is_abandoned_in_the_end():

@@ -162,9 +162,9 @@ def test_schedulers_that_use_all_partitions_conflict_for_any_number_of_partition
 
 
 def test_too_slow_schedulers_never_find_enough_slots():
-    figures = extra_slots(replace(SMALL, capacity_per_s=100.0), 1)
+    metrics = extra_slots(replace(SMALL, capacity_per_s=100.0), 1)
 
-    assert figures["feasible"] == 0.0
+    assert metrics["feasible"] == 0.0
 
 
 POLICY = PolicyModel(slots=2000, schedulers=8, partitions=8, capacity_per_s=70.0, phase_s=4.0)
@@ -211,7 +211,7 @@ def test_load_is_the_share_of_used_slots():
 def test_tasks_wait_if_no_slot_is_idle(policy):
     full = replace(POLICY, slots=40, phases=(3.0,), policy=policy, phase_s=8.0)
 
-    figures = simulate(full, 1)
+    metrics = simulate(full, 1)
 
-    assert figures["phase1_backlog"] > 0
-    assert figures["utilization"] > 0.8
+    assert metrics["phase1_backlog"] > 0
+    assert metrics["utilization"] > 0.8

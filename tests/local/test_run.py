@@ -143,7 +143,7 @@ def test_a_batch_whose_changes_do_not_arrive_begins_again_and_its_time_counts(mo
     assert run.step() is None
     assert run.step().retry_reason == "no change in 2 s"
 
-    assert run.scheduler.performer.figures.busy_s == 2.0
+    assert run.scheduler.performer.metrics.busy_s == 2.0
     assert run.run(0.0) == 1
 
 

@@ -730,7 +730,7 @@ def test_a_larger_table_reuses_the_cached_counts():
 
 
 def test_cached_counts_are_bounded_and_dropped_ones_are_recomputed(monkeypatch):
-    monkeypatch.setattr(inter_pod_affinity, "MAX_CELLS", 5)
+    monkeypatch.setattr(inter_pod_affinity, "MAX_CACHED_NUMBERS", 5)
     asked = Asked([place("n1", web()), place("n2", web())])
     plugin, table = asked.plugin, asked.table
     asking = [away(aff(app("web"), spaces=("default", space))) for space in "abc"]
