@@ -240,7 +240,7 @@ class VirtualCluster:
         decisions = batch.decide_run([pod])
         if not decisions:
             return None
-        batch.settle()
+        batch.flush()
         return decisions[0].node_name
 
     def _evict_direct(self, uid: str) -> KeyedPod | None:
