@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final, Protocol, cast
 
@@ -272,17 +272,23 @@ class Engine:
     def _apply_decisions(self) -> bool:
         """Apply binds and evictions to the lives; return whether there were any."""
         bound, evicted = self.cluster.take_bound(), self.cluster.take_evicted()
+        new = {uid for uid, _ in bound}
+        # A victim makes room for its preemptor, so it ends before that is bound.
+        self._preempted(pair for pair in evicted if pair[0] not in new)
         for uid, node in bound:
             life = self.lives.by_uid[uid]
             if self._delay is None:
                 self._bind(life, node)
             else:
                 self._push(self._delay.free_us, FREES, self._bind_late, (life, node))
-        for uid, preemptor in evicted:
+        self._preempted(pair for pair in evicted if pair[0] in new)
+        return bool(bound or evicted)
+
+    def _preempted(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for uid, preemptor in pairs:
             life = self.lives.by_uid[uid]
             life.preemptor = preemptor
             self._ended(life, LifeEvent.VANISH, Ending.PREEMPTED)
-        return bool(bound or evicted)
 
     def _bind_late(self, subject: object) -> None:
         life, node = cast("tuple[PodLife, str]", subject)

@@ -79,6 +79,9 @@ TABLE: Final[TransitionTable[LifeState, LifeEvent]] = TransitionTable(
     },
 )
 
+MAX_COUNTED_CLASSES: Final = 4096
+"""Number of distinct facts whose pods are counted for `PodLives.typical`."""
+
 ON_NODE: Final = frozenset({_S.BOUND, _S.RUNNING, _S.TERMINATING})
 """States of pods that use a node."""
 
@@ -128,6 +131,8 @@ class PodLives:
         self.by_uid: dict[str, PodLife] = {}
         self.counts: Counter[LifeState] = Counter()
         self.created = 0
+        # By id, as hashing facts takes long; the facts are kept, so that their id stays theirs.
+        self._classes: dict[int, tuple[PodFacts, list[int]]] = {}
 
     def create(self, life: PodLife) -> None:
         """Add a pending pod. AssertionError for a UID that is in use."""
@@ -136,6 +141,16 @@ class PodLives:
         self.by_uid[life.uid] = life
         self.counts[LifeState.PENDING] += 1
         self.created += 1
+        known = self._classes.get(id(life.facts))
+        if known is not None:
+            known[1][0] += 1
+        elif len(self._classes) < MAX_COUNTED_CLASSES:
+            self._classes[id(life.facts)] = life.facts, [1]
+
+    def typical(self, most: int) -> list[tuple[PodFacts, int]]:
+        """Return the facts of most pods so far, with the number of these pods; first ones first."""
+        counted = [(facts, count[0]) for facts, count in self._classes.values()]
+        return sorted(counted, key=lambda each: -each[1])[:most]
 
     def apply(self, life: PodLife, event: LifeEvent) -> None:
         """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.
