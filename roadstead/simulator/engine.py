@@ -84,6 +84,10 @@ class Recorder(Protocol):
         """Record an event of the fleet."""
         ...
 
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        """Record that a node was added or changed, or removed (None)."""
+        ...
+
     def sample(self, engine: Engine) -> None:
         """Record the state of the fleet at `engine.now_us`."""
         ...
@@ -170,6 +174,8 @@ class Engine:
             each.attach(self)
         self.nodes.update((facts.name, facts) for facts in plan.nodes)
         self.cluster.add_nodes(plan.nodes)
+        for facts in plan.nodes:
+            self._recorder.node(0, facts.name, facts, is_new=True)
         running = [each for each in plan.pods if each.node]
         lives = [self._create(self._initial(pod)) for pod in running]
         pods = [(life.identity, life.facts) for life in lives]
@@ -402,6 +408,7 @@ class Engine:
         is_new = facts.name not in self.nodes
         self.nodes[facts.name] = facts
         self.cluster.add_nodes([facts])
+        self._recorder.node(self.now_us, facts.name, facts, is_new=is_new)
         for each in self._components:
             self._command(each, each.node_put(facts, is_new=is_new))
 
@@ -412,6 +419,7 @@ class Engine:
             self._ended(life, LifeEvent.VANISH, Ending.LOST)
         del self.nodes[name]
         self.cluster.remove_nodes([name])
+        self._recorder.node(self.now_us, name, None, is_new=False)
         for each in self._components:
             self._command(each, each.node_dropped(name))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.reports import PendingNote
 from roadstead.simulator.component import Note
@@ -28,6 +29,7 @@ class TableRecorder:
         self._pods = TableWriter(directory, "pods")
         self._attempts = TableWriter(directory, "attempts")
         self._events = TableWriter(directory, "events")
+        self._nodes = TableWriter(directory, "nodes")
         self._samples = TableWriter(directory, "samples")
         self._classes = TableWriter(directory, "classes")
         self._class_of: dict[PodFacts, int] = {}
@@ -54,6 +56,25 @@ class TableRecorder:
         """Record an event of the fleet."""
         self._events.append((now_us, note.what, note.subject, note.detail))
 
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        """Record that a node was added or changed, or removed (None)."""
+        if facts is None:
+            self._nodes.append((now_us, name, "removed", None, None, None, None, None))
+            return
+        taints = ",".join(f"{each.key}={each.value}:{each.effect}" for each in facts.taints)
+        self._nodes.append(
+            (
+                now_us,
+                name,
+                "added" if is_new else "changed",
+                facts.zone,
+                int(facts.unschedulable),
+                facts.allocatable_pods,
+                json.dumps(dict(facts.allocatable)),
+                taints,
+            )
+        )
+
     def sample(self, engine: Engine) -> None:
         """Record the state of the fleet."""
         for row in sample_rows(engine):
@@ -63,7 +84,8 @@ class TableRecorder:
         """Write the pods that have not ended, and all that is left. Raises OSError."""
         for life in engine.pods.values():
             self._pod(life, None)
-        for table in (self._pods, self._attempts, self._events, self._samples, self._classes):
+        logs = self._attempts, self._events, self._nodes, self._samples
+        for table in (self._pods, *logs, self._classes):
             table.close()
 
     def _pod(self, life: PodLife, ending: str | None) -> None:

@@ -66,6 +66,16 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "subject": (STRING, "the node, controller or pod"),
         "detail": (STRING, "more about it"),
     },
+    "nodes": {
+        "time_us": (INT64, "when it was added, changed or removed"),
+        "node": (STRING, "its name"),
+        "what": (STRING, "added, changed or removed"),
+        "zone": (STRING, "its zone"),
+        "unschedulable": (INT64, "1 if it is cordoned, else 0"),
+        "pods": (INT64, "how many pods it may hold"),
+        "allocatable": (STRING, "allocatable amounts, as JSON"),
+        "taints": (STRING, "its taints as key=value:effect, separated by commas"),
+    },
     "samples": {
         "time_us": (INT64, "when the sample was taken"),
         "zone": (STRING, "zone of the nodes; the empty string for the whole fleet"),

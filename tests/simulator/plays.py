@@ -51,6 +51,7 @@ class Heard:
     """What a recorder received: (time in s, what, pod or node, more)."""
 
     rows: list = field(default_factory=list)
+    nodes: list = field(default_factory=list)
     samples: int = 0
 
     def pod_ended(self, life):
@@ -64,6 +65,9 @@ class Heard:
 
     def note(self, now_us, note):
         self.rows.append((now_us / SECOND_US, note.what, note.subject))
+
+    def node(self, now_us, name, facts, *, is_new):
+        self.nodes.append((now_us / SECOND_US, name, facts))
 
     def sample(self, engine):
         engine.validate()
