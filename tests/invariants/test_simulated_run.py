@@ -54,9 +54,9 @@ def found(**changes):
     return [(each.rule, each.text) for each in check_run(replace(GOOD, **changes))]
 
 
-def with_pod(number, **changes):
+def with_pod(index, /, **changes):
     pods = list(GOOD.pods)
-    pods[number] = replace(pods[number], **changes)
+    pods[index] = replace(pods[index], **changes)
     return tuple(pods)
 
 
