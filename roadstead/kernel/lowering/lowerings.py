@@ -109,19 +109,18 @@ def replace_spec(specs: Specs, c: int, lowered: RowLowering, pod: PodClass) -> b
 
     Returns False, with nothing changed, if its lists are longer than those of the arrays.
     """
-    fit = resources_fit.lay_out_fit([lowered.fit], [pod])
-    balanced = balanced_allocation.lay_out_balanced([lowered.balanced], [pod])
-    lists = (
-        (specs.fit.wants, fit.wants),
-        (specs.fit.scored_requests, fit.scored_requests),
-        (specs.balanced.scored_requests, balanced.scored_requests),
-        (specs.adds, padded([pod.asked], 2)),
+    lists: tuple[tuple[I64, Sequence[tuple[int, ...]]], ...] = (
+        (specs.fit.wants[c], lowered.fit.wants(pod)),
+        (specs.fit.scored_requests[c], lowered.fit.scored_requests(pod)),
+        (specs.balanced.scored_requests[c], lowered.balanced.scored_requests(pod)),
+        (specs.adds[c], pod.asked),
     )
-    if any(new.shape[1] > known.shape[1] for known, new in lists):
+    if any(len(new) > len(known) for known, new in lists):
         return False
     for known, new in lists:
-        known[c] = END
-        known[c, : new.shape[1]] = new[0]
+        known[len(new) :] = END
+        if new:
+            known[: len(new)] = new
     specs.nonzero[c] = pod.nonzero
     return True
 
