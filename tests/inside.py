@@ -1,9 +1,13 @@
 """Access to inner state that only tests need: to compare it, and to break it on purpose."""
 
 import gc
+from collections.abc import Collection, Mapping
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeVar, overload
 
+from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
+from roadstead.actors.scheduler.scorers import Scorers
 from roadstead.attempts.attempt_store import AttemptStore
 from roadstead.attempts.core import AttemptsCore
 from roadstead.binder.core import BinderCore
@@ -13,10 +17,17 @@ from roadstead.binder.undo import Unflushed
 from roadstead.cache.core import CacheCore
 from roadstead.cache.deadlines import AssumeDeadlines
 from roadstead.cache.pods import CacheEvent, CacheRecord
+from roadstead.cycle.batch import BatchRun
+from roadstead.cycle.node_search import NodeSearch
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod_groups import GroupKey
+from roadstead.kernel.arrays import Totals
+from roadstead.kernel.kernel import Kernel
 from roadstead.placements import Placements
+from roadstead.plugins.coscheduling import Coscheduling
 from roadstead.queue.core import QueueCore
 from roadstead.queue.queue_store import QueueStore
+from roadstead.scheduler.scheduler import Scheduler
 
 Kind = TypeVar("Kind")
 
@@ -81,6 +92,38 @@ def objects_in(root: object, kind: type[Kind]) -> list[Kind]:
                 seen[id(each)] = each
                 reached.append(each)
     return [each for each in seen.values() if isinstance(each, kind) and each is not root]
+
+
+def nodes_of(scheduler: SchedulerActor) -> SchedulerNodes:
+    return scheduler._nodes
+
+
+def scorers_of(scheduler: SchedulerActor) -> Scorers:
+    assert scheduler._scorers is not None, "a run without workers"
+    return scheduler._scorers
+
+
+def node_search_of(scheduler: SchedulerActor) -> NodeSearch:
+    assert scheduler._node_search is not None, "a run that searches no nodes"
+    return scheduler._node_search
+
+
+def scheduler_of(actor: SchedulerActor) -> Scheduler:
+    return actor._scheduler
+
+
+def kernel_of(batch: BatchRun) -> Kernel:
+    assert batch._kernel is not None, "no pod was decided by the kernel"
+    return batch._kernel
+
+
+def kernel_totals(batch: BatchRun) -> Totals:
+    return kernel_of(batch)._totals
+
+
+def reserved_in(plugin: Coscheduling) -> Mapping[GroupKey, Collection[str]]:
+    """Return the UIDs of the reserved pods of each gang."""
+    return plugin._reserved
 
 
 class Kept(NamedTuple):
