@@ -33,6 +33,7 @@ from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
 from roadstead.lab.sweep import Sweep, SweepResult, run_sweep
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
+from roadstead.report.units import significant
 
 if TYPE_CHECKING:
     from roadstead.cli.stress_options import SweepOptions
@@ -230,14 +231,8 @@ def _legend(sweep: Sweep) -> str:
 
 def _cell(band: Band) -> str:
     half = (band.high - band.low) / 2
-    mean = _significant(band.mean, 3)
-    return f"{mean} ±{_significant(half, 1)}" if half else mean
-
-
-def _significant(number: float, digits: int) -> str:
-    """Format with `digits` significant digits; large numbers in full, not as 8.77e+03."""
-    text = f"{number:.{digits}g}"
-    return f"{float(text):,.0f}" if "e+" in text else text
+    mean = significant(band.mean, 3)
+    return f"{mean} ±{significant(half, 1)}" if half else mean
 
 
 class ProgressLine:

@@ -16,7 +16,7 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.journal import JournalError, NullJournal
 from roadstead.protocol.errors import IllegalTransitionError, InputError
 from roadstead.queue import QueueCore
-from tests.actors.world import GENEROUS_S, inputs_of, plan_of, pods_of, turns
+from tests.actors.world import GENEROUS_S, inputs_of, plan_of, pods_of, record_actors, turns
 from tests.builders import node
 
 WITHOUT_A_JOURNAL = ("queue", "cache", "binder")
@@ -44,6 +44,7 @@ class Run:
 
     def open(self, plan):
         self.runtime = open_runtime(plan)
+        self.actors = record_actors(self.runtime)
         return self.runtime
 
     def fails(self, on_progress=lambda progress: None, inputs=None):
@@ -78,7 +79,10 @@ def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monk
     assert why.endswith(
         "The run ends here; acknowledged binds are in the binder's journal, if it has one."
     )
-    assert run.runtime._actors == {}
+    assert {name, "cache", "worker-1"} <= run.actors.keys()
+    for each in run.actors:
+        with pytest.raises(ActorLostError, match="there is no actor"):
+            run.runtime.find(each)
     assert max(progress.placed for progress in run.told) < 300
 
 
@@ -88,7 +92,7 @@ def test_killing_an_actor_while_the_cluster_is_loaded_ends_the_run(monkeypatch, 
 
     def on_progress(progress):
         if progress.phase == "loading the cluster":
-            run.runtime._actors[name].end()
+            run.runtime.find(name).actor.end()
 
     assert f"{name} is gone" in run.fails(on_progress)
 

@@ -108,7 +108,7 @@ outcome = ActorLauncher().run(fleet(), RunPlan(settings), on_progress)
 prove(outcome, folder)
 replaced = [name for name in outcome.timings_s if name.startswith("replace ")]
 print(json.dumps([lost, replaced]))
-RaySession._last.join()
+RaySession.await_end(60)
 cluster.shutdown()
 """
 

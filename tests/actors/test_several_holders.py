@@ -3,6 +3,7 @@
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.cache.encoding import version_batch
 from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
@@ -193,7 +194,8 @@ async def test_a_table_that_misses_its_required_change_is_not_ready():
 async def test_a_row_version_is_that_of_the_state_used_for_the_decision():
     world = await World(**STALE, conflicts="version").with_nodes()
     await world.pass_on()
-    world.nodes._versions.record([("a1", 7), ("b1", 8)])
+    versions = version_batch(world.nodes.applied + 1, [("a1", 7), ("b1", 8)])
+    await world.nodes.receive(versions)
     await world.nodes.catch_up(2)
     mine = world.waiting("mine")
 

@@ -6,6 +6,7 @@ import pytest
 from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError, NoNodeError
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.supervisor import supervisor as supervisor_module
+from roadstead.actors.supervisor.replacing import Budget
 from roadstead.actors.supervisor.supervisor import (
     SILENT_POLLS,
     ActorGoneError,
@@ -228,17 +229,40 @@ async def test_a_worker_that_answers_again_is_kept():
         await supervisor.status_of("worker-0")
 
 
-async def test_a_slow_worker_does_not_delay_the_replacement_of_others():
-    supervisor, runtime = await started(workers=1, control="apart")
+async def without_worker_1(slow):
+    """Return a supervisor that replaces worker-1, while another actor does not answer `fence`."""
+    supervisor, runtime = await started(workers=2, control="apart")
     for ref in runtime.refs.values():
         ref.answers["fence"] = NOTHING
-    runtime.refs["worker-0"].answers["fence"] = DeadlineError("worker-0 did not answer")
+    runtime.refs[slow].answers["fence"] = DeadlineError(f"{slow} did not answer")
+    runtime.refs["cache"].answers["restream"] = NOTHING
+    runtime.refs["worker-1"].answers["status"] = ActorLostError("worker-1 is gone")
 
-    await supervisor._fence(["scheduler-0"])
-    runtime.refs["queue"].answers["fence"] = DeadlineError("queue did not answer")
+    async def start(groups, *, timeout_s):
+        assert [*groups] == ["worker-1"]
+        return {"worker-1": Fake("worker-1", status=WELL, fence=NOTHING, stop=NOTHING)}
 
-    with pytest.raises(DeadlineError, match="queue"):
-        await supervisor._fence(["scheduler-0"])
+    runtime.start = start
+    return supervisor
+
+
+async def test_a_slow_worker_does_not_delay_the_replacement_of_others():
+    supervisor = await without_worker_1("worker-0")
+
+    watching = asyncio.create_task(supervisor.watch())
+    await until(lambda: supervisor.restarts)
+    watching.cancel()
+
+    assert supervisor.epochs["worker-1"] == 2
+
+
+async def test_an_actor_that_does_not_answer_fences_fails_each_replacement():
+    supervisor = await without_worker_1("queue")
+
+    failure = await watched(supervisor)
+
+    assert str(failure).endswith(f"It was replaced {Budget.TIMES} times in a minute.")
+    assert supervisor.restarts == []
 
 
 async def test_a_new_actor_that_ends_while_it_is_filled_is_replaced_immediately():

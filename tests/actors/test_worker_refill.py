@@ -122,7 +122,7 @@ async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypat
 
 async def test_a_change_that_a_fill_contained_is_not_missed():
     """The call of a change may fail long after the same or another epoch was filled."""
-    world = World()
+    world, others = World(), asyncio.all_tasks()
     await world.with_nodes("n1")
     answered = asyncio.Event()
 
@@ -134,7 +134,7 @@ async def test_a_change_that_a_fill_contained_is_not_missed():
     await world.with_nodes("n2")
     await world.cache.restream(Restream("worker-0", 1))
     answered.set()
-    await until(lambda: not world.stream._to_workers)
+    await until(lambda: asyncio.all_tasks() <= others)
 
     assert world.stream.unfilled == set()
     assert world.is_up_to_date()
@@ -144,7 +144,7 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
     """Under a steady stream of changes a dead worker was refilled forever."""
     said, changes = [], iter(["last"])
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
-    world, over = World(), asyncio.Event()
+    world, over, others = World(), asyncio.Event(), asyncio.all_tasks()
 
     async def late(batch):
         await over.wait()
@@ -159,7 +159,7 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
     world.way.answers |= {"apply": late, "restore": fails_after_a_change}
     await world.end_of_refill()
     over.set()
-    await until(lambda: not world.stream._to_workers)
+    await until(lambda: asyncio.all_tasks() <= others)
     await world.end_of_refill()
 
     assert [*changes] == []

@@ -28,6 +28,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from tests.builders import node, pod, require, taint
+from tests.inside import kernel_totals
 
 NAME = "default-scheduler"
 NOTHING = np.zeros(0, np.int64)
@@ -113,7 +114,7 @@ def decided(side, pods, best=None, batch=None):
 
 
 def built(batch):
-    return int(batch._kernel._totals.built.sum())
+    return int(kernel_totals(batch).built.sum())
 
 
 nodes_of = st.lists(

@@ -2,8 +2,10 @@
 
 import hashlib
 import random
+import tempfile
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +41,11 @@ def content_of(body):
 
 def body_of(trace):
     """Return the trace's body as plain lists, for tests to change."""
-    return unpack(trace_file._pack_body(trace))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "of.trace"
+        write_trace(path, trace)
+        content = path.read_bytes()
+    return unpack(zlib.decompress(content[len(HEADER) + hashlib.sha256().digest_size :]))
 
 
 def refusal_of(path):

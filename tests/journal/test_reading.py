@@ -335,8 +335,9 @@ def test_frames_of_another_file_do_not_belong_to_a_segment():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
-    size_bytes, file._segment = file.size_bytes, 99
-    file.append_records(records(3, 4))
+    size_bytes = file.size_bytes
+    other = FrameFile(disk.extend(segment_name(1)), 99, file.digest, size_bytes)
+    other.append_records(records(3, 4))
 
     found, reader = read(disk)
 

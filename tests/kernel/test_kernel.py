@@ -23,6 +23,7 @@ from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
 from tests.builders import ROW_PLUGINS, config_of, node, pod, table_of
+from tests.inside import kernel_of
 
 DEFAULT = default_config().profiles[0]
 PORT = HostPort("0.0.0.0", "TCP", 80)
@@ -235,7 +236,7 @@ def test_a_class_is_left_to_the_reference_each_time_a_plugin_fails():
     batch = Batch(zones(), related, config=config, plugins=(SilentOracle,))
 
     assert batch.decide() == []
-    batch.run._kernel.resume()
+    kernel_of(batch.run).resume()
 
     assert batch.decide() == []
     assert batch.coverage.stops == {"score out of range": 2}

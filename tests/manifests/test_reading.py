@@ -111,7 +111,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_vanishes_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "_files", lambda path: [f"{path}.gone"])
+    (folder / "gone.yaml").symlink_to(folder / "nowhere.yaml")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_paths(folder)
 

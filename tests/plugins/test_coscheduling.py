@@ -168,12 +168,13 @@ def test_a_new_pod_may_help_its_own_group_and_a_deleted_one_all_groups():
 
 
 def test_unreserving_an_unreserved_pod_has_no_effect():
-    found = plugin()
+    handle = Handle(PodClasses(), ClusterFacts(), members=GroupMembers())
+    found = Coscheduling(CoschedulingArgs(60), handle)
     for facts in (member(), pod()):
         found.unreserve(PodIdentity("u1", "default", "p"), facts, "n1")
         found.pod_gone(PodIdentity("u1", "default", "p"), facts, "n1")
 
-    assert found._waiting.pop_decisions() == []
+    assert handle.waiting.pop_decisions() == []
 
 
 def test_a_pod_without_a_group_passes_unchanged():
