@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +52,12 @@ def check_command(path: Path, form: Form) -> None:
     if form == "json":
         click.echo(json.dumps(summary.as_json(), indent=2))
         return
+    from roadstead.cli.notes import wrapped
     from roadstead.cli.scenario_table import summary_lines
+    from roadstead.protocol.errors import printable
 
-    click.echo("\n".join(summary_lines(summary)))
+    text = printable("\n".join(summary_lines(summary)))
+    click.echo(wrapped(text) if sys.stdout.isatty() else text)
 
 
 @scenario_group.command("init", cls=ReportingCommand)
