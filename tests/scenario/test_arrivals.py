@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import tracemalloc
+from collections import Counter, deque
 from itertools import islice
 from typing import Any
 
@@ -265,3 +266,15 @@ def test_a_sample_of_a_trace_is_a_part_of_it(trace: Trace) -> None:
     assert set(found) <= set(whole)
     assert found == list(of_trace(trace, sample=0.3).arrivals(4))
     assert found != list(of_trace(trace, sample=0.3).arrivals(5))
+
+
+def test_arrivals_are_not_held() -> None:
+    def read(count: int) -> int:
+        arrivals = source(PoissonTimes(3_600), durations=ExponentialTimes(SECOND_US)).arrivals(0)
+        tracemalloc.start()
+        deque(islice(arrivals, count), maxlen=0)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return peak_bytes
+
+    assert read(30_000) < 1.5 * read(3_000), "the memory is that of one block"
