@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option
+from roadstead.cli.options import Form, format_option, plugin_option
 
 EXAMPLES: Final = ("gpu", "openb", "small", "zone-loss")
 _PATH = click.Path(path_type=Path)
@@ -32,8 +32,9 @@ def scenario_group() -> None:
 
 @scenario_group.command("check", cls=ReportingCommand)
 @click.argument("path", metavar="FILE", type=_PATH)
+@plugin_option
 @format_option
-def check_command(path: Path, form: Form) -> None:
+def check_command(path: Path, plugin: tuple[str, ...], form: Form) -> None:
     """Check a scenario and print its figures, without playing it.
 
     Reads all files that it names: manifests, templates, traces, configurations. An unknown key, an
@@ -44,11 +45,13 @@ def check_command(path: Path, form: Form) -> None:
     Examples:
       roadstead scenario check small.yaml
       roadstead scenario check small.yaml --format json | jq .sources
+      roadstead scenario check small.yaml --plugin my_plugins:Mine
     """
-    from roadstead.scenario.compile import load_plan
+    from roadstead.api.scenario_plan import load_scenario_plan
     from roadstead.scenario.summary import summarize
 
-    summary = summarize(load_plan(path))
+    plan, _ = load_scenario_plan(path, plugin)
+    summary = summarize(plan)
     if form == "json":
         click.echo(json.dumps(summary.as_json(), indent=2))
         return

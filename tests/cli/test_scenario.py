@@ -89,6 +89,44 @@ def test_an_error_names_file_line_path_and_rule(run: Run, path: Path) -> None:
     assert result.stderr == (f"{path}: line 10: seed: 2: unknown field (did you mean seeds?)\n")
 
 
+PLUGIN = """from roadstead.framework.per_node import NodePlugin
+
+
+class Small(NodePlugin):
+    name = "Small"
+
+    def score(self, pod, node):
+        return 1
+"""
+CONFIG = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"plugins": {"score": {"enabled": [{"name": "Small"}]}}}],
+}
+
+
+def test_a_configuration_may_name_a_plugin_of_the_command_line(
+    run: Run, path: Path, here: Path
+) -> None:
+    written(here, PLUGIN, "small_scenario_plugin.py")
+    write_json(path.parent, "small.yaml", CONFIG)
+    plugin = ("--plugin", "small_scenario_plugin:Small")
+    text = path.read_text()
+
+    added = run("scenario", "check", path, *plugin)
+    path.write_text(f"{text}scheduler: {{config: [small.yaml]}}")
+    unknown = run("scenario", "check", path)
+    named = run("scenario", "check", path, *plugin)
+    path.write_text(f"{text}scheduler: {{preset: [binpack]}}")
+    unused = run("scenario", "check", path, *plugin)
+
+    assert "configuration plugins" in added.stdout
+    assert unknown.exit_code == 2
+    assert "Small" in unknown.stderr
+    assert "configuration small" in named.stdout
+    assert "Plugin Small is not used" in unused.stdout
+
+
 def test_a_missing_scenario_is_an_error(run: Run, tmp_path: Path) -> None:
     result = run("scenario", "check", tmp_path / "none.yaml")
 
