@@ -54,7 +54,7 @@ from roadstead.simulator.scenario import (
     Share,
 )
 
-ORDINALS_MAX: Final = 100_000
+ORDINALS_MAX: Final = 10_000
 """Most pods of a StatefulSet: each has facts of its own."""
 
 QUARTER: Final = Share(basis_points=2_500)
@@ -96,10 +96,8 @@ class ControllerCompiler:
         name = entry.name or _name(first, entry.template)
         if not name:
             raise self.file.error((*at, "name"), "is missing, here and in the template")
-        meta = ObjectMeta(
-            name=name,
-            namespace=first.found.metadata.namespace or DEFAULT_NAMESPACE,
-        )
+        namespace = first.found.metadata.namespace or DEFAULT_NAMESPACE
+        meta = ObjectMeta(name=name, namespace=namespace)
         self.objects.namespaces.add(meta.namespace)
         rollouts: Sequence[RolloutStep] = getattr(entry, "rollout", ())
         revisions = [first]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -354,10 +355,11 @@ def test_pods_and_budgets_of_manifests_are_there_at_the_start(tmp_path: Path) ->
 
 def test_a_trace_is_fleet_and_workload_and_may_be_used_twice(tmp_path: Path) -> None:
     builder = TraceBuilder("test", {"default": (("team", "a"),)})
-    first = compiled(scenario(TASKS and f"workload: [{{{TASKS}}}]"))
+    first = compiled(scenario(f"workload: [{{{TASKS}}}]"))
     builder.add_node(first.nodes[0])
     facts = next(first.sources[0].arrivals(0)).pods[0][1]
-    builder.add_pod("p", "u", facts, 10, 70)
+    # In the trace it runs on a node; the scheduler of the scenario places it anew.
+    builder.add_pod("p", "u", replace(facts, node_name="n"), 10, 70)
     write_trace(tmp_path / "t.trace", builder.build())
     work = "workload: [{trace: t.trace}, {trace: t.trace, shift: 1h}]"
 
@@ -370,6 +372,7 @@ def test_a_trace_is_fleet_and_workload_and_may_be_used_twice(tmp_path: Path) -> 
         ("p-1", HOUR_US + 10 * SECOND_US),
     ]
     assert arrivals[0].duration_us == 60 * SECOND_US
+    assert arrivals[0].pods[0][1] == facts
     assert ("default", (("team", "a"),)) in plan.cluster.namespaces
 
 

@@ -206,7 +206,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
         "workload[0].deployment.replicas: 10000000: must be at most 1000000",
     ),
     "a StatefulSet too large": (
-        scenario(deployment("replicas: 200000").replace("deployment", "statefulSet")),
+        scenario(deployment("replicas: 20000").replace("deployment", "statefulSet")),
         "is more than a StatefulSet of a scenario may have",
     ),
     "a change before the creation": (
