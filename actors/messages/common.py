@@ -19,7 +19,7 @@ class PageRequest:
 class ActorStatus:
     """Any actor → supervisor: its state in words and counts; error: why it cannot continue.
 
-    figures: metrics of a scheduler (`roadstead.actors.scheduler.concurrency_report`).
+    metrics: of a scheduler (`roadstead.actors.scheduler.concurrency_report`).
     """
 
     text: str
@@ -28,7 +28,7 @@ class ActorStatus:
     error_parts: tuple[str, ...] = ()
     timings_s: tuple[tuple[str, float], ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
-    figures: tuple[tuple[str, float], ...] = ()
+    metrics: tuple[tuple[str, float], ...] = ()
 
 
 STATUS = method("status", Nothing, ActorStatus)

@@ -146,11 +146,11 @@ class ActorLauncher:
             return _with_actors(open_one, plan, lambda progress: None, work, supervisor_for(lab))
 
         if lab.is_virtual:
-            trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+            lab_run = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
         else:
-            trial = _run(all_of_it(partial(self._runtime, plan)))
+            lab_run = _run(all_of_it(partial(self._runtime, plan)))
         mark_finished(plan)
-        return trial
+        return lab_run
 
     def bench(
         self,
@@ -349,10 +349,10 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return _run_on_loop(work)
     # In a notebook this thread runs a loop already, and a second one cannot run in it.
-    return _run_in_thread(work)
+    return run_in_thread(work)
 
 
-def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run the work in a thread and return the result; an interrupt of the wait cancels it."""
     cancels: list[Callable[[], None]] = []
     is_interrupted = threading.Event()

@@ -95,9 +95,9 @@ class SchedulerActor:
         return self._failure or self._driver.failure
 
     @property
-    def figures(self) -> SchedulerMetrics:
+    def metrics(self) -> SchedulerMetrics:
         """The metrics of this scheduler."""
-        return self._scheduler.performer.figures
+        return self._scheduler.performer.metrics
 
     async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cluster, from the cache."""
@@ -144,7 +144,7 @@ class SchedulerActor:
         except asyncio.CancelledError:
             raise
         except Exception as failure:
-            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot go on")
+            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot continue")
             self._failure = failure
 
     async def _step(self) -> None:
@@ -184,7 +184,7 @@ class SchedulerActor:
                 ("bound", counts.bound_total),
                 *self._kernel.coverage.counts(),
             ),
-            figures=(*self.figures.told(), *self._memory()),
+            metrics=(*self.metrics.by_name(), *self._memory()),
         )
         if self.failure is None:
             return status

@@ -221,7 +221,7 @@ class Supervisor:
         if not self._has_journal:
             return "there is no journal of what was bound"
         journal = self._plan.settings.journal
-        return f"what the binder acknowledged is in {journal}, and --resume goes on with it"
+        return f"what the binder acknowledged is in {journal}, and --resume continues the run"
 
     async def _watch_actors(self) -> None:
         while True:
@@ -383,14 +383,14 @@ class Supervisor:
         failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
             return failed
-        return RunFailedError(self._error_text(name, f"{name} cannot go on: {status.error}"))
+        return RunFailedError(self._error_text(name, f"{name} cannot continue: {status.error}"))
 
     def _error_text(self, name: str, what: str) -> str:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)
         what, begins, messages = what.partition(TRANSCRIPT)
-        end = "The run ends here; what the binder acknowledged is in its list."
+        end = "The run ends here; acknowledged binds are in the binder's journal, if it has one."
         return f"{what}.{did} {end}{begins}{messages}"
 
     async def stop(self) -> None:

@@ -22,7 +22,7 @@ from roadstead.lab.studies import (
     CONFLICTS,
     DAY_S,
     TRANSACTION,
-    Figures,
+    Metrics,
     Parameter,
     Study,
     Value,
@@ -66,7 +66,7 @@ PARAMETERS: Final = (
     ),
 )
 
-FIGURES: Final = (
+METRICS: Final = (
     "conflict_fraction",
     "violation_share",
     "pods_per_s",
@@ -105,7 +105,7 @@ def product_study(
         text,
         (workload, *parameters),
         runs,
-        FIGURES,
+        METRICS,
         lambda values: is_possible(has_exact, values) and not is_repeated(first, values),
     )
 
@@ -162,20 +162,20 @@ class ProductRuns:
     _checked: int = 0
     _known: dict[tuple[object, ...], Loaded] = field(default_factory=dict)
 
-    def __call__(self, values: Values, seed: int) -> Figures:
+    def __call__(self, values: Values, seed: int) -> Metrics:
         """Run once, and return the figures."""
         loaded = self._workload(values, seed)
         lab = LabSetup(_recheck(values), self.engine == "virtual")
         with self._journal(lab) as journal:
             plan = RunPlan(settings_of(values, seed, self.engine, journal), cluster=loaded.cluster)
-            trial = self.session.launcher().run_lab(loaded.inputs, plan, lab)
+            lab_run = self.session.launcher().run_lab(loaded.inputs, plan, lab)
             violations, binds = _violations(journal)
         return {
-            **trial.figures(int(values["schedulers"])),
+            **lab_run.metrics(int(values["schedulers"])),
             "violations": float(violations),
             "violation_share": violations / binds if binds else 0.0,
-            "score_regret": _regret(loaded.inputs, plan, trial),
-            "utilization": _utilization(loaded.inputs, trial),
+            "score_regret": _regret(loaded.inputs, plan, lab_run),
+            "utilization": _utilization(loaded.inputs, lab_run),
         }
 
     @property
@@ -256,20 +256,20 @@ def _violations(journal: Path) -> tuple[int, int]:
     return len({(each.lsn, each.pod) for each in result.violations}), result.binds_checked
 
 
-def _placed(inputs: RunInputs, trial: LabRun) -> list[Placed]:
+def _placed(inputs: RunInputs, lab_run: LabRun) -> list[Placed]:
     pods = {identity.uid: (identity, facts) for identity, facts in inputs.pending}
-    return [(*pods[uid], node) for uid, node in trial.placements]
+    return [(*pods[uid], node) for uid, node in lab_run.placements]
 
 
-def _regret(inputs: RunInputs, plan: RunPlan, trial: LabRun) -> float:
+def _regret(inputs: RunInputs, plan: RunPlan, lab_run: LabRun) -> float:
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
-    return score_regret(inputs.nodes, inputs.running, _placed(inputs, trial), classes, profiles)
+    return score_regret(inputs.nodes, inputs.running, _placed(inputs, lab_run), classes, profiles)
 
 
-def _utilization(inputs: RunInputs, trial: LabRun) -> float:
+def _utilization(inputs: RunInputs, lab_run: LabRun) -> float:
     """The share of all CPU that pods request at the end."""
     total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
-    pods = [*inputs.running, *_placed(inputs, trial)]
+    pods = [*inputs.running, *_placed(inputs, lab_run)]
     used = sum(dict(facts.requests).get("cpu", 0) for _, facts, _ in pods)
     return used / total if total else 0.0

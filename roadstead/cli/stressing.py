@@ -29,10 +29,11 @@ from roadstead.cli.stress_plan import (
     sweep_of,
     with_flags,
 )
-from roadstead.lab.recommend import FIGURES, Recommendation, recommend
+from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
 from roadstead.lab.sweep import Sweep, SweepResult, run_sweep
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
+from roadstead.report.units import significant
 
 if TYPE_CHECKING:
     from roadstead.cli.stress_options import SweepOptions
@@ -143,7 +144,7 @@ def idle_note(swept: SweepResult) -> str:
     for row in swept.rows:
         if swept.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
             continue
-        pods, batch = row.figures["placed"] + row.figures["pending"], float(row.values["batch"])
+        pods, batch = row.metrics["placed"] + row.metrics["pending"], float(row.values["batch"])
         if pods <= batch:
             return (
                 f"A batch of {batch:,.0f} holds all {pods:,.0f} pods: one scheduler leases them "
@@ -167,7 +168,7 @@ def advise(swept: SweepResult, engine: str, *more: str) -> Recommendation | None
     more: notes on its basis, "" for none.
     """
     points = swept.points()
-    if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
+    if len(points) < 2 or any(name not in points[0].bands for name in COMPARED_METRICS):
         return None
     if any(name == "recheck" for name, _ in swept.sweep.axes):
         return None
@@ -197,7 +198,7 @@ def _print_table(swept: SweepResult, advice: Recommendation | None) -> None:
 
     names = [name for name, _ in swept.sweep.axes]
     points = swept.points()
-    shown = [name for name in swept.sweep.study.figures if name in points[0].bands]
+    shown = [name for name in swept.sweep.study.metrics if name in points[0].bands]
     shown = shown[:SHOWN_FIGURES]
     columns = [*(text(plain(name)) for name in names), *(Column(plain(name)) for name in shown)]
     rows = [
@@ -230,14 +231,8 @@ def _legend(sweep: Sweep) -> str:
 
 def _cell(band: Band) -> str:
     half = (band.high - band.low) / 2
-    mean = _significant(band.mean, 3)
-    return f"{mean} ±{_significant(half, 1)}" if half else mean
-
-
-def _significant(number: float, digits: int) -> str:
-    """Format with `digits` significant digits; large numbers in full, not as 8.77e+03."""
-    text = f"{number:.{digits}g}"
-    return f"{float(text):,.0f}" if "e+" in text else text
+    mean = significant(band.mean, 3)
+    return f"{mean} ±{significant(half, 1)}" if half else mean
 
 
 class ProgressLine:

@@ -50,16 +50,16 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class SweepRun:
-    """One run: its parameters and its figures."""
+    """One run: its parameters and its metrics."""
 
     values: Mapping[str, Value]
     seed: int
-    figures: Mapping[str, float]
+    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The repeats of one combination: the values of the axes, and a band for each figure."""
+    """The repeats of one combination: the values of the axes, and a band for each metric."""
 
     values: Mapping[str, Value]
     bands: Mapping[str, Band]
@@ -80,8 +80,8 @@ class SweepResult:
         points = []
         for start in range(0, len(self.rows), repeats):
             rows = self.rows[start : start + repeats]
-            figures = {name: band([row.figures[name] for row in rows]) for name in rows[0].figures}
-            points.append(Point({name: rows[0].values[name] for name in names}, figures))
+            metrics = {name: band([row.metrics[name] for row in rows]) for name in rows[0].metrics}
+            points.append(Point({name: rows[0].values[name] for name in names}, metrics))
         return points
 
 

@@ -203,9 +203,9 @@ def test_every_preset_of_a_model_is_a_valid_sweep(name):
     ],
 )
 def test_every_model_gives_the_plotted_figures(study, small):
-    figures = study.run(study.complete(small), 1)
+    metrics = study.run(study.complete(small), 1)
 
-    assert set(study.figures) <= set(figures)
+    assert set(study.metrics) <= set(metrics)
 
 
 def test_the_policies_can_run_one_phase_of_one_load():
