@@ -20,7 +20,7 @@ def with_reference(page: str) -> str:
     head, mark, _ = page.partition(MARK)
     if not mark:
         raise SystemExit(f"{PAGE.name} has no mark {MARK.strip()}")
-    return f"{head}{mark}\n{reference_markdown().rstrip()}\n"
+    return f"{head}{mark}\n{reference_markdown()}"
 
 
 def main() -> None:

@@ -62,6 +62,12 @@ class ScenarioFile:
             raise self.error(path, "is not a file" if found.exists() else "does not exist", name)
         return found
 
+    def place(self, path: Sequence[str | int]) -> str:
+        """Return file, line and path of a value, as the source of errors in what is below it."""
+        origin = self.origin(path)
+        line = line_of(origin.text, path)
+        return f"{origin.source}: line {line}: {join_path('', path)}"
+
     def error(self, path: Sequence[str | int], rule: str, value: object = None) -> InputError:
         """Return the error of a value that breaks a rule. value: None shows none."""
         shown = None if value is None else cut_short(value)

@@ -25,7 +25,7 @@ _CHOICE_HEADER: Final = ("| key | with | value | default | meaning |", "|---|---
 
 def reference_markdown() -> str:
     """Return the reference, one section for each part of the document."""
-    return "\n".join(_Reference().section(Scenario, "")) + "\n"
+    return "\n".join(_Reference().section(Scenario, "")).rstrip() + "\n"
 
 
 @dataclass(slots=True)

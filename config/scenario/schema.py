@@ -52,7 +52,7 @@ class ScenarioMetadata(Part):
 class SchedulerChoice(Part):
     """The scheduler configurations under which the scenario is played."""
 
-    config: Annotated[list[FileName], Field(max_length=100)] = Field(default=[])
+    config: Annotated[list[FileName], Field(max_length=100), Unit("files")] = Field(default=[])
     """Files with a KubeSchedulerConfiguration. Several ones are compared on the same seeds."""
 
     preset: Annotated[list[str], Field(max_length=100), Unit("names")] = Field(default=[])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Final
 
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option
+from roadstead.cli.options import Form, format_option, plugin_option
 
 EXAMPLES: Final = ("gpu", "openb", "small", "zone-loss")
 _PATH = click.Path(path_type=Path)
@@ -31,8 +32,9 @@ def scenario_group() -> None:
 
 @scenario_group.command("check", cls=ReportingCommand)
 @click.argument("path", metavar="FILE", type=_PATH)
+@plugin_option
 @format_option
-def check_command(path: Path, form: Form) -> None:
+def check_command(path: Path, plugin: tuple[str, ...], form: Form) -> None:
     """Check a scenario and print its figures, without playing it.
 
     Reads all files that it names: manifests, templates, traces, configurations. An unknown key, an
@@ -43,17 +45,22 @@ def check_command(path: Path, form: Form) -> None:
     Examples:
       roadstead scenario check small.yaml
       roadstead scenario check small.yaml --format json | jq .sources
+      roadstead scenario check small.yaml --plugin my_plugins:Mine
     """
-    from roadstead.scenario.compile import load_plan
+    from roadstead.api.scenario_plan import load_scenario_plan
     from roadstead.scenario.summary import summarize
 
-    summary = summarize(load_plan(path))
+    plan, _ = load_scenario_plan(path, plugin)
+    summary = summarize(plan)
     if form == "json":
         click.echo(json.dumps(summary.as_json(), indent=2))
         return
+    from roadstead.cli.notes import wrapped
     from roadstead.cli.scenario_table import summary_lines
+    from roadstead.protocol.errors import printable
 
-    click.echo("\n".join(summary_lines(summary)))
+    text = printable("\n".join(summary_lines(summary)))
+    click.echo(wrapped(text) if sys.stdout.isatty() else text)
 
 
 @scenario_group.command("init", cls=ReportingCommand)

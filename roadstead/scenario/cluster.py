@@ -70,7 +70,12 @@ def compile_cluster_part(
         for pod in created.pods
     }
     pods = [
-        InitialPod(identity, facts, node, lifecycle_of[identity.namespace, identity.name])
+        InitialPod(
+            identity,
+            templates.intern(facts),
+            node,
+            lifecycle_of[identity.namespace, identity.name],
+        )
         for identity, facts, node in (*known, *((*each, "") for each in pending))
     ]
     facts = cluster_facts(everything, added.replica_sets, created.claims, created.pods)

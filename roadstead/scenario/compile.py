@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from roadstead.config.files import read_bytes
-from roadstead.config.load import LoadedConfig, load_config
+from roadstead.config.load import load_config
 from roadstead.config.presets import preset_text
 from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
@@ -19,6 +20,9 @@ from roadstead.facts.node import NodeFacts
 from roadstead.fleet.openb import TIME_MAX_S
 from roadstead.fleet.trace import Trace
 from roadstead.fleet.trace_file import read_trace
+from roadstead.framework.plugin import Plugin
+from roadstead.framework.registry import extension_points
+from roadstead.framework.user_plugins import check_arguments
 from roadstead.manifests import Manifests, read_manifests
 from roadstead.plugins.in_tree import in_tree_classes
 from roadstead.protocol.errors import InputError
@@ -37,6 +41,7 @@ from roadstead.simulator.scenario import (
 )
 
 MIB_BYTES: Final = 1 << 20
+NO_PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({})
 
 
 def load_plan(path: Path) -> Plan:
@@ -44,14 +49,40 @@ def load_plan(path: Path) -> Plan:
     return compile_scenario(load_scenario(path))
 
 
-def compile_scenario(file: ScenarioFile) -> Plan:
-    """Compile a scenario that was read. Raises InputError with file, line, path and rule."""
-    return _Compilation(file).plan()
+def compile_scenario(
+    file: ScenarioFile,
+    plugins: Mapping[str, type[Plugin]] = NO_PLUGINS,
+    configs: Sequence[SchedulerConfigText] | None = None,
+) -> Plan:
+    """Compile a scenario that was read. Raises InputError with file, line, path and rule.
+
+    plugins: those of users that configurations may name. A scenario itself names no module, because
+    modules are imported. configs: in place of those of the scenario.
+    """
+    texts = tuple(config_texts(file) if configs is None else configs)
+    return _Compilation(file, plugins, texts).plan()
+
+
+def config_texts(file: ScenarioFile) -> Iterator[SchedulerConfigText]:
+    """Yield the configurations of a scenario: files, then presets. InputError if one is missing."""
+    chosen = file.scenario.scheduler
+    for number, name in enumerate(chosen.config):
+        path = file.existing(("scheduler", "config", number), name)
+        text = read_bytes(path, MAX_TEXT_BYTES).decode(errors="replace")
+        yield SchedulerConfigText(path.stem, str(path), text)
+    for number, name in enumerate(chosen.preset):
+        try:
+            text = preset_text(name)
+        except InputError as error:
+            raise file.error(("scheduler", "preset", number), error.rule, name) from error
+        yield SchedulerConfigText(name, f"preset {name}", text)
 
 
 @dataclass(slots=True)
 class _Compilation:
     file: ScenarioFile
+    plugins: Mapping[str, type[Plugin]]
+    configs: tuple[SchedulerConfigText, ...]
     traces: dict[Path, Trace] = field(default_factory=dict)
 
     def plan(self) -> Plan:
@@ -61,7 +92,8 @@ class _Compilation:
         at_start = self._fleet(nodes, manifests)
         if not at_start:
             raise self.file.error(("fleet",), "has no nodes")
-        configs = tuple(self._configs())
+        # Every one is loaded, whether or not an earlier one places gangs.
+        places_gangs = [self._places_gangs(each) for each in self.configs]
         templates = Templates(
             self.file,
             manifests,
@@ -74,7 +106,7 @@ class _Compilation:
             templates=templates,
             controllers=ControllerCompiler(self.file, templates, added),
             trace_at=self.trace_at,
-            has_groups=any(_places_gangs(config) for config, _ in configs),
+            has_groups=any(places_gangs),
         )
         workload.compile()
         node_events, failures = nodes.events()
@@ -97,7 +129,7 @@ class _Compilation:
             node_events=node_events,
             failures=failures,
             budgets=cluster.budgets,
-            configs=tuple(text for _, text in configs),
+            configs=self.configs,
             settings=scenario.scheduler.settings.model_dump(mode="json", exclude_unset=True),
             decision=self._decision(workload),
             seeds=tuple(scenario.seeds),
@@ -149,24 +181,17 @@ class _Compilation:
             self.traces[path] = trace
         return self.traces[path]
 
-    def _configs(self) -> Iterator[tuple[LoadedConfig, SchedulerConfigText]]:
-        chosen = self.file.scenario.scheduler
-        for number, name in enumerate(chosen.config):
-            path = self.file.existing(("scheduler", "config", number), name)
-            text = read_bytes(path, MAX_TEXT_BYTES).decode(errors="replace")
-            yield self._config(path.stem, str(path), text)
-        for number, name in enumerate(chosen.preset):
-            try:
-                text = preset_text(name)
-            except InputError as error:
-                at = ("scheduler", "preset", number)
-                raise self.file.error(at, error.rule, name) from error
-            yield self._config(name, f"preset {name}", text)
-
-    def _config(
-        self, name: str, source: str, text: str
-    ) -> tuple[LoadedConfig, SchedulerConfigText]:
-        return load_config(text, source=source), SchedulerConfigText(name, source, text)
+    def _places_gangs(self, given: SchedulerConfigText) -> bool:
+        """Check a configuration; return whether it lets the pods of a gang wait at Permit."""
+        points = {name: extension_points(kind) for name, kind in self.plugins.items()}
+        loaded = load_config(given.text, source=given.source, extra_plugins=points)
+        check_arguments(self.plugins, loaded.document, given.source)
+        kinds = {**in_tree_classes(), **self.plugins}
+        return any(
+            kinds[ref.name].places_gangs
+            for profile in loaded.config.profiles
+            for ref in profile.at("permit")
+        )
 
     def _timings(self) -> ControllerTimings:
         times = self.file.scenario.controllers
@@ -186,13 +211,3 @@ class _Compilation:
         if isinstance(durations, FixedTimes):
             return DecisionDelay(pod_us=durations.fixed_us)
         return DecisionDelay(durations=durations)
-
-
-def _places_gangs(config: LoadedConfig) -> bool:
-    """Whether a profile has a plugin at whose Permit the pods of a gang wait for each other."""
-    kinds = in_tree_classes()
-    return any(
-        kinds[ref.name].places_gangs
-        for profile in config.config.profiles
-        for ref in profile.at("permit")
-    )

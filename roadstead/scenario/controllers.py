@@ -21,6 +21,7 @@ from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.manifests.admission import check_object
 from roadstead.manifests.daemons import daemon_pod
 from roadstead.manifests.deployments import replica_set_of
+from roadstead.manifests.names import joined_name, suffix_of
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
 from roadstead.manifests.templates import pod_of
 from roadstead.protocol.objects import (
@@ -53,10 +54,11 @@ from roadstead.simulator.scenario import (
     Share,
 )
 
-ORDINALS_MAX: Final = 100_000
+ORDINALS_MAX: Final = 10_000
 """Most pods of a StatefulSet: each has facts of its own."""
 
 QUARTER: Final = Share(basis_points=2_500)
+BASE_MAX_CHARS: Final = 240
 BACKOFF_LIMIT: Final = 6
 _ROLLING: Final = ("spec", "strategy", "rollingUpdate")
 _DAEMON_ROLLING: Final = ("spec", "updateStrategy", "rollingUpdate")
@@ -91,10 +93,11 @@ class ControllerCompiler:
     ) -> ControllerPlan:
         """Compile one controller. at: path of the entry. Raises InputError."""
         first = self.templates.read((*at, "template"), entry.template)
-        meta = ObjectMeta(
-            name=entry.name or _name(first, entry.template),
-            namespace=first.found.metadata.namespace or DEFAULT_NAMESPACE,
-        )
+        name = entry.name or _name(first, entry.template)
+        if not name:
+            raise self.file.error((*at, "name"), "is missing, here and in the template")
+        namespace = first.found.metadata.namespace or DEFAULT_NAMESPACE
+        meta = ObjectMeta(name=name, namespace=namespace)
         self.objects.namespaces.add(meta.namespace)
         rollouts: Sequence[RolloutStep] = getattr(entry, "rollout", ())
         revisions = [first]
@@ -143,7 +146,7 @@ class ControllerCompiler:
         else:
             assert isinstance(owner, ReplicaSet)
             pod = pod_of(owner, owner.spec.template, base)
-        return PodTemplatePlan(base, *self.templates.compile(pod, read))
+        return PodTemplatePlan(_short(base), *self.templates.compile(pod, read))
 
     def _stateful(self, owner: StatefulSet, read: TemplateObject) -> PodTemplatePlan:
         if not any(
@@ -155,6 +158,13 @@ class ControllerCompiler:
         example = compiled[0] if compiled else self.templates.compile(_bare(owner), read)
         ordinals = tuple(facts for facts, _ in compiled)
         return PodTemplatePlan(owner.metadata.name, *example, ordinals)
+
+
+def _short(base: str) -> str:
+    """Return a prefix that leaves room for the suffix of a pod's name."""
+    if len(base) <= BASE_MAX_CHARS:
+        return base
+    return joined_name(base[: BASE_MAX_CHARS - 10], suffix_of(base))
 
 
 def _bare(owner: StatefulSet) -> Pod:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -96,7 +96,7 @@ class WorkloadCompiler:
         self.sources.append(source)
 
     def _trace(self, entry: TraceWorkload, number: int, at: At) -> TraceArrivals:
-        trace = self.trace_at((*at, "trace"), entry.trace)
+        trace = _unbound(self.trace_at((*at, "trace"), entry.trace))
         self.traces += 1
         source = TraceArrivals(
             len(self.sources),
@@ -203,6 +203,14 @@ class WorkloadCompiler:
     def _column(self, given: schema.FileColumn, at: At) -> NDArray[np.int64]:
         path = self.file.existing((*at, "path"), given.path)
         return read_times(path, given.column, given.unit)
+
+
+def _unbound(trace: Trace) -> Trace:
+    """Return a trace whose pods have no nodes: the scheduler places them when they arrive."""
+    if not any(facts.node_name for facts in trace.pod_classes):
+        return trace
+    classes = tuple(replace(facts, node_name="") for facts in trace.pod_classes)
+    return replace(trace, pod_classes=classes)
 
 
 def controller_of(entry: WorkloadEntry) -> tuple[ControllerKind, str, ControllerEntry]:

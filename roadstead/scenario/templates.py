@@ -23,6 +23,7 @@ from roadstead.manifests.files import STDIN
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import ApiObject, CronJob, Pod, PodTemplate, Toleration
+from roadstead.protocol.objects.meta import TemplateMeta
 from roadstead.protocol.quantity import QuantityError
 from roadstead.simulator.scenario import NEVER_US, PodLifecycle, TimedToleration
 
@@ -30,7 +31,6 @@ SECOND_US: Final = 1_000_000
 GRACE_MAX_S: Final = 10**9
 SHARE_MAX: Final = 1_000_000
 NO_EXECUTE: Final = "NoExecute"
-_STDIN_SOURCE: Final = "standard input"
 _GRACE: Final = "terminationGracePeriodSeconds"
 _SPECS: Final = (("spec",), ("spec", "template", "spec"))
 
@@ -114,11 +114,8 @@ class Templates:
             metadata = document.get("metadata")
             named = {"name": "pod", **metadata} if isinstance(metadata, dict) else metadata
             document |= {"apiVersion": "v1", "kind": "Pod", "metadata": named or {"name": "pod"}}
-        try:
-            return self._one_object(json.dumps(document).encode(), _STDIN_SOURCE, is_strict=True)
-        except InputError as error:
-            where = ": ".join(part for part in (error.obj, error.field, error.value) if part)
-            raise self._file.error(at, f"{where} {error.rule}".strip()) from error
+        text = json.dumps(document).encode()
+        return self._one_object(text, self._file.place(at), is_strict=True)
 
     def _one_object(self, text: bytes, source: str, *, is_strict: bool) -> TemplateObject:
         try:
@@ -129,8 +126,6 @@ class Templates:
                 is_strict=is_strict,
             )
         except InputError as error:
-            if source == _STDIN_SOURCE or error.source != _STDIN_SOURCE:
-                raise
             raise InputError(
                 error.rule, source=source, obj=error.obj, field=error.field, value=error.value
             ) from error
@@ -178,6 +173,10 @@ class Templates:
             _, facts = compile_pod(pod)
         except QuantityError as error:
             raise InputError(str(error), obj=described(pod), field="spec.containers") from error
+        return self.intern(facts)
+
+    def intern(self, facts: PodFacts) -> PodFacts:
+        """Return the one object of equal facts."""
         return self._pool.intern(facts)
 
     def lifecycle_of(self, pod: Pod, grace_us: int | None = None) -> PodLifecycle:
@@ -221,11 +220,12 @@ class Templates:
 def template_of(found: ApiObject) -> PodTemplate:
     """Return the pod template of a workload; of a pod, one with its own labels and spec."""
     if isinstance(found, Pod):
-        meta = found.metadata
-        whole = {"labels": meta.labels, "annotations": meta.annotations}
-        return PodTemplate(
-            metadata=PodTemplate().metadata.model_copy(update=whole), spec=found.spec
+        own = TemplateMeta(labels=found.metadata.labels, annotations=found.metadata.annotations)
+        # A daemon set's controller tolerates for ever what the API server would for some time.
+        kept = tuple(
+            each for each in found.spec.tolerations if not has_default_tolerations((each,))
         )
+        return PodTemplate(metadata=own, spec=found.spec.model_copy(update={"tolerations": kept}))
     if isinstance(found, CronJob):
         return found.spec.job_template.spec.template
     template = found.spec.template  # type: ignore[attr-defined]

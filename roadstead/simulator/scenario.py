@@ -7,8 +7,10 @@ template share one `PodFacts` object, so that a class is found by identity. Buil
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import math
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
@@ -24,8 +26,6 @@ from roadstead.manifests.daemons import should_run
 from roadstead.manifests.names import unique_suffix
 
 NEVER_US: Final = -1
-
-_OUTAGES_PER_BLOCK: Final = 8
 
 ControllerKind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
 NodeAction = Literal["lose", "drain", "cordon", "taint", "add", "remove"]
@@ -277,8 +277,9 @@ class FailurePlan:
         """Yield (failure, end of repair) of a node that exists since a time, without end."""
         now_us = since_us
         for block in count():
-            purpose = f"failures {self.index} of {node} block {block}"
-            drawn = iter(raw_stream(seed, purpose, 2 * _OUTAGES_PER_BLOCK).tolist())
+            # A hash, not a stream: a fleet has many nodes, and most of them draw once or twice.
+            purpose = f"{seed} failures {self.index} of {node} block {block}"
+            drawn = iter(struct.unpack("<8Q", hashlib.blake2b(purpose.encode()).digest()))
             for up, down in zip(drawn, drawn, strict=True):
                 failed_us = now_us + _exponential(up, self.mtbf_us)
                 now_us = failed_us + _exponential(down, self.mttr_us)
