@@ -40,7 +40,7 @@ from roadstead.actors.interface import (
 )
 from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
-from roadstead.actors.runtime.ray_host import RayHost
+from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
 from roadstead.actors.runtime.ray_session import (
     OBJECT_STORE_BYTES,
@@ -197,7 +197,7 @@ class RayRuntime:
             }
             begin = partial(
                 remote.options(**options).remote,
-                *(host, dict(builds), directory, self._limits, self._log_place(host)),
+                *(host, dict(builds), directory, self._limits, self._setup_of(host)),
             )
             self._handles[host] = await _once_free(host, begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
@@ -221,11 +221,15 @@ class RayRuntime:
             for host, node in nodes.items()
         }
 
-    def _log_place(self, host: str) -> LogPlace:
-        """Return where a process that is about to start writes its log."""
-        if self._cluster is None or self._logs is None:
-            return LogPlace(self._log_dir)
-        return self._logs.place_for(host, self._cluster.node_of_process(host))
+    def _setup_of(self, host: str) -> HostSetup:
+        """Return the setup of a process that is about to start."""
+        if self._cluster is None:
+            # A Ray of the run's own collects no metrics.
+            return HostSetup(logs=LogPlace(self._log_dir))
+        place = LogPlace()
+        if self._logs is not None:
+            place = self._logs.place_for(host, self._cluster.node_of_process(host))
+        return HostSetup(self._namespace, place, self._cluster.options.metrics_interval_s)
 
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""

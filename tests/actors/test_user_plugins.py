@@ -9,8 +9,7 @@ import pytest
 
 from roadstead.actors.interface import Failure
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_host import RayHost
-from roadstead.actors.runtime.ray_logs import LogPlace
+from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
@@ -116,7 +115,7 @@ async def test_a_process_with_wrong_input_stays_alive_to_report_it():
     def build(directory):
         raise InputError("is wrong", field="x")
 
-    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), LogPlace())
+    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), HostSetup())
 
     failure = await host.ready()
 
