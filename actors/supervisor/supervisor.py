@@ -401,11 +401,13 @@ class Supervisor:
         logs_s: how long their logs may be gathered from other machines.
         """
         timeout_s = self._plan.settings.deadlines.stop_s
-        if not self._runtime.lost():
-            await self._ask_to_stop(timeout_s)
-            await self._runtime.gather_logs(timeout_s=logs_s)
-        async with asyncio.timeout(timeout_s):
-            await self._runtime.stop()
+        try:
+            if not self._runtime.lost():
+                await self._ask_to_stop(timeout_s)
+                await self._runtime.gather_logs(timeout_s=logs_s)
+        finally:
+            async with asyncio.timeout(timeout_s):
+                await self._runtime.stop()
 
     async def _ask_to_stop(self, timeout_s: float) -> None:
         schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]
