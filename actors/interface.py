@@ -184,6 +184,10 @@ class Runtime(Directory, Protocol):
 
     async def kill(self, name: str) -> None: ...
 
+    async def gather_logs(self, *, timeout_s: float) -> None:
+        """Copy logs that processes wrote on other machines to this one; report missing ones."""
+        ...
+
     async def stop(self) -> None: ...
 
 

@@ -19,7 +19,8 @@ class PageRequest:
 class ActorStatus:
     """Any actor → supervisor: its state in words and counts; error: why it cannot continue.
 
-    metrics: of a scheduler (`roadstead.actors.scheduler.concurrency_report`).
+    metrics: further values by name. `roadstead.actors.metrics` says which values are published, and
+    the report on several schedulers reads theirs.
     """
 
     text: str

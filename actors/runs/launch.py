@@ -36,7 +36,7 @@ from roadstead.actors.runtime.gc_tuning import seldom_collected
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
-from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.actors.supervisor.supervisor import LOGS_S, Supervisor
 from roadstead.bench.metrics import BenchResult
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
@@ -60,6 +60,9 @@ WATCH_KNOWS_S = 5.0
 
 CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
 """Number of attempts to close a journal that is still in use, and the pause between them."""
+
+HURRIED_LOGS_S = 0.8
+"""How long logs are gathered after an interrupt: `ray job stop` waits 3 s for the whole end."""
 
 
 class ActorLauncher:
@@ -238,7 +241,7 @@ async def _carry_out(
     started_s: float,
 ) -> T:
     """Start all actors, do the work, and end the actors."""
-    is_over = False
+    is_over, logs_s = False, LOGS_S
     try:
         await supervisor.start()
         client = Client(supervisor, plan, progress)
@@ -249,9 +252,12 @@ async def _carry_out(
         return done
     except _SYMPTOMS as failure:
         raise RunFailedError(str(failure)) from failure
+    except asyncio.CancelledError:
+        logs_s = HURRIED_LOGS_S
+        raise
     finally:
         with contextlib.suppress(TimeoutError):
-            await supervisor.stop()
+            await supervisor.stop(logs_s=logs_s)
         close_logs()
         if is_over:
             await _close(plan)

@@ -248,6 +248,9 @@ class SimulatedRuntime:
         for each in colocated:
             await self.kill(each)
 
+    async def gather_logs(self, *, timeout_s: float) -> None:
+        """Do nothing: all actors log in this process."""
+
     async def stop(self) -> None:
         """End all actors."""
         for life in self.lives.values():

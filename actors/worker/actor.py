@@ -181,4 +181,5 @@ class WorkerActor(TableFollower):
                 ("classes scored", self._scored),
                 ("classes ranked", self._ranked),
             ),
+            metrics=(("changes", float(self.applied)),),
         )

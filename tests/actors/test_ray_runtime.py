@@ -1,5 +1,6 @@
 import asyncio
 import os
+import platform
 import signal
 import time
 from functools import partial
@@ -83,6 +84,27 @@ class Speaker:
         other = self.directory.find("other")
         status = await other.call(STATUS, NOTHING, timeout_s=GENEROUS_S)
         return BoundPage((status.text,), ("",), ask.start)
+
+
+async def test_the_logs_of_all_lives_are_gathered_also_where_no_process_is_left(tmp_path):
+    said = []
+    runtime = RayRuntime(processes=1, limits=LIMITS, log_dir=str(tmp_path / "logs"))
+    runtime.report_to(said.append)
+    try:
+        refs = await started(runtime, one=partial(Speaker, "one"))
+        await runtime.kill("one")
+        await loss_of(refs["one"])
+        await started(runtime, one=partial(Speaker, "one"))
+        await runtime.kill("one")
+
+        await runtime.gather_logs(timeout_s=GENEROUS_S)
+    finally:
+        await runtime.stop()
+
+    host = platform.node()
+    names = sorted(path.name for path in (tmp_path / "logs").iterdir())
+    assert names == [f"one.2@{host}.jsonl", f"one@{host}.jsonl"]
+    assert not any(text.startswith("Not all logs") for text in said)
 
 
 def unbuildable(directory):

@@ -30,6 +30,7 @@ class Runtime:
         self.stopped = False
         self.gone = ""
         self.killed = []
+        self.order = []
 
     def report_to(self, announce):
         pass
@@ -48,8 +49,12 @@ class Runtime:
         self.refs = {name: Fake(name, status=WELL, stop=NOTHING) for name in names}
         return self.refs
 
+    async def gather_logs(self, *, timeout_s):
+        self.order.append(f"logs {timeout_s}")
+
     async def stop(self):
         self.stopped = True
+        self.order.append("stop")
         if self.failure:
             await asyncio.Event().wait()
 
@@ -84,6 +89,23 @@ async def test_a_plan_names_its_actors_and_their_processes():
         "scheduler-1": ["scheduler-1"],
     }
     assert supervisor.refs.keys() == runtime.refs.keys()
+
+
+async def test_logs_are_gathered_before_the_processes_end():
+    supervisor, runtime = await started()
+
+    await supervisor.stop(logs_s=0.5)
+
+    assert runtime.order == ["logs 0.5", "stop"]
+
+
+async def test_no_logs_are_gathered_once_ray_is_lost():
+    supervisor, runtime = await started()
+    runtime.gone = "Ray's raylet (process 4) ended"
+
+    await supervisor.stop()
+
+    assert runtime.order == ["stop"]
 
 
 async def test_queue_cache_and_binder_may_have_processes_of_their_own():

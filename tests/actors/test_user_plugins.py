@@ -9,7 +9,7 @@ import pytest
 
 from roadstead.actors.interface import Failure
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RayHost
+from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.codec import DecodeLimits
@@ -109,7 +109,7 @@ async def test_a_process_with_wrong_input_stays_alive_to_report_it():
     def build(directory):
         raise InputError("is wrong", field="x")
 
-    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), "")
+    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), HostSetup())
 
     failure = await host.ready()
 
