@@ -20,7 +20,7 @@ _PATH = click.Path(path_type=Path)
 def scenario_group() -> None:
     """Write and check scenarios.
 
-    A scenario says what fleet there is, what arrives when and for how long, what happens to nodes,
+    A scenario describes a fleet, what arrives when and for how long, what happens to nodes,
     under which configurations of the scheduler, for how long, and with which seeds.
 
     \b

@@ -187,7 +187,7 @@ def _controller(
         spec=read.template.spec,
     )
     given = getattr(getattr(read.found, "spec", None), "selector", None)
-    # The selector of another kind of object (a ReplicationController's is a map) says nothing.
+    # A ReplicationController's selector is a map, and a Pod has none.
     selector = given if isinstance(given, LabelSelector) else LabelSelector(match_labels=labels)
     if kind == "Deployment":
         spec = ReplicaSetSpec(replicas=replicas, selector=selector, template=template)
