@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.trace_import import FORMATS
 
 if TYPE_CHECKING:
     from roadstead.fleet.trace import Trace
@@ -38,7 +39,14 @@ def import_group() -> None:
     \b
     Examples:
       roadstead trace import openb data/openb -o openb.trace
+      roadstead trace import google-2011 clusterdata-2011-2 --sample 0.01 \\
+        -o google.trace
+      roadstead trace import table jobs.csv --mapping jobs.yaml -o jobs.trace
     """
+
+
+for _format in FORMATS:
+    import_group.add_command(_format)
 
 
 @import_group.command("openb", cls=ReportingCommand)
