@@ -1,4 +1,4 @@
-"""`roadstead trace`: importing and showing traces."""
+"""`roadstead trace`: its commands, and the import and display of openb."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.trace_import import FORMATS
+from roadstead.cli.trace_tools import TOOLS
 
 if TYPE_CHECKING:
     from roadstead.fleet.trace import Trace
@@ -19,15 +20,16 @@ LINE_CHARS: Final = 80
 
 @click.group("trace")
 def trace_group() -> None:
-    """Import and show traces.
+    """Import, show and change traces.
 
-    A trace is a file with a fleet of nodes and a sequence of pods, in a compact format of
-    Roadstead.
+    A trace is a file with a fleet of nodes and a sequence of pods that arrive and run for a time,
+    in a compact format of Roadstead.
 
     \b
     Examples:
       roadstead trace import openb data/openb -o openb.trace
-      roadstead trace show openb.trace
+      roadstead trace stats openb.trace
+      roadstead trace scale openb.trace --by 2 -o twice.trace
       roadstead schedule --trace openb.trace
     """
 
@@ -47,6 +49,8 @@ def import_group() -> None:
 
 for _format in FORMATS:
     import_group.add_command(_format)
+for _tool in TOOLS:
+    trace_group.add_command(_tool)
 
 
 @import_group.command("openb", cls=ReportingCommand)

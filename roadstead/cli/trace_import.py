@@ -40,7 +40,7 @@ _TARGET = (
         type=click.Choice(["stop", "skip"]),
         default="stop",
         show_default=True,
-        help="What to do with a row with a wrong cell, or a name that an earlier row has: stop with "
+        help="What to do with a row that has a wrong cell or the name of an earlier row: stop with "
         "an error, or leave it out and count it.",
     ),
     click.option(
@@ -113,14 +113,19 @@ def _machines(node_cpu: float, node_memory: str, nodes: int | None = None) -> Ma
 def _run(
     name: str, target: Target, read: Callable[[TraceSink, Meter], None], namespace: str
 ) -> None:
+    from rich.console import Console
+
     from roadstead.cli.trace_progress import shown_steps
-    from roadstead.traces.import_report import import_json, import_text
+    from roadstead.traces.import_report import import_json, print_import
     from roadstead.traces.importing import ImportOptions, import_trace
 
     options = ImportOptions(target.on_error, target.sample, target.seed)
     with shown_steps() as report:
         result = import_trace(name, namespace, read, target.path, options, report)
-    click.echo(import_json(result) if target.form == "json" else import_text(result))
+    if target.form == "json":
+        click.echo(import_json(result))
+    else:
+        print_import(Console(), result)
 
 
 @click.command("swf", cls=ReportingCommand)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 from rich.console import Console
@@ -10,27 +9,27 @@ from rich.console import Console
 from roadstead.report.text_table import Column, print_table, text
 from roadstead.traces.importing import ImportResult
 
+REASON_COLUMNS = (text("reason"), Column("rows"), text("first"))
 
-def import_text(result: ImportResult, width: int = 80) -> str:
-    """Return counts, the reasons of rows that were left out, and notes."""
-    console = Console(file=io.StringIO(), width=width, highlight=False)
+
+def print_import(console: Console, result: ImportResult) -> None:
+    """Print counts, the reasons of rows that were left out, and notes."""
     console.print(
         f"{result.source}: {result.pods:,} pods of {result.classes:,} classes, "
         f"{result.nodes:,} nodes, from {result.rows:,} rows",
+        markup=False,
+        highlight=False,
         soft_wrap=True,
     )
     if result.left_out:
-        console.print("\nLeft out:")
-        reasons = sorted(result.left_out.items(), key=lambda item: -item[1].count)
-        print_table(
-            console,
-            (Column("rows"), text("reason"), text("first")),
-            [(f"{found.count:,}", reason, found.first) for reason, found in reasons],
-        )
+        reasons = sorted(result.left_out.items(), key=lambda item: (-item[1].count, item[0]))
+        rows = [(reason, f"{found.count:,}", found.first) for reason, found in reasons]
+        print_table(console, "Left out", REASON_COLUMNS, rows)
     for note in result.notes:
-        console.print(f"\nNote: {note}", soft_wrap=True)
-    console.print(f"\ncontent sha256  {result.digest}", soft_wrap=True)
-    return str(console.file.getvalue()).rstrip("\n")  # type: ignore[attr-defined]
+        console.print(f"\nNote: {note}", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        f"\ncontent sha256\n  {result.digest}", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def import_json(result: ImportResult) -> str:

@@ -121,15 +121,21 @@ class Spool:
         if key is not None:
             yield key, group
 
-    def check_unique(self) -> None:
-        """Raise InputError with both places if two pods share a name."""
+    def repeated(self) -> tuple[str, int, int] | None:
+        """Return a name that two pods share, with the places of the first and the last of them."""
         self._flush()
         query = (
             "SELECT name, min(place), max(place) FROM pod GROUP BY name HAVING count(*) > 1 LIMIT 1"
         )
-        for name, first, last in self._select(query):
+        return next(self._select(query), None)
+
+    def check_unique(self) -> None:
+        """Raise InputError with both places if two pods share a name."""
+        repeated = self.repeated()
+        if repeated is not None:
+            name, first, last = repeated
             source, line = self.place_text(last)
-            before = ", ".join(self.place_text(first))
+            before = " ".join(self.place_text(first))
             raise InputError(
                 f"stands in {before} already", source=source, obj=line, value=cut_short(name)
             )
