@@ -127,6 +127,9 @@ def read_json_array(path: Path, meter: Meter) -> Iterator[JsonRow]:
             chars.skip(1 if number else 0)
             number += 1
             yield JsonRow(source, number, chars.value(number), what="object")
+        chars.skip(1)
+        if not chars.is_at_end():
+            raise InputError("goes on after the end of its array", source=source)
 
 
 class _Chars:
@@ -139,12 +142,16 @@ class _Chars:
 
     def peek(self) -> str:
         """Return the next character that is not a blank."""
+        if self.is_at_end():
+            raise InputError("is cut short", source=self._source)
+        return self._text[0]
+
+    def is_at_end(self) -> bool:
+        """Whether only blanks follow."""
         self._text = self._text.lstrip()
         while not self._text and self._more():
             self._text = self._text.lstrip()
-        if not self._text:
-            raise InputError("is cut short", source=self._source)
-        return self._text[0]
+        return not self._text
 
     def skip(self, count: int) -> None:
         self._text = self._text[count:]

@@ -85,7 +85,7 @@ class TraceSink:
 
     def leave_out(self, reason: str, where: str = "", count: int = 1) -> None:
         """Count a row that has no pod or node."""
-        if reason not in self.left_out and len(self.left_out) == REASONS_MAX:
+        if reason not in self.left_out and len(self.left_out) >= REASONS_MAX:
             reason = "other reasons"
         found = self.left_out.setdefault(reason, Reason(0, where))
         found.count += count

@@ -17,7 +17,7 @@ CACHE_KIB: Final = 65_536
 BATCH_ROWS: Final = 10_000
 LINE_BITS: Final = 40
 
-_TABLES: Final = """
+TABLES: Final = """
 CREATE TABLE pod (name TEXT, class INTEGER, creation INTEGER, deletion INTEGER, duration INTEGER,
                   place INTEGER);
 CREATE TABLE event (a INTEGER, b INTEGER, time INTEGER, kind INTEGER, class INTEGER, place INTEGER);
@@ -62,7 +62,7 @@ class Spool:
                 *("temp_store = FILE", "journal_mode = OFF", "synchronous = OFF"),
             ):
                 self._database.execute(f"PRAGMA {setting}")
-            self._database.executescript(_TABLES)
+            self._database.executescript(TABLES)
             self._database.execute("BEGIN")
         self._pods: list[PodRow] = []
         self._events: list[EventRow] = []
