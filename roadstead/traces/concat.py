@@ -105,7 +105,7 @@ class _Parts:
             names = tuple(object_name(name, str(number)) for name in names)
         times = (creation_ms.tolist(), ends_ms.tolist(), pods.duration_ms.tolist())
         for row in zip(names, classes, *times, strict=True):
-            self._spool.add_pod(PodRow(*row))
+            self._spool.add_pods([PodRow(*row)])
         self.pods += len(names)
         return latest_ms
 

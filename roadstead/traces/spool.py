@@ -7,7 +7,7 @@ to a file in SQLITE_TMPDIR, TMPDIR or /var/tmp, which it removes itself; its sor
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -83,11 +83,15 @@ class Spool:
         """Return (source, "line N") of a place."""
         return self._sources[place >> LINE_BITS], f"line {place & (1 << LINE_BITS) - 1}"
 
-    def add_pod(self, pod: PodRow) -> None:
-        self._is_sorted = self._is_sorted and pod.creation_ms >= self._latest_ms
-        self._latest_ms = pod.creation_ms
-        self._pods.append(pod)
-        if len(self._pods) == BATCH_ROWS:
+    def add_pods(self, pods: Sequence[PodRow]) -> None:
+        """Add pods that arrive at one time."""
+        if not pods:
+            return
+        creation_ms = pods[0].creation_ms
+        self._is_sorted = self._is_sorted and creation_ms >= self._latest_ms
+        self._latest_ms = creation_ms
+        self._pods += pods
+        if len(self._pods) >= BATCH_ROWS:
             self._flush()
 
     def add_event(self, event: EventRow) -> None:

@@ -168,8 +168,7 @@ class _Copies:
         names = tuple(map(str.__add__, found.names, ends))
         uids = tuple(map(str.__add__, found.uids, ends))
         if self._factor > 1:
-            for name in names:
-                self._spool.add_pod(PodRow(name, 0, 0, 0, 0))
+            self._spool.add_pods([PodRow(name, 0, 0, 0, 0) for name in names])
         copies = PodColumns(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
         # The copies of a pod have random times; sorted within it, since later ones follow.
         return copies.rows(np.lexsort((creation_ms, rows)))

@@ -163,13 +163,13 @@ def test_a_full_disk_is_reported_with_a_remedy(monkeypatch):
     spool = Spool()
     pods = [PodRow(f"pod-{number}", 0, 0, NEVER_MS, 0) for number in range(50_000)]
     with pytest.raises(SpoolError, match=r"disk is full\); set SQLITE_TMPDIR to a folder"):
-        list(map(spool.add_pod, pods))
+        spool.add_pods(pods)
 
 
 def test_pods_are_in_the_order_of_rows_if_that_is_sorted():
     spool = Spool()
     for number in range(5):
-        spool.add_pod(PodRow(f"p{number}", 0, number // 2, NEVER_MS, 0))
+        spool.add_pods([PodRow(f"p{number}", 0, number // 2, NEVER_MS, 0)])
     assert [[pod.name for pod in pods] for pods in spool.pods(2)] == [
         ["p0", "p1"],
         ["p2", "p3"],
