@@ -18,7 +18,7 @@ PODS_MAX = 20_000_000
 
 def trace_digest(trace: Trace) -> str:
     """Return the sha256 of the trace's content in hexadecimal, equal for equal traces anywhere."""
-    return _write(TraceWriter(lambda _: None, trace.source, trace.namespaces), trace)
+    return _write(TraceWriter(None, trace.source, trace.namespaces), trace)
 
 
 def write_trace(path: Path, trace: Trace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager
@@ -55,6 +56,10 @@ class TraceStream(Protocol):
         """Yield the pods; can be iterated once. Raises InputError for whatever is damaged."""
         ...
 
+    def progress(self) -> tuple[int, int]:
+        """Return how much is read, and of how much, in any unit."""
+        ...
+
 
 class TraceInMemory:
     """A `Trace` as a stream."""
@@ -63,9 +68,14 @@ class TraceInMemory:
         self.source, self.namespaces = trace.source, trace.namespaces
         self.nodes, self.pod_classes = trace.node_list(), list(trace.pod_classes)
         self._pods = columns_of(trace)
+        self._done = 0
+
+    def progress(self) -> tuple[int, int]:
+        return self._done, len(self._pods)
 
     def chunks(self) -> Iterator[PodColumns]:
         for start in range(0, len(self._pods), CHUNK_ROWS):
+            self._done = min(start + CHUNK_ROWS, len(self._pods))
             yield self._pods.rows(np.arange(start, min(start + CHUNK_ROWS, len(self._pods))))
 
 
@@ -115,6 +125,9 @@ class TraceReader:
         self.source, self.namespaces = head.source, head.namespaces
         self._letter, self._content = self._next()
         self.nodes = self._read_nodes()
+
+    def progress(self) -> tuple[int, int]:
+        return self._file.tell(), os.fstat(self._file.fileno()).st_size
 
     def chunks(self) -> Iterator[PodColumns]:
         """Yield the pods; can be iterated once. Raises InputError at whatever is damaged."""

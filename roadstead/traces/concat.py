@@ -88,7 +88,7 @@ class _Parts:
         for chunk in stream.chunks():
             numbers = codes.of(chunk.pod_class, stream.pod_classes)
             latest_ms = max(latest_ms, self._add_chunk(number, chunk, numbers.tolist(), path))
-            report("reading", self.pods, 0)
+            report(f"reading {path}", *stream.progress())
         if self._order == "after":
             self._start_ms = latest_ms + self._gap_ms
 

@@ -20,8 +20,8 @@ CHUNK_BYTES = 1 << 20
 class JsonRow:
     """An object of a file, and its position for errors; `line` is its number in an array."""
 
-    def __init__(self, source: str, line: int, value: object, *, what: str = "line") -> None:
-        self.source, self.line, self._where = source, line, f"{what} {line}"
+    def __init__(self, source: str, line: int, value: object, *, where: str = "") -> None:
+        self.source, self.line, self._where = source, line, where or f"line {line}"
         if not isinstance(value, dict):
             rule = "is not an object"
             raise InputError(rule, source=source, obj=self._where, value=cut_short(value))
@@ -40,16 +40,17 @@ class JsonRow:
         value = self._value.get(field)
         if value is not None and not isinstance(value, dict):
             raise self.error(field, "is not an object")
-        part = JsonRow(self.source, self.line, value or {})
-        part._where = f"{self._where}: {field}"
-        return part
+        return JsonRow(self.source, self.line, value or {}, where=f"{self._where}: {field}")
 
     def parts(self, field: str) -> list[JsonRow]:
         """Return the objects of the list in a field; none if it is null or missing."""
         value = self._value.get(field)
         if value is not None and not isinstance(value, list):
             raise self.error(field, "is not a list")
-        return [JsonRow(self.source, self.line, each) for each in value or ()]
+        return [
+            JsonRow(self.source, self.line, each, where=f"{self._where}: {field}[{index}]")
+            for index, each in enumerate(value or ())
+        ]
 
     def text(self, field: str) -> str:
         """Return a text."""
@@ -126,7 +127,7 @@ def read_json_array(path: Path, meter: Meter) -> Iterator[JsonRow]:
                 raise InputError("wants a comma here", source=source, obj=f"object {number + 1}")
             chars.skip(1 if number else 0)
             number += 1
-            yield JsonRow(source, number, chars.value(number), what="object")
+            yield JsonRow(source, number, chars.value(number), where=f"object {number}")
         chars.skip(1)
         if not chars.is_at_end():
             raise InputError("goes on after the end of its array", source=source)

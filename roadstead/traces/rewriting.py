@@ -76,12 +76,11 @@ def write_changed(
 
 def copy_pods(stream: TraceStream, writer: TraceWriter, change: ChangePods, report: Report) -> None:
     """Write the changed pods of a stream."""
-    codes, done = ClassCodes(writer.pod_class), 0
+    codes = ClassCodes(writer.pod_class)
     for chunk in stream.chunks():
         pods = change(chunk)
         if len(pods):
             times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
             numbers = codes.of(pods.pod_class, stream.pod_classes)
             writer.add_pods(PodColumns(pods.names, pods.uids, numbers, *times))
-        done += len(chunk)
-        report("pods", done, 0)
+        report("pods", *stream.progress())

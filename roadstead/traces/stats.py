@@ -206,12 +206,10 @@ def trace_stats(path: Path, report: Report) -> TraceStats:
 
 
 def _chunks(stream: TraceStream, report: Report, phase: str) -> Iterator[PodColumns]:
-    done = 0
     for pods in stream.chunks():
         if len(pods):
             yield pods
-        done += len(pods)
-        report(phase, done, 0)
+        report(phase, *stream.progress())
 
 
 def _shapes(stream: TraceStream) -> tuple[dict[str, int], tuple[NodeShapeCount, ...]]:

@@ -109,8 +109,11 @@ def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
         ({"submitted_time": 5}, "object 1: submitted_time: 5 is not a text"),
         ({"jobid": None}, "object 1: jobid: None is not a text"),
         ({"attempts": {}}, "object 1: attempts:"),
-        ({"attempts": [5]}, "5 is not an object"),
-        ({"attempts": [ATTEMPT | {"detail": [{"gpus": 8}]}]}, "gpus: 8 is not a list"),
+        ({"attempts": [5]}, "object 1: attempts[0]: 5 is not an object"),
+        (
+            {"attempts": [ATTEMPT | {"detail": [{"gpus": 8}]}]},
+            "attempts[0]: detail[0]: gpus: 8 is not a list",
+        ),
     ],
 )
 def test_wrong_fields_are_refused_by_object_and_name(read, changes, text):
