@@ -26,6 +26,7 @@ def attempt(start="2017-10-07 01:13:30", end="2017-10-07 02:13:30", gpus=(8,)):
 
 
 ATTEMPT = attempt()
+WRONG = ATTEMPT | {"detail": [{"gpus": 8}]}
 
 
 def job(number=14199, attempts=(ATTEMPT,), submitted="2017-10-07 01:11:39", **changes):
