@@ -25,7 +25,7 @@ MODULE = "roadstead.report.parquet"
 COMPRESSION = "zstd(1)"
 BATCH_ROWS = 8192
 BATCH_MAX_BYTES = 1 << 28
-MEMORY_MAX_BYTES = 8 << 30
+MEMORY_MAX_BYTES = 2 << 30
 
 
 def write_parquet(path: Path, table: Table) -> None:

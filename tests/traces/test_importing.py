@@ -1,6 +1,7 @@
 """Imports: pods sorted by arrival, names once, samples by job, and counts of what is left out."""
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import PodFacts
+from roadstead.fleet import trace_writer
 from roadstead.fleet.trace import NEVER_MS
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.names import is_label_value, is_subdomain
+from roadstead.traces import importing
 from roadstead.traces import sink as sink_module
 from roadstead.traces import spool as spool_module
-from roadstead.traces.importing import sampler
+from roadstead.traces.importing import ImportOptions, import_trace, sampler
 from roadstead.traces.rows import Row
 from roadstead.traces.sink import LeftOut, TraceSink, label_value, object_name
 from roadstead.traces.spool import EventRow, PodRow, Spool, SpoolError
@@ -32,8 +35,12 @@ class Pods:
         return self
 
     def read(self, source, meter):
-        rows = [Row("t.csv", line, pod, {}) for line, pod in enumerate(self._pods, start=1)]
-        self._sink.each(rows, self._pod)
+        self.add(self._sink, self._pods)
+
+    def add(self, sink, pods):
+        self._sink = sink
+        rows = (Row("t.csv", line, pod, {}) for line, pod in enumerate(pods, start=1))
+        sink.each(rows, self._pod)
 
     def _pod(self, row):
         name, creation_ms = row.cells
@@ -57,6 +64,25 @@ def test_more_rows_than_a_batch_are_sorted_too(imported, monkeypatch):
     random.Random(1).shuffle(times)
     trace = imported(Pods(*((f"p{time}", time) for time in times)), HERE)
     assert trace.pod_names == tuple(f"p{time}" for time in range(500))
+
+
+def test_memory_does_not_grow_with_the_number_of_pods(tmp_path, monkeypatch):
+    monkeypatch.setattr(spool_module, "BATCH_ROWS", 100)
+    monkeypatch.setattr(importing, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(trace_writer, "CHUNK_ROWS", 100)
+
+    def peak_of(pods):
+        rows = ((f"p{number}", number * 7919 % pods) for number in range(pods))
+        path = tmp_path / "t.trace"
+        tracemalloc.start()
+        read = lambda sink, meter: Pods().add(sink, rows)  # noqa: E731
+        import_trace("test", "test", read, path, ImportOptions(), lambda *_: None)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    peak_of(1_000)
+    assert peak_of(16_000) < 1.5 * peak_of(2_000)
 
 
 def test_a_name_that_occurs_twice_is_an_error_with_both_lines(imported):
