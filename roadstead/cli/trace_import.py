@@ -2,143 +2,39 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option
+from roadstead.cli.trace_import_options import (
+    PATH,
+    Target,
+    cpu_option,
+    machines_of,
+    memory_option,
+    nodes_option,
+    run_import,
+    targeted,
+)
 
 if TYPE_CHECKING:
     from roadstead.traces.files import Meter
-    from roadstead.traces.machines import Machines
     from roadstead.traces.sink import TraceSink
-
-_PATH = click.Path(path_type=Path)
-_Command = Callable[..., None]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Options of every import."""
-
-    path: Path
-    on_error: Literal["stop", "skip"]
-    sample: float
-    seed: int
-    form: Form
-
-
-_TARGET = (
-    click.option("-o", "path", metavar="PATH", type=_PATH, required=True, help="Output file."),
-    click.option(
-        "--on-error",
-        type=click.Choice(["stop", "skip"]),
-        default="stop",
-        show_default=True,
-        help="What to do with a row that has a wrong cell or the name of an earlier row: stop with "
-        "an error, or leave it out and count it.",
-    ),
-    click.option(
-        "--sample",
-        type=click.FloatRange(0, 1, min_open=True),
-        default=1.0,
-        show_default=True,
-        metavar="SHARE",
-        help="Share of the jobs to import, whole jobs, chosen by a hash of seed and id.",
-    ),
-    click.option(
-        "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of --sample."
-    ),
-    format_option,
-)
-_CPU = click.option(
-    "--node-cpu",
-    type=click.FloatRange(0.001, 1_000_000),
-    default=64,
-    show_default=True,
-    metavar="CORES",
-    help="Cores of a node; of normalized amounts, the cores that 1.0 stands for.",
-)
-_MEMORY = click.option(
-    "--node-memory",
-    default="256Gi",
-    show_default=True,
-    metavar="QUANTITY",
-    help="Memory of a node; of normalized amounts, the memory that 1.0 stands for.",
-)
-_NODES = click.option(
-    "--nodes",
-    type=click.IntRange(0, 5_000_000),
-    metavar="N",
-    help="Number of nodes, for a trace that does not state it.",
-)
-
-
-def _targeted(command: _Command) -> _Command:
-    """Add the options of every import, which the command receives as `target`."""
-
-    @functools.wraps(command)
-    def call(**given: Any) -> None:  # noqa: ANN401
-        names = ("path", "on_error", "sample", "seed", "form")
-        command(target=Target(**{name: given.pop(name) for name in names}), **given)
-
-    decorated: _Command = call
-    for parameter in reversed(_TARGET):
-        decorated = parameter(decorated)
-    return decorated
-
-
-def _machines(node_cpu: float, node_memory: str, nodes: int | None = None) -> Machines:
-    from roadstead.protocol.errors import InputError, cut_short
-    from roadstead.protocol.quantity import QuantityError, parse_quantity
-    from roadstead.traces.machines import Machines
-    from roadstead.traces.rows import AMOUNT_MAX
-
-    try:
-        memory = parse_quantity(node_memory).value()
-    except QuantityError as error:
-        value = cut_short(node_memory)
-        raise InputError(str(error), field="--node-memory", value=value) from None
-    if not 0 < memory <= AMOUNT_MAX:
-        rule = f"is not a number of bytes up to {AMOUNT_MAX}"
-        raise InputError(rule, field="--node-memory", value=cut_short(node_memory))
-    return Machines(round(node_cpu * 1000), memory, nodes)
-
-
-def _run(
-    name: str, target: Target, read: Callable[[TraceSink, Meter], None], namespace: str
-) -> None:
-    from rich.console import Console
-
-    from roadstead.cli.trace_progress import shown_steps
-    from roadstead.traces.import_report import import_json, print_import
-    from roadstead.traces.importing import ImportOptions, import_trace
-
-    options = ImportOptions(target.on_error, target.sample, target.seed)
-    with shown_steps() as report:
-        result = import_trace(name, namespace, read, target.path, options, report)
-    if target.form == "json":
-        click.echo(import_json(result))
-    else:
-        print_import(Console(), result)
 
 
 @click.command("swf", cls=ReportingCommand)
-@click.argument("log", metavar="FILE", type=_PATH)
-@_NODES
+@click.argument("log", metavar="FILE", type=PATH)
+@nodes_option
 @click.option(
     "--node-processors",
     type=click.IntRange(1, 1_000_000),
     metavar="N",
     help="Processors of a node [default: MaxProcs / MaxNodes of the header, else 1].",
 )
-@_MEMORY
-@_targeted
+@memory_option
+@targeted
 def swf_command(
     log: Path, nodes: int | None, node_processors: int | None, node_memory: str, target: Target
 ) -> None:
@@ -156,8 +52,8 @@ def swf_command(
     """
     from roadstead.traces.swf import SwfReader
 
-    machines = _machines(64, node_memory, nodes)
-    _run(
+    machines = machines_of(64, node_memory, nodes)
+    run_import(
         f"SWF {log.name}",
         target,
         lambda sink, meter: SwfReader(sink, machines, node_processors).read(log, meter),
@@ -166,17 +62,17 @@ def swf_command(
 
 
 @click.command("azure-packing", cls=ReportingCommand)
-@click.argument("database", metavar="FILE", type=_PATH)
+@click.argument("database", metavar="FILE", type=PATH)
 @click.option(
     "--machine",
     type=int,
     metavar="ID",
     help="machineId whose shares count [default: the one that most VM types run on].",
 )
-@_NODES
-@_CPU
-@_MEMORY
-@_targeted
+@nodes_option
+@cpu_option
+@memory_option
+@targeted
 def azure_command(
     database: Path,
     machine: int | None,
@@ -198,8 +94,8 @@ def azure_command(
     """
     from roadstead.traces.azure_packing import AzureReader
 
-    machines = _machines(node_cpu, node_memory, nodes)
-    _run(
+    machines = machines_of(node_cpu, node_memory, nodes)
+    run_import(
         "Azure packing 2020",
         target,
         lambda sink, meter: AzureReader(sink, machines, machine).read(database, meter),
@@ -208,10 +104,10 @@ def azure_command(
 
 
 @click.command("google-2011", cls=ReportingCommand)
-@click.argument("folder", metavar="DIR", type=_PATH)
-@_CPU
-@_MEMORY
-@_targeted
+@click.argument("folder", metavar="DIR", type=PATH)
+@cpu_option
+@memory_option
+@targeted
 def google_2011_command(folder: Path, node_cpu: float, node_memory: str, target: Target) -> None:
     """Make a trace from Google's clusterdata-2011-2.
 
@@ -226,8 +122,8 @@ def google_2011_command(folder: Path, node_cpu: float, node_memory: str, target:
     """
     from roadstead.traces.google_2011 import Google2011Reader
 
-    machines = _machines(node_cpu, node_memory)
-    _run(
+    machines = machines_of(node_cpu, node_memory)
+    run_import(
         "Google 2011",
         target,
         lambda sink, meter: Google2011Reader(sink, machines).read(folder, meter),
@@ -236,10 +132,10 @@ def google_2011_command(folder: Path, node_cpu: float, node_memory: str, target:
 
 
 @click.command("google-2019", cls=ReportingCommand)
-@click.argument("folder", metavar="DIR", type=_PATH)
-@_CPU
-@_MEMORY
-@_targeted
+@click.argument("folder", metavar="DIR", type=PATH)
+@cpu_option
+@memory_option
+@targeted
 def google_2019_command(folder: Path, node_cpu: float, node_memory: str, target: Target) -> None:
     """Make a trace from one cell of Google's ClusterData2019.
 
@@ -253,8 +149,8 @@ def google_2019_command(folder: Path, node_cpu: float, node_memory: str, target:
     """
     from roadstead.traces.google_2019 import Google2019Reader
 
-    machines = _machines(node_cpu, node_memory)
-    _run(
+    machines = machines_of(node_cpu, node_memory)
+    run_import(
         "Google 2019",
         target,
         lambda sink, meter: Google2019Reader(sink, machines).read(folder, meter),
@@ -263,9 +159,9 @@ def google_2019_command(folder: Path, node_cpu: float, node_memory: str, target:
 
 
 @click.command("alibaba-2018", cls=ReportingCommand)
-@click.argument("folder", metavar="DIR", type=_PATH)
-@_MEMORY
-@_targeted
+@click.argument("folder", metavar="DIR", type=PATH)
+@memory_option
+@targeted
 def alibaba_2018_command(folder: Path, node_memory: str, target: Target) -> None:
     """Make a trace from Alibaba's cluster-trace-v2018.
 
@@ -280,8 +176,8 @@ def alibaba_2018_command(folder: Path, node_memory: str, target: Target) -> None
     """
     from roadstead.traces.alibaba_2018 import Alibaba2018Reader
 
-    machines = _machines(64, node_memory)
-    _run(
+    machines = machines_of(64, node_memory)
+    run_import(
         "Alibaba 2018",
         target,
         lambda sink, meter: Alibaba2018Reader(sink, machines).read(folder, meter),
@@ -290,13 +186,13 @@ def alibaba_2018_command(folder: Path, node_memory: str, target: Target) -> None
 
 
 @click.command("alibaba-gpu-2020", cls=ReportingCommand)
-@click.argument("folder", metavar="DIR", type=_PATH)
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option(
     "--require-gpu-type",
     is_flag=True,
     help="Restrict tasks to nodes with the type of GPU that they were given.",
 )
-@_targeted
+@targeted
 def alibaba_gpu_2020_command(folder: Path, require_gpu_type: bool, target: Target) -> None:
     """Make a trace from Alibaba's cluster-trace-gpu-v2020.
 
@@ -315,14 +211,14 @@ def alibaba_gpu_2020_command(folder: Path, require_gpu_type: bool, target: Targe
     def read(sink: TraceSink, meter: Meter) -> None:
         AlibabaGpu2020Reader(sink, requires_type=require_gpu_type).read(folder, meter)
 
-    _run("Alibaba GPU 2020", target, read, "alibaba")
+    run_import("Alibaba GPU 2020", target, read, "alibaba")
 
 
 @click.command("philly", cls=ReportingCommand)
-@click.argument("folder", metavar="DIR", type=_PATH)
-@_CPU
-@_MEMORY
-@_targeted
+@click.argument("folder", metavar="DIR", type=PATH)
+@cpu_option
+@memory_option
+@targeted
 def philly_command(folder: Path, node_cpu: float, node_memory: str, target: Target) -> None:
     """Make a trace from Microsoft's Philly traces.
 
@@ -335,8 +231,8 @@ def philly_command(folder: Path, node_cpu: float, node_memory: str, target: Targ
     """
     from roadstead.traces.philly import PhillyReader
 
-    machines = _machines(node_cpu, node_memory)
-    _run(
+    machines = machines_of(node_cpu, node_memory)
+    run_import(
         "Philly",
         target,
         lambda sink, meter: PhillyReader(sink, machines).read(folder, meter),
@@ -345,11 +241,11 @@ def philly_command(folder: Path, node_cpu: float, node_memory: str, target: Targ
 
 
 @click.command("simkube", cls=ReportingCommand)
-@click.argument("file", metavar="FILE", type=_PATH)
-@_NODES
-@_CPU
-@_MEMORY
-@_targeted
+@click.argument("file", metavar="FILE", type=PATH)
+@nodes_option
+@cpu_option
+@memory_option
+@targeted
 def simkube_command(
     file: Path, nodes: int | None, node_cpu: float, node_memory: str, target: Target
 ) -> None:
@@ -365,26 +261,26 @@ def simkube_command(
     from roadstead.traces.machines import add_machines
     from roadstead.traces.simkube import SimKubeReader
 
-    machines = _machines(node_cpu, node_memory, nodes)
+    machines = machines_of(node_cpu, node_memory, nodes)
 
     def read(sink: TraceSink, meter: Meter) -> None:
         SimKubeReader(sink).read(file, meter)
         size = {"cpu": machines.cpu_milli, "memory": machines.memory_bytes}
         add_machines(sink, "node", machines.count or 0, size)
 
-    _run(f"SimKube {file.name}", target, read, "default")
+    run_import(f"SimKube {file.name}", target, read, "default")
 
 
 @click.command("table", cls=ReportingCommand)
-@click.argument("file", metavar="FILE", type=_PATH)
+@click.argument("file", metavar="FILE", type=PATH)
 @click.option(
     "--mapping",
-    type=_PATH,
+    type=PATH,
     metavar="YAML",
     required=True,
     help="Mapping file: which column is what, with its unit. docs/traces.md lists the keys.",
 )
-@_targeted
+@targeted
 def table_command(file: Path, mapping: Path, target: Target) -> None:
     """Make a trace from any table: CSV (also .gz), or Parquet for *.parquet.
 
@@ -410,7 +306,7 @@ def table_command(file: Path, mapping: Path, target: Target) -> None:
     from roadstead.traces.table_mapping import read_mapping
 
     parts = read_mapping(mapping)
-    _run(
+    run_import(
         f"table {file.name}",
         target,
         lambda sink, meter: TableReader(sink, parts, mapping).read(file, meter),
