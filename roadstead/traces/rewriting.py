@@ -15,6 +15,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace_frames import PodColumns
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import TraceWriter, trace_writer
+from roadstead.protocol.errors import InputError, cut_short
 
 Report = Callable[[str, int, int], None]
 ChangePods = Callable[[PodColumns], PodColumns]
@@ -56,11 +57,13 @@ def write_changed(
     report: Report,
     change_nodes: ChangeNodes = iter,
     check: Callable[[], None] = lambda: None,
+    chooses: bool = False,
 ) -> Written:
     """Write the trace `path` to `out` with its pods and nodes changed.
 
-    note: appended to the source of the trace. check: called before the trace gets its name. Raises
-    InputError for a damaged trace, and for times that no trace may have.
+    note: appended to the source of the trace. check: called before the trace gets its name.
+    chooses: pods are chosen or copied one by one. Raises InputError for a damaged trace, for times
+    that no trace may have, and for gangs if `chooses`: a part of a gang never runs.
     """
     with open_trace(path) as stream:
         source = f"{stream.source}, {note}"
@@ -69,14 +72,31 @@ def write_changed(
             for node in change_nodes(stream.nodes):
                 writer.add_node(node)
                 nodes += 1
-            copy_pods(stream, writer, change_pods, report)
+            add = _without_gang(writer.pod_class) if chooses else writer.pod_class
+            copy_pods(stream, writer, change_pods, report, add)
             check()
             return Written(source, nodes, writer.pods, writer.end())
 
 
-def copy_pods(stream: TraceStream, writer: TraceWriter, change: ChangePods, report: Report) -> None:
-    """Write the changed pods of a stream."""
-    codes = ClassCodes(writer.pod_class)
+def _without_gang(add: Callable[[PodFacts], int]) -> Callable[[PodFacts], int]:
+    def checked(facts: PodFacts) -> int:
+        if facts.pod_group is not None:
+            rule = "is a gang, whose pods cannot be chosen one by one"
+            raise InputError(rule, field="pods.class", value=cut_short(facts.pod_group.name))
+        return add(facts)
+
+    return checked
+
+
+def copy_pods(
+    stream: TraceStream,
+    writer: TraceWriter,
+    change: ChangePods,
+    report: Report,
+    add: Callable[[PodFacts], int],
+) -> None:
+    """Write the changed pods of a stream. add: returns the number of a class for the writer."""
+    codes = ClassCodes(add)
     for chunk in stream.chunks():
         pods = change(chunk)
         if len(pods):

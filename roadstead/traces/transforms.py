@@ -30,7 +30,8 @@ def sample(path: Path, out: Path, share: float, seed: int, report: Report) -> Wr
     def change(pods: PodColumns) -> PodColumns:
         return pods.rows(np.flatnonzero(strata.choose(pods.pod_class)))
 
-    return write_changed(path, out, f"sample of {share:g}, seed {seed}", change, report)
+    note = f"sample of {share:g}, seed {seed}"
+    return write_changed(path, out, note, change, report, chooses=True)
 
 
 def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
@@ -109,7 +110,9 @@ def scale(path: Path, out: Path, nodes: float, rate: float, seed: int, report: R
             return _scaled_nodes(found, nodes, seed)
 
         note = f"scaled by {nodes:g} (nodes) and {rate:g} (rate), seed {seed}"
-        return write_changed(path, out, note, copies.of, report, change_nodes, copies.check)
+        return write_changed(
+            path, out, note, copies.of, report, change_nodes, copies.check, chooses=True
+        )
 
 
 def _tag(names: tuple[str, ...] | list[str]) -> str:

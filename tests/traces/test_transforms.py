@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.fleet.trace import NEVER_MS, NEVER_S, TraceBuilder
 from roadstead.fleet.trace_file import read_trace, trace_digest, write_trace
 from roadstead.protocol.errors import InputError
@@ -137,6 +137,19 @@ def test_a_sample_depends_on_the_seed_alone(files):
     first = changed(files, trace, sample, 0.5, 1)
     assert trace_digest(changed(files, trace, sample, 0.5, 1)) == trace_digest(first)
     assert changed(files, trace, sample, 0.5, 2).pod_names != first.pod_names
+
+
+@pytest.mark.parametrize(("tool", "arguments"), [(sample, (0.5,)), (scale, (1.0, 2.0))])
+def test_gangs_are_neither_sampled_nor_copied(files, tool, arguments):
+    builder = TraceBuilder("test")
+    for index in range(4):
+        facts = PodFacts(pod_group=GroupMembership("ring", 4))
+        builder.add_pod(f"p-{index}", f"default/p-{index}", facts)
+    write_trace(files / "gang.trace", builder.build())
+    with pytest.raises(InputError, match='"ring" is a gang, whose pods cannot be chosen'):
+        tool(files / "gang.trace", files / "no.trace", *arguments, 0, silent)
+    shift(files / "gang.trace", files / "later.trace", 1000, silent)
+    assert len(read_trace(files / "later.trace").pod_names) == 4
 
 
 def test_classes_that_no_pod_has_are_not_written(files):
