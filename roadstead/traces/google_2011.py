@@ -35,7 +35,8 @@ TASK_COLUMNS = (
 EVENTS: tuple[Event, ...] = ("submit", "schedule", *(("end",) * 5), "other", "other")
 CLASS_LABEL = "scheduling-class"
 PRIORITY_MAX = 1000
-SHARE_MAX = 1000
+KNOWN_MAX = 100_000
+CLASS_COLUMNS = ("cpu_request", "memory_request", "scheduling_class", "priority")
 
 
 class Google2011Reader:
@@ -43,6 +44,7 @@ class Google2011Reader:
 
     def __init__(self, sink: TraceSink, machines: Machines) -> None:
         self._sink, self._machines = sink, machines
+        self._known: dict[tuple[str, ...], int] = {}
 
     def read(self, folder: Path, meter: Meter) -> None:
         """Read all shards; InputError for a cell that is wrong."""
@@ -85,6 +87,16 @@ class Google2011Reader:
         add_event(self._sink, key, time_us, event, pod_class, place)
 
     def _class(self, row: Row) -> int:
+        # Most tasks of a job have the same cells; reading numbers is most of the work of a row.
+        cells = tuple(row.cells[row.columns[column]] for column in CLASS_COLUMNS)
+        code = self._known.get(cells)
+        if code is None:
+            if len(self._known) == KNOWN_MAX:
+                self._known.clear()
+            code = self._known[cells] = self._new_class(row)
+        return code
+
+    def _new_class(self, row: Row) -> int:
         if row.is_empty("cpu_request") or row.is_empty("memory_request"):
             return NO_CLASS
         requests = self._amounts(row, "cpu_request", "memory_request")
