@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.facts.pod_groups import GROUP_LABELS
-from roadstead.fleet.trace import NEVER_S, Trace
+from roadstead.fleet.trace import NEVER_MS, Trace
 from roadstead.scenario.arrival_times import BLOCK, ArrivalTimes, Window
 from roadstead.scenario.draws import RandomStream, rounded
 from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
 
-SECOND_US: Final = 1_000_000
+MS_US: Final = 1_000
 
 
 NamedPods = tuple[tuple[str, PodFacts], ...]
@@ -139,16 +139,16 @@ class TraceArrivals:
     order: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        begin_s = -(-self.start_from_us // SECOND_US)
-        order = np.argsort(self.trace.creation_s, kind="stable")
-        kept = order[np.searchsorted(self.trace.creation_s[order], begin_s) :]
+        begin_ms = -(-self.start_from_us // MS_US)
+        order = np.argsort(self.trace.creation_ms, kind="stable")
+        kept = order[np.searchsorted(self.trace.creation_ms[order], begin_ms) :]
         object.__setattr__(self, "order", kept.astype(np.int64))
 
     def expected(self, horizon_us: int) -> tuple[float, float]:
         # From a time of the scenario to one of the trace; sources end at the horizon.
-        end_s = (self.start_from_us + (horizon_us - self.shift_us) * self.rate) / SECOND_US
-        created_s = self.trace.creation_s[self.order]
-        pods = float(np.searchsorted(created_s, end_s)) * self.sample
+        end_ms = (self.start_from_us + (horizon_us - self.shift_us) * self.rate) / MS_US
+        created_ms = self.trace.creation_ms[self.order]
+        pods = float(np.searchsorted(created_ms, end_ms)) * self.sample
         return pods, pods
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
@@ -161,10 +161,10 @@ class TraceArrivals:
 
     def _block(self, rows: NDArray[np.int64]) -> Iterator[Arrival]:
         trace, suffix = self.trace, self.suffix
-        created_s, deleted_s = trace.creation_s[rows], trace.deletion_s[rows]
-        since_us = created_s * SECOND_US - self.start_from_us
+        duration_ms = trace.duration_ms[rows]
+        since_us = trace.creation_ms[rows] * MS_US - self.start_from_us
         at_us = self.shift_us + rounded(since_us / self.rate)
-        lasting = np.where(deleted_s == NEVER_S, NEVER_US, (deleted_s - created_s) * SECOND_US)
+        lasting = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * MS_US)
         codes = trace.pod_class[rows].tolist()
         names = (trace.pod_names[row] + suffix for row in rows.tolist())
         pods = zip(

@@ -17,7 +17,6 @@ from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, Trace
 from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.config.scenario.schema import MeasuredTime
 from roadstead.facts.node import NodeFacts
-from roadstead.fleet.openb import TIME_MAX_S
 from roadstead.fleet.trace import Trace
 from roadstead.fleet.trace_file import read_trace
 from roadstead.framework.plugin import Plugin
@@ -171,14 +170,7 @@ class _Compilation:
         """Read the trace that a path names, once. Raises InputError."""
         path = self.file.existing(at, name).resolve()
         if path not in self.traces:
-            trace = read_trace(path)
-            latest = max(
-                int(column.max(initial=0)) for column in (trace.creation_s, trace.deletion_s)
-            )
-            if latest > TIME_MAX_S:
-                rule = f"has a time later than {TIME_MAX_S:,} s"
-                raise InputError(rule, source=str(path), field="pods")
-            self.traces[path] = trace
+            self.traces[path] = read_trace(path)
         return self.traces[path]
 
     def _places_gangs(self, given: SchedulerConfigText) -> bool:

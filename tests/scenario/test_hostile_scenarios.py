@@ -41,7 +41,7 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
     ),
     "100,000 lists deep": (scenario("workload: " + "[" * 100_000), "deep"),
     "two documents": (f"{scenario()}---\n{scenario()}", "more than one document"),
-    "a key twice": (scenario("seeds: 1\nseeds: 2"), 'key "seeds" stands twice'),
+    "a key twice": (scenario("seeds: 1\nseeds: 2"), 'key "seeds" is twice'),
     "an unknown key": (scenario("horizont: 1d"), "line 5: horizont: "),
     "an unknown key, with the closest one": (scenario("horizont: 1d"), "(did you mean horizon?)"),
     "an unknown key, deep": (
