@@ -33,6 +33,9 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
             "explain_command",
             "Explain which nodes a pod can run on.",
         ),
+        "fit": ("fit_command", "fit_command", "Count how many more replicas fit."),
+        "grow": ("grow_command", "grow_command", "Search the nodes to add, or those that can go."),
+        "drain": ("drain_command", "drain_command", "Show where the pods of nodes would go."),
         "trace": ("trace_command", "trace_group", "Import and show traces."),
         "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),
@@ -55,6 +58,10 @@ Examples:
                                           # the pending pods of a cluster
   roadstead explain web-0 --cluster nodes.yaml --pods app/
                                           # each node: why, or why not
+  roadstead fit web --cluster nodes.yaml --pods app/
+                                          # how many more replicas, and why not one more
+  roadstead drain n-17 --cluster cluster.yaml
+                                          # where its pods would go
   roadstead trace import openb data/openb -o openb.trace
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from

@@ -1,0 +1,254 @@
+"""Sandbox: a cluster in memory on which pods are scheduled, moved and removed to see the effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from roadstead.config.concurrency import DecisionTime
+from roadstead.config.settings import Settings
+from roadstead.cycle.batch import Accelerator
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.local.run import LocalRun
+from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
+from roadstead.queue.pods import QueueState
+from roadstead.report.result import PendingPod, PreemptedPod
+from roadstead.run import Progress, RunInputs, RunPlan
+
+KERNEL_PODS = 1024
+"""Number of pods from which loading the compiled kernel pays."""
+
+WAITS_MAX = 100_000
+"""Maximum number of waits for backoffs and gangs before all pods are decided."""
+
+COPY_MARK = "+"
+"""Between the name of a pod and the number of its copy: no name in a cluster contains it."""
+
+OnProgress = Callable[[Progress], None]
+
+
+def ignore(_: Progress) -> None:
+    """Ignore progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What became of some submitted pods.
+
+    placed: UID → node. pending: pods without a node. preempted: pods that were evicted for others.
+    """
+
+    placed: Mapping[str, str]
+    pending: tuple[PendingPod, ...]
+    preempted: tuple[PreemptedPod, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pod has a node, and none was evicted for it."""
+        return not self.pending and not self.preempted
+
+
+def plan_of_one(plan: RunPlan) -> RunPlan:
+    """Return the plan for one scheduler without a journal, whose decisions are kube-scheduler's."""
+    alone: dict[str, object] = {
+        "schedulers": 1,
+        "mode": None,
+        "partitions": Settings.model_fields["partitions"].default,
+        "workers": 0,
+        "conflicts": "fit",
+        "transaction": "incremental",
+        "staleness_s": None,
+        "decision_time": DecisionTime(),
+        "journal": None,
+    }
+    return replace(plan, settings=plan.settings.model_copy(update=alone), resume=False)
+
+
+class Sandbox:
+    """A cluster in memory. first: what became of the pending pods of the inputs.
+
+    The pods that remain pending are removed, so that a later change affects only the pods that are
+    submitted after it. Raises InputError for pods that cannot be submitted.
+    """
+
+    def __init__(self, inputs: RunInputs, plan: RunPlan, progress: OnProgress = ignore) -> None:
+        self._progress = progress
+        self._accelerator = Accelerator(None, Coverage())
+        self._pods_submitted = 0
+        self._copies = 0
+        self._now_s = 0.0
+        self._max_pods = plan.settings.bounds.queue_max_pods
+        self._run = LocalRun(plan_of_one(plan), accelerator=self._accelerator)
+        self._pods: dict[str, Pod] = {}
+        self._node_of: dict[str, str] = {}
+        self._on: dict[str, dict[str, Pod]] = {}
+        self.nodes = {each.name: each for each in inputs.nodes}
+        self._run.add_nodes(inputs.nodes)
+        self._check(inputs)
+        here = [each for each in inputs.running if each[2] in self.nodes]
+        self.restore([((who, facts), name) for who, facts, name in here])
+        self.first = self.schedule(inputs.pending)
+        self.remove(each.uid for each in self.first.pending)
+
+    # The cluster as it is.
+
+    def pod(self, uid: str) -> Pod:
+        """Return a pod that is or was in the sandbox."""
+        return self._pods[uid]
+
+    def node_of(self, uid: str) -> str:
+        """Return the node of a pod; "" if it has none."""
+        return self._node_of.get(uid, "")
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on a node, in the order in which they were added or placed."""
+        return list(self._on.get(node_name, {}).values())
+
+    def priorities(self) -> set[int]:
+        """Return the priorities of all pods that have a node."""
+        return {facts.priority for pods in self._on.values() for _, facts in pods.values()}
+
+    # Pods are scheduled and removed.
+
+    def schedule(self, pods: Sequence[Pod]) -> Scheduled:
+        """Submit pods and decide until nothing changes any more. Raises InputError if too many."""
+        if not pods:
+            return Scheduled({}, (), ())
+        self._load_kernel(len(pods))
+        known = len(self._run.binder.outcomes.preempted)
+        self._pods |= {who.uid: (who, facts) for who, facts in pods}
+        named = [pod for pod in pods if pod[1].nominated_node_name]
+        if named:
+            nodes = [facts.nominated_node_name for _, facts in named]
+            self._run.cache.nominate(named, nodes, [False] * len(named))
+        if refused := self._run.submit(pods):
+            rule = f"allows {self._max_pods:,} waiting pods, of {len(pods):,} that are submitted"
+            self.remove(refused)
+            raise InputError(rule, source="settings", field="bounds.queue_max_pods")
+        self._decide()
+        scheduled = self._result(pods, known)
+        for uid, name in scheduled.placed.items():
+            self._note(self._pods[uid], name)
+        for each in scheduled.preempted:
+            self._forget(each.uid)
+        return scheduled
+
+    def remove(self, uids: Iterable[str]) -> None:
+        """Remove pods, bound or not. Claims that they bound stay bound."""
+        gone = list(uids)
+        if gone:
+            self._run.delete_pods(gone)
+        for uid in gone:
+            self._forget(uid)
+            self._pods.pop(uid, None)
+
+    def bring_back(self, pods: Iterable[PreemptedPod]) -> None:
+        """Add preempted pods to their nodes again, with the same names and new UIDs."""
+        self.put_back([(self._pods.pop(each.uid), each.node) for each in pods])
+
+    def put_back(self, pods: Iterable[tuple[Pod, str]]) -> None:
+        """Add removed pods to their nodes again, with the same names and new UIDs."""
+        again = []
+        for (who, facts), node_name in pods:
+            self._copies += 1
+            # A UID that was removed may not be added again.
+            renewed = replace(
+                who, uid=f"{who.uid.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
+            )
+            again.append(((renewed, facts), node_name))
+        self.restore(again)
+
+    def restore(self, pods: Sequence[tuple[Pod, str]]) -> None:
+        """Add running pods, each on its node, without a decision."""
+        if pods:
+            self._pods |= {pod[0].uid: pod for pod, _ in pods}
+            self._run.add_running([pod for pod, _ in pods], [name for _, name in pods])
+            for pod, name in pods:
+                self._note(pod, name)
+
+    def copy_of(self, pod: Pod, **changes: object) -> Pod:
+        """Return a pod like another one, with a UID and a name of its own.
+
+        changes: of its facts. It is neither nominated nor being deleted.
+        """
+        who, facts = pod
+        self._copies += 1
+        name = f"{who.name.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
+        plain = replace(facts, nominated_node_name="", is_terminating=False, is_preempted=False)
+        identity = PodIdentity(f"{who.namespace}/{name}", who.namespace, name, who.started_s)
+        return identity, replace(plain, **changes) if changes else plain  # type: ignore[arg-type]
+
+    # Nodes.
+
+    def change_nodes(self, nodes: Sequence[NodeFacts]) -> None:
+        """Add nodes, or change those of the same names."""
+        self.nodes |= {each.name: each for each in nodes}
+        self._run.add_nodes(nodes)
+
+    def _note(self, pod: Pod, node_name: str) -> None:
+        self._node_of[pod[0].uid] = node_name
+        self._on.setdefault(node_name, {})[pod[0].uid] = pod
+
+    def _forget(self, uid: str) -> None:
+        name = self._node_of.pop(uid, "")
+        self._on.get(name, {}).pop(uid, None)
+
+    def _decide(self) -> None:
+        for _ in range(WAITS_MAX):
+            self._run.run(self._now_s)
+            self._now_s = max(self._now_s, self._run.now_s)
+            core = self._run.queue.core
+            states = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.IN_FLIGHT)
+            if not any(core.pods(state) for state in states):
+                return
+            next_s = core.next_wakeup_s()
+            if next_s is None or next_s <= self._now_s:
+                break
+            self._now_s = next_s
+        raise RoadsteadError("some pods are neither placed nor pending: they are tried for ever")
+
+    def _result(self, pods: Sequence[Pod], known: int) -> Scheduled:
+        uids = {who.uid for who, _ in pods}
+        placed = self._run.placements()
+        preempted = tuple(
+            PreemptedPod(each.key, each.uid, each.node_name, each.preemptor)
+            for each in self._run.binder.outcomes.preempted[known:]
+            if each.preemptor
+        )
+        pending = tuple(
+            PendingPod(each.key, each.uid, each.message, each.reasons, each.plugins)
+            for each in self._run.pending()
+            if each.uid in uids
+        )
+        # In the order of the pods, not of the set.
+        return Scheduled(
+            {who.uid: placed[who.uid] for who, _ in pods if who.uid in placed}, pending, preempted
+        )
+
+    def _load_kernel(self, pods: int) -> None:
+        """Load the compiled kernel once it pays; without numba the plugins decide everything."""
+        self._pods_submitted += pods
+        if self._accelerator.code is None and self._pods_submitted >= KERNEL_PODS:
+            try:
+                self._accelerator.code = load(lambda note: self._progress(Progress(note=note)))
+            except ImportError:
+                self._pods_submitted = -(1 << 62)
+
+    def _check(self, inputs: RunInputs) -> None:
+        running = {identity.uid for identity, _, _ in inputs.running}
+        for identity, _ in inputs.pending:
+            if identity.uid in running:
+                raise InputError(
+                    "is also the UID of a running pod: a UID must be unique",
+                    obj=f'Pod "{identity.key}"',
+                    field="metadata.uid",
+                    value=cut_short(identity.uid),
+                )
+
+
+def free_of_preemption(facts: PodFacts) -> PodFacts:
+    """Return the facts of a pod that evicts no other pod."""
+    return replace(facts, preemption_policy="Never")
