@@ -1,8 +1,8 @@
 """The smallest changes that admit a pod which the scheduler refuses, each proven by scheduling.
 
 Order: fewer parts first; then tolerations, dropped restrictions, reduced requests, preemption; then
-the smaller reduction, or the fewer evicted pods; then the text. Single changes are tried first, and
-pairs of them only if no single change admits the pod.
+the smaller reduction, or the fewer evicted pods; then the text. Pairs of changes are tried only if
+no single change but preemption admits the pod.
 """
 
 from __future__ import annotations
@@ -47,9 +47,8 @@ def smallest_changes(sandbox: Sandbox, pod: Pod, runs_max: int = RUNS_MAX) -> Ad
     pod: one that the scheduler refuses without preemption.
     """
     search = _Search(sandbox, pod, runs_max)
-    found = [*search.singles(), *search.preemption()]
-    if not found:
-        found = list(search.pairs())
+    found = list(search.singles()) or list(search.pairs())
+    found += search.preemption()
     found.sort(key=_order)
     return Admission(tuple(found), search.tried)
 

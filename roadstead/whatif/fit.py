@@ -132,7 +132,7 @@ class _Counter:
         while self.rounds < self._most:
             size = min(size, self._most - self.rounds)
             pods = self._copies(size)
-            scheduled = self._sandbox.schedule([pod for pod, _ in pods])
+            scheduled = self._sandbox.schedule([pod for pod, _ in pods], until_refused=size > 1)
             if not scheduled.pending:
                 self._keep(scheduled.placed, size)
                 size = min(size * GROWTH, largest) if is_growing else max(1, size // 2)

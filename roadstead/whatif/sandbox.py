@@ -113,8 +113,12 @@ class Sandbox:
 
     # Pods are scheduled and removed.
 
-    def schedule(self, pods: Sequence[Pod]) -> Scheduled:
-        """Submit pods and decide until nothing changes any more. Raises InputError if too many."""
+    def schedule(self, pods: Sequence[Pod], *, until_refused: bool = False) -> Scheduled:
+        """Submit pods and decide until nothing changes any more. Raises InputError if too many.
+
+        until_refused: end soon after the first refusal; the pods that are not decided then count as
+        pending, and the caller must remove all pending ones.
+        """
         if not pods:
             return Scheduled({}, (), ())
         self._load_kernel(len(pods))
@@ -128,7 +132,7 @@ class Sandbox:
             rule = f"allows {self._max_pods:,} waiting pods, of {len(pods):,} that are submitted"
             self.remove(refused)
             raise InputError(rule, source="settings", field="bounds.queue_max_pods")
-        self._decide()
+        self._decide(until_refused=until_refused)
         scheduled = self._result(pods, known)
         for uid, name in scheduled.placed.items():
             self._note(self._pods[uid], name)
@@ -188,6 +192,13 @@ class Sandbox:
         self.nodes |= {each.name: each for each in nodes}
         self._run.add_nodes(nodes)
 
+    def remove_nodes(self, names: Sequence[str]) -> None:
+        """Remove nodes that have no pods any more."""
+        assert not any(self._on.get(name) for name in names), "a removed node still has pods"
+        for name in names:
+            del self.nodes[name]
+        self._run.remove_nodes(names)
+
     def _note(self, pod: Pod, node_name: str) -> None:
         self._node_of[pod[0].uid] = node_name
         self._on.setdefault(node_name, {})[pod[0].uid] = pod
@@ -196,11 +207,13 @@ class Sandbox:
         name = self._node_of.pop(uid, "")
         self._on.get(name, {}).pop(uid, None)
 
-    def _decide(self) -> None:
+    def _decide(self, *, until_refused: bool) -> None:
+        core = self._run.queue.core
         for _ in range(WAITS_MAX):
-            self._run.run(self._now_s)
+            self._run.run(self._now_s, until_refused=until_refused)
             self._now_s = max(self._now_s, self._run.now_s)
-            core = self._run.queue.core
+            if until_refused and core.pods(QueueState.UNSCHEDULABLE):
+                return
             states = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.IN_FLIGHT)
             if not any(core.pods(state) for state in states):
                 return
