@@ -208,11 +208,11 @@ def print_drain(console: Console, result: DrainResult, rows_max: int = ROWS_MAX)
         line = Text("Cannot be drained completely", style="bold yellow")
     line.append(f": {printable(nodes)} ({printable(result.source)})", style="not bold")
     console.print(line, highlight=False)
-    words = {"moved": "to another node", "pending": "to no node", "leaves": "end with the node"}
-    words |= {"blocked": "blocked by a budget", "refused": "refused by kubectl drain"}
+    words = {"moved": "placed elsewhere", "pending": "pending", "blocked": "blocked by a budget"}
+    words |= {"refused": "refused by kubectl drain", "leaves": "ending with the node"}
     parts = [f"{counts[name]:,} {words[name]}" for name in counts if counts[name]]
     shown = ", ".join(parts) or "none must move"
-    console.print(Text(f"Of {counted(len(result.pods), 'pod')}, {shown}"))
+    console.print(Text(f"Of {counted(len(result.pods), 'pod')}: {shown}"))
     if result.pending_before:
         console.print(Text(f"Given pods that were pending before: {result.pending_before:,}"))
     _print_moves(console, result, rows_max)
