@@ -21,6 +21,10 @@ from roadstead.run import Progress, RunInputs, RunPlan
 KERNEL_PODS = 1024
 """Number of pods from which loading the compiled kernel pays."""
 
+BATCH_PODS = 512
+"""Pods of one lease. Each refused pod is compared with all placements of its lease, so that a long
+lease at the end of a count costs seconds. The decisions do not depend on it."""
+
 WAITS_MAX = 100_000
 """Maximum number of waits for backoffs and gangs before all pods are decided."""
 
@@ -63,6 +67,7 @@ def plan_of_one(plan: RunPlan) -> RunPlan:
         "staleness_s": None,
         "decision_time": DecisionTime(),
         "journal": None,
+        "batch": min(plan.settings.batch, BATCH_PODS),
     }
     return replace(plan, settings=plan.settings.model_copy(update=alone), resume=False)
 
