@@ -94,8 +94,10 @@ class _Drain:
         is_bare = pod[1].owner is None
         for name in self._allowances.selecting(pod[1]):
             self._rounds_of.setdefault(name, set()).add(self.rounds)
-        if copy not in placed:
+        if copy not in placed or placed[copy] in self._nodes:
             reason = why.get(copy, "was preempted by another replacement")
+            if copy in placed:
+                reason = f"tolerates the cordon: it is placed on {placed[copy]} again"
             row = DrainedPod(*_about(pod), node, "pending", "", self.rounds, reason)
         else:
             note = RECREATE if is_bare else ""

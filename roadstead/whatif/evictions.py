@@ -116,6 +116,11 @@ def cordoned(node: NodeFacts) -> NodeFacts:
     return replace(node, unschedulable=True, taints=taints)
 
 
+def returning(scheduled: Scheduled, nodes: Collection[str]) -> set[str]:
+    """Return the UIDs of pods on cordoned nodes, which tolerate the cordon."""
+    return {uid for uid, name in scheduled.placed.items() if name in nodes}
+
+
 def move(sandbox: Sandbox, pods: Sequence[Pod]) -> tuple[Scheduled, dict[str, str]]:
     """Remove pods and schedule a replacement for each; return also UID → UID of its replacement."""
     sandbox.remove(who.uid for who, _ in pods)

@@ -13,18 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod
 from roadstead.inputs.find_pod import GivenPod
 from roadstead.report.fit_result import AdmittingChange, FitNode, FitResult, FitSpec, Refusal
 from roadstead.report.node_use import zone_name
 from roadstead.report.pods import workload_of
-from roadstead.report.units import human_amount, is_bytes, resource_title
 from roadstead.run import Progress, RunInputs, RunPlan
 from roadstead.whatif.admission import smallest_changes
+from roadstead.whatif.node_shapes import shape_of
 from roadstead.whatif.sandbox import OnProgress, Sandbox, Scheduled, ignore
 
-INSTANCE_LABEL: Final = "node.kubernetes.io/instance-type"
 FIRST_PODS: Final = 64
 GROWTH: Final = 4
 BATCH_MAX_PODS: Final = 16_384
@@ -128,7 +126,8 @@ class _Counter:
 
     def count(self) -> None:
         size, is_growing = max(1, FIRST_PODS // len(self._cycle)), True
-        largest = max(1, BATCH_MAX_PODS // len(self._cycle))
+        largest = max(1, min(BATCH_MAX_PODS, self._sandbox.max_pods) // len(self._cycle))
+        size = min(size, largest)
         while self.rounds < self._most:
             size = min(size, self._most - self.rounds)
             pods = self._copies(size)
@@ -193,31 +192,3 @@ def _nodes(sandbox: Sandbox, counts: Counter[str]) -> tuple[FitNode, ...]:
         for name, count in counts.items()
     ]
     return tuple(sorted(rows, key=lambda each: (-each.replicas, each.node)))
-
-
-def shape_of(node: NodeFacts, known: dict[object, str]) -> str:
-    """Return the instance type of a node, or else its size. known: sizes by allocatable amounts."""
-    labels = dict(node.labels)
-    if INSTANCE_LABEL in labels:
-        return labels[INSTANCE_LABEL]
-    if node.allocatable not in known:
-        known[node.allocatable] = ", ".join(
-            _amount(resource, amount) for resource, amount in _by_weight(node) if amount
-        )
-    return known[node.allocatable]
-
-
-def _by_weight(node: NodeFacts) -> list[tuple[str, int]]:
-    amounts = dict(node.allocatable)
-    first = [(name, amounts.pop(name)) for name in ("cpu", "memory") if name in amounts]
-    left_out = ("ephemeral-storage",)
-    return first + [
-        (name, amount)
-        for name, amount in sorted(amounts.items())
-        if name not in left_out and not name.startswith("hugepages-")
-    ]
-
-
-def _amount(resource: str, amount: int) -> str:
-    text = human_amount(resource, amount)
-    return text if resource == "cpu" or is_bytes(resource) else f"{text} {resource_title(resource)}"

@@ -75,6 +75,8 @@ def plan_of_one(plan: RunPlan) -> RunPlan:
 class Sandbox:
     """A cluster in memory. first: what became of the pending pods of the inputs.
 
+    nodes: by name. max_pods: the most pods that may be submitted at once.
+
     The pods that remain pending are removed, so that a later change affects only the pods that are
     submitted after it. Raises InputError for pods that cannot be submitted.
     """
@@ -85,7 +87,7 @@ class Sandbox:
         self._pods_submitted = 0
         self._copies = 0
         self._now_s = 0.0
-        self._max_pods = plan.settings.bounds.queue_max_pods
+        self.max_pods = plan.settings.bounds.queue_max_pods
         self._run = LocalRun(plan_of_one(plan), accelerator=self._accelerator)
         self._pods: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
@@ -134,7 +136,7 @@ class Sandbox:
             nodes = [facts.nominated_node_name for _, facts in named]
             self._run.cache.nominate(named, nodes, [False] * len(named))
         if refused := self._run.submit(pods):
-            rule = f"allows {self._max_pods:,} waiting pods, of {len(pods):,} that are submitted"
+            rule = f"allows {self.max_pods:,} waiting pods, of {len(pods):,} that are submitted"
             self.remove(refused)
             raise InputError(rule, source="settings", field="bounds.queue_max_pods")
         self._decide(until_refused=until_refused)

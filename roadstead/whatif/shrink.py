@@ -20,8 +20,8 @@ from roadstead.facts.pod import Pod
 from roadstead.report.grow_result import BudgetReport, LeavingNode, ShrinkResult
 from roadstead.report.node_use import zone_name
 from roadstead.run import Progress, RunInputs, RunPlan
-from roadstead.whatif.evictions import Allowances, EvictionRules, cordoned, move
-from roadstead.whatif.fit import shape_of
+from roadstead.whatif.evictions import Allowances, EvictionRules, cordoned, move, returning
+from roadstead.whatif.node_shapes import shape_of
 from roadstead.whatif.sandbox import OnProgress, Sandbox, ignore
 
 TRIALS_MAX: Final = 2_000
@@ -114,11 +114,9 @@ class _Search:
             if _RULES.exception(pod) is None
         ]
         nodes = [sandbox.nodes[name] for name in group]
-        if len(group) == len(sandbox.nodes) and pods:
-            return False
         sandbox.change_nodes([cordoned(each) for each in nodes])
         scheduled, copies = move(sandbox, [pod for pod, _ in pods])
-        if scheduled.is_complete:
+        if scheduled.is_complete and not returning(scheduled, {*self.gone, *group}):
             return True
         sandbox.remove(copies.values())
         sandbox.bring_back(each for each in scheduled.preempted if each.uid not in copies.values())
@@ -162,7 +160,8 @@ def _prove(inputs: RunInputs, plan: RunPlan, gone: Sequence[str], runs: int) -> 
         moved[name], daemons[name] = len(moving), len(bound) - len(moving)
     scheduled, _ = move(sandbox, pods)
     pending = len(sandbox.first.pending)
-    return _Proof(tuple(pods), moved, daemons, scheduled.is_complete, pending, runs)
+    is_complete = scheduled.is_complete and not returning(scheduled, {*gone})
+    return _Proof(tuple(pods), moved, daemons, is_complete, pending, runs)
 
 
 def _use(node: NodeFacts, pods: Sequence[Pod]) -> float:

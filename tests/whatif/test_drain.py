@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roadstead.whatif.drain import drain
 from roadstead.whatif.evictions import Allowances, EvictionRules
 from tests.actors.world import identity, inputs_of, plan_of
-from tests.builders import node, pod
+from tests.builders import node, pod, tolerate
 from tests.whatif.questions import budget, owned, plan_with, running
 
 
@@ -156,6 +156,16 @@ def test_a_pod_that_is_preempted_for_a_replacement_is_reported():
     assert outcomes(result) == {"high": ("moved", "n2")}
     assert [each.pod for each in result.preempted] == ["default/low"]
     assert not result.is_complete
+
+
+def test_a_pod_that_tolerates_the_cordon_comes_back():
+    everything = (tolerate(operator="Exists"),)
+    there = [running("a", "n1", owned(cpu=1000, tolerations=everything))]
+
+    result = drained([node("n1"), node("n2", cpu=100)], there, ["n1"])
+
+    assert outcomes(result) == {"a": ("pending", "")}
+    assert result.pods[0].reason == "tolerates the cordon: it is placed on n1 again"
 
 
 def test_given_pods_are_placed_first_and_move_too():

@@ -68,6 +68,12 @@ def test_large_counts_are_exact():
     assert result.next.reasons == (("Too many pods", 5),)
 
 
+def test_a_small_queue_bounds_the_batches_and_not_the_count():
+    plan = plan_of(bounds={"queue_max_pods": 10})
+
+    assert fit_of([node("n1", pods=500)], pod(cpu=10), plan=plan).replicas == 400
+
+
 def test_several_specs_are_counted_in_rounds():
     specs = (asked("web", pod(cpu=500), 2), asked("db", pod(cpu=1500)))
 

@@ -7,7 +7,7 @@ from roadstead.whatif.drain import drain
 from roadstead.whatif.evictions import EvictionRules
 from roadstead.whatif.shrink import shrink
 from tests.actors.world import identity, inputs_of, plan_of
-from tests.builders import node, pod
+from tests.builders import node, pod, tolerate
 from tests.whatif.questions import budget, owned, plan_with, running
 
 
@@ -51,6 +51,13 @@ def test_daemon_pods_end_with_their_node_and_use_no_room():
 
     assert sorted(names_of(result)) == ["n1", "n2"]
     assert {each.node: each.daemons for each in result.nodes} == {"n1": 1, "n2": 0}
+
+
+def test_a_pod_that_tolerates_the_cordon_keeps_its_node():
+    everything = (tolerate(operator="Exists"),)
+    there = [running("a", "n1", owned(cpu=1000, tolerations=everything))]
+
+    assert names_of(shrunk([node("n1"), node("n2", cpu=100)], there)) == ["n2"]
 
 
 def test_only_candidates_go():
