@@ -85,11 +85,12 @@ def grow_command(
 ) -> None:
     """Search the fewest, or cheapest, nodes to add so that every pod is placed.
 
-    The catalogue is a YAML file with a Node without a name for each shape, and optionally a price
-    per hour and a maximum count. Each candidate is tried by a complete run of the scheduler with
-    its nodes added. The answer is proven by its run, which places every pod and preempts none; with
-    one node less of any shape, the run leaves a pod without a node. It need not be the least of all
-    combinations. With --output, nodes.yaml contains the nodes to add.
+    The catalogue is a YAML file of kind NodeCatalog (apiVersion roadstead.dev/v1). Its shapes have
+    a name, a node (a Node without a name), and optionally pricePerHour and maxCount. Each candidate
+    is tried by scheduling with its nodes added. The answer is proven by a complete run, which
+    places every pod and preempts none; with one node less of any shape, the run leaves a pod
+    without a node. It need not be the least of all combinations. With --output, nodes.yaml contains
+    the nodes to add.
 
     With --shrink, the answer is a list of nodes that can go: the pods of all of them find other
     nodes at once. Pods of daemon sets end with their node; disruption budgets are only reported.
@@ -99,9 +100,10 @@ def grow_command(
     \b
     Examples:
       roadstead grow --catalog shapes.yaml --cluster cluster.yaml --pods app/
-      roadstead grow --catalog shapes.yaml --cluster cluster.yaml --pods app/ --output more
-      roadstead schedule --cluster cluster.yaml --cluster more/nodes.yaml --pods app/
-                                           # the proof: everything is placed
+      roadstead grow --catalog shapes.yaml --cluster nodes.yaml --pods app/ \\
+        --output more
+      roadstead schedule --cluster nodes.yaml --cluster more/nodes.yaml \\
+        --pods app/                        # the proof: everything is placed
       roadstead grow --shrink --cluster cluster.yaml
       roadstead grow --shrink --cluster cluster.yaml --selector pool=batch
     """

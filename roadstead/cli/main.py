@@ -59,7 +59,7 @@ Examples:
   roadstead explain web-0 --cluster nodes.yaml --pods app/
                                           # each node: why, or why not
   roadstead fit web --cluster nodes.yaml --pods app/
-                                          # how many more replicas, and why not one more
+                                          # how many more replicas fit
   roadstead drain n-17 --cluster cluster.yaml
                                           # where its pods would go
   roadstead trace import openb data/openb -o openb.trace
