@@ -1,4 +1,7 @@
-"""What-if questions, for the command line and the Python API."""
+"""What-if questions, for the command line and the Python API.
+
+A pending pod that needs a plugin which does not exist yet raises UnsupportedError.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def fit_pods(
         REPLICAS_MAX if replicas is None else replicas,
         CHANGES_SHOWN if changes is None else changes,
     )
-    first = supported(loaded, plan, skips=True)
+    first = supported(loaded, plan, skips=False)
     return fit(first.inputs, plan, question, loaded.source, progress)
 
 
@@ -100,7 +103,7 @@ def grow_nodes(
     from roadstead.whatif.grow import RUNS_MAX, grow
 
     shapes = read_catalog(catalog)
-    first = supported(loaded, plan, skips=True)
+    first = supported(loaded, plan, skips=False)
     runs_max = RUNS_MAX if runs is None else runs
     return grow(first.inputs, plan, shapes, loaded.source, progress, runs_max)
 
@@ -116,7 +119,7 @@ def shrink_nodes(
     from roadstead.whatif.shrink import TRIALS_MAX, shrink
 
     nodes = chosen.of(loaded)
-    first = supported(loaded, plan, skips=True)
+    first = supported(loaded, plan, skips=False)
     runs_max = TRIALS_MAX if runs is None else runs
     return shrink(first.inputs, plan, nodes, loaded.source, progress, runs_max)
 
@@ -138,5 +141,5 @@ def drain_nodes(
         raise InputError("no node is chosen: name nodes, zones or a selector", field="NODE")
     nodes = chosen.of(loaded)
     rules = EvictionRules(force, delete_emptydir_data, loaded.local_storage)
-    first = supported(loaded, plan, skips=True)
+    first = supported(loaded, plan, skips=False)
     return drain(first.inputs, plan, nodes, rules, loaded.source, progress)

@@ -69,9 +69,9 @@ Examples:
   roadstead bench SchedulingBasic         # --list: all workloads
 
 \b
-Exit status: 0 success, 1 a run failed, 2 wrong input, 3 the input needs a
-plugin that this version does not have, 130 or 143 interrupted (SIGINT,
-SIGTERM).
+Exit status: 0 success, 1 a run failed (fit, grow, drain: or something does
+not fit), 2 wrong input, 3 the input needs a plugin that this version does not
+have, 130 or 143 interrupted (SIGINT, SIGTERM).
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from roadstead.cycle.batch import Accelerator
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
+from roadstead.kernel.start import is_compiled, load, loaded
 from roadstead.local.run import LocalRun
 from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
 from roadstead.queue.pods import QueueState
@@ -19,11 +20,16 @@ from roadstead.report.result import PendingPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunPlan
 
 KERNEL_PODS = 1024
-"""Number of pods from which loading the compiled kernel pays."""
+"""Number of pods from which loading the kernel pays, if it is compiled already."""
+
+COMPILED_PODS = 20_000
+"""Number of pods from which compiling it pays, which takes up to a minute."""
 
 BATCH_PODS = 512
 """Pods of one lease. Each refused pod is compared with all placements of its lease, so that a long
 lease at the end of a count costs seconds. The decisions do not depend on it."""
+
+NEVER = sys.maxsize
 
 WAITS_MAX = 100_000
 """Maximum number of waits for backoffs and gangs before all pods are decided."""
@@ -84,7 +90,7 @@ class Sandbox:
     def __init__(self, inputs: RunInputs, plan: RunPlan, progress: OnProgress = ignore) -> None:
         self._progress = progress
         self._accelerator = Accelerator(None, Coverage())
-        self._pods_submitted = 0
+        self._pods_submitted, self._kernel_pods = 0, KERNEL_PODS
         self._copies = 0
         self._now_s = 0.0
         self.max_pods = plan.settings.bounds.queue_max_pods
@@ -251,11 +257,15 @@ class Sandbox:
     def _load_kernel(self, pods: int) -> None:
         """Load the compiled kernel once it pays; without numba the plugins decide everything."""
         self._pods_submitted += pods
-        if self._accelerator.code is None and self._pods_submitted >= KERNEL_PODS:
-            try:
-                self._accelerator.code = load(lambda note: self._progress(Progress(note=note)))
-            except ImportError:
-                self._pods_submitted = -(1 << 62)
+        if self._accelerator.code is not None or self._pods_submitted < self._kernel_pods:
+            return
+        try:
+            if self._pods_submitted < COMPILED_PODS and not _is_compiled():
+                self._kernel_pods = COMPILED_PODS
+                return
+            self._accelerator.code = load(lambda note: self._progress(Progress(note=note)))
+        except ImportError:
+            self._kernel_pods = NEVER
 
     def _check(self, inputs: RunInputs) -> None:
         running = {identity.uid for identity, _, _ in inputs.running}
@@ -267,6 +277,14 @@ class Sandbox:
                     field="metadata.uid",
                     value=cut_short(identity.uid),
                 )
+
+
+def _is_compiled() -> bool:
+    try:
+        return loaded() is not None or is_compiled()
+    except RuntimeError:
+        # numba has no folder for machine code; `load` uses a temporary one.
+        return False
 
 
 def free_of_preemption(facts: PodFacts) -> PodFacts:

@@ -3,6 +3,7 @@
 import pytest
 
 from roadstead.protocol.errors import InputError
+from roadstead.whatif import sandbox as sandbox_module
 from roadstead.whatif.sandbox import Sandbox
 from tests.actors.world import identity, inputs_of, placed, plan_of, run_inline
 from tests.builders import node, pod
@@ -89,3 +90,35 @@ def test_a_pod_that_is_both_running_and_pending_is_an_error():
 
     with pytest.raises(InputError, match=r'Pod "default/x": metadata.uid'):
         Sandbox(inputs, plan_of())
+
+
+def test_the_kernel_is_loaded_for_many_pods_and_compiled_only_for_very_many(monkeypatch):
+    calls = []
+    monkeypatch.setattr(sandbox_module, "loaded", lambda: None)
+    monkeypatch.setattr(sandbox_module, "load", lambda report: calls.append("load"))
+    monkeypatch.setattr(sandbox_module, "is_compiled", lambda: False)
+    monkeypatch.setattr(sandbox_module, "KERNEL_PODS", 3)
+    monkeypatch.setattr(sandbox_module, "COMPILED_PODS", 6)
+    sandbox = Sandbox(inputs_of([node("n1")], ()), plan_of())
+
+    def submit(count):
+        pods = [sandbox.copy_of((identity("x"), pod(cpu=1))) for _ in range(count)]
+        assert sandbox.schedule(pods).is_complete
+
+    submit(4)
+    assert calls == []
+    submit(2)
+    assert calls == ["load"]
+
+
+def test_without_numba_the_plugins_decide(monkeypatch):
+    def fail():
+        raise ImportError
+
+    monkeypatch.setattr(sandbox_module, "loaded", lambda: None)
+    monkeypatch.setattr(sandbox_module, "is_compiled", fail)
+    monkeypatch.setattr(sandbox_module, "KERNEL_PODS", 1)
+    sandbox = Sandbox(inputs_of([node("n1")], ()), plan_of())
+
+    for number in range(2):
+        assert sandbox.schedule([(identity(f"x{number}"), pod(cpu=1))]).is_complete
