@@ -25,7 +25,7 @@ from roadstead.inputs.find_pod import GivenPod
 from roadstead.inputs.node_catalog import catalog_of
 from roadstead.kernel.start import load
 from roadstead.run import RunInputs, RunPlan
-from roadstead.whatif.fit import Asked, FitQuestion, fit
+from roadstead.whatif.fit import CountedSpec, FitQuestion, fit
 from roadstead.whatif.grow import grow
 
 GIB = 1 << 30
@@ -66,7 +66,7 @@ def shape(name: str, cpu: int, memory_gib: int, price: float) -> dict[str, objec
 
 
 def bench_fit(nodes: int) -> str:
-    asked = Asked("x", GivenPod(named("x"), pod(1500, 4), ""))
+    asked = CountedSpec("x", GivenPod(named("x"), pod(1500, 4), ""))
     result = fit(RunInputs(fleet(nodes)), RunPlan(Settings()), FitQuestion((asked,)))
     assert result.next is not None, "the count ends with a refusal"
     return f"{result.replicas:,} replicas on {nodes:,} nodes, {result.tried} changes tried"

@@ -64,14 +64,14 @@ def fit_pods(
 
     Raises InputError for a name or ratio that is wrong, RoadsteadError if scheduling fails.
     """
-    from roadstead.whatif.fit import CHANGES_SHOWN, REPLICAS_MAX, Asked, FitQuestion, fit
+    from roadstead.whatif.fit import CHANGES_SHOWN, REPLICAS_MAX, CountedSpec, FitQuestion, fit
 
     if not 1 <= len(specs) <= SPECS_MAX:
         rule = f"must name 1 to {SPECS_MAX} pods or workloads"
         raise InputError(rule, field=FIELD_OF_SPECS, value=cut_short(tuple(specs)))
     asked = [(each, *_ratio(each)) for each in specs]
     found = tuple(
-        Asked(given, find_created(loaded, name).pod, ratio) for given, name, ratio in asked
+        CountedSpec(given, find_created(loaded, name).pod, ratio) for given, name, ratio in asked
     )
     replicas, changes = limits.max_replicas, limits.max_changes
     question = FitQuestion(

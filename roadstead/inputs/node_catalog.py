@@ -41,7 +41,7 @@ _TEMPLATE_NAME: Final = "template"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeShape:
+class CatalogShape:
     """A shape of nodes. template: facts without a name. manifest: the Node as written.
 
     price_per_hour: None if the catalogue has no prices. max_count: None for no limit.
@@ -74,7 +74,7 @@ def node_name(shape: str, number: int) -> str:
     return f"{shape}-{number:04}"
 
 
-def read_catalog(path: Path) -> tuple[NodeShape, ...]:
+def read_catalog(path: Path) -> tuple[CatalogShape, ...]:
     """Read a catalogue. Raises InputError with file, shape, field, value and rule."""
     source = str(path)
     try:
@@ -88,7 +88,7 @@ def read_catalog(path: Path) -> tuple[NodeShape, ...]:
     return catalog_of(documents[0], source)
 
 
-def catalog_of(document: object, source: str) -> tuple[NodeShape, ...]:
+def catalog_of(document: object, source: str) -> tuple[CatalogShape, ...]:
     """Return the shapes of a catalogue's document. Raises InputError."""
     if not isinstance(document, dict):
         raise InputError(f"must be a map, a {KIND}", source=source, value=cut_short(document))
@@ -115,7 +115,7 @@ def _check_fields(
             raise InputError(rule, source=source, field=f"{at}.{key}".lstrip(".")[:120])
 
 
-def _check_together(shapes: tuple[NodeShape, ...], source: str) -> None:
+def _check_together(shapes: tuple[CatalogShape, ...], source: str) -> None:
     names: set[str] = set()
     for at, each in enumerate(shapes):
         if each.name in names:
@@ -132,7 +132,7 @@ def _check_together(shapes: tuple[NodeShape, ...], source: str) -> None:
         raise InputError(rule, source=source, field=f"shapes[{priced.index(False)}].pricePerHour")
 
 
-def _shape(found: object, source: str, at: str) -> NodeShape:
+def _shape(found: object, source: str, at: str) -> CatalogShape:
     if not isinstance(found, dict):
         raise InputError("must be a map", source=source, field=at, value=cut_short(found))
     _check_fields(found, _FIELDS, source, at)
@@ -145,7 +145,7 @@ def _shape(found: object, source: str, at: str) -> NodeShape:
     if not isinstance(template, dict):
         rule = "must be a Node, as a map"
         raise InputError(rule, source=source, field=f"{at}.node", value=cut_short(template))
-    return NodeShape(
+    return CatalogShape(
         name,
         _template(template, source, f"{at}.node"),
         template,

@@ -34,23 +34,23 @@ _RANK: Final[dict[ChangeKind, int]] = {"tolerate": 0, "drop": 1, "reduce": 2, "p
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class FoundChanges:
     """changes: those that admit the pod, smallest first. tried: the number of runs."""
 
     changes: tuple[AdmittingChange, ...]
     tried: int
 
 
-def smallest_changes(sandbox: Sandbox, pod: Pod, runs_max: int = RUNS_MAX) -> Admission:
+def smallest_changes(sandbox: Sandbox, pod: Pod, runs_max: int = RUNS_MAX) -> FoundChanges:
     """Find the smallest changes with which a pod is placed; the sandbox is left as it was.
 
     pod: one that the scheduler refuses without preemption.
     """
-    search = _Search(sandbox, pod, runs_max)
+    search = _ChangeSearch(sandbox, pod, runs_max)
     found = list(search.singles()) or list(search.pairs())
     found += search.preemption()
     found.sort(key=_order)
-    return Admission(tuple(found), search.tried)
+    return FoundChanges(tuple(found), search.tried)
 
 
 def _order(change: AdmittingChange) -> tuple[int, list[int], float, int, str]:
@@ -59,7 +59,7 @@ def _order(change: AdmittingChange) -> tuple[int, list[int], float, int, str]:
 
 
 @dataclass(slots=True)
-class _Search:
+class _ChangeSearch:
     """Tries changes of one pod. tried: number of runs so far."""
 
     sandbox: Sandbox

@@ -31,7 +31,7 @@ CHANGES_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CountedSpec:
     """A pod whose replicas are counted. name: as given. ratio: replicas in each round."""
 
     name: str
@@ -50,7 +50,7 @@ class FitQuestion:
     max_replicas: where the count stops. max_changes: changes to report; 0 tries none.
     """
 
-    specs: tuple[Asked, ...]
+    specs: tuple[CountedSpec, ...]
     is_total: bool = False
     max_replicas: int = REPLICAS_MAX
     max_changes: int = CHANGES_SHOWN
@@ -122,7 +122,7 @@ class _Counter:
         self._most = max(1, question.max_replicas // len(self._cycle))
         self.rounds = 0
         self.nodes: Counter[str] = Counter()
-        self.refused: Asked | None = None
+        self.refused: CountedSpec | None = None
 
     def count(self) -> None:
         size, is_growing = max(1, FIRST_PODS // len(self._cycle)), True
@@ -147,7 +147,7 @@ class _Counter:
                 size, is_growing = max(1, size // 2), False
             self._progress(Progress(f"counting replicas: {self.rounds * len(self._cycle):,} fit"))
 
-    def _copies(self, rounds: int) -> list[tuple[Pod, Asked]]:
+    def _copies(self, rounds: int) -> list[tuple[Pod, CountedSpec]]:
         # A replica must not evict pods: it would not fit beside them.
         copy = self._sandbox.copy_of
         return [
@@ -160,19 +160,19 @@ class _Counter:
         self.rounds += rounds
         self.nodes.update(placed.values())
 
-    def _stop(self, pods: Sequence[tuple[Pod, Asked]], scheduled: Scheduled) -> None:
+    def _stop(self, pods: Sequence[tuple[Pod, CountedSpec]], scheduled: Scheduled) -> None:
         pending = {each.uid for each in scheduled.pending}
         self.refused = next(asked for pod, asked in pods if pod[0].uid in pending)
         self._sandbox.remove(pending)
 
 
-def _prefix(pods: Sequence[tuple[Pod, Asked]], scheduled: Scheduled) -> int:
+def _prefix(pods: Sequence[tuple[Pod, CountedSpec]], scheduled: Scheduled) -> int:
     """Return how many pods were placed, if they are the first ones; else 0."""
     count = len(scheduled.placed)
     return count if all(pod[0].uid in scheduled.placed for pod, _ in pods[:count]) else 0
 
 
-def _next(sandbox: Sandbox, asked: Asked) -> Refusal:
+def _next(sandbox: Sandbox, asked: CountedSpec) -> Refusal:
     """Try the next replica with its own preemption policy, and return why it does not fit."""
     copy = sandbox.copy_of(asked.template)
     scheduled = sandbox.schedule([copy])

@@ -31,7 +31,7 @@ from typing import Final
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod
-from roadstead.inputs.node_catalog import NodeShape
+from roadstead.inputs.node_catalog import CatalogShape
 from roadstead.protocol.errors import InputError
 from roadstead.report.grow_result import GrownShape, GrowResult
 from roadstead.report.result import PendingPod
@@ -55,7 +55,7 @@ class _RunsExhaustedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _CompleteRun:
     """One run. missing: UIDs of pods without a node, evicted pods included."""
 
     scheduled: Scheduled
@@ -65,29 +65,29 @@ class _Outcome:
 def grow(
     inputs: RunInputs,
     plan: RunPlan,
-    shapes: Sequence[NodeShape],
+    shapes: Sequence[CatalogShape],
     source: str = "",
     progress: OnProgress = ignore,
     runs_max: int = RUNS_MAX,
 ) -> GrowResult:
     """Search the nodes to add. Raises InputError if an added node's name is taken."""
-    return _Search(inputs, plan, tuple(shapes), progress, runs_max).result(source)
+    return _GrowthSearch(inputs, plan, tuple(shapes), progress, runs_max).result(source)
 
 
-class _Search:
+class _GrowthSearch:
     """runs: complete runs and trials so far."""
 
     def __init__(
         self,
         inputs: RunInputs,
         plan: RunPlan,
-        shapes: tuple[NodeShape, ...],
+        shapes: tuple[CatalogShape, ...],
         progress: OnProgress,
         runs_max: int,
     ) -> None:
         self._inputs, self._plan, self._shapes = inputs, plan, shapes
         self._progress, self._runs_max = progress, max(2, runs_max)
-        self._outcomes: dict[Counts, _Outcome] = {}
+        self._outcomes: dict[Counts, _CompleteRun] = {}
         self._trials: _Trials | None = None
         self._hopeless: frozenset[str] = frozenset()
         self._best: Counts = ()
@@ -151,14 +151,14 @@ class _Search:
         )
         self._progress(Progress(f"run {self.runs:,}: with {shown or 'no added node'}"))
 
-    def _run(self, counts: Counts) -> _Outcome:
+    def _run(self, counts: Counts) -> _CompleteRun:
         """Schedule all pods with these nodes added; each run is made once."""
         if (known := self._outcomes.get(counts)) is not None:
             return known
         self._counted(counts)
         first = Sandbox(self._with(counts), self._plan, self._progress).first
         missing = {each.uid for each in first.pending} | {each.uid for each in first.preempted}
-        self._outcomes[counts] = _Outcome(first, frozenset(missing))
+        self._outcomes[counts] = _CompleteRun(first, frozenset(missing))
         return self._outcomes[counts]
 
     def _with(self, counts: Counts) -> RunInputs:
@@ -349,7 +349,9 @@ def _set(counts: Counts, at: int, count: int) -> Counts:
     return (*counts[:at], count, *counts[at + 1 :])
 
 
-def _used(shape: NodeShape, count: int, requested: Counter[str]) -> tuple[tuple[str, float], ...]:
+def _used(
+    shape: CatalogShape, count: int, requested: Counter[str]
+) -> tuple[tuple[str, float], ...]:
     return tuple(
         (resource, round(requested[resource] / (amount * count), 4))
         for resource, amount in shape.template.allocatable

@@ -38,7 +38,7 @@ def shrink(
 ) -> ShrinkResult:
     """Place the given pods, then search the nodes among the candidates that can go."""
     progress(Progress("placing the given pods", total=len(inputs.pending)))
-    search = _Search(Sandbox(inputs, plan, progress), progress, runs_max)
+    search = _EmptyingSearch(Sandbox(inputs, plan, progress), progress, runs_max)
     names = search.by_use([each.name for each in candidates])
     search.run(names)
     progress(Progress(f"proving that {len(search.gone):,} nodes can go"))
@@ -69,7 +69,7 @@ def shrink(
     )
 
 
-class _Search:
+class _EmptyingSearch:
     """gone: nodes that can go, in order. trials: so far. is_complete: every candidate was tried."""
 
     def __init__(self, sandbox: Sandbox, progress: OnProgress, trials_max: int) -> None:

@@ -9,7 +9,7 @@ from roadstead.inputs.find_pod import GivenPod
 from roadstead.whatif import grow as grow_module
 from roadstead.whatif.drain import drain
 from roadstead.whatif.evictions import EvictionRules
-from roadstead.whatif.fit import Asked, FitQuestion, fit
+from roadstead.whatif.fit import CountedSpec, FitQuestion, fit
 from roadstead.whatif.grow import grow
 from roadstead.whatif.sandbox import Sandbox
 from roadstead.whatif.shrink import shrink
@@ -37,7 +37,7 @@ def test_the_given_pods_are_placed_with_their_claims_as_by_a_run(moment):
 def test_every_question_has_an_answer(moment):
     inputs, plan = moment
     who, facts = inputs.pending[0]
-    asked = Asked("x", GivenPod(who, facts, ""))
+    asked = CountedSpec("x", GivenPod(who, facts, ""))
 
     result = fit(inputs, plan, FitQuestion((asked,), max_replicas=200))
     assert result.is_limited or result.next.message
