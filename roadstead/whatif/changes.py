@@ -15,7 +15,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.report.fit_result import ChangeKind
-from roadstead.report.units import human_amount, is_bytes
+from roadstead.report.units import is_bytes
 
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 """The taint of a cordoned node, which a pod must tolerate to be placed there."""
@@ -186,4 +186,4 @@ def _exact(resource: str, amount: int) -> str:
         return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
     if is_bytes(resource):
         return f"{amount // MIB:,} MiB" if amount % MIB == 0 else f"{amount:,} bytes"
-    return human_amount(resource, amount)
+    return f"{amount:,}"

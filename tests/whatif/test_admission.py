@@ -104,6 +104,14 @@ def test_a_request_is_reduced_as_little_as_possible():
     assert [each.text for each in of_memory] == ["request memory 3,072 MiB instead of 4,096 MiB"]
 
 
+def test_amounts_of_other_resources_are_exact():
+    nodes = [node("n1", others={"example.com/gpu-milli": 999})]
+
+    assert texts(nodes, pod(others={"example.com/gpu-milli": 1000})) == [
+        "request example.com/gpu-milli 999 instead of 1,000"
+    ]
+
+
 def test_pairs_are_tried_if_no_single_change_suffices():
     nodes = [node("n1", cpu=1000, taints=(taint("gpu"),))]
 
