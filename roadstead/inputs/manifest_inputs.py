@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from roadstead.facts.compile import FactsPool, compile_node, compile_pod, described
+from roadstead.facts.compile import (
+    FactsPool,
+    compile_node,
+    compile_pod,
+    described,
+    pod_identity,
+)
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
@@ -86,7 +92,15 @@ def load_manifests(
             *not_created_notes(refused),
         ),
         not_created=refused,
+        local_storage=frozenset(_with_local_storage(created.pods)),
     )
+
+
+def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
+    """Yield the UIDs of pods with an emptyDir."""
+    for pod in pods:
+        if any(each.empty_dir is not None for each in pod.spec.volumes):
+            yield pod_identity(pod).uid
 
 
 def compile_pods(pods: Iterable[objects.Pod]) -> Iterator[Pod]:

@@ -35,6 +35,7 @@ from roadstead.local.drive import drive
 from roadstead.local.nodes import LocalNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.queue.nominations import QueueSteps, SendNominations
+from roadstead.queue.pods import QueueState
 from roadstead.queue.reports import NodeChange, PendingNote
 from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.run_parts import build_binder, build_cluster_state, build_queue
@@ -154,12 +155,21 @@ class LocalRun:
         """Whether a pod is in activeQ, leased or waits at Permit."""
         return bool(self.queue.core.waiting) or not self.scheduler.core.idle
 
-    def run(self, now_s: float) -> int:
-        """Decide and bind until nothing is left to do at this time; return how many were placed."""
+    def run(self, now_s: float, *, until_refused: bool = False) -> int:
+        """Decide and bind until nothing is left to do at this time; return how many were placed.
+
+        until_refused: end after the lease in which a pod was found unschedulable.
+        """
         placed, self.now_s = 0, max(self.now_s, now_s)
         while (done := self.step()) is not None or self.has_leased:
             placed += 0 if done is None else done.placed
+            if until_refused and self._has_refused():
+                break
         return placed
+
+    def _has_refused(self) -> bool:
+        pods = self.queue.core.pods
+        return not pods(QueueState.IN_FLIGHT) and bool(pods(QueueState.UNSCHEDULABLE))
 
     def step(self) -> BatchDone | None:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
