@@ -41,13 +41,6 @@ from roadstead.actors.messages.common import (
     ActorStatus,
     PageRequest,
 )
-from roadstead.actors.messages.pods import (
-    NO_PODS,
-    ClassColumn,
-    PodBatch,
-    pod_batch,
-    pod_columns,
-)
 from roadstead.actors.messages.queueing import (
     LEASE,
     PENDING,
@@ -75,6 +68,13 @@ from roadstead.actors.messages.stream import (
     DeltaBatch,
     PackedChanges,
     nodes_batch,
+)
+from roadstead.facts.pod_batch import (
+    NO_PODS,
+    ClassColumn,
+    PodBatch,
+    pod_batch,
+    pod_columns,
 )
 
 __all__ = [

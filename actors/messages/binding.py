@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
-from roadstead.actors.messages.pods import PodBatch
 from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import GonePod
+from roadstead.facts.pod_batch import PodBatch
 from roadstead.storage.news import BoundVolumes
 
 
