@@ -14,6 +14,9 @@ Role = Literal["control", "scheduler", "worker"]
 LOCAL: Final = "local"
 AUTO: Final = "auto"
 
+ADDRESS_VARIABLE: Final = "RAY_ADDRESS"
+"""Environment variable with the address of the Ray to join; Ray sets it for a job."""
+
 _CLIENT, _DASHBOARD = "ray://", ("http://", "https://")
 
 

@@ -28,6 +28,7 @@ from roadstead.attempts.pods import TABLE as ATTEMPTS  # noqa: E402
 from roadstead.binder.pods import TABLE as BINDER  # noqa: E402
 from roadstead.cache.pods import TABLE as CACHE  # noqa: E402
 from roadstead.queue.queue_store import TABLE as QUEUE  # noqa: E402
+from roadstead.sweeps.tasks import TABLE as SWEEP  # noqa: E402
 from roadstead.transitions import TransitionTable  # noqa: E402
 
 PAGE = "docs/state-machines.md"
@@ -52,6 +53,7 @@ MACHINES = (
     Machine("attempts", "attempts.pods.TABLE", ATTEMPTS, "roadstead/attempts/core.py"),
     Machine("cache", "cache.pods.TABLE", CACHE, "roadstead/cache/__init__.py"),
     Machine("binder", "binder.pods.TABLE", BINDER, "roadstead/binder/__init__.py"),
+    Machine("sweep", "sweeps.tasks.TABLE", SWEEP, "roadstead/sweeps/__init__.py"),
 )
 
 

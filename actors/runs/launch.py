@@ -48,6 +48,8 @@ from roadstead.kernel.compile_process import detach_compilations
 from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
+from roadstead.sweeps.drivers import TaskDriver
+from roadstead.sweeps.tasks import Work
 
 T = TypeVar("T")
 ReportProgress = Callable[[Progress], None]
@@ -151,6 +153,17 @@ class ActorLauncher:
             trial = _run(all_of_it(partial(self._runtime, plan)))
         mark_finished(plan)
         return trial
+
+    def open_tasks(
+        self, work: Work, settings: Settings, jobs: int | None, announce: Callable[[str], None]
+    ) -> TaskDriver:
+        """Start processes that run tasks of a sweep, on the Ray of the settings."""
+        from roadstead.actors.sweeps.ray_tasks import RayTasks
+
+        try:
+            return RayTasks(work, settings, jobs, announce)
+        except _SYMPTOMS as failure:
+            raise RunFailedError(str(failure)) from failure
 
     def bench(
         self,

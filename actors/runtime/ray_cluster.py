@@ -107,15 +107,15 @@ class RayCluster:
             if isinstance(placed, dict):
                 self.node_of |= {name: node.id for name, node in placed.items()}
                 self._used |= {node.id: node for node in placed.values()}
-                _request_cpus([])
+                request_cpus([])
                 return placed
             if clock_s() >= until_s:
-                _request_cpus([])
+                request_cpus([])
                 raise NoNodeError(f"{placed.why}. Waited {timeout_s:g} s")
             if placed.why != announced:
                 announced = placed.why
                 announce(f"Waiting for the Ray cluster: {announced}.")
-                _request_cpus([self.options.cpus_per_process] * len(processes))
+                request_cpus([self.options.cpus_per_process] * len(processes))
             await asyncio.sleep(LOOK_S)
 
     async def _try(
@@ -267,7 +267,7 @@ def _nonce(journal: Path | None) -> Iterator[str]:
             path.unlink()
 
 
-def _request_cpus(cpus: Sequence[float]) -> None:
+def request_cpus(cpus: Sequence[float]) -> None:
     """Ask the cluster's autoscaler for nodes with room for these bundles; [] withdraws it."""
     from ray.autoscaler.sdk import request_resources
 

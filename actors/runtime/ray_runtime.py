@@ -46,9 +46,6 @@ from roadstead.actors.runtime.gc_tuning import collect_seldom
 from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
 from roadstead.actors.runtime.ray_session import (
-    OBJECT_STORE_BYTES,
-    SYSTEM,
-    RayBorrowed,
     RaySession,
     first_line,
     open_session,
@@ -186,18 +183,9 @@ class RayRuntime:
         options = options or RayOptions()
         RaySession.await_end(start_s)
         target = target_of(options, is_initialized=ray.is_initialized(), environ=os.environ)
-        self._ray: RaySession | RayBorrowed
+        self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
-            local: dict[str, object] = {
-                "num_cpus": max(1, processes),
-                "include_dashboard": False,
-                "object_store_memory": OBJECT_STORE_BYTES,
-                "_node_ip_address": "127.0.0.1",
-                "_system_config": SYSTEM,
-            }
-            self._ray = RaySession(target, start_s, namespace=self._namespace, **local)
             return
-        self._ray = open_session(target, options, start_s, self._namespace)
         self._cluster = RayCluster(options, journal)
         self._heartbeats = Heartbeats(self._cluster.head)
 
