@@ -8,38 +8,47 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ray.exceptions import RayError
 
-from roadstead.actors.interface import Announce
 from roadstead.actors.runtime.ray_cluster import alive_nodes, check_nodes
 from roadstead.actors.runtime.ray_placement import RayNode
 from roadstead.actors.runtime.ray_session import first_line
+from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK
 from roadstead.protocol.errors import RoadsteadError
 
 LOOK_S = 2.0
 """Pause between two looks at the nodes and their free CPUs."""
+
+NOTES_MAX = 1000
+"""Notes that wait for the user; the oldest are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """The nodes that passed their check. running: the tasks on each when they were listed.
 
-    bad: reasons of the nodes that did not pass.
+    bad: reasons of the nodes that did not pass. is_whole: whether each node has been checked.
     """
 
     nodes: tuple[RayNode, ...]
     running: Mapping[str, int]
     bad: tuple[str, ...]
+    is_whole: bool
 
 
 class NodeWatch:
-    """Publishes looks at the nodes. running: returns the number of tasks on each node."""
+    """Publishes looks at the nodes, and notes for the user.
 
-    def __init__(self, running: Callable[[], Mapping[str, int]], announce: Announce) -> None:
-        self._running, self._announce = running, announce
+    running: returns the number of tasks on each node.
+    """
+
+    def __init__(self, running: Callable[[], Mapping[str, int]]) -> None:
+        self._running = running
+        self._notes: deque[str] = deque(maxlen=NOTES_MAX)
         self._fit: dict[str, bool] = {}
         self._bad: list[str] = []
         self._latest: Look | None = None
@@ -52,6 +61,11 @@ class NodeWatch:
         found, self._latest = self._latest, None
         return found
 
+    def notes(self) -> Iterator[str]:
+        """Yield each new note for the user, once."""
+        while self._notes:
+            yield self._notes.popleft()
+
     def stop(self) -> None:
         """Let the thread end after its present look, without waiting for it."""
         self._ends.set()
@@ -62,24 +76,33 @@ class NodeWatch:
                 self._look()
             except (RayError, RoadsteadError, ConnectionError, RuntimeError) as failure:
                 # The head may be away for a moment; the sweep ends if it stays so.
-                self._announce(f"The nodes of Ray cannot be listed: {first_line(failure)}")
+                self._notes.append(f"The nodes of Ray cannot be listed: {first_line(failure)}")
             self._ends.wait(LOOK_S)
 
     def _look(self) -> None:
         running = self._running()
         nodes = alive_nodes()
-        new = [node for node in nodes if node.id not in self._fit and node.cpus >= 1]
-        # A node that was checked already need not wait for the check of another.
-        self._publish(nodes, running)
-        if not new:
-            return
-        for report in asyncio.run(check_nodes(new, None)):
-            self._fit[report.node.id] = not report.problem
-            if report.problem:
-                self._bad.append(f"{report.node}: {report.problem}")
-                self._announce(f"Left out: {report.node}: {report.problem}")
-        self._publish(nodes, running)
+        new = [node for node in nodes if node.id not in self._fit and node.cpus >= CPUS_PER_TASK]
+        self._publish(nodes, running, is_whole=not new)
+        if new:
+            asyncio.run(self._check(new, lambda: self._publish(nodes, running)))
+            self._publish(nodes, running, is_whole=True)
 
-    def _publish(self, nodes: list[RayNode], running: Mapping[str, int]) -> None:
+    async def _check(self, nodes: Sequence[RayNode], publish: Callable[[], None]) -> None:
+        """Check nodes in parallel; each can be used as soon as its own check ends."""
+
+        async def check(node: RayNode) -> None:
+            for report in await check_nodes([node], None):
+                self._fit[node.id] = not report.problem
+                if report.problem:
+                    self._bad.append(f"{node}: {report.problem}")
+                    self._notes.append(f"Left out: {self._bad[-1]}")
+                publish()
+
+        await asyncio.gather(*map(check, nodes))
+
+    def _publish(
+        self, nodes: Sequence[RayNode], running: Mapping[str, int], *, is_whole: bool = False
+    ) -> None:
         fit = tuple(node for node in nodes if self._fit.get(node.id))
-        self._latest = Look(fit, running, tuple(self._bad))
+        self._latest = Look(fit, running, tuple(self._bad), is_whole)

@@ -62,7 +62,7 @@ class RayTasks:
     """Driver of a sweep (`TaskDriver`) on Ray.
 
     _running: reference of its reply → start of a task, and the id of its node. _bad: reasons of the
-    nodes that did not pass their check; None before the first look.
+    nodes that did not pass their check. _is_looked: whether all nodes were checked once.
     """
 
     def __init__(
@@ -84,13 +84,11 @@ class RayTasks:
         self._nodes = TaskNodes(jobs)
         self._watch: NodeWatch | None = None
         self._heartbeats: Heartbeats | None = None
-        self._bad: tuple[str, ...] | None = None
+        self._bad: tuple[str, ...] = ()
         self._is_stopped = False
         self._idle_since_s = time.monotonic()
-        self._is_waiting = self._is_announced = False
-        self._remote = ray.remote(run_remotely).options(
-            num_cpus=CPUS_PER_TASK, max_retries=0, retry_exceptions=False
-        )
+        self._is_waiting = self._is_looked = self._is_announced = False
+        self._function = ray.remote(run_remotely)
         self._shared = ray.put(pack(work.shared))
         if target.is_local:
             node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
@@ -99,7 +97,7 @@ class RayTasks:
         host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         self._heartbeats = Heartbeats((host, int(port)))
         self._heartbeats.start()
-        self._watch = NodeWatch(lambda: self._nodes.running, announce)
+        self._watch = NodeWatch(lambda: self._nodes.running)
 
     def room(self) -> int:
         """See `TaskDriver`."""
@@ -108,12 +106,13 @@ class RayTasks:
     def start(self, start: Start) -> None:
         """See `TaskDriver`."""
         node = self._nodes.begin()
-        remote = self._remote
+        options: dict[str, object] = {"num_cpus": CPUS_PER_TASK, "max_retries": 0}
         if self._heartbeats is not None:
             self._heartbeats.watch({node.id: (node.address, node.port)})
             strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
-            remote = remote.options(scheduling_strategy=strategy)
+            options["scheduling_strategy"] = strategy
         task = pack(self._work.tasks[start.task])
+        remote = self._function.options(**options)
         reply = remote.remote(self._work.function, self._shared, task)
         self._running[reply] = start, node.id
 
@@ -167,9 +166,13 @@ class RayTasks:
 
     def _look(self) -> None:
         """Use the nodes that the watch has found."""
-        found = self._watch.collect() if self._watch is not None else None
+        if self._watch is None:
+            return
+        for note in self._watch.notes():
+            self._announce(note)
+        found = self._watch.collect()
         if found is not None:
-            self._bad = found.bad
+            self._bad, self._is_looked = found.bad, self._is_looked or found.is_whole
             self._nodes.look(found.nodes, found.running)
             if self._heartbeats is not None:
                 self._nodes.lose(self._heartbeats.lost)
@@ -183,7 +186,7 @@ class RayTasks:
         if not self._is_waiting:
             self._is_waiting, self._idle_since_s = True, now_s
             request_cpus([CPUS_PER_TASK] * (self._jobs or 1))
-        if self._bad is not None and not self._is_announced:
+        if self._is_looked and not self._is_announced:
             self._is_announced = True
             self._announce(f"Waiting for the Ray cluster: {NO_ROOM}.")
         if now_s - self._idle_since_s > self._start_s:
