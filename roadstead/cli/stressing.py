@@ -90,7 +90,8 @@ def _name_kept(end: SweepEnd, output: Path | None) -> None:
     """Name the file of finished runs in the message of an interruption, or in a note."""
     if end.ended is None or output is None or not end.results:
         return
-    kept = f"Finished runs are in {output / NAME}; the same command with --resume continues them."
+    stored = f"Finished runs are in {output / NAME}"
+    kept = f"{stored}; the same command with --resume continues the sweep."
     if isinstance(end.ended, Interrupted):
         end.ended.kept = kept
     else:
