@@ -147,6 +147,8 @@ def carry_out(
         if processes is None or not processes.is_at_once:
             sweep.drive(InProcess(work), _Estimate(core, processes, clock).is_slow)
         if processes is not None and not core.is_over:
+            # Starting them takes seconds, in which nothing else would be shown.
+            report(core.counts, 0)
             driver = processes.open()
             with cancelling_on_signal(sweep.stopped.set):
                 sweep.drive(driver)
