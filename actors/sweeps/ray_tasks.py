@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -58,6 +58,15 @@ def run_remotely(function: str, shared: bytes, task: bytes) -> bytes:
         return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
 
 
+@contextlib.contextmanager
+def ray_failures() -> Iterator[None]:
+    """Raise an error of Ray inside the block as a RunFailedError."""
+    try:
+        yield
+    except RayError as failure:
+        raise RunFailedError(f"Ray failed: {first_line(failure)}") from failure
+
+
 class RayTasks:
     """Driver of a sweep (`TaskDriver`) on Ray.
 
@@ -89,7 +98,8 @@ class RayTasks:
         self._idle_since_s = time.monotonic()
         self._is_waiting = self._is_looked = self._is_announced = False
         self._function = ray.remote(run_remotely)
-        self._shared = ray.put(pack(work.shared))
+        with ray_failures():
+            self._shared = ray.put(pack(work.shared))
         if target.is_local:
             node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
             self._nodes.look([node], {})
@@ -112,8 +122,9 @@ class RayTasks:
             strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
             options["scheduling_strategy"] = strategy
         task = pack(self._work.tasks[start.task])
-        remote = self._function.options(**options)
-        reply = remote.remote(self._work.function, self._shared, task)
+        with ray_failures():
+            remote = self._function.options(**options)
+            reply = remote.remote(self._work.function, self._shared, task)
         self._running[reply] = start, node.id
 
     def wait(self) -> Sequence[Ended]:
@@ -125,7 +136,9 @@ class RayTasks:
             if not ended:
                 self._await_room()
             return ended
-        done, _ = ray.wait(list(self._running), num_returns=1, timeout=0 if ended else WAIT_S)
+        with ray_failures():
+            timeout_s = 0 if ended else WAIT_S
+            done, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         self._is_waiting = False
         return [*ended, *map(self._result, done)]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -90,7 +89,7 @@ class _Sweep:
     def drive(self, driver: TaskDriver, until: Callable[[], bool] = lambda: False) -> None:
         """Run tasks until the sweep is over, or is stopped, or `until` holds after a task."""
         core = self.core
-        with closing(_Stopping(driver)):
+        try:
             while not core.is_over and not self.stopped.is_set():
                 for start in core.start(driver.room()):
                     driver.start(start)
@@ -99,8 +98,11 @@ class _Sweep:
                 if self._collect(driver) and until():
                     return
             if self.stopped.is_set():
+                # Results that are there already are kept; the others would take too long.
                 core.stop()
                 self._collect(driver)
+        finally:
+            driver.stop()
 
     def _collect(self, driver: TaskDriver) -> int:
         """Record the tasks that ended; return their number."""
@@ -117,14 +119,6 @@ class _Sweep:
         if self.core.failure is not None:
             self.core.abandon()
         return len(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stopping:
-    driver: TaskDriver
-
-    def close(self) -> None:
-        self.driver.stop()
 
 
 def carry_out(
