@@ -123,7 +123,7 @@ class Ref(Protocol):
         ...
 
 
-TRIES = 10
+SENDS = 10
 """How often a `PatientRef` sends a message before it raises."""
 
 
@@ -142,8 +142,8 @@ class PatientRef:
         return self.ref.name
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        """Return the reply; raises the error of the last of `TRIES` sends if all of them fail."""
-        for _ in range(TRIES - 1):
+        """Return the reply; raises the error of the last of `SENDS` sends if all of them fail."""
+        for _ in range(SENDS - 1):
             with contextlib.suppress(DeadlineError, ActorLostError):
                 return await self.ref.call(method, message, timeout_s=timeout_s)
         return await self.ref.call(method, message, timeout_s=timeout_s)
@@ -184,6 +184,10 @@ class Runtime(Directory, Protocol):
 
     async def kill(self, name: str) -> None: ...
 
+    async def gather_logs(self, *, timeout_s: float) -> None:
+        """Copy logs that processes wrote on other machines to this one; report missing ones."""
+        ...
+
     async def stop(self) -> None: ...
 
 
@@ -210,8 +214,8 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
 def failure_out(failure: BaseException) -> Failure:
     """Encode an exception for the caller: known kinds in parts, others as text with their line."""
     if isinstance(failure, InputError):
-        place = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
-        return _failure("InputError", str(failure), place)
+        fields = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
+        return _failure("InputError", str(failure), fields)
     if isinstance(failure, UnsupportedError):
         need = (failure.plugin, failure.obj, failure.field)
         return _failure("UnsupportedError", str(failure), need)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = "roadstead"
 MAX_ERROR_CHARS = 8_192
+LOG_SUFFIX = ".jsonl"
 
 Field = str | int | float | bool | None
 
@@ -44,7 +45,7 @@ def open_log(folder: str, process: str) -> None:
     root = logging.getLogger(ROOT)
     if not folder:
         return
-    path = Path(folder) / f"{process}.jsonl"
+    path = Path(folder) / f"{process}{LOG_SUFFIX}"
     known = [h for h in root.handlers if isinstance(h, logging.FileHandler)]
     if any(handler.baseFilename == str(path.resolve()) for handler in known):
         return

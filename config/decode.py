@@ -151,9 +151,9 @@ def _rule(error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     if error["type"] == "literal_error":
         return f"must be {context['expected']}"
-    for key, words in _LIMITS.items():
+    for key, message in _LIMITS.items():
         if key in context:
             bits = _INTEGER_BITS.get(context[key])
             too_big = f"does not fit into a {bits}-bit integer"
-            return too_big if bits else f"must be {words} {context[key]}"
+            return too_big if bits else f"must be {message} {context[key]}"
     return error["msg"].removeprefix("Value error, ")

@@ -101,8 +101,8 @@ class SchedulerConfig:
         scored at 100, or if neither sets one.
         """
         common = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
-        said = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
-        found = {name: common if share is None else share for name, share in said.items()}
+        share_of = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
+        found = {name: common if share is None else share for name, share in share_of.items()}
         return {name: share for name, share in found.items() if share < 100}
 
     def profile(self, scheduler_name: str) -> ProfileConfig | None:

@@ -54,6 +54,10 @@ class RayOptions(Part):
     """Labels that a Ray node must have to run the processes of a role (control, scheduler,
     worker)."""
 
+    metrics_interval_s: float = Field(default=5.0, ge=0, le=3_600, allow_inf_nan=False)
+    """Interval at which each process publishes its figures as metrics of the Ray cluster; 0: it
+    publishes none."""
+
     runtime_env: Annotated[Path | None, BeforeValidator(path_of)] = None
     """File with Ray's runtime environment for the processes of the run, as written by `roadstead
     cluster pack`."""

@@ -248,30 +248,32 @@ def _uniform_leaves_decoder(kind: type) -> _Coder:
 
 def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
     """Decode a sequence of short rows of plain types, column by column."""
-    one_by_one = _sequence_decoder(_fixed_decoder(kinds))
+    one_by_one = _sequence_decoder(_fields_decoder(kinds))
 
     def decode(data: object) -> object:
         if type(data) is list and not data:
             return ()
         if type(data) is list and set(map(type, data)) <= {list}:
             columns = zip(*data, strict=True) if set(map(len, data)) == {len(kinds)} else ()
-            told = [set(map(type, column)) for column in columns]
-            if told and all(types <= {kind} for types, kind in zip(told, kinds, strict=True)):
+            types_of = [set(map(type, column)) for column in columns]
+            if types_of and all(
+                types <= {kind} for types, kind in zip(types_of, kinds, strict=True)
+            ):
                 return tuple(map(tuple, data))
         return one_by_one(data)
 
     return decode
 
 
-def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
+def _fields_decoder(kinds: Sequence[object]) -> _Coder:
     """Decode a list of fixed length; parts of plain types are checked together."""
     one_by_one = [_decoder(kind) for kind in kinds]
-    plain = {place: kind for place, kind in enumerate(kinds) if kind in _LEAVES}
-    others = [(place, code) for place, code in enumerate(one_by_one) if place not in plain]
+    plain = {index: kind for index, kind in enumerate(kinds) if kind in _LEAVES}
+    others = [(index, code) for index, code in enumerate(one_by_one) if index not in plain]
     # With a single place `itemgetter` returns no tuple, so that place is repeated.
-    places = [*plain] if len(plain) != 1 else [*plain, *plain]
-    plain_of = itemgetter(*places) if places else None
-    wanted = tuple(plain[place] for place in places)
+    indices = [*plain] if len(plain) != 1 else [*plain, *plain]
+    plain_of = itemgetter(*indices) if indices else None
+    wanted = tuple(plain[index] for index in indices)
 
     def decode(data: object) -> object:
         if (type(data) is not list and type(data) is not tuple) or len(data) != len(kinds):
@@ -280,8 +282,8 @@ def _fixed_decoder(kinds: Sequence[object]) -> _Coder:
             # The decoder of the first wrong part raises the error.
             return tuple([code(each) for code, each in zip(one_by_one, data, strict=True)])
         found = list(data)
-        for place, code in others:
-            found[place] = code(data[place])
+        for index, code in others:
+            found[index] = code(data[index])
         return tuple(found)
 
     return decode
@@ -298,18 +300,18 @@ def _map_coder(inner: _Coder) -> _Coder:
 
 def _dataclass_decoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
-    fixed = _fixed_decoder(kinds)
+    decode_fields = _fields_decoder(kinds)
 
     def decode(data: object) -> object:
         try:
-            return cls(*fixed(data))
+            return cls(*decode_fields(data))
         except CodecError as error:
-            raise CodecError(f"{_place(cls, names, data)}: {error}") from None
+            raise CodecError(f"{_location(cls, names, data)}: {error}") from None
 
     return decode
 
 
-def _place(cls: type, names: list[str], data: object) -> str:
+def _location(cls: type, names: list[str], data: object) -> str:
     """Return which field of a refused list is wrong, for the error's text."""
     if not isinstance(data, (list, tuple)) or len(data) != len(names):
         return cls.__name__
@@ -332,17 +334,17 @@ def _is_refused(decode: _Coder, data: object) -> bool:
 
 def _dataclass_encoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
-    codes = [(place, _encoder(kind)) for place, kind in enumerate(kinds)]
-    others = [(place, code) for place, code in codes if code is not _same]
+    codes = [(index, _encoder(kind)) for index, kind in enumerate(kinds)]
+    others = [(index, code) for index, code in codes if code is not _same]
     if len(names) < 2:
         # With a single name `attrgetter` returns no tuple.
-        return lambda value: [code(getattr(value, names[place])) for place, code in codes]
+        return lambda value: [code(getattr(value, names[index])) for index, code in codes]
     values_of = attrgetter(*names)
 
     def encode(value: object) -> object:
         found = [*values_of(value)]
-        for place, code in others:
-            found[place] = code(found[place])
+        for index, code in others:
+            found[index] = code(found[index])
         return found
 
     return encode
@@ -381,7 +383,7 @@ def _decoder(kind: object) -> _Coder:
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return _sequence_decoder(_decoder(arguments[0]))
     if origin is tuple:
-        return _fixed_decoder(arguments)
+        return _fields_decoder(arguments)
     if origin is dict and arguments[0] is str:
         return _map_coder(_decoder(arguments[1]))
     inner = _optional_inner(kind)

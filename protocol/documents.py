@@ -90,9 +90,9 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            raise ValueError(f"key {cut_short(key)} stands twice in one map")
+            raise ValueError(f"key {cut_short(key)} is twice in one map")
         seen.add(key)
-    raise AssertionError("a map is shorter than its pairs only where a key stands twice")
+    raise AssertionError("a map is shorter than its pairs only where a key is there twice")
 
 
 def _finite_float(text: str) -> float:

@@ -91,7 +91,7 @@ class YamlReader:
                 elif type(event) is yaml.DocumentEndEvent and self._root is not None:
                     yield self._root
         except yaml.MarkedYAMLError as error:
-            where = _place(error.problem_mark or error.context_mark)
+            where = _location(error.problem_mark or error.context_mark)
             rule = f"is not YAML: {error.problem or error.context}"
             raise YamlSyntaxError(rule, source=self._source, field=where) from None
         except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -153,7 +153,7 @@ class YamlReader:
             raise self._refusal(f"key {cut_short(text)} is not a string: put it in quotes")
         assert isinstance(top.value, dict)
         if key in top.value and not (plain and key == _MERGE):
-            raise self._refusal(f"key {cut_short(key)} stands twice in one map")
+            raise self._refusal(f"key {cut_short(key)} is twice in one map")
         top.key = key
         if not (plain and key == _MERGE):
             top.value[key] = None
@@ -253,10 +253,10 @@ class YamlReader:
 
     def _refusal(self, rule: str) -> InputError:
         mark = self._event.start_mark if self._event else None
-        return InputError(rule, source=self._source, field=_place(mark))
+        return InputError(rule, source=self._source, field=_location(mark))
 
 
-def _place(mark: _Mark | None) -> str:
+def _location(mark: _Mark | None) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 
 

@@ -29,12 +29,12 @@ def import_path() -> list[str]:
     Relative entries are left out; so is the working directory, unless PYTHONPATH has its absolute
     path. The folder of our own package is appended if it is missing.
     """
-    here = os.path.realpath(working_directory())
+    folder = os.path.realpath(working_directory())
     named = set(filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     kept = [
         entry
         for entry in sys.path
-        if os.path.isabs(entry) and (entry in named or os.path.realpath(entry) != here)
+        if os.path.isabs(entry) and (entry in named or os.path.realpath(entry) != folder)
     ]
     return kept if HOME in kept else [*kept, HOME]
 

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-HERE: Final = Path(__file__).resolve().parent
+PACKAGE_FOLDER: Final = Path(__file__).resolve().parent
 
 SHIPPED: Final = (".py", ".yaml", ".typed")
 """Endings of the files that belong to the package."""
@@ -17,12 +17,12 @@ SHIPPED: Final = (".py", ".yaml", ".typed")
 
 def package_files() -> Iterator[tuple[str, bytes]]:
     """Yield the path below the package's folder and the contents of each file, links followed."""
-    for here, folders, names in os.walk(HERE, followlinks=True):
+    for folder, folders, names in os.walk(PACKAGE_FOLDER, followlinks=True):
         folders[:] = sorted(each for each in folders if each != "__pycache__")
         for name in sorted(names):
             if name.endswith(SHIPPED):
-                path = Path(here, name)
-                yield path.relative_to(HERE).as_posix(), path.read_bytes()
+                path = Path(folder, name)
+                yield path.relative_to(PACKAGE_FOLDER).as_posix(), path.read_bytes()
 
 
 @cache

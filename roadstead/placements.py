@@ -80,7 +80,7 @@ class TableStore:
 
     def add_pods(self, node_names: Sequence[str], pods: Sequence[PodFacts]) -> Sequence[str]:
         rows, names = self.table.each_row(node_names), self.table.columns.names
-        self.table.add_pods(rows, self.table.classes.infos_of(pods))
+        self.table.add_pods(rows, self.table.classes.pod_classes_of(pods))
         return [names[row] for row in rows]
 
     def remove_pod(self, node_name: str, facts: PodFacts) -> None:
@@ -254,7 +254,7 @@ class Placements:
         for uid in node_of.keys() & uids:
             raise AssertionError(f"{uid} is placed on {node_of[uid]} already")
         if missing:
-            known = [place for place, name in enumerate(node_names) if name not in missing]
+            known = [index for index, name in enumerate(node_names) if name not in missing]
             count = len(known)
             self.store.add_pods([node_names[n] for n in known], [facts[n] for n in known])
         else:

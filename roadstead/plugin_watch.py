@@ -145,7 +145,7 @@ class Mark:
         self._map = mmap.mmap(file, _MARK_BYTES)
         os.close(file)
 
-    def take_over(self, calls: PluginCalls, process: str) -> None:
+    def begin(self, calls: PluginCalls, process: str) -> None:
         """Count a strike (`PluginCalls`) for each call that ended an earlier incarnation.
 
         Then mark the calls of this one. process: its name, for the reason of a strike.

@@ -51,8 +51,8 @@ class Revisions:
         # Without any recorded revision, no name can be outdated, and revision 0 records none.
         if revision == 0 and not self._gone and not self._last:
             return None
-        places = [place for place, name in enumerate(names) if self.apply_addition(name, revision)]
-        return None if len(places) == len(names) else places
+        indices = [index for index, name in enumerate(names) if self.apply_addition(name, revision)]
+        return None if len(indices) == len(names) else indices
 
     def apply_removal(self, name: str, revision: int = 0) -> bool:
         """Apply a removal; return whether it is not outdated.
@@ -106,5 +106,5 @@ class Revisions:
 
 def newer_nodes(nodes: NodeList, revision: int, known: Revisions) -> NodeList:
     """Apply additions of nodes; return the nodes that are not outdated."""
-    places = known.apply_additions(nodes.names, revision)
-    return nodes if places is None else nodes.at(np.array(places, dtype=np.intp))
+    indices = known.apply_additions(nodes.names, revision)
+    return nodes if indices is None else nodes.at(np.array(indices, dtype=np.intp))

@@ -146,10 +146,10 @@ class Walk(Generic[State, Event]):
             return [Moved(was, to, 0, len(subjects))]
         ends = [self.follow(each.uid, each.state, each.history) for each in subjects]
         moved: list[Moved[State]] = []
-        for place, (each, (to, history)) in enumerate(zip(subjects, ends, strict=True)):
-            was, start = each.state, place
+        for index, (each, (to, history)) in enumerate(zip(subjects, ends, strict=True)):
+            was, start = each.state, index
             if moved and (moved[-1].was, moved[-1].to) == (was, to):
                 start = moved.pop().start
-            moved.append(Moved(was, to, start, place + 1))
+            moved.append(Moved(was, to, start, index + 1))
             each.state, each.history = to, history
         return moved

@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 
 from click.testing import CliRunner
-from kill_soak import Figures, judge
+from kill_soak import SoakMetrics, judge
 from ray._private.services import psutil
 
 from roadstead.actors import entry
@@ -234,9 +234,9 @@ def _look_at_result(cell: Cell, folder: Path, before: dict[str, str], uids: set[
     cell.placed = len(nodes)
     cell.lost = len(uids - nodes.keys() - {row["uid"] for row in rows["pending"]})
     cell.moved = sum(nodes.get(uid) != node for uid, node in before.items())
-    figures = Figures()
-    judge(figures, found / "journal", RunInputs(()))
-    cell.doubled, cell.violations = figures.doubled, figures.violations.total()
+    metrics = SoakMetrics()
+    judge(metrics, found / "journal", RunInputs(()))
+    cell.doubled, cell.violations = metrics.doubled, metrics.violations.total()
     checked = CliRunner().invoke(build_cli(entry.open_launcher), ["check", str(found)])
     if checked.exit_code:
         cell.why.append(f"check ended with {checked.exit_code}: {_last(checked.output)}")

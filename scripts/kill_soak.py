@@ -71,7 +71,7 @@ MEANWHILE = 0.03
 
 
 @dataclass
-class Figures:
+class SoakMetrics:
     """The results of one run, or of all. why: errors of runs that ended early, with seeds."""
 
     kills: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,7 @@ class Figures:
     why: list[str] = field(default_factory=list)
     rss_mib: int = 0
 
-    def add(self, other: Figures) -> None:
+    def add(self, other: SoakMetrics) -> None:
         """Add the results of another run."""
         self.kills.update(other.kills)
         self.violations.update(other.violations)
@@ -137,20 +137,20 @@ class OneRun:
             journal=folder,
             **WAYS[seed % len(WAYS)],
         )
-        self.figures = Figures(runs=1)
+        self.metrics = SoakMetrics(runs=1)
 
-    def run(self) -> Figures:
+    def run(self) -> SoakMetrics:
         """Execute the run, killing actors until it ends or the kills are used up."""
         Budget.TIMES = sys.maxsize
         outcome = None
         try:
             outcome = asyncio.run(self._one(RunPlan(self._settings)))
         except RoadsteadError as failure:
-            self.figures.why.append(str(failure)[:500])
-        judge(self.figures, self._folder, self._inputs, outcome)
+            self.metrics.why.append(str(failure)[:500])
+        judge(self.metrics, self._folder, self._inputs, outcome)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.figures.rss_mib = peak >> (20 if sys.platform == "darwin" else 10)
-        return self.figures
+        self.metrics.rss_mib = peak >> (20 if sys.platform == "darwin" else 10)
+        return self.metrics
 
     async def _one(self, plan: RunPlan) -> RunOutcome:
         runtime = launch.open_runtime(plan)
@@ -163,12 +163,12 @@ class OneRun:
             return await launch.first_of(client.run(self._inputs), watching.watch())
         finally:
             killing.cancel()
-            self.figures.took_s += [each.took_s for each in watching.restarts]
+            self.metrics.took_s += [each.took_s for each in watching.restarts]
             with contextlib.suppress(TimeoutError):
                 await watching.stop()
 
     async def _kill(self, runtime: Runtime, names: list[str]) -> None:
-        while (left := self._most - self.figures.kills.total()) > 0:
+        while (left := self._most - self.metrics.kills.total()) > 0:
             await asyncio.sleep(self._random.uniform(0, LOOK_S))
             victims = self._random.sample(names, self._random.randint(1, MOST_AT_ONCE))[:left]
             if isinstance(runtime, InlineRuntime):
@@ -176,7 +176,7 @@ class OneRun:
                     await runtime.kill(name)
             else:
                 victims = self._kill_processes(runtime.pids, victims)  # type: ignore[attr-defined]
-            self.figures.kills.update(name.partition("-")[0] for name in victims)
+            self.metrics.kills.update(name.partition("-")[0] for name in victims)
 
     def _kill_processes(self, pids: dict[str, int], names: list[str]) -> list[str]:
         """Send SIGKILL to the processes of these actors; return the names of the killed ones."""
@@ -214,21 +214,21 @@ def actors_among(pids: Iterable[int]) -> set[int]:
 
 
 def judge(
-    figures: Figures, folder: Path, inputs: RunInputs, outcome: RunOutcome | None = None
+    metrics: SoakMetrics, folder: Path, inputs: RunInputs, outcome: RunOutcome | None = None
 ) -> None:
     """Count the violations that the journal and the outcome show."""
     records = list(Reader(RealDisk(folder)).records())
-    figures.violations.update(each.invariant for each in check(records).violations)
+    metrics.violations.update(each.invariant for each in check(records).violations)
     bound = Counter(each.uid for each in records if each.kind is RecordKind.BIND)
-    figures.placed += len(bound)
-    figures.doubled += sum(count > 1 for count in bound.values())
+    metrics.placed += len(bound)
+    metrics.doubled += sum(count > 1 for count in bound.values())
     if outcome is not None:
         told = {each.uid for each in outcome.placements} | {each.uid for each in outcome.pending}
-        figures.lost += sum(who.uid not in told for who, _ in inputs.pending)
-        figures.lost += sum(each.uid not in bound for each in outcome.placements)
+        metrics.lost += sum(who.uid not in told for who, _ in inputs.pending)
+        metrics.lost += sum(each.uid not in bound for each in outcome.placements)
 
 
-def in_a_process(seed: int, most_kills: int, *, inline: bool) -> Figures:
+def in_a_process(seed: int, most_kills: int, *, inline: bool) -> SoakMetrics:
     """Execute a run in its own process, so that nothing that Ray leaves there affects others."""
     with tempfile.TemporaryDirectory() as folder:
         one = [sys.executable, __file__, "--one", folder]
@@ -236,10 +236,10 @@ def in_a_process(seed: int, most_kills: int, *, inline: bool) -> Figures:
         child = subprocess.Popen(one, stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             told, _ = child.communicate(timeout=RUN_S)
-            found = Figures(**json.loads(told.splitlines()[-1]))
+            found = SoakMetrics(**json.loads(told.splitlines()[-1]))
         except (subprocess.TimeoutExpired, IndexError, ValueError, TypeError) as failure:
             why = f"its process ended with {child.poll()}: {type(failure).__name__}"
-            found = Figures(runs=1, why=[why])
+            found = SoakMetrics(runs=1, why=[why])
             judge(found, Path(folder), inputs_of(seed))
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -273,7 +273,7 @@ def main() -> int:
         one = OneRun(given.seed, given.one, given.kills, inline=given.inline)
         print(json.dumps(vars(one.run())))
         return 0
-    found, began = Figures(), time.monotonic()
+    found, began = SoakMetrics(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         # After an interrupt, the results so far are printed as well.
         while found.kills.total() < given.kills and time.monotonic() - began < given.minutes * 60:

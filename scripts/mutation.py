@@ -331,8 +331,8 @@ def _missed_in(path: Path) -> list[tuple[Mutant, str]]:
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     missed = [(Mutant(**each["mutant"]), each["killer"]) for each in lines if not each["found"]]
     paths = {mutant.path for mutant, _ in missed}
-    here = {name: (ROOT / name).read_text() for name in paths if (ROOT / name).exists()}
-    now = {name: mutants_of(name, here.get(name, "")) for name in paths}
+    local = {name: (ROOT / name).read_text() for name in paths if (ROOT / name).exists()}
+    now = {name: mutants_of(name, local.get(name, "")) for name in paths}
     return [(same, by) for each, by in missed if (same := _same_now(each, now[each.path]))]
 
 

@@ -48,7 +48,7 @@ class RecordedSweep(TypedDict):
 def draw(name: str, recorded: RecordedSweep) -> str:
     """Return a recorded sweep as SVG."""
     figure = recorded["figure"]
-    study = replace(_study(recorded["study"]), figures=(figure,))
+    study = replace(_study(recorded["study"]), metrics=(figure,))
     seeds = range(recorded["seeds"])
     sweep = make_sweep(study, recorded["vary"], {}, seeds, source=name)
     names = [axis for axis, _ in sweep.axes]

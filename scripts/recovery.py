@@ -154,7 +154,7 @@ class Nobody:
         raise ActorLostError(f"there is no actor {name}")
 
 
-def apart(work: object, *arguments: object, **named: object) -> object:
+def in_own_process(work: object, *arguments: object, **named: object) -> object:
     """Call a function in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, arguments, named)
@@ -167,7 +167,7 @@ def main() -> int:
     parser.add_argument("--pods", type=int, default=1_000_000, help="binds (default 1000000)")
     parser.add_argument("--nodes", type=int, default=5_000, help="number of nodes (default 5000)")
     asked = parser.parse_args()
-    told: dict[str, object] = {
+    found: dict[str, object] = {
         "commit": commit_of(ROOT),
         "machine": asdict(this_machine()),
         "nodes": asked.nodes,
@@ -175,10 +175,10 @@ def main() -> int:
     for name in ("records", "snapshot"):
         with tempfile.TemporaryDirectory() as folder:
             how = {"snapshot": name == "snapshot"}
-            apart(write, Path(folder), asked.nodes, asked.pods, **how)
+            in_own_process(write, Path(folder), asked.nodes, asked.pods, **how)
             records = asked.nodes + asked.pods * (1 if how["snapshot"] else 2)
-            told[name] = apart(recovered, Path(folder), records)
-    print(json.dumps(told, indent=2))
+            found[name] = in_own_process(recovered, Path(folder), records)
+    print(json.dumps(found, indent=2))
     return 0
 
 

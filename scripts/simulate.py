@@ -43,7 +43,7 @@ def tell(outcome: Outcome, kinds: Sequence[str], among: str = "plain") -> None:
     print(f"  replay: {replay_of(outcome.seed, kinds, among)}", flush=True)
 
 
-def figures(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
+def summary(outcomes: Sequence[Outcome], real_s: float) -> list[str]:
     """Return the summary of many runs, as lines."""
     happened: Counter[str] = Counter()
     for each in outcomes:
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for among in variants
         for outcome in run(seeds, kinds, asked.processes, among, counts=asked.reached)
     ]
-    print("\n".join(figures(outcomes, time.monotonic() - began_s)))
+    print("\n".join(summary(outcomes, time.monotonic() - began_s)))
     missed = False
     if asked.reached:
         reached = sum((each.reached for each in outcomes), Counter())

@@ -47,7 +47,8 @@ class BinderActor:
     """The binder of a run. `journal` makes its binds durable; by default, as the plan says."""
 
     def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
-        self.binder = build_binder(plan, journal or open_journal(plan))
+        self._journal = journal or open_journal(plan)
+        self.binder = build_binder(plan, self._journal)
         self.core = self.binder.core
         self._answers = BinderAnswers(self.binder)
         self._order = BindOrder()
@@ -179,7 +180,16 @@ class BinderActor:
             error=self.binder.error,
             timings_s=(("bind", self._verifying_s),),
             counts=(("bound", bound), ("batches", batches)),
+            metrics=self._journal_metrics(),
         )
+
+    def _journal_metrics(self) -> tuple[tuple[str, float], ...]:
+        """Return what this process wrote to its journal; () without files."""
+        journal = self._journal
+        if not isinstance(journal, FileJournal):
+            return ()
+        written_bytes, syncs = float(journal.written_bytes), float(journal.syncs)
+        return (("journal_bytes", written_bytes), ("journal_syncs", syncs))
 
 
 def _requests(batch: BindBatch) -> list[BindRequest]:

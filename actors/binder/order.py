@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 HOLD_S = 0.05
 """How long a batch waits for the previous one: many times the delay of a message."""
 
-MAX_HELD = 64
+MAX_WAITING = 64
 """Batches of one scheduler that may wait at the binder; further ones do not wait."""
 
 
@@ -62,7 +62,7 @@ class _Stream:
 
     epoch: int
     next: int = 1
-    held: dict[asyncio.Future[None], int] = field(default_factory=dict)
+    waiting: dict[asyncio.Future[None], int] = field(default_factory=dict)
 
 
 class BindOrder:
@@ -82,21 +82,21 @@ class BindOrder:
             stream = self._streams[owner] = _Stream(epoch)
         if not number or stream.epoch > epoch:
             return
-        if number > stream.next and len(stream.held) < MAX_HELD:
+        if number > stream.next and len(stream.waiting) < MAX_WAITING:
             await self._hold(stream, number)
         if number >= stream.next:
             stream.next = number + 1
-            for future, held in list(stream.held.items()):
-                if held <= stream.next and not future.done():
+            for future, due in list(stream.waiting.items()):
+                if due <= stream.next and not future.done():
                     future.set_result(None)
 
     async def _hold(self, stream: _Stream, number: int) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        stream.held[future] = number
+        stream.waiting[future] = number
         try:
             async with asyncio.timeout(HOLD_S):
                 await future
         except TimeoutError:
             return
         finally:
-            del stream.held[future]
+            del stream.waiting[future]

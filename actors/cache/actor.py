@@ -161,4 +161,11 @@ class CacheActor:
             f"held {counts.nodes} nodes, {counts.assumed} assumed and {counts.added} confirmed "
             f"pods; had streamed {self.stream.seq} changes",
             error=self.stream.lost,
+            metrics=(
+                ("nodes", float(counts.nodes)),
+                ("assumed", float(counts.assumed + counts.asked)),
+                ("added", float(counts.added)),
+                ("changes", float(self.stream.seq)),
+                ("unfilled", float(len(self.stream.unfilled))),
+            ),
         )

@@ -35,16 +35,16 @@ class ChangeEncoder:
         """Encode changes of nodes, pods and nominations."""
         nodes = [delta.node for delta in deltas if delta.node is not None]
         arrival, started_s = self._table.arrivals, self._state.started_s
-        classes, places = ClassColumn(), {id(None): -1}
+        classes, indices = ClassColumn(), {id(None): -1}
         for known, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
             if facts is not None:
                 classes.add(facts)
-                places[known] = classes.column[-1]
+                indices[known] = classes.column[-1]
         return DeltaBatch(
             first_seq,
             kinds=tuple(str(delta.kind) for delta in deltas),
             names=tuple(delta.node_name for delta in deltas),
-            pods=tuple([places[id(delta.pod)] for delta in deltas]),
+            pods=tuple([indices[id(delta.pod)] for delta in deltas]),
             classes=classes.table,
             nodes=tuple(nodes),
             arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
@@ -52,8 +52,8 @@ class ChangeEncoder:
             partitions=self._partitions_of([facts.name for facts in nodes]),
             keys=self._keys_of(deltas),
             started_s=tuple(
-                (place, started_s[delta.uid])
-                for place, delta in enumerate(deltas)
+                (index, started_s[delta.uid])
+                for index, delta in enumerate(deltas)
                 if delta.kind is DeltaKind.ADD_POD and delta.uid in started_s
             ),
         )
@@ -64,7 +64,7 @@ class ChangeEncoder:
         keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
         return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
 
-    def whole_state(self, seq: int) -> list[DeltaBatch]:
+    def cluster_state(self, seq: int) -> list[DeltaBatch]:
         """Encode the whole cluster as batches, numbered so that `seq` is the last number."""
         deltas, changes = self._core.snapshot(), tuple(self._state.volumes.log)
         rows = self._state.versions.of(self._core.placements.nodes)

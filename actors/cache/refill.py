@@ -2,7 +2,7 @@
 
 missed a change ──► pause ──► fill ──► filled: later changes follow
                       ▲         └── no answer, or another change is missed
-                      └──────────────┴──► after `TRIES`: left behind until it is replaced
+                      └──────────────┴──► after `FILLS`: left behind until it is replaced
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from roadstead.actors.logs import log
 from roadstead.actors.names import CACHE
 from roadstead.protocol.errors import RoadsteadError
 
-TRIES = 3
+FILLS = 3
 """Number of fills before a worker is left behind. Each sends the whole cluster, and resends each
 message as often as a change: a worker that answers none of them answers no requests either."""
 
@@ -54,7 +54,7 @@ class WorkerRefill:
             self._tasks.pop(name, None)
 
     async def _refill(self, name: str) -> None:
-        for number in range(1, TRIES + 1):
+        for number in range(1, FILLS + 1):
             await asyncio.sleep(PAUSE_S)
             async with self._one:
                 # It was replaced and filled meanwhile.
@@ -73,7 +73,7 @@ class WorkerRefill:
             if not self._is_behind(name):
                 log(CACHE, "worker filled again", worker=name, tries=number)
                 return
-        log(CACHE, "worker left behind", worker=name, tries=TRIES)
+        log(CACHE, "worker left behind", worker=name, tries=FILLS)
 
     def crashed(self) -> None:
         """Cancel all fills."""

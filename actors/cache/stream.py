@@ -160,7 +160,7 @@ class ChangeStream:
         self.unfilled.discard(ask.follower)
         self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])
         self._filled_to[ask.follower] = self.seq
-        seq, parts = self.seq, self._encoder.whole_state(self.seq)
+        seq, parts = self.seq, self._encoder.cluster_state(self.seq)
         follower = self._follower(ask.follower)
         sends = (
             follower.call(

@@ -98,9 +98,9 @@ def join_batches(batches: Sequence[DeltaBatch]) -> DeltaBatch:
         assert batch.first_seq == next_seq, f"change {next_seq} is missing"
         assert not batch.new_nodes, "nodes that come are sent by themselves"
         next_seq += batch.count
-        places = [classes.setdefault(each, len(classes)) for each in batch.classes]
-        started_s += [(len(pods) + place, at_s) for place, at_s in batch.started_s]
-        pods += [places[pod] if pod >= 0 else pod for pod in batch.pods]
+        indices = [classes.setdefault(each, len(classes)) for each in batch.classes]
+        started_s += [(len(pods) + index, at_s) for index, at_s in batch.started_s]
+        pods += [indices[pod] if pod >= 0 else pod for pod in batch.pods]
     return DeltaBatch(
         first.first_seq,
         kinds=tuple(chain.from_iterable(each.kinds for each in batches)),

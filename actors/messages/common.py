@@ -19,7 +19,8 @@ class PageRequest:
 class ActorStatus:
     """Any actor → supervisor: its state in words and counts; error: why it cannot continue.
 
-    figures: metrics of a scheduler (`roadstead.actors.scheduler.concurrency_report`).
+    metrics: further values by name. `roadstead.actors.metrics` says which values are published, and
+    the report on several schedulers reads theirs.
     """
 
     text: str
@@ -28,7 +29,7 @@ class ActorStatus:
     error_parts: tuple[str, ...] = ()
     timings_s: tuple[tuple[str, float], ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
-    figures: tuple[tuple[str, float], ...] = ()
+    metrics: tuple[tuple[str, float], ...] = ()
 
 
 STATUS = method("status", Nothing, ActorStatus)

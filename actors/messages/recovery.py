@@ -173,7 +173,7 @@ RESTORED = method("restored", Restored, Nothing)
 BOUND_BEFORE = method("bound_before", BoundBefore, Nothing)
 BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
 """Supervisor or client → queue: bound pods of gangs, sent before the waiting pods."""
-EVICTED_PAGE = method("evicted_pods", Nothing, PodBatch)
+EVICTED_PODS = method("evicted_pods", Nothing, PodBatch)
 """Supervisor or client → binder: return all evicted and deleted pods, not only a page."""
 REMOVE_PODS = method("remove_pods", PodRemoval, Nothing)
 REVISIONS = method("revisions", Nothing, LastRevisions)

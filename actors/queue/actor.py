@@ -228,4 +228,12 @@ class QueueActor:
             f"{counts.unschedulable} unschedulable, {counts.gated} gated pods and "
             f"{counts.in_flight} in flight; had given out {counts.leases} leases",
             counts=(("leases", counts.leases),),
+            metrics=(
+                ("active", float(counts.active)),
+                ("backoff", float(counts.backoff)),
+                ("unschedulable", float(counts.unschedulable)),
+                ("gated", float(counts.gated)),
+                ("in_flight", float(counts.in_flight)),
+                ("done", float(counts.done_total + self._done_before)),
+            ),
         )

@@ -13,7 +13,7 @@ from roadstead.actors.messages import ActorStatus, PodBatch
 from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
-from roadstead.actors.runs.session import CHUNK, NODES_CHUNK, RunSession, is_idle
+from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, RunSession, is_idle
 from roadstead.bench import script as steps
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since
@@ -23,7 +23,7 @@ from roadstead.bench.tracking import SubmittedSeries, Tracker
 from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
 
-POLL_S = 0.05
+BENCH_POLL_S = 0.05
 """Interval between two progress requests; the measured times are the binder's."""
 
 READY_PODS = 200_000
@@ -110,11 +110,11 @@ class BenchRun:
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
         shown = -1
-        for start in range(0, series.count, NODES_CHUNK):
+        for start in range(0, series.count, NODES_PER_MESSAGE):
             if TENTHS * start // series.count > shown:
                 shown = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
-            nodes = series.part(start, start + NODES_CHUNK)
+            nodes = series.part(start, start + NODES_PER_MESSAGE)
             # Before the first pod, the queue has none that new nodes could help.
             waits = bool(self._tracker.followed or self._background)
             await self._session.add_nodes(nodes, notify_queue=waits)
@@ -157,10 +157,10 @@ class BenchRun:
                 await asyncio.sleep(max(DELETE_EVERY_S, 1 / per_s))
                 due = min(due, int((time.monotonic() - started_s) * per_s))
             part = found[done:due]
-            uids = [each.series.part(place, place + 1).uids[0] for each, place in part]
+            uids = [each.series.part(index, index + 1).uids[0] for each, index in part]
             await self._session.delete_pods(uids)
-            for each, place in part:
-                each.gone.add(place)
+            for each, index in part:
+                each.gone.add(index)
             done = due
 
     @_do.register
@@ -177,28 +177,28 @@ class BenchRun:
         while step.recreates or not step.number or made < step.number:
             next_s += step.interval_s
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
-            place = made % step.number if step.recreates else made
-            before = full.pop(place, None) if step.recreates else None
+            index = made % step.number if step.recreates else made
+            before = full.pop(index, None) if step.recreates else None
             for maker in step.makers:
                 if before is not None:
                     await self._unmake(maker, before)
                 else:
                     await self._make(maker, made)
             if before is None:
-                full[place] = made
+                full[index] = made
             made += 1
 
-    async def _make(self, maker: NodeSeries | PodSeries, place: int) -> None:
+    async def _make(self, maker: NodeSeries | PodSeries, index: int) -> None:
         if isinstance(maker, NodeSeries):
-            await self._session.add_nodes(maker.part(place, place + 1))
+            await self._session.add_nodes(maker.part(index, index + 1))
         else:
-            await self._session.submit(_batch(maker.part(place, place + 1)))
+            await self._session.submit(_batch(maker.part(index, index + 1)))
 
-    async def _unmake(self, maker: NodeSeries | PodSeries, place: int) -> None:
+    async def _unmake(self, maker: NodeSeries | PodSeries, index: int) -> None:
         if isinstance(maker, NodeSeries):
-            await self._session.remove_nodes(maker.part(place, place + 1))
+            await self._session.remove_nodes(maker.part(index, index + 1))
         else:
-            await self._session.delete_pods(maker.part(place, place + 1).uids)
+            await self._session.delete_pods(maker.part(index, index + 1).uids)
 
     @_do.register
     async def _(self, step: steps.AwaitPods) -> None:
@@ -257,7 +257,7 @@ class BenchRun:
             if time.monotonic() > deadline_s:
                 raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
             self._check_background()
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(BENCH_POLL_S)
 
     async def _until_attempted(self) -> None:
         deadline_s = time.monotonic() + self._timeout_s
@@ -267,7 +267,7 @@ class BenchRun:
                 return
             if time.monotonic() > deadline_s:
                 raise RunFailedError(f"no attempt for some pods within {self._timeout_s:g} s")
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(BENCH_POLL_S)
 
     async def _catch_up(self) -> None:
         """Fetch all commits so far."""
@@ -301,7 +301,7 @@ class BenchRun:
         found, self._measurement = self._measurement, None
         if found is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
-        taken_s = processor_spent(found.processor_s, processor_seconds())
+        spent_s = processor_spent(found.processor_s, processor_seconds())
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
@@ -322,8 +322,8 @@ class BenchRun:
                 peak_bytes=peak_bytes,
                 processes=processes,
                 setup_s=found.started_s - self._began_s,
-                processor_s=sum(taken_s.values()),
-                critical_s=max(taken_s.values()),
+                processor_s=sum(spent_s.values()),
+                critical_s=max(spent_s.values()),
             )
         )
 
@@ -334,8 +334,8 @@ class BenchRun:
 
 
 def _batches(series: PodSeries) -> Iterator[PodBatch]:
-    for start in range(0, series.count, CHUNK):
-        yield _batch(series.part(start, start + CHUNK))
+    for start in range(0, series.count, PODS_PER_MESSAGE):
+        yield _batch(series.part(start, start + PODS_PER_MESSAGE))
 
 
 def _batch(columns: PodColumns) -> PodBatch:

@@ -33,7 +33,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.recovery import (
     BOUND_BEFORE,
     BOUND_MEMBERS,
-    EVICTED_PAGE,
+    EVICTED_PODS,
     LOAD_STORAGE,
     POD_NODES,
     STORAGE_LOG,
@@ -43,7 +43,7 @@ from roadstead.actors.messages.recovery import (
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runs.outcomes import write_outcome
 from roadstead.actors.runs.scores import with_scores
-from roadstead.actors.runs.session import check_room
+from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, check_room, is_idle
 from roadstead.actors.scheduler.concurrency_report import concurrency_of
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
@@ -53,12 +53,6 @@ from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
-
-CHUNK = 5_000
-"""Pods in one message."""
-
-NODES_CHUNK = 20_000
-"""Nodes in one message."""
 
 POLL_S = 0.1
 """Interval between two progress requests."""
@@ -130,8 +124,8 @@ class Client:
     async def _load(self, inputs: RunInputs) -> None:
         """Send nodes and running pods to binder and cache, which streams them to its followers."""
         self._progress(Progress("loading the cluster"))
-        for start in range(0, len(inputs.nodes), NODES_CHUNK):
-            nodes = node_batch(inputs.nodes[start : start + NODES_CHUNK])
+        for start in range(0, len(inputs.nodes), NODES_PER_MESSAGE):
+            nodes = node_batch(inputs.nodes[start : start + NODES_PER_MESSAGE])
             # The binder first: a replaced cache is restored from it.
             await self._call(BINDER, ADD_NODES, nodes)
             await self._call(CACHE, ADD_NODES, nodes)
@@ -146,7 +140,7 @@ class Client:
 
         The changes that commits made to claims are sent to the cache.
         """
-        gone = set((await self._call(BINDER, EVICTED_PAGE, NOTHING)).uids)
+        gone = set((await self._call(BINDER, EVICTED_PODS, NOTHING)).uids)
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         return RunInputs(
             inputs.nodes,
@@ -156,8 +150,8 @@ class Client:
 
     async def _unbound_pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
         """Return the pods that are not bound yet; the bound ones are sent to cache and queue."""
-        words = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
-        rows = list(zip(pods, words.nodes, strict=True))
+        found = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
+        rows = list(zip(pods, found.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
         message = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
         await self._call(CACHE, ADD_RUNNING, message)
@@ -214,7 +208,7 @@ class Client:
         key_of = {identity.uid: identity.key for identity, _ in inputs.pending}
         placements: list[PlacedPod] = []
         while True:
-            page = await self._call(BINDER, BOUND, PageRequest(len(placements), CHUNK))
+            page = await self._call(BINDER, BOUND, PageRequest(len(placements), PODS_PER_MESSAGE))
             placements += [
                 PlacedPod(key_of[uid], uid, node)
                 for uid, node in zip(page.uids, page.nodes, strict=True)
@@ -249,7 +243,7 @@ class Client:
     async def _pending(self) -> list[PendingPod]:
         found: list[PendingPod] = []
         while True:
-            page = await self._call(QUEUE, PENDING, PageRequest(len(found), CHUNK))
+            page = await self._call(QUEUE, PENDING, PageRequest(len(found), PODS_PER_MESSAGE))
             found += [PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in page.notes]
             if len(found) >= page.total:
                 return found
@@ -257,7 +251,7 @@ class Client:
     async def _preempted(self) -> tuple[PreemptedPod, ...]:
         found: list[PreemptedPod] = []
         while True:
-            page = await self._call(BINDER, PREEMPTED, PageRequest(len(found), CHUNK))
+            page = await self._call(BINDER, PREEMPTED, PageRequest(len(found), PODS_PER_MESSAGE))
             found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
             if len(found) >= page.total:
                 return tuple(found)
@@ -269,13 +263,9 @@ def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
     return {who.uid for who, _ in inputs.pending} - {each.uid for part in known for each in part}
 
 
-def is_idle(state: QueueStatus) -> bool:
-    return not (state.active or state.backoff or state.in_flight)
-
-
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), CHUNK):
-        yield items[start : start + CHUNK]
+    for start in range(0, len(items), PODS_PER_MESSAGE):
+        yield items[start : start + PODS_PER_MESSAGE]
 
 
 def _check_identities(inputs: RunInputs) -> None:

@@ -8,7 +8,8 @@ import time
 
 import ray
 
-from roadstead.actors.runtime.ray_cluster import alive_nodes, check_nodes
+from roadstead.actors.runtime.ray_checks import check_nodes
+from roadstead.actors.runtime.ray_cluster import alive_nodes
 from roadstead.actors.runtime.ray_session import RaySession, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.settings import Settings

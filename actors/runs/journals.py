@@ -33,7 +33,8 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PlacedPod
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 
-CHUNK = 5_000
+OBJECTS_PER_PART = 5_000
+"""Objects that are encoded at a time for the digest of the inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +205,11 @@ def digest_of(plan: RunPlan, inputs: RunInputs) -> str:
 
 
 def _parts(inputs: RunInputs) -> Iterator[object]:
-    for start in range(0, len(inputs.nodes), CHUNK):
-        yield node_batch(inputs.nodes[start : start + CHUNK])
-    for start in range(0, len(inputs.running), CHUNK):
-        running = inputs.running[start : start + CHUNK]
+    for start in range(0, len(inputs.nodes), OBJECTS_PER_PART):
+        yield node_batch(inputs.nodes[start : start + OBJECTS_PER_PART])
+    for start in range(0, len(inputs.running), OBJECTS_PER_PART):
+        running = inputs.running[start : start + OBJECTS_PER_PART]
         pods = pod_batch((identity, facts) for identity, facts, _ in running)
         yield RunningPods(pods, tuple(node for _, _, node in running))
-    for start in range(0, len(inputs.pending), CHUNK):
-        yield pod_batch(inputs.pending[start : start + CHUNK])
+    for start in range(0, len(inputs.pending), OBJECTS_PER_PART):
+        yield pod_batch(inputs.pending[start : start + OBJECTS_PER_PART])

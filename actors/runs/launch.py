@@ -36,7 +36,7 @@ from roadstead.actors.runtime.gc_tuning import seldom_collected
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
-from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.actors.supervisor.supervisor import LOGS_S, Supervisor
 from roadstead.bench.metrics import BenchResult
 from roadstead.bench.script import Script
 from roadstead.config.settings import Settings
@@ -62,6 +62,9 @@ WATCH_KNOWS_S = 5.0
 
 CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
 """Number of attempts to close a journal that is still in use, and the pause between them."""
+
+HURRIED_LOGS_S = 0.8
+"""How long logs are gathered after an interrupt: `ray job stop` waits 3 s for the whole end."""
 
 
 class ActorLauncher:
@@ -148,11 +151,11 @@ class ActorLauncher:
             return _with_actors(open_one, plan, lambda progress: None, work, supervisor_for(lab))
 
         if lab.is_virtual:
-            trial = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+            lab_run = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
         else:
-            trial = _run(all_of_it(partial(self._runtime, plan)))
+            lab_run = _run(all_of_it(partial(self._runtime, plan)))
         mark_finished(plan)
-        return trial
+        return lab_run
 
     def open_tasks(
         self, work: Work, settings: Settings, jobs: int | None, announce: Callable[[str], None]
@@ -251,7 +254,7 @@ async def _carry_out(
     started_s: float,
 ) -> T:
     """Start all actors, do the work, and end the actors."""
-    is_over = False
+    is_over, logs_s = False, LOGS_S
     try:
         await supervisor.start()
         client = Client(supervisor, plan, progress)
@@ -262,9 +265,12 @@ async def _carry_out(
         return done
     except _SYMPTOMS as failure:
         raise RunFailedError(str(failure)) from failure
+    except asyncio.CancelledError:
+        logs_s = HURRIED_LOGS_S
+        raise
     finally:
         with contextlib.suppress(TimeoutError):
-            await supervisor.stop()
+            await supervisor.stop(logs_s=logs_s)
         close_logs()
         if is_over:
             await _close(plan)
@@ -362,10 +368,10 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return _run_on_loop(work)
     # In a notebook this thread runs a loop already, and a second one cannot run in it.
-    return _run_in_thread(work)
+    return run_in_thread(work)
 
 
-def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run the work in a thread and return the result; an interrupt of the wait cancels it."""
     cancels: list[Callable[[], None]] = []
     is_interrupted = threading.Event()

@@ -18,7 +18,7 @@ class Profiler:
         """Begin to sample every process."""
         for name in _one_of_each(session).values():
             await session.call(name, PROFILE, ProfileRequest(begins=True))
-        if _is_apart(session):
+        if _has_own_processes(session):
             answer(ProfileRequest(begins=True))
 
     async def end(self, session: RunSession) -> None:
@@ -26,17 +26,17 @@ class Profiler:
         for host, name in _one_of_each(session).items():
             samples = await session.call(name, PROFILE, ProfileRequest(begins=False))
             self.samples.setdefault(host, []).append(samples)
-        if _is_apart(session):
+        if _has_own_processes(session):
             self.samples.setdefault("client", []).append(answer(ProfileRequest(begins=False)))
 
 
-def _is_apart(session: RunSession) -> bool:
+def _has_own_processes(session: RunSession) -> bool:
     """Whether the actors run in other processes than this one."""
     return session.plan.settings.runtime == "ray"
 
 
 def _one_of_each(session: RunSession) -> dict[str, str]:
     """Return one actor of each process, by process."""
-    if not _is_apart(session):
+    if not _has_own_processes(session):
         return {"all actors": next(iter(session.supervisor.refs))}
     return {host: next(iter(names)) for host, names in session.supervisor.groups().items()}

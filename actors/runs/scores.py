@@ -10,8 +10,8 @@ from roadstead.actors.messages.scheduling import SCORES
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.report.result import PlacedPod
 
-CHUNK = 20_000
-"""Pods in one message."""
+SCORES_PER_MESSAGE = 20_000
+"""Scores in one message."""
 
 
 async def with_scores(
@@ -36,7 +36,9 @@ async def _ask(
 ) -> None:
     start, total = 0, 1
     while start < total:
-        page = await scheduler.call(SCORES, PageRequest(start, CHUNK), timeout_s=timeout_s)
+        page = await scheduler.call(
+            SCORES, PageRequest(start, SCORES_PER_MESSAGE), timeout_s=timeout_s
+        )
         rows = zip(page.uids, page.nodes, page.scores, strict=True)
         found.update((uid, score) for uid, node, score in rows if node_of.get(uid) == node)
-        start, total = start + CHUNK, page.total
+        start, total = start + SCORES_PER_MESSAGE, page.total

@@ -50,10 +50,10 @@ from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.queue.reports import NodeChange, PendingNote, PodChange
 from roadstead.run import RunPlan
 
-CHUNK = 5_000
+PODS_PER_MESSAGE = 5_000
 """Pods in one message."""
 
-NODES_CHUNK = 20_000
+NODES_PER_MESSAGE = 20_000
 """Nodes in one message."""
 
 SAME_CLOCK_S = 0.5
@@ -81,8 +81,8 @@ class RunSession:
 
     async def add_nodes(self, nodes: Sequence[NodeFacts], *, notify_queue: bool = True) -> None:
         """Add nodes. notify_queue: whether the queue may requeue pods for them."""
-        for start in range(0, len(nodes), NODES_CHUNK):
-            part = node_batch(nodes[start : start + NODES_CHUNK], self._revision)
+        for start in range(0, len(nodes), NODES_PER_MESSAGE):
+            part = node_batch(nodes[start : start + NODES_PER_MESSAGE], self._revision)
             await self.call(BINDER, ADD_NODES, part)
             await self.call(CACHE, ADD_NODES, part)
             if notify_queue:
@@ -114,11 +114,14 @@ class RunSession:
         RunFailedError if the queue has no room for the pending ones.
         """
         self._revision += 1
-        for start in range(0, len(changes), CHUNK):
-            part = {who.uid: (who, old, new) for who, old, new in changes[start : start + CHUNK]}
+        for start in range(0, len(changes), PODS_PER_MESSAGE):
+            part = {
+                who.uid: (who, old, new)
+                for who, old, new in changes[start : start + PODS_PER_MESSAGE]
+            }
             now = pod_batch(((who, new) for who, _, new in part.values()), self._revision)
-            here = await self.call(BINDER, UPDATE_PODS, now)
-            node_of = dict(zip(here.pods.uids, here.nodes, strict=True))
+            page = await self.call(BINDER, UPDATE_PODS, now)
+            node_of = dict(zip(page.pods.uids, page.nodes, strict=True))
             bound = [uid for uid, node_name in node_of.items() if node_name]
             pods = pod_batch(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
             nodes = tuple(node_of[uid] for uid in bound)
@@ -133,8 +136,8 @@ class RunSession:
     async def delete_pods(self, uids: Sequence[str]) -> None:
         """Delete pods, bound or pending; unknown ones are ignored."""
         self._revision += 1
-        for start in range(0, len(uids), CHUNK):
-            part = PodRemoval(tuple(uids[start : start + CHUNK]), self._revision)
+        for start in range(0, len(uids), PODS_PER_MESSAGE):
+            part = PodRemoval(tuple(uids[start : start + PODS_PER_MESSAGE]), self._revision)
             gone = await self.call(BINDER, DELETE_PODS, part)
             await self.call(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
             await self.call(QUEUE, REMOVE_DELETED, gone)
@@ -143,7 +146,7 @@ class RunSession:
         """Return the number of pods in each part of the queue."""
         return await self.call(QUEUE, QUEUE_STATE, NOTHING)
 
-    async def commits(self, start: int, count: int = CHUNK) -> CommitPage:
+    async def commits(self, start: int, count: int = PODS_PER_MESSAGE) -> CommitPage:
         """Return binds from index `start`; times are of this process's clock (`time.monotonic`)."""
         asked_s = time.monotonic()
         page = await self.call(BINDER, COMMITS, PageRequest(start, count))

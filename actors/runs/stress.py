@@ -43,7 +43,7 @@ from roadstead.run import RunInputs, RunPlan
 
 
 @dataclass(frozen=True, slots=True)
-class LabFigures:
+class LabMetrics:
     """Binder → lab: counts since the first pod was submitted.
 
     asked: requested binds. refused: (cause, count). waits: (pods, seconds from the first submission
@@ -56,7 +56,7 @@ class LabFigures:
     ran_s: float
 
 
-LAB_FIGURES = method("lab_figures", Nothing, LabFigures)
+LAB_METRICS = method("lab_metrics", Nothing, LabMetrics)
 
 
 class _Trusting(Verifier):
@@ -106,9 +106,9 @@ class LabBinder(BinderActor):
             self._waits.append((bound, clock_s() - self._began_s))
         return answers
 
-    async def lab_figures(self, _: Nothing) -> LabFigures:
+    async def lab_metrics(self, _: Nothing) -> LabMetrics:
         """Return the counts so far."""
-        return LabFigures(
+        return LabMetrics(
             self._asked,
             tuple(sorted(self._refused.items())),
             tuple(self._waits),
@@ -121,8 +121,8 @@ def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
     registry, handle = plan.registry(), Handle(classes, plan.cluster)
     profiles = {}
     for config in plan.config().profiles:
-        whole = Profile(config, registry, handle)
-        left_out = {each.name for each in whole.filter if has_pre_filter_extensions(each)}
+        complete = Profile(config, registry, handle)
+        left_out = {each.name for each in complete.filter if has_pre_filter_extensions(each)}
         profiles[config.scheduler_name] = Profile(_without(config, left_out), registry, handle)
     return profiles
 
@@ -171,11 +171,11 @@ async def measure_run(
     """Run the inputs and return the measurements."""
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
-    measured = await supervisor.refs[BINDER].call(LAB_FIGURES, NOTHING, timeout_s=timeout_s)
+    measured = await supervisor.refs[BINDER].call(LAB_METRICS, NOTHING, timeout_s=timeout_s)
     counted: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
-            counted.update(dict((await supervisor.last_status(name)).figures))
+            counted.update(dict((await supervisor.last_status(name)).metrics))
     return LabRun(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),

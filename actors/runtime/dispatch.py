@@ -56,6 +56,12 @@ class Dispatcher:
                 out = replace(out, text=out.text + self._transcript.excerpt(out.text))
             return Envelope(ERROR, 0, 0, "", to_wire(out)).encode()
 
+    async def status(self) -> ActorStatus:
+        """Return the actor's status, without a message; an empty one if it has none."""
+        handler = getattr(self._actor, STATUS.name, None)
+        found = None if handler is None else await handler(NOTHING)
+        return found if isinstance(found, ActorStatus) else ActorStatus("")
+
     def crashed(self) -> None:
         """Release the resources of an actor that ended while its process continues."""
         crashed = getattr(self._actor, "crashed", None)

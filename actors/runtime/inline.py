@@ -146,6 +146,9 @@ class InlineRuntime:
         """End an actor at once."""
         self._actors[name].end()
 
+    async def gather_logs(self, *, timeout_s: float) -> None:
+        """Do nothing: all actors log in this process."""
+
     async def stop(self) -> None:
         """End all actors."""
         for actor in self._actors.values():

@@ -52,7 +52,7 @@ class KernelLoader:
             code = load(self._log)
         except Exception:
             logging.getLogger(f"{ROOT}.{self._owner}").warning(
-                "the kernel cannot be loaded; the reference decides", exc_info=True
+                "the kernel cannot be loaded; decisions run without it", exc_info=True
             )
             return
         self._accelerator.code = code

@@ -31,7 +31,7 @@ def probe(nonce_path: str) -> dict[str, str]:
         package = importlib.import_module("roadstead")
         kernel = importlib.import_module("roadstead.kernel.start")
         files = importlib.import_module("roadstead.package_files")
-        found |= {"version": package.__version__, "folder": str(files.HERE)}
+        found |= {"version": package.__version__, "folder": str(files.PACKAGE_FOLDER)}
         found["digest"] = files.package_digest()
     except Exception as failure:
         found["error"] = f"{type(failure).__name__}: {failure}"

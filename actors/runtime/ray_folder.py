@@ -20,7 +20,7 @@ _NAME = re.compile(rf"{PREFIX}(\d+)-\w+")
 LONGEST_PARENT = 12
 """Characters. The path of a Unix socket has at most 107 bytes, and Ray needs most of them."""
 
-TRIES, PAUSE_S = 10, 0.1
+REMOVALS, REMOVAL_PAUSE_S = 10, 0.1
 
 
 def make_folder() -> str:
@@ -34,11 +34,11 @@ def make_folder() -> str:
 
 def remove_folder(folder: str) -> None:
     """Remove a folder; retries, because ending processes may still write to it."""
-    for _ in range(TRIES):
+    for _ in range(REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)
         if not os.path.lexists(folder):
             return
-        time.sleep(PAUSE_S)
+        time.sleep(REMOVAL_PAUSE_S)
 
 
 def _remove_left_ones(parent: Path) -> None:

@@ -33,7 +33,7 @@ HEAD_LOST_BEATS = 60
 """The same for the head's server: 18 to 42 s. Actors work without it meanwhile, and it may be
 restarted. Ray ends this process 60 s after the head was lost, without a message."""
 
-PENDING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
+CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 """Results of `connect_ex` with which a connection is made or under way; others are failures."""
 
 
@@ -46,7 +46,7 @@ def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
             link = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
             link.setblocking(False)
-            if link.connect_ex(address) in PENDING:
+            if link.connect_ex(address) in CONNECTING:
                 links[link.fileno()] = link
                 waiting.register(link, selectors.EVENT_WRITE, key)
         until_s = time.monotonic() + timeout_s

@@ -66,24 +66,24 @@ def place(
     processes: Sequence[str],
     nodes: Iterable[RayNode],
     rules: Rules,
-    taken: Mapping[str, str],
+    node_of: Mapping[str, str],
 ) -> dict[str, RayNode] | Shortage:
     """Return the node of each process, or why there is none for one of them.
 
-    taken: process → id of its node, for the processes that run already; schedulers and workers are
-    spread with these counted.
+    node_of: process → id of its node, for the processes that run already; schedulers and workers
+    are spread with these counted.
     """
     free = {node.id: node.free_cpus for node in nodes}
     by_id = {node.id: node for node in nodes}
     found: dict[str, RayNode] = {}
     control = [name for name in processes if role_of(name) == "control"]
     if control:
-        node = _control_node(len(control) * rules.cpus, by_id, free, rules, taken)
+        node = _control_node(len(control) * rules.cpus, by_id, free, rules, node_of)
         if isinstance(node, str):
             return Shortage(node)
         found |= dict.fromkeys(control, node)
         free[node.id] -= len(control) * rules.cpus
-    count = Counter((role_of(name), node_id) for name, node_id in taken.items())
+    count = Counter((role_of(name), node_id) for name, node_id in node_of.items())
     for name in processes:
         role = role_of(name)
         if role == "control":
@@ -103,7 +103,7 @@ def _control_node(
     nodes: Mapping[str, RayNode],
     free: Mapping[str, float],
     rules: Rules,
-    taken: Mapping[str, str],
+    node_of: Mapping[str, str],
 ) -> RayNode | str:
     """Return the node of queue, cache and binder, or why there is none.
 
@@ -119,7 +119,7 @@ def _control_node(
     fits = _fitting("control", cpus, allowed, free, rules)
     if isinstance(fits, str):
         return fits
-    colocated = {node_id for name, node_id in taken.items() if role_of(name) == "control"}
+    colocated = {node_id for name, node_id in node_of.items() if role_of(name) == "control"}
 
     def rank(node: RayNode) -> tuple[bool, bool, float, str]:
         return node.id not in colocated, node.id != rules.near, -free[node.id], node.name

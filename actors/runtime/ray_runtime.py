@@ -28,7 +28,6 @@ from roadstead.actors.interface import (
     A,
     ActorLostError,
     Announce,
-    Directory,
     Factory,
     Failure,
     Method,
@@ -36,15 +35,13 @@ from roadstead.actors.interface import (
     Ref,
     Stamp,
     failure_in,
-    failure_out,
     late,
     open_reply,
 )
-from roadstead.actors.logs import open_log
-from roadstead.actors.runtime.dispatch import Dispatcher
-from roadstead.actors.runtime.gc_tuning import collect_seldom
 from roadstead.actors.runtime.ray_cluster import RayCluster
 from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
+from roadstead.actors.runtime.ray_host import HostSetup, RayHost
+from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
 from roadstead.actors.runtime.ray_session import (
     RaySession,
     first_line,
@@ -53,7 +50,6 @@ from roadstead.actors.runtime.ray_session import (
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.ray import RayOptions
 from roadstead.protocol.codec import DecodeLimits
-from roadstead.protocol.errors import InputError
 
 T = TypeVar("T")
 
@@ -68,38 +64,6 @@ REPLACE_S = 30.0
 
 NAME_S = 0.05
 """Pause before a lost call is repeated, or a start under a name that Ray has not released yet."""
-
-
-class RayHost:
-    """The Ray actor: a process with one of our actors, or several that share it."""
-
-    def __init__(
-        self,
-        process: str,
-        builds: Mapping[str, Factory],
-        directory: Directory,
-        limits: DecodeLimits,
-        log_dir: str,
-    ) -> None:
-        open_log(log_dir, process)
-        collect_seldom()
-        self._dispatchers: dict[str, Dispatcher] = {}
-        self._failure: Failure | None = None
-        try:
-            for name, build in builds.items():
-                self._dispatchers[name] = Dispatcher(name, build(directory), limits)
-        except InputError as failure:
-            # For example a plugin that only the driver can import. Ray would wrap an exception in a
-            # text of its own.
-            self._failure = failure_out(failure.at(source=f"in the process {process} on Ray"))
-
-    async def receive(self, name: str, data: bytes) -> bytes:
-        """Dispatch one envelope to one actor and return the envelope of the reply."""
-        return await self._dispatchers[name].receive(data)
-
-    async def ready(self) -> int | Failure:
-        """Return the process id once the actors are built, or the error in their input."""
-        return self._failure or os.getpid()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +117,8 @@ class RayDirectory:
 class RayRuntime:
     """Runtime of actors on a Ray of its own, or on one that it joins.
 
-    pids, _handles: of each process. _hosts: actor → its process. _cluster, _heartbeats: None for a
-    Ray of its own.
+    pids, _handles: of each process. _hosts: actor → its process. _cluster, _heartbeats, _logs: None
+    for a Ray of its own; _logs also without a folder for logs.
     """
 
     def __init__(
@@ -178,6 +142,7 @@ class RayRuntime:
         self._handles: dict[str, ActorHandle] = {}
         self._cluster: RayCluster | None = None
         self._heartbeats: Heartbeats | None = None
+        self._logs: RunLogs | None = None
         self._announce: Announce = _say_nothing
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
@@ -186,7 +151,9 @@ class RayRuntime:
         self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
             return
-        self._cluster = RayCluster(options, journal)
+        if log_dir:
+            self._logs = RunLogs(self._namespace, Path(log_dir))
+        self._cluster = RayCluster(self._namespace, options, journal)
         self._heartbeats = Heartbeats(self._cluster.head)
 
     def report_to(self, announce: Announce) -> None:
@@ -218,7 +185,7 @@ class RayRuntime:
             }
             begin = partial(
                 remote.options(**options).remote,
-                *(host, dict(builds), directory, self._limits, self._log_dir),
+                *(host, dict(builds), directory, self._limits, self._setup_of(host)),
             )
             self._handles[host] = await _once_free(host, begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
@@ -241,6 +208,24 @@ class RayRuntime:
             }
             for host, node in nodes.items()
         }
+
+    def _setup_of(self, host: str) -> HostSetup:
+        """Return the setup of a process that is about to start."""
+        if self._cluster is None:
+            # A Ray of the run's own collects no metrics.
+            return HostSetup(logs=LogPlace(self._log_dir))
+        place = LogPlace()
+        if self._logs is not None:
+            place = self._logs.place_for(host, self._cluster.node_of_process(host))
+        return HostSetup(self._namespace, place, self._cluster.options.metrics_interval_s)
+
+    async def gather_logs(self, *, timeout_s: float) -> None:
+        """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""
+        if self._cluster is None or self._heartbeats is None or self._logs is None:
+            return
+        node_of, lost = self._cluster.node_of, self._heartbeats.lost
+        if missing := await self._logs.gather(self._handles, node_of, lost, timeout_s):
+            self._announce(missing)
 
     def _host_lost(self, host: str) -> str:
         """Return how the node of a process was lost; "" while it answers."""

@@ -60,17 +60,17 @@ class Sampler:
             self._stacks[key] += 1
 
     def _samples(self) -> Samples:
-        places: dict[CodeType, int] = {}
+        indices: dict[CodeType, int] = {}
         stacks = tuple(
-            (tuple(places.setdefault(code, len(places)) for code in stack), count)
+            (tuple(indices.setdefault(code, len(indices)) for code in stack), count)
             for stack, count in self._stacks.items()
         )
         frames = tuple(
-            StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in places
+            StackFrame(code.co_qualname, code.co_filename, code.co_firstlineno) for code in indices
         )
-        return Samples(frames, stacks, self._apart_s())
+        return Samples(frames, stacks, self._mean_interval_s())
 
-    def _apart_s(self) -> float:
+    def _mean_interval_s(self) -> float:
         """Return the real interval between samples: on a busy machine, more than requested."""
         looks = sum(self._stacks.values())
         return (time.monotonic() - self._began_s) / looks if looks else self.interval_s

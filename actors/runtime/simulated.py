@@ -244,9 +244,12 @@ class SimulatedRuntime:
     async def crash(self, name: str) -> None:
         """Crash the process of an actor, with all actors that were started in it."""
         self.network.record_fault("crash", name)
-        (together,) = [names for names in self._processes if name in names]
-        for each in together:
+        (colocated,) = [names for names in self._processes if name in names]
+        for each in colocated:
             await self.kill(each)
+
+    async def gather_logs(self, *, timeout_s: float) -> None:
+        """Do nothing: all actors log in this process."""
 
     async def stop(self) -> None:
         """End all actors."""

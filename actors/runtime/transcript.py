@@ -79,7 +79,7 @@ class SavedTranscript:
     messages: tuple[SavedMessage, ...]
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no message is missing, so that a replay raises the same error.
 
         The replay needs an actor that is built in the same way; a binder also needs its journal as

@@ -13,7 +13,7 @@ from roadstead.protocol.errors import RoadsteadError
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-START_S = 1_000.0
+VIRTUAL_START_S = 1_000.0
 """Start of virtual time: not 0, which a program may take for "no time"."""
 
 
@@ -26,14 +26,14 @@ class _JumpingSelector(selectors.SelectSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.now_s = START_S
+        self.now_s = VIRTUAL_START_S
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if ready:
             return ready
         if timeout is None:
-            raise StalledError("the simulation stands still: no timer, no message, no work")
+            raise StalledError("the simulation stalled: no timer, no message, no work")
         self.now_s += max(0.0, timeout)
         return ready
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from dataclasses import replace
 
 from roadstead.actors.interface import NOTHING, Directory, Nothing, failure_out
@@ -21,7 +22,7 @@ from roadstead.actors.scheduler.driver import Driver
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.scheduler.scorers import Scorers
-from roadstead.attempts.commands import PodReport
+from roadstead.attempts.commands import PodReport, ReportKind
 from roadstead.attempts.core import AttemptsCore
 from roadstead.bench.machine import own_peak_bytes
 from roadstead.cycle.partitions import Partition
@@ -88,6 +89,7 @@ class SchedulerActor:
         self._loop: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._batches = 0
+        self._failed: Counter[str] = Counter()
 
     @property
     def failure(self) -> BaseException | None:
@@ -95,9 +97,9 @@ class SchedulerActor:
         return self._failure or self._driver.failure
 
     @property
-    def figures(self) -> SchedulerMetrics:
+    def metrics(self) -> SchedulerMetrics:
         """The metrics of this scheduler."""
-        return self._scheduler.performer.figures
+        return self._scheduler.performer.metrics
 
     async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cluster, from the cache."""
@@ -144,7 +146,7 @@ class SchedulerActor:
         except asyncio.CancelledError:
             raise
         except Exception as failure:
-            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot go on")
+            logging.getLogger(f"{ROOT}.{self._name}").exception("cannot continue")
             self._failure = failure
 
     async def _step(self) -> None:
@@ -156,10 +158,14 @@ class SchedulerActor:
             log(self._name, "batch begins anew", why=done.retry_reason)
             return
         self._batches += 1
+        if done.decided > done.placed:
+            self._failed[ReportKind.UNSCHEDULABLE] += done.decided - done.placed
         counts = {"pods": done.pods, "decided": done.decided, "placed": done.placed}
         log(self._name, "batch decided", **counts)
 
     def _log_failure(self, report: PodReport) -> None:
+        if report.kind is ReportKind.FAILED:
+            self._failed[report.kind] += 1
         log(self._name, f"attempt {report.kind}", pod=report.key, why=report.message)
 
     def _memory(self) -> tuple[tuple[str, float], ...]:
@@ -184,7 +190,12 @@ class SchedulerActor:
                 ("bound", counts.bound_total),
                 *self._kernel.coverage.counts(),
             ),
-            figures=(*self.figures.told(), *self._memory()),
+            metrics=(
+                *self.metrics.by_name(),
+                *((f"attempt {kind}", float(count)) for kind, count in self._failed.items()),
+                ("under_way", float(counts.live)),
+                *self._memory(),
+            ),
         )
         if self.failure is None:
             return status

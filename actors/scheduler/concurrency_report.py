@@ -41,7 +41,7 @@ def concurrency_of(
     """Return the report on all schedulers. statuses: of all actors. over_s: duration of the run."""
     names = [scheduler_name(index) for index in range(settings.scheduler_count)]
     works = (
-        work_of(name, profile, dict(statuses[name].figures), over_s)
+        work_of(name, profile, dict(statuses[name].metrics), over_s)
         for name, profile in zip(names, settings.scheduler_profiles, strict=True)
     )
     return Concurrency(settings.concurrency, settings.conflicts, settings.transaction, tuple(works))

@@ -92,7 +92,7 @@ class Driver:
                 self._volumes.catch_up()
                 return self._kernel.accelerator(pods)
             case CatchUp(is_again):
-                self._scheduler.performer.figures.reads += not is_again
+                self._scheduler.performer.metrics.reads += not is_again
                 await self._nodes.catch_up(self._scheduler.performer.seq)
             case ApplyWaiting():
                 await self._nodes.apply_waiting()

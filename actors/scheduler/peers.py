@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from roadstead.actors.interface import (
-    TRIES,
+    SENDS,
     ActorLostError,
     DeadlineError,
     Directory,
@@ -167,13 +167,13 @@ class Peers:
     ) -> A | None:
         """Return the answer; None after a failure, since the actor may be about to be replaced.
 
-        Raises once `TRIES` calls since the last answer found an actor lost.
+        Raises once `SENDS` calls since the last answer found an actor lost.
         """
         try:
             answer = await self._ref(name).ref.call(method, message, timeout_s=timeout_s)
         except (DeadlineError, ActorLostError) as failure:
             self._losses += isinstance(failure, ActorLostError)
-            if self._losses >= TRIES:
+            if self._losses >= SENDS:
                 raise
             return None
         self._losses = 0

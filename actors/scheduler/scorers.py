@@ -127,17 +127,17 @@ class Scorers:
         table = self._nodes.table
         # Workers do not have tentative placements: the lists leave these rows out.
         names = (each for each in self._nodes.tentative.nodes() if table.has_node(each))
-        apart = table.rows_of(names)
+        excluded = table.rows_of(names)
         ask = RankRequest(
             self._nodes.applied,
-            table.arrivals[apart].astype(np.int64).tobytes(),
+            table.arrivals[excluded].astype(np.int64).tobytes(),
             tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
             need.draws.tobytes(),
             MAX_RANKED,
         )
         answers = await self._ask_all(RANK, ask, workers, until_s, missed_before)
         signatures = [pod.signature for pod in need.pods]
-        best = best_rows(self._parts.rows, answers, signatures, need.draws, MAX_RANKED, apart)
+        best = best_rows(self._parts.rows, answers, signatures, need.draws, MAX_RANKED, excluded)
         self.listed += 0 if best is None else len(best.signatures)
         return best
 

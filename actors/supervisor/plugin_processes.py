@@ -36,7 +36,7 @@ def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
         return
     journal = plan.settings.journal
     kept = (
-        f"What the binder acknowledged is in {journal}, and --resume goes on with it."
+        f"What the binder acknowledged is in {journal}, and --resume continues the run."
         if journal is not None
         else "There is no journal of what was bound."
     )
@@ -55,8 +55,8 @@ def last_call_of(name: str, plan: RunPlan) -> str:
         return ""
     # A process has one mark, with the name of the first actor that was built in it: in the control
     # process, the queue.
-    together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
-    for process in (name, QUEUE) if together else (name,):
+    are_together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
+    for process in (name, QUEUE) if are_together else (name,):
         if call := left_at(Path(plan.marks) / process):
             return f' It was calling plugin "{call[0]}" at {call[1]}.'
     return ""
@@ -76,7 +76,7 @@ class WatchedFactory:
             # On another machine than the driver's there is no such folder: calls are watched, but
             # an actor that ends leaves no record of its last call.
             if folder.is_dir():
-                Mark(folder / self.name).take_over(CALLS, self.name)
+                Mark(folder / self.name).begin(CALLS, self.name)
             deadline_s = self.plan.settings.deadlines.plugin_s
             PluginWatch(deadline_s, self._end).start()
         actor = self.build(directory)

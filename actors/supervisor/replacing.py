@@ -39,7 +39,7 @@ from roadstead.actors.messages.recovery import (
     ASSUMED_BY,
     BOUND_MEMBERS,
     END_OWNER,
-    EVICTED_PAGE,
+    EVICTED_PODS,
     FENCE_OWNER,
     LEARN_REVISIONS,
     LEASED_TO,
@@ -75,7 +75,7 @@ from roadstead.config.settings import Settings
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import group_key
 
-TRIES = 4
+SENDS_TO_NEW = 4
 """How often a message to a new incarnation is sent before the actor is replaced again."""
 
 
@@ -103,12 +103,12 @@ class Budget:
 
     def acquire(self, name: str, now_s: float) -> bool:
         """Count a replacement and return True, or return False if the limit is reached."""
-        taken = self._times.setdefault(name, deque())
-        while taken and taken[0] <= now_s - self.WINDOW_S:
-            taken.popleft()
-        if len(taken) >= self.TIMES:
+        times = self._times.setdefault(name, deque())
+        while times and times[0] <= now_s - self.WINDOW_S:
+            times.popleft()
+        if len(times) >= self.TIMES:
             return False
-        taken.append(now_s)
+        times.append(now_s)
         return True
 
 
@@ -118,8 +118,8 @@ def actors_to_replace(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set
     found, before = set(gone), set[str]()
     while found != before:
         before = set(found)
-        for together in hosts.values():
-            found |= together if together & found else set()
+        for colocated in hosts.values():
+            found |= colocated if colocated & found else set()
         kinds = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
         for lost, resting in kinds:
             if lost in found:
@@ -159,9 +159,9 @@ class Refill:
             await self._reconcile_nominations()
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
-        """Send a message and return the reply; resent after a missed deadline, up to `TRIES`."""
+        """Send a message and return the reply; resent after a missed deadline (`SENDS_TO_NEW`)."""
         timeout_s = self._settings.deadlines.call_s
-        for _ in range(TRIES - 1):
+        for _ in range(SENDS_TO_NEW - 1):
             with contextlib.suppress(DeadlineError):
                 return await self._refs[name].call(method, message, timeout_s=timeout_s)
         return await self._refs[name].call(method, message, timeout_s=timeout_s)
@@ -211,7 +211,7 @@ class Refill:
 
         A scheduler may have ended before it reported an eviction.
         """
-        gone = await self._call(BINDER, EVICTED_PAGE, NOTHING)
+        gone = await self._call(BINDER, EVICTED_PODS, NOTHING)
         if not gone.uids:
             return
         if CACHE not in names:
@@ -228,24 +228,24 @@ class Refill:
         owner = OwnerEpoch(name, self._epochs[name])
         # The cache first: it frees the room before the queue requeues pods for it.
         for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
-            held = await self._call(keeper, ask, owner)
-            nodes = await self._nodes_of(held.uids)
-            await self._call(keeper, END_OWNER, EndOwner(owner, held.uids, nodes))
+            owned = await self._call(keeper, ask, owner)
+            nodes = await self._nodes_of(owned.uids)
+            await self._call(keeper, END_OWNER, EndOwner(owner, owned.uids, nodes))
 
     async def _reconcile_nominations(self) -> None:
         """Make the cache's nominations those of the queue.
 
         They differ if a scheduler ended after it had reported a nomination to one of them only.
         """
-        held = await self._call(CACHE, NOMINATED, Uids(()))
-        node_of = dict(zip(held.pods.uids, held.nodes, strict=True))
-        said = await self._call(QUEUE, NOMINATED, Uids(held.pods.uids))
+        nominated = await self._call(CACHE, NOMINATED, Uids(()))
+        node_of = dict(zip(nominated.pods.uids, nominated.nodes, strict=True))
+        answer = await self._call(QUEUE, NOMINATED, Uids(nominated.pods.uids))
         news = [
             (pod, node)
-            for pod, node in zip(said.pods.pods(), said.nodes, strict=True)
+            for pod, node in zip(answer.pods.pods(), answer.nodes, strict=True)
             if node_of.get(pod[0].uid) != node
         ]
-        over = [pod for pod in held.pods.pods() if pod[0].uid in said.none]
+        over = [pod for pod in nominated.pods.pods() if pod[0].uid in answer.none]
         changed = [*news, *((pod, "") for pod in over)]
         if changed:
             pods, nodes = pod_batch(pod for pod, _ in changed), tuple(node for _, node in changed)

@@ -68,6 +68,8 @@ SILENT_POLLS = 4
 ROOT_S = 2.0
 """How long to collect further failures after the first: one may be the cause of the others."""
 
+LOGS_S = 3.0
+"""How long the logs of other machines are gathered after a run."""
 
 _SILENT = ActorStatus("has not answered yet")
 
@@ -221,7 +223,7 @@ class Supervisor:
         if not self._has_journal:
             return "there is no journal of what was bound"
         journal = self._plan.settings.journal
-        return f"what the binder acknowledged is in {journal}, and --resume goes on with it"
+        return f"what the binder acknowledged is in {journal}, and --resume continues the run"
 
     async def _watch_actors(self) -> None:
         while True:
@@ -383,23 +385,29 @@ class Supervisor:
         failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
             return failed
-        return RunFailedError(self._error_text(name, f"{name} cannot go on: {status.error}"))
+        return RunFailedError(self._error_text(name, f"{name} cannot continue: {status.error}"))
 
     def _error_text(self, name: str, what: str) -> str:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)
         what, begins, messages = what.partition(TRANSCRIPT)
-        end = "The run ends here; what the binder acknowledged is in its list."
+        end = "The run ends here; acknowledged binds are in the binder's journal, if it has one."
         return f"{what}.{did} {end}{begins}{messages}"
 
-    async def stop(self) -> None:
-        """Stop the schedulers, let the binder close its journal, and end all actors, in time."""
+    async def stop(self, *, logs_s: float = LOGS_S) -> None:
+        """Stop the schedulers, let the binder close its journal, and end all actors, in time.
+
+        logs_s: how long their logs may be gathered from other machines.
+        """
         timeout_s = self._plan.settings.deadlines.stop_s
-        if not self._runtime.lost():
-            await self._ask_to_stop(timeout_s)
-        async with asyncio.timeout(timeout_s):
-            await self._runtime.stop()
+        try:
+            if not self._runtime.lost():
+                await self._ask_to_stop(timeout_s)
+                await self._runtime.gather_logs(timeout_s=logs_s)
+        finally:
+            async with asyncio.timeout(timeout_s):
+                await self._runtime.stop()
 
     async def _ask_to_stop(self, timeout_s: float) -> None:
         schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 
 from ray.exceptions import RayError
 
-from roadstead.actors.runtime.ray_cluster import alive_nodes, check_nodes
+from roadstead.actors.runtime.ray_checks import check_nodes
+from roadstead.actors.runtime.ray_cluster import CpuRequest, alive_nodes
 from roadstead.actors.runtime.ray_placement import RayNode
 from roadstead.actors.runtime.ray_session import first_line
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK
 from roadstead.protocol.errors import RoadsteadError
 
 LOOK_S = 2.0
-"""Pause between two looks at the nodes and their free CPUs."""
+"""Pause between two listings of the nodes and their free CPUs."""
 
 NOTES_MAX = 1000
 """Notes that wait for the user; the oldest are left out."""
@@ -41,7 +42,7 @@ class Look:
 
 
 class NodeWatch:
-    """Publishes looks at the nodes, and notes for the user.
+    """Publishes lists of the nodes, and notes for the user; repeats the request for CPUs.
 
     running: returns the number of tasks on each node.
     """
@@ -51,6 +52,8 @@ class NodeWatch:
         self._notes: deque[str] = deque(maxlen=NOTES_MAX)
         self._fit: dict[str, bool] = {}
         self._bad: list[str] = []
+        self._wanted: tuple[float, ...] = ()
+        self._request = CpuRequest()
         self._latest: Look | None = None
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._live, name="sweep-nodes", daemon=True)
@@ -66,9 +69,15 @@ class NodeWatch:
         while self._notes:
             yield self._notes.popleft()
 
+    def request(self, cpus: Sequence[float]) -> None:
+        """Request nodes with room for these bundles at every look; [] sends no more requests."""
+        self._wanted = tuple(cpus)
+
     def stop(self) -> None:
         """Let the thread end after its present look, without waiting for it."""
+        self._wanted = ()
         self._ends.set()
+        self._request.withdraw()
 
     def _live(self) -> None:
         while not self._ends.is_set():
@@ -80,6 +89,8 @@ class NodeWatch:
             self._ends.wait(LOOK_S)
 
     def _look(self) -> None:
+        if wanted := self._wanted:
+            self._request.send(wanted)
         running = self._running()
         nodes = alive_nodes()
         new = [node for node in nodes if node.id not in self._fit and node.cpus >= CPUS_PER_TASK]

@@ -28,7 +28,6 @@ from roadstead.actors.interface import (
     failure_in,
     failure_out,
 )
-from roadstead.actors.runtime.ray_cluster import request_cpus
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_placement import RayNode
 from roadstead.actors.runtime.ray_session import RaySession, first_line, open_session
@@ -139,7 +138,7 @@ class RayTasks:
         with ray_failures():
             timeout_s = 0 if ended else WAIT_S
             done, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
-        self._is_waiting = False
+        self._end_wait()
         return [*ended, *map(self._result, done)]
 
     def _result(self, reply: ray.ObjectRef) -> Ended:
@@ -194,11 +193,12 @@ class RayTasks:
         """Wait for a node; announce it once. NoNodeError if there was none for `start_s`."""
         now_s = time.monotonic()
         if self._nodes.room:
-            self._is_waiting = False
+            self._end_wait()
             return
         if not self._is_waiting:
             self._is_waiting, self._idle_since_s = True, now_s
-            request_cpus([CPUS_PER_TASK] * (self._jobs or 1))
+            if self._watch is not None:
+                self._watch.request([CPUS_PER_TASK] * (self._jobs or 1))
         if self._is_looked and not self._is_announced:
             self._is_announced = True
             self._announce(f"Waiting for the Ray cluster: {NO_ROOM}.")
@@ -206,6 +206,12 @@ class RayTasks:
             left_out = f"; left out: {'; '.join(self._bad)}" if self._bad else ""
             raise NoNodeError(f"{NO_ROOM}{left_out}. Waited {self._start_s:g} s")
         time.sleep(WAIT_S)
+
+    def _end_wait(self) -> None:
+        """Repeat the request for CPUs no more; it stays in force until the sweep ends."""
+        if self._is_waiting and self._watch is not None:
+            self._watch.request([])
+        self._is_waiting = False
 
     def stop(self) -> None:
         """See `TaskDriver`. Ray is shut down in the background."""
@@ -221,5 +227,4 @@ class RayTasks:
         for reply in self._running:
             with contextlib.suppress(RayError):
                 ray.cancel(reply, force=True)
-        request_cpus([])
         self._ray.leave()

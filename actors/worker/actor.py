@@ -87,8 +87,8 @@ class WorkerActor(TableFollower):
         touched = None
         classes = tuple(self._scorer.columns(facts, ask.node_count) for facts in ask.classes)
         if names is not None:
-            here = {name for name in names if self.table.has_node(name)}
-            touched = self._scorer.arrivals_of(here).tobytes()
+            present = {name for name in names if self.table.has_node(name)}
+            touched = self._scorer.arrivals_of(present).tobytes()
         spent_s = time.perf_counter() - began
         self._scoring_s += spent_s
         self._scored += len(classes)
@@ -150,12 +150,12 @@ class WorkerActor(TableFollower):
         keys: Sequence[str],
         pod_classes: Sequence[PodClass],
     ) -> None:
-        here = [place for place, name in enumerate(names) if self.table.has_node(name)]
+        present = [index for index, name in enumerate(names) if self.table.has_node(name)]
         super()._add_pods(
-            [names[place] for place in here],
-            [uids[place] for place in here],
-            [keys[place] for place in here],
-            [pod_classes[place] for place in here],
+            [names[index] for index in present],
+            [uids[index] for index in present],
+            [keys[index] for index in present],
+            [pod_classes[index] for index in present],
         )
 
     def _add_pod(
@@ -181,4 +181,5 @@ class WorkerActor(TableFollower):
                 ("classes scored", self._scored),
                 ("classes ranked", self._ranked),
             ),
+            metrics=(("changes", float(self.applied)),),
         )

@@ -110,8 +110,8 @@ class TableFollower:
             return
         rows = zip(batch.kinds, batch.names, batch.pods, strict=True)
         started_s = dict(batch.started_s)
-        for place, (kind, name, pod) in enumerate(rows):
-            seq = first_seq + place
+        for index, (kind, name, pod) in enumerate(rows):
+            seq = first_seq + index
             with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
             facts, arrival = next(nodes) if with_node else (None, 0)
             change = next(changes) if kind == STORAGE else None
@@ -123,14 +123,14 @@ class TableFollower:
             elif kind == VERSION:
                 self._set_version(name, version)
             elif kind == DeltaKind.ADD_POD:
-                uid, key = batch.uids[place], batch.keys[place]
-                self._add_pod(name, pod_classes[pod], uid, key, started_s.get(place))
+                uid, key = batch.uids[index], batch.keys[index]
+                self._add_pod(name, pod_classes[pod], uid, key, started_s.get(index))
             elif kind == DeltaKind.REMOVE_POD:
-                self._remove_pod(name, pod_classes[pod], batch.uids[place])
+                self._remove_pod(name, pod_classes[pod], batch.uids[index])
             elif kind == DeltaKind.NOMINATE:
-                self._add_nomination(name, pod_classes[pod], batch.uids[place])
+                self._add_nomination(name, pod_classes[pod], batch.uids[index])
             elif kind == DeltaKind.WITHDRAW:
-                self._remove_nomination(name, pod_classes[pod], batch.uids[place])
+                self._remove_nomination(name, pod_classes[pod], batch.uids[index])
             elif kind == DeltaKind.REMOVE_NODE:
                 self._remove_node(name)
             elif kind == DeltaKind.ADD_NODE and facts is not None:
@@ -201,10 +201,10 @@ class TableFollower:
         self._parts[part.seq, part.part] = part
         numbers = [(part.seq, number) for number in range(part.parts)]
         if all(number in self._parts for number in numbers):
-            whole = [self._parts[number].batch for number in numbers]
+            batches = [self._parts[number].batch for number in numbers]
             self._clear()
-            self.applied = whole[0].first_seq - 1
-            for batch in whole:
+            self.applied = batches[0].first_seq - 1
+            for batch in batches:
                 self._apply(batch)
             self.touched = Touched(self.applied)
             # Keep parts of a newer fill that began meanwhile: they are not sent again.

@@ -63,7 +63,7 @@ class CustomArguments:
             return _NODE_LABEL
         where = f"{path}.requestedToCapacityRatioArguments"
         if self.ratio is not None:
-            problems.append(Problem(where, "stands there twice; a node has one such function"))
+            problems.append(Problem(where, "is there twice; a node has one such function"))
             return ""
         ratio = argument.requested_to_capacity_ratio_arguments
         assert ratio is not None

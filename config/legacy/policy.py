@@ -68,7 +68,7 @@ class _Translation:
             "pluginConfig": self._plugin_config(priorities),
         }
         if self.policy.always_check_all_predicates:
-            text = "dropped: decisions were the same, only more reasons were told of each node"
+            text = "dropped: decisions were the same, only more reasons were given for each node"
             self.notes.add("alwaysCheckAllPredicates", text)
         extenders = v1_extenders(self.policy.extenders or (), self.notes, self.problems)
         return {
@@ -109,11 +109,11 @@ class _Translation:
             rule = "is not a predicate that kube-scheduler has had"
             self.problems.append(invalid(f"{path}.name", predicate.name, rule))
             return ""
-        said = _understood(predicate.name, known)
+        understood = _understood(predicate.name, known)
         if known in DROPPED_PREDICATES:
-            self.notes.add(path, f"{said} {DROPPED_PREDICATES[known]}")
+            self.notes.add(path, f"{understood} {DROPPED_PREDICATES[known]}")
             return ""
-        self.notes.add(path, f"{said} → {_uses(known)}")
+        self.notes.add(path, f"{understood} → {_uses(known)}")
         return known
 
     def _priorities(self) -> dict[str, int]:
@@ -148,16 +148,18 @@ class _Translation:
             rule = "is not a priority that kube-scheduler has had"
             self.problems.append(invalid(f"{path}.name", priority.name, rule))
             return ""
-        said = _understood(priority.name, known)
+        understood = _understood(priority.name, known)
         if known in DROPPED_PRIORITIES:
-            self.notes.add(path, f"{said} {DROPPED_PRIORITIES[known]}")
+            self.notes.add(path, f"{understood} {DROPPED_PRIORITIES[known]}")
             return ""
         missing = self.custom.needed_argument(known)
         if missing:
             rule = f"needs argument.{missing}"
             self.problems.append(invalid(f"{path}.name", priority.name, rule))
             return ""
-        self.notes.add(path, f"{said} → {_plugin_of(known)} at score, weight {priority.weight}")
+        self.notes.add(
+            path, f"{understood} → {_plugin_of(known)} at score, weight {priority.weight}"
+        )
         if known == "BalancedResourceAllocation":
             self.notes.add(path, "the formula is today's: the standard deviation of the fractions")
         return known

@@ -1,4 +1,4 @@
-"""Runs of the product's own actors in a sweep (`roadstead stress`), each with its figures."""
+"""Runs of the product's own actors in a sweep (`roadstead stress`), each with its metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from roadstead.inputs.loaded import load_generated
 from roadstead.lab.lab_run import LabRun, LabSetup, Recheck
 from roadstead.lab.regret import Placed, score_regret
 from roadstead.lab.scenarios import constraint_heavy, jobs
-from roadstead.lab.studies import Figures, Values
+from roadstead.lab.studies import Metrics, Values
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import Launcher, RunInputs, RunPlan, build_profiles
 from roadstead.sweeps.functions import RunTask
@@ -36,7 +36,7 @@ def product_runs(shared: Mapping[str, Plain]) -> RunTask:
 
     shared: `engine`; `ray_address`, "" for the usual one; `inputs` of the user (`encode_inputs`),
     None for a scenario. A task has `values`, `seed`, and `journal`, the folder of its journal, ""
-    for one that is deleted after the run. Its result is the figures.
+    for one that is deleted after the run. Its result is the metrics.
     """
     given = shared["inputs"]
     inputs = None if given is None else decode_inputs(given)
@@ -55,22 +55,22 @@ class _ProductRuns:
 
     def __call__(self, task: Mapping[str, Plain]) -> Plain:
         values, seed = cast("Values", task["values"]), cast("int", task["seed"])
-        return dict(self._figures(values, seed, str(task["journal"])))
+        return dict(self._metrics(values, seed, str(task["journal"])))
 
-    def _figures(self, values: Values, seed: int, journal: str) -> Figures:
+    def _metrics(self, values: Values, seed: int, journal: str) -> Metrics:
         inputs, cluster = self.inputs or self._scenario(values, seed)
         lab = LabSetup(_recheck(values), self.engine == "virtual")
         with _journal(journal) as folder:
             settings = settings_of(values, seed, self.engine, folder, self.ray_address)
             plan = RunPlan(settings, cluster=cluster)
-            trial = self.launcher.run_lab(inputs, plan, lab)
+            lab_run = self.launcher.run_lab(inputs, plan, lab)
             violations, binds = _violations(folder)
         return {
-            **trial.figures(int(values["schedulers"])),
+            **lab_run.metrics(int(values["schedulers"])),
             "violations": float(violations),
             "violation_share": violations / binds if binds else 0.0,
-            "score_regret": _regret(inputs, plan, trial),
-            "utilization": _utilization(inputs, trial),
+            "score_regret": _regret(inputs, plan, lab_run),
+            "utilization": _utilization(inputs, lab_run),
         }
 
     def _scenario(self, values: Values, seed: int) -> Inputs:
@@ -93,7 +93,7 @@ def _generate(kind: str, nodes: int, pods: int, seed: int) -> Inputs:
 
 @contextmanager
 def _journal(folder: str) -> Iterator[Path]:
-    """Yield the folder of a run's journal; "" stands for a temporary one.
+    """Yield the folder of a run's journal; a temporary one for "".
 
     A folder that exists is of a start of this run that was lost or stopped: it is removed.
     """
@@ -147,20 +147,20 @@ def _violations(journal: Path) -> tuple[int, int]:
     return len({(each.lsn, each.pod) for each in result.violations}), result.binds_checked
 
 
-def _placed(inputs: RunInputs, trial: LabRun) -> list[Placed]:
+def _placed(inputs: RunInputs, lab_run: LabRun) -> list[Placed]:
     pods = {identity.uid: (identity, facts) for identity, facts in inputs.pending}
-    return [(*pods[uid], node) for uid, node in trial.placements]
+    return [(*pods[uid], node) for uid, node in lab_run.placements]
 
 
-def _regret(inputs: RunInputs, plan: RunPlan, trial: LabRun) -> float:
+def _regret(inputs: RunInputs, plan: RunPlan, lab_run: LabRun) -> float:
     classes = PodClasses()
     profiles = build_profiles(plan, classes)
-    return score_regret(inputs.nodes, inputs.running, _placed(inputs, trial), classes, profiles)
+    return score_regret(inputs.nodes, inputs.running, _placed(inputs, lab_run), classes, profiles)
 
 
-def _utilization(inputs: RunInputs, trial: LabRun) -> float:
+def _utilization(inputs: RunInputs, lab_run: LabRun) -> float:
     """The share of all CPU that pods request at the end."""
     total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
-    pods = [*inputs.running, *_placed(inputs, trial)]
+    pods = [*inputs.running, *_placed(inputs, lab_run)]
     used = sum(dict(facts.requests).get("cpu", 0) for _, facts, _ in pods)
     return used / total if total else 0.0

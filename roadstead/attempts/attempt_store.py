@@ -167,7 +167,7 @@ class AttemptStore:
             assert record.state in ENDED, f"{record.uid} ended as {record.state}"
             if record.state is AttemptState.BOUND:
                 bound = record.answer is not None and record.answer.outcome is BindOutcome.BOUND
-                assert bound, f"{record.uid} is bound, and the binder did not say so"
+                assert bound, f"{record.uid} is bound, and the binder did not report it"
 
     def _was_issued(self, token: str) -> bool:
         number = token.removeprefix(self._token_prefix)

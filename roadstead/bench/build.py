@@ -63,7 +63,7 @@ def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
     return Script(
         f"{case.name}/{workload.name}",
         tuple(builder.steps),
-        builder.standing.facts(),
+        builder.cluster.facts(),
         config_text=read_text(config, CONFIG_MAX_BYTES) if config else "",
         config_source=str(config) if config else "",
         notes=tuple(builder.notes),
@@ -79,7 +79,7 @@ class _Builder:
 
     case: TestCase
     steps: list[Step] = field(default_factory=list)
-    standing: ClusterObjects = field(default_factory=ClusterObjects)
+    cluster: ClusterObjects = field(default_factory=ClusterObjects)
     notes: list[str] = field(default_factory=list)
     number: int = 0
     _made: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -98,20 +98,20 @@ class _Builder:
         documents = _documents(template, op.count, op.template_params)
         extra = op.node_allocatable_strategy or NodeAllocatable()
         labels = _labels_of(op)
-        rounds = max(len(documents), len(labels)) if documents else 0
+        size = max(len(documents), len(labels)) if documents else 0
         classes = tuple(
             node_class(
-                documents[place % len(documents)],
+                documents[index % len(documents)],
                 template.source,
-                labels[place % len(labels)],
+                labels[index % len(labels)],
                 extra.node_allocatable,
             )
-            for place in range(rounds)
+            for index in range(size)
         )
         series = self._node_series(template, documents, op.count, classes)
         self.steps.append(steps.AddNodes(series))
         if extra.csi_node_allocatable or extra.migrated_plugins:
-            self.standing.csi_nodes += _csi_nodes(series, extra)
+            self.cluster.csi_nodes += _csi_nodes(series, extra)
 
     def _node_series(
         self,
@@ -140,7 +140,7 @@ class _Builder:
             own.add(template.document(), template.source, "", 0)
             labels = next(iter(own.namespaces.values()))
         for index in range(op.count):
-            self.standing.add_namespace(f"{op.prefix}-{index}", dict(labels))
+            self.cluster.add_namespace(f"{op.prefix}-{index}", dict(labels))
 
     @_add.register
     def _(self, op: CreatePods) -> None:
@@ -164,10 +164,10 @@ class _Builder:
         values: Mapping[str, Scalar],
     ) -> PodSeries:
         namespace = namespace or f"namespace-{self.number}"
-        self.standing.add_namespace(namespace)
+        self.cluster.add_namespace(namespace)
         documents = _documents(template, count, values)
         classes = tuple(
-            pod_class(each, template.source, namespace, self.standing.priorities)
+            pod_class(each, template.source, namespace, self.cluster.priorities)
             for each in documents
         )
         names = _own_names(template, documents, count)
@@ -187,12 +187,12 @@ class _Builder:
         volume, claim = ((each.document(), each.source) for each in templates)
         first = self._first("PersistentVolume", "vol-", series.count)
         classes: list[PodFacts] = []
-        for place in range(series.count):
-            name, number = f"pvc-{first + place}", first + place
+        for index in range(series.count):
+            name, number = f"pvc-{first + index}", first + index
             found = bound_volume(*volume, number, series.namespace, name)
-            self.standing.volumes.append(found)
-            self.standing.claims.append(bound_claim(*claim, name, series.namespace, found.name))
-            classes.append(with_claim(series.classes[place % len(series.classes)], name))
+            self.cluster.volumes.append(found)
+            self.cluster.claims.append(bound_claim(*claim, name, series.namespace, found.name))
+            classes.append(with_claim(series.classes[index % len(series.classes)], name))
         mine = (series.namespace, tuple(classes), series.prefix, series.first, series.names)
         return PodSeries(series.count, *mine)
 
@@ -218,15 +218,17 @@ class _Builder:
         if document["kind"] == PODS:
             series = self._pod_series(template, 0, op.namespace, {})
             prefix = name_prefix(document, "churn-")
-            facts = pod_class(document, template.source, series.namespace, self.standing.priorities)
+            facts = pod_class(document, template.source, series.namespace, self.cluster.priorities)
             return PodSeries(ENDLESS, series.namespace, (facts,), f"{prefix}churned-")
         if document["kind"] == NODES:
             facts_of_node = node_class(document, template.source, {}, {})
             prefix = name_prefix(document, "churn-")
             return NodeSeries((facts_of_node,), ENDLESS, f"{prefix}churned-")
         namespace = op.namespace or f"namespace-{self.number}"
-        self.standing.add(document, template.source, namespace, self.number)
-        note = f"{document['kind']} of a churn stands from the start; it does not come and go."
+        self.cluster.add(document, template.source, namespace, self.number)
+        note = (
+            f"{document['kind']} of a churn exists from the start; it is not created and deleted."
+        )
         self.notes.append(note)
         return None
 
@@ -239,8 +241,8 @@ class _Builder:
             if document["kind"] in (NODES, PODS):
                 self._any_of(str(document["kind"]), document, template, op)
             else:
-                place = self._first("object", "", 1)
-                self.standing.add(document, template.source, op.namespace, place)
+                number = self._first("object", "", 1)
+                self.cluster.add(document, template.source, op.namespace, number)
 
     def _any_of(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
         names = (own_name(document),) if own_name(document) else ()
@@ -251,8 +253,8 @@ class _Builder:
             self.steps.append(steps.AddNodes(NodeSeries(made, 1, prefix, first, names)))
             return
         namespace = op.namespace or f"namespace-{self.number}"
-        self.standing.add_namespace(namespace)
-        facts = pod_class(document, template.source, namespace, self.standing.priorities)
+        self.cluster.add_namespace(namespace)
+        facts = pod_class(document, template.source, namespace, self.cluster.priorities)
         first = self._first(f"{PODS} in {namespace}", prefix, 1)
         series = PodSeries(1, namespace, (facts,), prefix, first, names)
         self.steps.append(steps.SubmitPods(series, WaitMode.NOTHING))
@@ -311,7 +313,7 @@ def _labels_of(op: CreateNodes) -> list[dict[str, str]]:
         return [{given.label_key: value} for value in given.label_values]
     if op.unique_node_label_strategy is not None:
         key = op.unique_node_label_strategy.label_key
-        return [{key: f"value-{place}"} for place in range(op.count)] or [{}]
+        return [{key: f"value-{index}"} for index in range(op.count)] or [{}]
     return [{}]
 
 
@@ -321,6 +323,6 @@ def _csi_nodes(series: NodeSeries, extra: NodeAllocatable) -> list[CsiNodeFacts]
         for name, limit in sorted(extra.csi_node_allocatable.items())
     )
     return [
-        CsiNodeFacts(series.name(place), drivers, tuple(sorted(extra.migrated_plugins)))
-        for place in range(series.count)
+        CsiNodeFacts(series.name(index), drivers, tuple(sorted(extra.migrated_plugins)))
+        for index in range(series.count)
     ]

@@ -56,20 +56,20 @@ def _entries(cases: Iterable[TestCase]) -> list[Entry]:
     for case in cases:
         measured = [PERFORMANCE in (*case.spec.labels, *w.labels) for w in case.spec.workloads]
         default = measured.index(True) if any(measured) else 0
-        for place, workload in enumerate(case.spec.workloads):
+        for index, workload in enumerate(case.spec.workloads):
             make = partial(build_script, case, workload)
-            is_default = place == default
-            entries.append(Entry(case.name, workload.name, make, is_default, measured[place]))
+            is_default = index == default
+            entries.append(Entry(case.name, workload.name, make, is_default, measured[index]))
     return entries
 
 
 def _own(seed: int) -> list[Entry]:
     entries = []
     for case in own.OWN:
-        for place, (nodes, pods) in enumerate(case.sizes):
+        for index, (nodes, pods) in enumerate(case.sizes):
             workload = own.size_name(nodes, pods)
             make = partial(case.make, f"{case.name}/{workload}", nodes, pods, seed)
-            entries.append(Entry(case.name, workload, make, place == 0, is_measured=True))
+            entries.append(Entry(case.name, workload, make, index == 0, is_measured=True))
     return entries
 
 

@@ -77,7 +77,7 @@ def _collects(op: object) -> bool:
 def _check_unique(names: Iterable[str], source: str, obj: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        rule = "stands there twice"
+        rule = "is there twice"
         raise InputError(rule, source=source, obj=obj, field="name", value=cut_short(twice[0]))
 
 
@@ -93,8 +93,8 @@ def _refused(error: ValidationError, document: object, source: str) -> InputErro
     )
 
 
-def _case_name(document: object, place: str) -> str:
-    number = place.removeprefix("[").partition("]")[0]
+def _case_name(document: object, path: str) -> str:
+    number = path.removeprefix("[").partition("]")[0]
     assert isinstance(document, list)
     if not number.isdigit() or not isinstance(document[int(number)], dict):
         return ""

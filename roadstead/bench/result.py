@@ -152,9 +152,9 @@ def _change(
     return MetricChange(workload, figure, then, now, better)
 
 
-def headline(figures: BenchMetrics) -> str:
+def headline(metrics: BenchMetrics) -> str:
     """One line of progress with the main results of a run."""
     return (
-        f"{figures.name}: {figures.pods_per_s:,.0f} pods/s "
-        f"({figures.bound:,} of {figures.pods:,} pods in {figures.seconds:.2f} s)"
+        f"{metrics.name}: {metrics.pods_per_s:,.0f} pods/s "
+        f"({metrics.bound:,} of {metrics.pods:,} pods in {metrics.seconds:.2f} s)"
     )

@@ -28,13 +28,13 @@ class NodeSeries:
 
     def part(self, start: int, stop: int) -> NodeList:
         """The nodes from index `start` up to `stop`."""
-        places = range(start, min(stop, self.count))
-        names = self.names[start:stop] or [f"{self.prefix}{self.first + p}" for p in places]
-        class_of = np.arange(places.start, places.stop) % len(self.classes)
+        indices = range(start, min(stop, self.count))
+        names = self.names[start:stop] or [f"{self.prefix}{self.first + p}" for p in indices]
+        class_of = np.arange(indices.start, indices.stop) % len(self.classes)
         return NodeList.from_columns(self.classes, names, class_of)
 
-    def name(self, place: int) -> str:
-        return self.names[place] if self.names else f"{self.prefix}{self.first + place}"
+    def name(self, index: int) -> str:
+        return self.names[index] if self.names else f"{self.prefix}{self.first + index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,38 +64,38 @@ class PodSeries:
     uids: tuple[str, ...] = ()
     class_of: NDArray[np.int32] | None = None
     make_class: Callable[[int], PodFacts] | None = None
-    _place_of: dict[str, int] = field(default_factory=dict)
+    _index_of: dict[str, int] = field(default_factory=dict)
 
     def part(self, start: int, stop: int) -> PodColumns:
         """The pods from index `start` up to `stop`."""
-        places = range(start, min(stop, self.count))
+        indices = range(start, min(stop, self.count))
         names = self.names[start:stop] or tuple(
-            [f"{self.prefix}{self.first + place}" for place in places]
+            [f"{self.prefix}{self.first + index}" for index in indices]
         )
         uids = self.uids[start:stop] or tuple([f"{self.namespace}/{name}" for name in names])
         if self.make_class is not None:
-            made = tuple(map(self.make_class, places))
+            made = tuple(map(self.make_class, indices))
             return PodColumns(made, uids, names, tuple(range(len(made))))
         if self.class_of is not None:
             column = tuple(self.class_of[start:stop].tolist())
             return _only_used(self.classes, uids, names, column)
         total = len(self.classes)
-        column = (0,) * len(places) if total == 1 else tuple(place % total for place in places)
+        column = (0,) * len(indices) if total == 1 else tuple(index % total for index in indices)
         return _only_used(self.classes, uids, names, column)
 
-    def place_of(self, uid: str) -> int | None:
+    def index_of(self, uid: str) -> int | None:
         """The index of a pod in the series; None for a pod of another series."""
         if self.names or self.uids:
-            if not self._place_of:
+            if not self._index_of:
                 columns = self.part(0, self.count)
-                self._place_of.update((known, place) for place, known in enumerate(columns.uids))
-            return self._place_of.get(uid)
+                self._index_of.update((known, index) for index, known in enumerate(columns.uids))
+            return self._index_of.get(uid)
         head = f"{self.namespace}/{self.prefix}"
         number = uid[len(head) :]
         if not uid.startswith(head) or not number.isdecimal():
             return None
-        place = int(number) - self.first
-        return place if 0 <= place < self.count else None
+        index = int(number) - self.first
+        return index if 0 <= index < self.count else None
 
 
 def _only_used(

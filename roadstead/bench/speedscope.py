@@ -53,9 +53,9 @@ def _profile(
     stacks: list[list[int]] = []
     weights: list[float] = []
     for part in parts:
-        places = [frames.setdefault(frame, len(frames)) for frame in part.frames]
+        indices = [frames.setdefault(frame, len(frames)) for frame in part.frames]
         for stack, count in part.stacks:
-            stacks.append([places[frame] for frame in stack])
+            stacks.append([indices[frame] for frame in stack])
             weights.append(count * part.interval_s)
     return {
         "type": "sampled",

@@ -83,7 +83,7 @@ class Tracker:
         latest = self.followed[-1] if self.followed else None
         for count, time_s in times:
             for uid in uids[start : start + count]:
-                index = latest.series.place_of(uid) if latest is not None else None
+                index = latest.series.index_of(uid) if latest is not None else None
                 if index is None:
                     latest, index = self._find(uid)
                 if latest is not None and index is not None:
@@ -94,7 +94,7 @@ class Tracker:
     def _find(self, uid: str) -> tuple[SubmittedSeries | None, int | None]:
         """Return a pod's series and its index in it; (None, None) for a pod of no series."""
         for each in reversed(self.followed):
-            index = each.series.place_of(uid)
+            index = each.series.index_of(uid)
             if index is not None:
                 return each, index
         return None, None

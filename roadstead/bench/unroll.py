@@ -60,12 +60,12 @@ class Params:
 
     def count(self, count: int, param: str) -> int:
         """The value of the parameter if one is named, otherwise `count`."""
-        return self._whole(param) if param else count
+        return self._integer(param) if param else count
 
-    def _whole(self, param: str) -> int:
+    def _integer(self, param: str) -> int:
         found = self.value(param)
-        is_whole = isinstance(found, (int, float)) and not isinstance(found, bool)
-        if not is_whole or int(found) != found or not 0 <= int(found) <= COUNT_MAX:
+        is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+        if not is_number or int(found) != found or not 0 <= int(found) <= COUNT_MAX:
             rule = f"must be a whole number from 0 to {COUNT_MAX}"
             raise self.refused(rule, param.removeprefix("$"), cut_short(found))
         return int(found)

@@ -39,11 +39,11 @@ class BindAnswers:
     @property
     def answers(self) -> tuple[BindAnswer, ...]:
         """The outcomes as rows."""
-        refused = {place: rest for place, *rest in self.refused}
+        refused = {index: rest for index, *rest in self.refused}
         columns = zip(self.tokens, self.uids, self.nodes, self.lsns, self.versions, strict=True)
         return tuple(
-            BindAnswer(*row, *refused.get(place, ("", (), row[3])))
-            for place, row in enumerate(columns)
+            BindAnswer(*row, *refused.get(index, ("", (), row[3])))
+            for index, row in enumerate(columns)
         )
 
 
@@ -57,8 +57,8 @@ def bind_answers(decisions: Mapping[str, Decision]) -> BindAnswers:
         tuple(each.lsn if isinstance(each, Bound) else 0 for each in found),
         tuple(each.version for each in found),
         tuple(
-            (place, str(each.cause), each.status.reasons, each.row_version)
-            for place, each in enumerate(found)
+            (index, str(each.cause), each.status.reasons, each.row_version)
+            for index, each in enumerate(found)
             if isinstance(each, Rejected)
         ),
     )

@@ -111,9 +111,9 @@ class Binder:
     def remove_nodes(self, names: Iterable[str], revision: int = 0) -> None:
         """Remove nodes; their pods stay bound to them."""
         news = [name for name in names if self.nodes_known.apply_removal(name, revision)]
-        here = [name for name in news if name in self.core.placements.nodes]
+        known = [name for name in news if name in self.core.placements.nodes]
         remove = self.core.remove_node
-        self._perform_durably([effect for name in here for effect in remove(name, revision)])
+        self._perform_durably([effect for name in known for effect in remove(name, revision)])
 
     def add_running(
         self, pods: Iterable[KeyedPod], node_names: Iterable[str], revision: int = 0
@@ -128,8 +128,8 @@ class Binder:
 
     def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
         """Add pending pods, which may be bound from now on."""
-        places = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
-        news = pods if places is None else [pods[place] for place in places]
+        indices = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
+        news = pods if indices is None else [pods[index] for index in indices]
         pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
 
@@ -139,11 +139,11 @@ class Binder:
         Deleted pods stay deleted. The caller must not change the records.
         """
         records = self.core.records(uid for uid, _, _ in pods)
-        here = {each.uid for each in records}
+        known = {each.uid for each in records}
         changed = [
             (uid, unnominated(facts))
             for uid, _, facts in pods
-            if uid in here and self.pods_known.apply_addition(uid, revision)
+            if uid in known and self.pods_known.apply_addition(uid, revision)
         ]
         self._perform_durably(self.core.update_pods(changed, revision))
         return records

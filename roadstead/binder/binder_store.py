@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from roadstead.binder.pods import (
     COUNTED,
-    HERE,
+    PRESENT,
     TABLE,
     AppendJournal,
     BinderCommand,
@@ -38,7 +38,7 @@ class BinderStore:
     ) -> None:
         self.settings = settings
         self.pods: PodStore[BinderRecord, BinderState, BinderEvent] = PodStore(
-            TABLE, BinderState.UNKNOWN, HERE, {BinderState.DELETED}, settings.max_gone_remembered
+            TABLE, BinderState.UNKNOWN, PRESENT, {BinderState.DELETED}, settings.max_gone_remembered
         )
         self.placements = Placements(store)
         self.rows = RowVersions()
@@ -75,8 +75,8 @@ class BinderStore:
 
     def records(self, uids: Iterable[str]) -> list[BinderRecord]:
         """Return the records of those pods that are present (HERE); not to be changed."""
-        here = self.pods.present
-        return [here[uid] for uid in uids if uid in here]
+        present = self.pods.present
+        return [present[uid] for uid in uids if uid in present]
 
     def add_node(self, facts: NodeFacts, revision: int = 0) -> list[BinderCommand]:
         """Add a node, and count the pods bound to it before; update a known one.

@@ -34,9 +34,9 @@ class CommitLog:
         """Return marked commits from an index on: UIDs, and (how many of them, when) in order."""
         stop = min(self.total, start + count)
         times: list[tuple[int, float]] = []
-        place, batch = start, bisect_right(self._ends, start)
-        while place < stop:
+        index, batch = start, bisect_right(self._ends, start)
+        while index < stop:
             end = min(self._ends[batch], stop)
-            times.append((end - place, self._times[batch]))
-            place, batch = end, batch + 1
+            times.append((end - index, self._times[batch]))
+            index, batch = end, batch + 1
         return self._uids[start:stop], times

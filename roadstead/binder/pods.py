@@ -70,7 +70,7 @@ TABLE: TransitionTable[BinderState, BinderEvent] = TransitionTable(
 COUNTED = frozenset({_S.TENTATIVE, _S.BOUND})
 """States of pods that are counted on their nodes."""
 
-HERE = COUNTED | {_S.PENDING}
+PRESENT = COUNTED | {_S.PENDING}
 """States of present pods (`PodStore.present`)."""
 
 

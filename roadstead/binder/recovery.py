@@ -23,7 +23,7 @@ from roadstead.binder.core import BinderCore
 from roadstead.binder.outcomes import GonePod
 from roadstead.binder.pods import (
     COUNTED,
-    HERE,
+    PRESENT,
     BinderEvent,
     BinderRecord,
     BindRequest,
@@ -151,8 +151,8 @@ def snapshot_records(
 
 
 def _gone_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
-    here, ended = core.pods.present, core.pods.ended
-    removed = {pod.uid: pod for pod in extras.gone if pod.uid not in here}
+    present, ended = core.pods.present, core.pods.ended
+    removed = {pod.uid: pod for pod in extras.gone if pod.uid not in present}
     more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
     for pod in (*removed.values(), *more):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
@@ -232,25 +232,25 @@ class _Replay:
         if len(come) < len(pods):
             # An ADD of a known pod at its place is an update: its current facts, bound or not.
             updated = [
-                (place, pod)
-                for place, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
-                if pod.state in HERE and pod.node_name == node_name
+                (index, pod)
+                for index, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
+                if pod.state in PRESENT and pod.node_name == node_name
             ]
             self._update(updated, run)
-            places = {place for place, _ in updated}
-            pods = [pod for place, pod in enumerate(pods) if place not in places]
+            indices = {index for index, _ in updated}
+            pods = [pod for index, pod in enumerate(pods) if index not in indices]
         self._core.pods.apply_all(pods, BinderEvent.ADD)
 
     def _update(self, updated: Sequence[tuple[int, BinderRecord]], run: RecordColumns) -> None:
         core, facts = self._core, _required(run.facts)
         core.pods.apply_all([pod for _, pod in updated], BinderEvent.UPDATE)
-        for place, pod in updated:
-            pod.facts = facts[place]
+        for index, pod in updated:
+            pod.facts = facts[index]
             if pod.state in COUNTED:
                 core.placements.replace(pod.uid, pod.node_name, pod.facts)
                 # In a snapshot (lsn 0) the record of the bind has the row's version.
-                if run.lsns[place]:
-                    core.rows.changed(pod.node_name, run.lsns[place])
+                if run.lsns[index]:
+                    core.rows.changed(pod.node_name, run.lsns[index])
 
     def _place(self, run: RecordColumns) -> None:
         """Apply binds or loads."""

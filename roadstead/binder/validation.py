@@ -25,12 +25,12 @@ def check_invariants(core: Commits) -> None:
 
 def _check_records(core: Commits) -> None:
     waiting = {lsn for lsn, _, _ in core._unflushed}
-    here = core.pods.present
-    for uid, record in here.items():
+    present = core.pods.present
+    for uid, record in present.items():
         if record.state in COUNTED:
             assert core.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert core.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
         tentative = record.state is BinderState.TENTATIVE
         assert not tentative or record.lsn in waiting, f"{uid} waits for nothing"
-    counted = sum(record.state in COUNTED for record in here.values())
+    counted = sum(record.state in COUNTED for record in present.values())
     assert len(core.placements) == counted, "a pod is counted and not bound"

@@ -106,7 +106,7 @@ class Verifier:
             # Columns of one row cost ten times what the row does.
             return int(self.verify(pods[0], node_names[0]).is_success)
         table = self._table
-        pod_classes = table.classes.infos_of(pods)
+        pod_classes = table.classes.pod_classes_of(pods)
         rows = np.array(table.each_row(node_names), dtype=np.intp)
         keys: dict[PodClass, Hashable] = {}
         first: dict[Hashable, PodClass] = {}
@@ -114,8 +114,8 @@ class Verifier:
             keys[pod_class] = _key_of(pod_class, self._profiles[pod_class.facts.scheduler_name])
             first.setdefault(keys[pod_class], pod_class)
         positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
-        for place, pod_class in enumerate(pod_classes):
-            positions_of[keys[pod_class]].append(place)
+        for index, pod_class in enumerate(pod_classes):
+            positions_of[keys[pod_class]].append(index)
         number, plugins = len(pods), dict[FilterPlugin, None]()
         worthwhile = WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1
         for key, pod_class in first.items():

@@ -11,7 +11,7 @@ from roadstead.protocol.status import SUCCESS, Status, unschedulable
 from roadstead.storage import AssumedClaims, Binding, StorageChange
 from roadstead.storage.news import BoundVolumes
 
-_TAKEN = unschedulable("the volumes of its claims are taken")
+_TAKEN = unschedulable("the volumes of its claims are in use")
 
 
 class BinderVolumes:

@@ -77,13 +77,13 @@ class CacheStore:
 
     def counts(self) -> CacheCounts:
         unconfirmed = len(self._deadlines)
-        here = self.pods.present
-        asked = sum(here[uid].state is CacheState.ASKED for uid in self._deadlines)
+        present = self.pods.present
+        asked = sum(present[uid].state is CacheState.ASKED for uid in self._deadlines)
         return CacheCounts(
             nodes=len(self.placements.nodes),
             assumed=unconfirmed - asked,
             asked=asked,
-            added=len(here) - unconfirmed,
+            added=len(present) - unconfirmed,
             aside=self.placements.aside,
         )
 

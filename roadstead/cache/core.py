@@ -45,14 +45,14 @@ class CacheCore(CacheStore):
         deltas: list[Delta] = []
         refused: list[RefusedItem] = []
         news: dict[str, CacheRecord] = {}
-        here, ended = self.pods.present, self.pods.ended
+        present, ended = self.pods.present, self.pods.ended
         for item in batch:
             uid = item.uid
             if uid in news:
                 # Count the earlier items first, so that this one is checked against them.
                 deltas += self._count(news.values(), now_s)
                 news = {}
-            record = here.get(uid) or ended.get(uid)
+            record = present.get(uid) or ended.get(uid)
             if record is not None and self._is_same(record, item):
                 continue
             if record is not None and not TABLE.allows(record.state, CacheEvent.ASSUME):
@@ -250,9 +250,9 @@ class CacheCore(CacheStore):
         differ.
         """
         found = self.placements.compare(other.placements)
-        here, there = self.pods.present, other.pods.present
-        for uid in sorted(here.keys() & there.keys()):
-            ours, theirs = here[uid].state, there[uid].state
+        present, others = self.pods.present, other.pods.present
+        for uid in sorted(present.keys() & others.keys()):
+            ours, theirs = present[uid].state, others[uid].state
             if ours is not theirs:
                 found.append(f"pod {uid}: {ours.value}, not {theirs.value}")
         return found
@@ -261,14 +261,14 @@ class CacheCore(CacheStore):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         self.placements.validate()
         self.pods.validate()
-        here = self.pods.present
-        for uid, record in here.items():
+        present = self.pods.present
+        for uid, record in present.items():
             assert self.placements.node_of(uid) == record.node_name, f"{uid} is elsewhere"
             assert self.placements.facts_of(uid) == record.facts, f"{uid} has other facts"
             unconfirmed = record.state in UNCONFIRMED
             assert (uid in self._deadlines) == unconfirmed, f"{uid}: deadline and state disagree"
-        assert len(self.placements) == len(here), "a pod is counted and not known"
-        count = sum(record.state in UNCONFIRMED for record in here.values())
+        assert len(self.placements) == len(present), "a pod is counted and not known"
+        count = sum(record.state in UNCONFIRMED for record in present.values())
         assert len(self._deadlines) == count, "a deadline is kept for nobody"
 
     def _apply(self, record: CacheRecord, event: CacheEvent, deadline_s: float = 0.0) -> None:

@@ -1,8 +1,8 @@
 """KnownVersions: versions of rows, from the binder's answers through the cache to all schedulers.
 
-    binder ── answer ──► scheduler ── UpdateAttempts ──► cache ── delta ──► every scheduler ─┐
-       ▲                                                                                     │
-       └──────────────────────────────────────── bind ───────────────────────────────────────┘
+    binder ── answer ──► scheduler ── UpdateAssumptions ──► cache ── delta ──► every scheduler ─┐
+       ▲                                                                                        │
+       └───────────────────────────────────────── bind ─────────────────────────────────────────┘
 
 `roadstead.binder.rows` and docs/decisions/0015-versions-are-record-numbers.md define versions, and
 say why a scheduler that has a version also has all changes that it includes.

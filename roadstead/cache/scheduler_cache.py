@@ -26,7 +26,7 @@ from roadstead.revisions import newer_nodes
 from roadstead.storage import StorageChange
 from roadstead.storage.news import BoundVolumes
 
-_NO_VOLUMES = "the volumes of its claims are taken"
+_NO_VOLUMES = "the volumes of its claims are in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class SchedulerCache:
         """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
         state, core = self.state, self._core
         news = [name for name in names if state.nodes_known.apply_removal(name, revision)]
-        here = [name for name in news if name in core.placements.nodes]
-        deltas = [delta for name in here for delta in core.remove_node(name)]
-        for name in here:
+        known = [name for name in news if name in core.placements.nodes]
+        deltas = [delta for name in known for delta in core.remove_node(name)]
+        for name in known:
             state.partitioning.remove(name)
             state.versions.drop(name)
         self._changes.send(deltas)
@@ -124,8 +124,8 @@ class SchedulerCache:
     def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:
         """Remove pods from the counts and the nominations."""
         uids = self.state.pods_known.apply_removals(uids, revision)
-        here = [uid for uid in uids if self._core.node_of(uid) is not None]
-        self._changes.send([*self._core.remove_pods(here), *self._core.withdraw(uids)])
+        known = [uid for uid in uids if self._core.node_of(uid) is not None]
+        self._changes.send([*self._core.remove_pods(known), *self._core.withdraw(uids)])
 
     # Attempts of schedulers.
 
@@ -154,8 +154,8 @@ class SchedulerCache:
         refused += [(each.token, _NO_VOLUMES) for each in without]
         if bind_next:
             tokens = {token for token, _ in refused}
-            taken = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
-            self._core.finish_binding(taken, now_s)
+            finished = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
+            self._core.finish_binding(finished, now_s)
         return AssumeOutcome(tuple(refused), tuple(bound))
 
     def _bind_claims(
@@ -195,8 +195,8 @@ class SchedulerCache:
         for uid in confirm:
             self._volumes.assumed_claims.confirm(uid)
         # Skip versions of removed nodes: they must be sent if the node is added again.
-        here = (each for each in rows if each[0] in self._core.placements.nodes)
-        self._changes.send_versions(self.state.versions.record(here))
+        known = (each for each in rows if each[0] in self._core.placements.nodes)
+        self._changes.send_versions(self.state.versions.record(known))
         return freed
 
     def nominate(
@@ -210,8 +210,8 @@ class SchedulerCache:
 
         preempts: for each pod, whether there are victims. gone: UIDs of the evicted victims.
         """
-        here = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
-        deltas = self._core.remove_pods(here)
+        known = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
+        deltas = self._core.remove_pods(known)
         for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
             if self.state.pods_known.is_gone(identity.uid):
                 continue

@@ -108,8 +108,8 @@ def _cost_s(
 ) -> float:
     """Time that plugins take per pod class on all nodes, extrapolated from a sample of both."""
     table = NodeTable(PodClasses())
-    for place in range(min(SAMPLE_NODES, len(inputs.nodes))):
-        table.add_node(inputs.nodes[place])
+    for index in range(min(SAMPLE_NODES, len(inputs.nodes))):
+        table.add_node(inputs.nodes[index])
     scorer = Scorer(table, build_profiles(plan, table.classes))
     asked = [encode_facts(each) for each in kinds[:SAMPLE_KINDS]]
     began_s = clock_s()

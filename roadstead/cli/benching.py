@@ -114,10 +114,10 @@ def _run(
         )
     for process, samples in benched.samples.items():
         ran.samples.setdefault(f"{script.name}: {process}", []).extend(samples)
-    figures = [metrics_of(measured) for measured in benched.measured]
-    for each in figures:
+    metrics = [metrics_of(measured) for measured in benched.measured]
+    for each in metrics:
         click.echo(headline(each), err=True)
-    return figures
+    return metrics
 
 
 def write_profile(path: Path, ran: Ran) -> None:

@@ -67,7 +67,7 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     if form == "json":
         click.echo(json.dumps(_as_json(found), indent=2))
     else:
-        _tell(found, show)
+        _print_found(found, show)
     if found.result.violations or found.left_out:
         raise click.exceptions.Exit(FAILED)
 
@@ -138,7 +138,7 @@ def _as_json(found: _Found) -> dict[str, object]:
     }
 
 
-def _tell(found: _Found, show: int) -> None:
+def _print_found(found: _Found, show: int) -> None:
     result = found.result
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(result.records.items()))
     click.echo(f"Records: {kinds or 'none'}")
@@ -155,10 +155,10 @@ def _tell(found: _Found, show: int) -> None:
         click.echo(f"{each.invariant}  {where}{each.pod}{on}: {each.text}")
     if len(shown) < len(result.violations):
         click.echo(f"... and {len(result.violations) - len(shown):,} more (--show 0 for all)")
-    held = len(result.violations) or "no"
+    violations = len(result.violations) or "no"
     if found.compared is not None:
         click.echo(f"{found.compared:,} bound pods compared with the written placements")
-    click.echo(f"{result.binds_checked:,} binds checked: {held} violations")
+    click.echo(f"{result.binds_checked:,} binds checked: {violations} violations")
 
 
 def _counted(counts: Counter[str]) -> Iterator[str]:

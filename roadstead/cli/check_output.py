@@ -28,9 +28,9 @@ def journal_and_output(folder: Path) -> tuple[Path, Path | None]:
         return folder / JOURNAL, folder if (folder / RUN_FILE).is_file() else None
     if (named := _named_journal(folder / RUN_FILE)) is not None:
         return named, folder
-    beside = folder.parent
-    is_output = folder.name == JOURNAL and (beside / RUN_FILE).is_file()
-    return folder, beside if is_output else None
+    parent = folder.parent
+    is_output = folder.name == JOURNAL and (parent / RUN_FILE).is_file()
+    return folder, parent if is_output else None
 
 
 def _named_journal(path: Path) -> Path | None:

@@ -88,5 +88,5 @@ def config_command(
         return
     for note in config_notes(loaded):
         echo_note(note)
-    told = config_text.effective_text if effective else config_text.document_text
-    click.echo(told(loaded, output_format))
+    text_of = config_text.effective_text if effective else config_text.document_text
+    click.echo(text_of(loaded, output_format))

@@ -64,6 +64,8 @@ def demo_command(
                                            # not all fit: why pods are pending
       roadstead demo --output out          # write all placements
       roadstead demo --format json | jq .pods_per_s
+      roadstead demo --ray-address auto --settings roadstead.yaml
+                                           # on a Ray cluster, with schedulers and labels
     """
     default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)
     with session.watch.phase("read inputs"):
@@ -82,5 +84,6 @@ def demo_command(
             settings.seed,
             with_digests=output is not None,
         )
+        digests = plans.plan_digests(plan, ConfigText()) if output is not None else ()
     run_plan = plans.make_plan(plan, settings, ConfigText(), loaded.cluster)
-    scheduling.schedule(session, loaded, run_plan, report)
+    scheduling.schedule(session, loaded, run_plan, report, digests)

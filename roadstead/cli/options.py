@@ -121,6 +121,12 @@ _LOG = click.option(
     help="Folder for the logs of the actors (JSON lines), and for their last messages before an "
     "error.",
 )
+_SETTINGS = click.option(
+    "--settings",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="roadstead.yaml file with these and further settings; options override it.",
+)
 
 fleet_parameters = (
     click.option(
@@ -217,15 +223,10 @@ _SETTINGS_OPTIONS = (
         help="Continue the run in the journal: bound pods stay bound. For a run that ended, only "
         "its output is written.",
     ),
-    click.option(
-        "--settings",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="roadstead.yaml file with these and further settings; options override it.",
-    ),
+    _SETTINGS,
 )
 
-demo_plan_parameters = (_RUNTIME, ray_address_option, _SEED, _LOG)
+demo_plan_parameters = (_RUNTIME, ray_address_option, _SEED, _SETTINGS, _LOG)
 plan_parameters = (
     *config_parameters,
     *(_RUNTIME, ray_address_option, _SHARDS, _SEED),

@@ -43,7 +43,7 @@ PARAMETERS: Final = (
     ),
 )
 
-FIGURES: Final = (
+METRICS: Final = (
     "conflict_fraction",
     "violation_share",
     "pods_per_s",
@@ -73,7 +73,7 @@ def product_study(asked: Asked, loaded: Loaded | None) -> Study:
         text,
         (workload, *parameters),
         None,
-        FIGURES,
+        METRICS,
         lambda values: is_possible(has_exact, values) and not is_repeated(first, values),
     )
 

@@ -73,7 +73,7 @@ def run_all(
         work = _work(asked, sweep, loaded, None, options)
     else:
         work = _work(asked, sweep, loaded, output, options)
-    processes = _processes(session, asked, work, options, progress)
+    processes = processes_of(session, asked, work, options, progress)
     try:
         with _store(asked, sweep, loaded, output, options) as store:
             return carry_out(work, processes, store, progress, monotonic)
@@ -103,10 +103,10 @@ def _work(
     return Work(PRODUCT, shared, tuple(tasks))
 
 
-def _processes(
+def processes_of(
     session: Session, asked: Asked, work: Work, options: JobOptions, progress: SweepProgress
 ) -> Processes | None:
-    """The processes besides this one that may run tasks; None without any."""
+    """The other processes that may run tasks; None without any."""
     if asked.engine not in SPREADABLE:
         return None
     settings = load_settings(overrides={"ray.address": options.ray_address})

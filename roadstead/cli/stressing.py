@@ -29,10 +29,11 @@ from roadstead.cli.stress_plan import (
 from roadstead.cli.stress_product import product_study
 from roadstead.cli.stress_runs import check_jobs, run_all
 from roadstead.interruption import Interrupted
-from roadstead.lab.recommend import FIGURES, Recommendation, recommend
+from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
 from roadstead.lab.sweep import Sweep, SweepResult, swept
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
+from roadstead.report.units import significant
 from roadstead.sweeps.carry_out import SweepEnd
 from roadstead.sweeps.results_file import NAME
 
@@ -159,7 +160,7 @@ def idle_note(done: SweepResult) -> str:
     for row in done.rows:
         if done.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
             continue
-        pods, batch = row.figures["placed"] + row.figures["pending"], float(row.values["batch"])
+        pods, batch = row.metrics["placed"] + row.metrics["pending"], float(row.values["batch"])
         if pods <= batch:
             return (
                 f"A batch of {batch:,.0f} holds all {pods:,.0f} pods: one scheduler leases them "
@@ -184,7 +185,7 @@ def advise(done: SweepResult, engine: str, *more: str) -> Recommendation | None:
     more: notes on its basis, "" for none.
     """
     points = done.points()
-    if len(points) < 2 or any(name not in points[0].bands for name in FIGURES):
+    if len(points) < 2 or any(name not in points[0].bands for name in COMPARED_METRICS):
         return None
     if any(name == "recheck" for name, _ in done.sweep.axes):
         return None
@@ -214,7 +215,7 @@ def _print_table(done: SweepResult, advice: Recommendation | None) -> None:
 
     names = [name for name, _ in done.sweep.axes]
     points = done.points()
-    shown = [name for name in done.sweep.study.figures if name in points[0].bands]
+    shown = [name for name in done.sweep.study.metrics if name in points[0].bands]
     shown = shown[:SHOWN_FIGURES]
     columns = [*(text(plain(name)) for name in names), *(Column(plain(name)) for name in shown)]
     rows = [
@@ -247,11 +248,5 @@ def _legend(sweep: Sweep) -> str:
 
 def _cell(band: Band) -> str:
     half = (band.high - band.low) / 2
-    mean = _significant(band.mean, 3)
-    return f"{mean} ±{_significant(half, 1)}" if half else mean
-
-
-def _significant(number: float, digits: int) -> str:
-    """Format with `digits` significant digits; large numbers in full, not as 8.77e+03."""
-    text = f"{number:.{digits}g}"
-    return f"{float(text):,.0f}" if "e+" in text else text
+    mean = significant(band.mean, 3)
+    return f"{mean} ±{significant(half, 1)}" if half else mean

@@ -185,10 +185,10 @@ class BatchRun:
         best: tuple[str, ...] = ()
         if self._name_best and done.rows:
             best = self._names(self._kernel.best_rows(pods[0].signature, done.totals[0]))
-        told = zip(pods, done.rows, done.feasible, done.totals, done.best, strict=False)
+        decided = zip(pods, done.rows, done.feasible, done.totals, done.best, strict=False)
         decisions = [
             Decision(pod, names[row], feasible, total, size, best)
-            for pod, row, feasible, total, size in told
+            for pod, row, feasible, total, size in decided
         ]
         self._placed.add(each.pod.pod_class for each in decisions)
         coverage.by_kernel += len(decisions)
@@ -196,14 +196,14 @@ class BatchRun:
             coverage.stops[done.stopped] += 1
         return decisions
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Add placements of `decide_run` to the table, which may lack them until then."""
         if self._kernel is not None:
             self._kernel.flush()
 
     def decide(self, pod: PodInCycle) -> Decision | None:
         """Decide the next pod and place it on the table; None ends the batch."""
-        self.settle()
+        self.flush()
         if self._has_ended:
             return None
         decision = self._decide(pod)
@@ -228,10 +228,10 @@ class BatchRun:
         status = run.score(each.pre_score)
         # Upstream returns the only feasible node before it scores (schedulePod): a failed PreScore
         # or Score does not fail the pod. Here classes are scored before pods are decided.
-        taken = run.only_row()
-        if taken is not None:
-            total = int(run.total[taken]) if status.is_success and not run.error else 0
-            return self._place(pod, run, np.array([taken], dtype=np.intp), total)
+        only_row = run.only_row()
+        if only_row is not None:
+            total = int(run.total[only_row]) if status.is_success and not run.error else 0
+            return self._place(pod, run, np.array([only_row], dtype=np.intp), total)
         error = run.error or ("" if status.is_success else status.message)
         if error:
             return Decision(pod, None, run.passed_count(), error=error)

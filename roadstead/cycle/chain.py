@@ -29,10 +29,10 @@ for its end, and plugins may be slow."""
 class Chain:
     """Chooses the pods of each batch. decisions: those of all batches so far.
 
-    settled: number of pods that these batches decided or passed on. pods: those of the next batch;
-    empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may preempt.
-    first: the pods of the first batch. coming: these and the pods that may follow them; if empty,
-    no other pods follow.
+    processed: number of pods that these batches decided or passed on. pods: those of the next
+    batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may
+    preempt. first: the pods of the first batch. coming: these and the pods that may follow them; if
+    empty, no other pods follow.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Chain:
     ) -> None:
         self.pods = first
         self.decisions: list[Decision] = []
-        self.settled = 0
+        self.processed = 0
         self.has_placed = False
         self._cycle = cycle
         self._tentative = tentative
@@ -59,25 +59,25 @@ class Chain:
         elif now_s - self._paused_s > MAX_CHAIN_S:
             self.pods = ()
 
-    def take(self, decisions: Sequence[Decision], settled: int) -> None:
+    def record_batch(self, decisions: Sequence[Decision], processed: int) -> None:
         """Record the outcome of `pods` and choose the next batch."""
         # With 0 no pod was decided, as on an old reading where it fits nowhere: the batch begins
         # again.
-        if settled:
-            self._cycle.settled(len(self.pods), settled)
+        if processed:
+            self._cycle.record_length(len(self.pods), processed)
         self._batches += 1
         self.decisions += decisions
-        self.settled += settled
+        self.processed += processed
         self.has_placed |= any(each.node_name is not None for each in decisions)
         self.pods = self._following(decisions[-1]) if decisions else ()
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
-        coming = self._coming[self.settled :]
+        coming = self._coming[self.processed :]
         if not coming or self._batches == MAX_BATCHES or not self._continues(last):
             return ()
         if self._cycle.searches_nodes(coming[0]):
             return ()
-        return self._cycle.together(coming)
+        return self._cycle.next_batch(coming)
 
     def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""

@@ -18,7 +18,7 @@ MAX_CLASSES = 4096
 MIN_CLASSES = 16
 """Minimum number of cached classes for a table of any size, divided among the sharers."""
 
-MAX_CELLS = 12_000_000
+MAX_RESULTS = 12_000_000
 """Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
 computed again in every batch."""
 
@@ -37,7 +37,7 @@ def max_batch_classes(rows: int, sharers: int = 1) -> int:
 
 def max_cached_classes(rows: int, sharers: int = 1) -> int:
     """Return how many classes with results of their own are cached over so many rows, as above."""
-    fits = MAX_CELLS // (sharers * max(1, rows))
+    fits = MAX_RESULTS // (sharers * max(1, rows))
     return max(MIN_CLASSES // sharers, min(MAX_CLASSES, fits), 1)
 
 
@@ -78,10 +78,10 @@ class ClassCache(Generic[T]):
 def within(keys: Iterable[Hashable], most: int) -> int:
     """Return how many of the first keys have at most `most` distinct values."""
     seen: set[Hashable] = set()
-    place = 0
-    for place, key in enumerate(keys):
+    index = 0
+    for index, key in enumerate(keys):
         if key not in seen:
             if len(seen) == most:
-                return place
+                return index
             seen.add(key)
-    return place + 1 if seen else 0
+    return index + 1 if seen else 0

@@ -39,9 +39,9 @@ class ContinuingBatch(BatchRun):
         draw = self._chooser.tie_break.draw
         return np.array([draw(pod.key, pod.draw) for pod in pods], np.uint64)
 
-    def take_lists(self, best: BestRows, pods: int) -> None:
+    def use_lists(self, best: BestRows, pods: int) -> None:
         """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
-        assert self._kernel is not None, "the kernel says which classes have no list"
+        assert self._kernel is not None, "the kernel knows which classes have no list"
         self._kernel.use_lists(best, pods)
 
     def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:

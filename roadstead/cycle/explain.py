@@ -151,8 +151,8 @@ class Explanation:
             fields["preScoreSkipped"] = list(self.pre_score_skipped)
         best = self.best
         fields |= {"total": self.total.tolist(), "best": best}
-        place = [self.names[row] for row in self.feasible].index(best[0])
-        fields["bestTotal"] = int(self.total[place])
+        index = [self.names[row] for row in self.feasible].index(best[0])
+        fields["bestTotal"] = int(self.total[index])
         if self.nominated:
             fields["nominatedFits"] = True
         return fields

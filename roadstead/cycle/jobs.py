@@ -34,10 +34,10 @@ def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
 
 def kind_of(facts: PodFacts, time: DecisionTime) -> Kind:
     """Return the kind of a pod's job: from its label, else its profile's, else batch."""
-    told = dict(facts.labels).get(KIND_LABEL)
-    if told == "service":
+    kind_label = dict(facts.labels).get(KIND_LABEL)
+    if kind_label == "service":
         return "service"
-    if told == "batch":
+    if kind_label == "batch":
         return "batch"
     return time.profiles.get(facts.scheduler_name, "batch")
 

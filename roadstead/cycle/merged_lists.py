@@ -34,24 +34,24 @@ def may_list(settings: Settings) -> bool:
 class _Part:
     """The answer of one worker, as arrays. Raises ValueError if it does not fit the request.
 
-    own: the worker's rows in order of arrival. most: maximum rows per class. places, totals,
-    counts, ranks, told, is_told: see `RankAnswer`. rows: int64[class, most], rows of the table,
-    END in unused slots. bound: int64[class], no unlisted row has a higher total; NOWHERE if all
-    feasible rows are listed.
+    own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
+    counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the
+    table, END in unused slots. bound: int64[class], no unlisted row has a higher total; NOWHERE if
+    all feasible rows are listed.
     """
 
     def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
         shape = classes, most + 1
-        self.places: I32 = np.frombuffer(answer.places, np.int32).reshape(shape)
+        self.positions: I32 = np.frombuffer(answer.positions, np.int32).reshape(shape)
         self.totals: I32 = np.frombuffer(answer.totals, np.int32).reshape(shape)
         self.counts: I64 = np.frombuffer(answer.counts, np.int64).reshape(classes)
         self.ranks: U64 = np.frombuffer(answer.ranks, np.uint64).reshape(classes)
-        self.told: I64 = np.frombuffer(answer.told, np.int64).reshape(classes, 3)
-        self.is_told: Bools = np.frombuffer(answer.is_told, np.bool_).reshape(classes)
-        if classes and (self.places.max() >= len(own) or self.counts.max() > most + 1):
-            raise ValueError(f"a list has {self.counts.max()} rows up to {self.places.max()}")
-        is_listed = np.arange(most) < self.counts[:, None]
-        self.rows: I64 = np.where(is_listed, own[self.places[:, :-1]], END).astype(np.int64)
+        self.summaries: I64 = np.frombuffer(answer.summaries, np.int64).reshape(classes, 3)
+        self.is_listed: Bools = np.frombuffer(answer.is_listed, np.bool_).reshape(classes)
+        if classes and (self.positions.max() >= len(own) or self.counts.max() > most + 1):
+            raise ValueError(f"a list has {self.counts.max()} rows up to {self.positions.max()}")
+        is_used = np.arange(most) < self.counts[:, None]
+        self.rows: I64 = np.where(is_used, own[self.positions[:, :-1]], END).astype(np.int64)
         self.bound = np.where(self.counts > most, self.totals[:, -1], NOWHERE).astype(np.int64)
 
 
@@ -61,16 +61,16 @@ def best_rows(
     signatures: Sequence[Hashable],
     draws: U64,
     most: int,
-    apart: Rows,
+    excluded: Rows,
 ) -> BestRows | None:
     """Return one list for each class; None if no list is usable.
 
-    most: maximum rows that a worker lists for a class. apart: the rows that the request excluded.
-    Raises ValueError for an answer that does not fit the request.
+    most: maximum rows that a worker lists for a class. excluded: the rows that the request
+    excluded. Raises ValueError for an answer that does not fit the request.
     """
     table = workers.table
     left: Bools = np.zeros(len(table), np.bool_)
-    left[apart] = True
+    left[excluded] = True
     parts: list[_Part] = []
     for worker in workers.asked():
         answer, own = answers.get(worker), workers.of(worker)
@@ -88,16 +88,16 @@ def best_rows(
     if not parts or len(rows) > MAX_EXCLUDED:
         return None
     # A class has a list only if every worker that answered has one for it.
-    kept = np.flatnonzero(np.logical_and.reduce([part.is_told for part in parts]))
+    kept = np.flatnonzero(np.logical_and.reduce([part.is_listed for part in parts]))
     if not len(kept):
         return None
     bound, ranks = _highest([part.bound for part in parts], [part.ranks for part in parts])
-    told = np.column_stack([_merge_summaries([part.told for part in parts]), bound])
+    summaries = np.column_stack([_merge_summaries([part.summaries for part in parts]), bound])
     return BestRows(
-        [signatures[place] for place in kept.tolist()],
+        [signatures[index] for index in kept.tolist()],
         np.concatenate([part.rows for part in parts], axis=1)[kept],
         np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[kept],
-        np.ascontiguousarray(told[kept]),
+        np.ascontiguousarray(summaries[kept]),
         ranks[kept],
         draws[kept],
         rows,

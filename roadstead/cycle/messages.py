@@ -78,12 +78,13 @@ class ScoreAnswer:
 class RankRequest:
     """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
-    seq: number of the last change in the scheduler's table. apart: int64[k], arrivals of rows that
-    differ in that table, which are excluded. draws: uint64[class]. most: maximum rows per class.
+    seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of rows
+    that differ in that table, which are excluded. draws: uint64[class]. most: maximum rows per
+    class.
     """
 
     seq: int
-    apart: bytes
+    excluded: bytes
     classes: tuple[bytes, ...]
     draws: bytes
     most: int
@@ -91,24 +92,24 @@ class RankRequest:
 
 @dataclass(frozen=True, slots=True)
 class RankAnswer:
-    """Worker → scheduler: the best rows except those in `apart` or `touched`.
+    """Worker → scheduler: the best rows except those in `excluded` or `touched`.
 
     rows, digest: number and digest of the worker's rows. touched: int64[k], arrivals of rows that
     changed since the request's `seq`; None if unknown, or if the worker has not reached it.
-    places, totals: int32[class, most + 1], the best rows by their places in order of arrival, and
+    positions, totals: int32[class, most + 1], the best rows by position in order of arrival, and
     their totals; the last slot is not listed: its row bounds all unlisted ones by total and rank.
     counts: int64[class], used slots. ranks: uint64[class], rank (in the tie-break) of the last row.
-    told: int64[class, 3], the highest total, the number of rows with it, and the number of feasible
-    rows.
-    is_told: bool[class], whether pods of the class may be decided by lists.
+    summaries: int64[class, 3], the highest total, the number of rows with it, and the number of
+    feasible rows.
+    is_listed: bool[class], whether pods of the class may be decided by lists.
     """
 
     rows: int
     digest: int
     touched: bytes | None
-    places: bytes = b""
+    positions: bytes = b""
     totals: bytes = b""
     counts: bytes = b""
     ranks: bytes = b""
-    told: bytes = b""
-    is_told: bytes = b""
+    summaries: bytes = b""
+    is_listed: bytes = b""

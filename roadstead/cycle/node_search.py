@@ -43,7 +43,7 @@ class OrderedNodes:
     rows, arrivals: int64[node], aligned with `nodes`: row in the table, number of arrival.
     """
 
-    __slots__ = ("_places", "arrivals", "nodes", "rows")
+    __slots__ = ("_index_of_name", "arrivals", "nodes", "rows")
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class OrderedNodes:
         self.nodes = nodes
         self.arrivals = no_arrivals() if arrivals is None else arrivals
         self.rows: Rows = np.zeros(0, np.intp) if rows is None else rows
-        self._places: dict[str, int] | None = None
+        self._index_of_name: dict[str, int] | None = None
 
-    def place_of(self, name: str) -> int | None:
+    def index_of(self, name: str) -> int | None:
         """Return the index of a node in the order; None for an unknown name."""
-        if self._places is None:
-            self._places = {node.name: place for place, node in enumerate(self.nodes)}
-        return self._places.get(name)
+        if self._index_of_name is None:
+            self._index_of_name = {node.name: index for index, node in enumerate(self.nodes)}
+        return self._index_of_name.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class OrderedNodesCache:
         self._version = -1
         self._order = OrderedNodes()
 
-    def take(self, table: NodeTable) -> OrderedNodes:
+    def snapshot(self, table: NodeTable) -> OrderedNodes:
         """Take a snapshot for the next cycle; return its order with the current rows."""
         names = self._node_order.snapshot(table.tree)
         if table.node_version != self._version:
@@ -132,7 +132,7 @@ class NodeSearch:
         """
         return bool(self._shares) or self.extenders.handles(facts)
 
-    def settle(self, result: SearchResult) -> None:
+    def advance(self, result: SearchResult) -> None:
         """Record that a result is used: the next search starts behind it."""
         self.start = result.next_start
 
@@ -141,7 +141,7 @@ class NodeSearch:
     ) -> SearchResult:
         """Return the remaining nodes; calls extenders.
 
-        The next search starts at the result's `next_start` only after `settle`.
+        The next search starts at the result's `next_start` only after `advance`.
         """
         asker = _asker(pod)
         search = _Search(order, found)
@@ -177,16 +177,16 @@ class NodeSearch:
 
     def _nominated_passes(self, asker: ExtenderPod, search: _Search, name: str) -> bool:
         """Whether the pod passes on its nominated node, which is evaluated first and alone."""
-        place = search.order.place_of(name)
-        if place is None:
+        index = search.order.index_of(name)
+        if index is None:
             return False
-        if not search.fits[place]:
+        if not search.fits[index]:
             # A refusal counts even if the search does not visit the node; an error does not.
-            if int(search.order.arrivals[place]) not in search.failing:
-                search.told.add(place)
+            if int(search.order.arrivals[index]) not in search.failing:
+                search.counted.add(index)
             return False
         try:
-            passed = self.extenders.filter(asker, [search.order.nodes[place]])
+            passed = self.extenders.filter(asker, [search.order.nodes[index]])
         except ExtenderError:
             # Upstream logs the error and evaluates all nodes.
             return False
@@ -209,11 +209,11 @@ class PendingSearch:
 
 
 class _Search:
-    """One pod's search over an ordered node list; places are indices into it.
+    """One pod's search over an ordered node list; indices are into this list.
 
-    considered: places that PreFilter selected. fits: bool[place], passed Filter. told: places with
-    counted refusals, besides the visited ones. failure: the error of a filter on a visited node,
-    which ended the search. _refused: extenders' refusals, by node.
+    considered: indices that PreFilter selected. fits: bool[index], passed Filter. counted: indices
+    with counted refusals, besides the visited ones. failure: the error of a filter on a visited
+    node, which ended the search. _refused: extenders' refusals, by node.
     """
 
     def __init__(self, order: OrderedNodes, found: FilteredNodes) -> None:
@@ -224,15 +224,15 @@ class _Search:
             self.considered = np.flatnonzero(np.isin(order.arrivals, found.considered))
         self.failure = ""
         self.failing = found.failing
-        self.told: set[int] = set()
+        self.counted: set[int] = set()
         self._visited: Rows = self.considered
         self._refused: dict[str, Status] = {}
 
     def refuse(self, refused: Mapping[str, Status]) -> None:
         """Record extenders' refusals, by node; the nodes may be unknown."""
         self._refused |= refused
-        places = (self.order.place_of(name) for name in refused)
-        self.told |= {place for place in places if place is not None}
+        positions = (self.order.index_of(name) for name in refused)
+        self.counted |= {index for index in positions if index is not None}
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
         """Return the feasible nodes that the search finds, in order of the search."""
@@ -254,8 +254,8 @@ class _Search:
     def next_start(self, start: int) -> int:
         """Return the start of the next search: behind all found or refused nodes, as upstream."""
         fits = self.fits[self._visited]
-        refused = self.told.union(self._visited[~fits].tolist())
-        unknown_nodes = sum(self.order.place_of(name) is None for name in self._refused)
+        refused = self.counted.union(self._visited[~fits].tolist())
+        unknown_nodes = sum(self.order.index_of(name) is None for name in self._refused)
         processed = int(fits.sum()) + len(refused) + unknown_nodes
         return (start + processed) % max(len(self.order.nodes), 1)
 
@@ -277,7 +277,7 @@ class _Search:
         by_status: dict[Status, list[str]] = {}
         unknown_nodes = []
         for name, status in self._refused.items():
-            if self.order.place_of(name) is None:
+            if self.order.index_of(name) is None:
                 unknown_nodes.append(status)
             else:
                 by_status.setdefault(status, []).append(name)
@@ -290,13 +290,13 @@ class _Search:
         """Return the nodes whose refusals count, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
-        places = np.union1d(self._visited, np.array(sorted(self.told), dtype=np.intp))
-        seen: I64 = self.order.arrivals[places]
+        positions = np.union1d(self._visited, np.array(sorted(self.counted), dtype=np.intp))
+        seen: I64 = self.order.arrivals[positions]
         return seen
 
     def _arrivals(self, names: Sequence[str]) -> I64:
-        places = [self.order.place_of(name) for name in names]
-        arrivals: I64 = self.order.arrivals[np.array(places, dtype=np.intp)]
+        positions = [self.order.index_of(name) for name in names]
+        arrivals: I64 = self.order.arrivals[np.array(positions, dtype=np.intp)]
         return arrivals
 
 

@@ -59,7 +59,7 @@ class PlainCycle:
         run = self._run_of(pod)
         batch = self._nominated(pod) or self._batch_of(run, pod)
         decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
-        batch.settle()
+        batch.flush()
         assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
             self.bind_volumes(pod, decision.node_name)
@@ -91,7 +91,7 @@ class PlainCycle:
         one = SinglePodCycle(run, pod)
         self._restrict(one)
         if run.search_result is not None and self._node_search is not None:
-            self._node_search.settle(run.search_result)
+            self._node_search.advance(run.search_result)
         return one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
 
     def _ask_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
@@ -120,8 +120,8 @@ class PlainCycle:
             pre_score = evaluation.run_pre_score()
         failure = run.filter(one.pre_filter)
         name = pod.pod_class.facts.nominated_node_name
-        is_taken = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
-        if is_taken or not failure:
+        is_chosen = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
+        if is_chosen or not failure:
             # If the pod passes on its nominated node, filters that fail on others do not matter.
             run.score(pre_score)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
@@ -141,7 +141,7 @@ class PlainCycle:
             or not node_search.concerns(pod.pod_class.facts)
         ):
             return
-        order, profile = self._ordered_nodes.take(self.table), one.run.evaluation.profile
+        order, profile = self._ordered_nodes.snapshot(self.table), one.run.evaluation.profile
         one.restrict(node_search.search(profile, pod, order, one.found))
 
     def _run_of(self, pod: PodInCycle) -> ClassRun:

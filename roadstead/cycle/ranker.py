@@ -22,7 +22,7 @@ from roadstead.kernel.listing import Listed
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
-AT_ONCE, MOST_CELLS = 512, 32_000_000
+MAX_CLASSES_PER_PART, MAX_STORED_TOTALS = 512, 32_000_000
 """Maximum classes whose totals are stored at a time, and their rows times classes: 128 MB."""
 
 
@@ -43,27 +43,27 @@ class Ranker:
         Raises KeyError for a class whose scheduler name has no profile.
         """
         self._cycle.accelerator = accelerator
-        apart = np.concatenate([np.frombuffer(ask.apart, np.int64), touched])
-        left_out = np.flatnonzero(np.isin(self._table.arrivals, apart))
-        pods = [self._pod(place, facts) for place, facts in enumerate(ask.classes)]
+        excluded = np.concatenate([np.frombuffer(ask.excluded, np.int64), touched])
+        left_out = np.flatnonzero(np.isin(self._table.arrivals, excluded))
+        pods = [self._pod(index, facts) for index, facts in enumerate(ask.classes)]
         draws = np.frombuffer(ask.draws, np.uint64)
-        size = max(1, min(AT_ONCE, MOST_CELLS // max(1, len(self._table))))
+        size = max(1, min(MAX_CLASSES_PER_PART, MAX_STORED_TOTALS // max(1, len(self._table))))
         parts = [
             self._list(pods[start : start + size], draws[start:], ask.most, left_out)
             for start in range(0, len(pods), size)
         ]
-        # Unused slots of a list have row END, -1, which indexes the appended place.
-        places = np.append(self._own.places(), -1).astype(np.int32)
+        # Unused slots of a list have row END, -1, which indexes the appended element.
+        positions = np.append(self._own.positions(), -1).astype(np.int32)
         return RankAnswer(
             rows=len(self._table),
             digest=self._own.digest,
             touched=touched.tobytes(),
-            places=b"".join(places[part.rows].tobytes() for part in parts),
+            positions=b"".join(positions[part.rows].tobytes() for part in parts),
             totals=b"".join(part.totals.tobytes() for part in parts),
             counts=b"".join(part.counts.tobytes() for part in parts),
             ranks=b"".join(part.ranks[:, -1].tobytes() for part in parts),
-            told=b"".join(part.summary.tobytes() for part in parts),
-            is_told=b"".join(part.is_listed.tobytes() for part in parts),
+            summaries=b"".join(part.summary.tobytes() for part in parts),
+            is_listed=b"".join(part.is_listed.tobytes() for part in parts),
         )
 
     def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:
@@ -71,7 +71,7 @@ class Ranker:
         kernel.exclude(left_out)
         return kernel.list_best([pod.signature for pod in pods], draws, most)
 
-    def _pod(self, place: int, facts: bytes) -> PodInCycle:
+    def _pod(self, index: int, facts: bytes) -> PodInCycle:
         pod_class = self._table.classes.pod_class(decode_facts(facts))
         profile = self._profiles[pod_class.facts.scheduler_name]
-        return PodInCycle(f"{place}", "", pod_class, profile.class_of(pod_class, f"{place}"))
+        return PodInCycle(f"{index}", "", pod_class, profile.class_of(pod_class, f"{index}"))

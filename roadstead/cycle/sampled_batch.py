@@ -51,7 +51,7 @@ class SampledBatch(BatchRun):
         self._order = order
         profiles = {each.run.evaluation.profile for each in classes.values()}
         self._to_find = {p.scheduler_name: node_search.to_find(p, len(table)) for p in profiles}
-        self._has_taken_volumes = False
+        self._has_placed_volumes = False
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         if self._name_best:
@@ -66,7 +66,7 @@ class SampledBatch(BatchRun):
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
         """Decide one pod with a search of its own; None ends the batch."""
-        if self._has_taken_volumes and pod.pod_class.facts.volumes:
+        if self._has_placed_volumes and pod.pod_class.facts.volumes:
             return None
         run = self._classes[pod.signature].run
         one = SinglePodCycle(run, pod)
@@ -74,12 +74,12 @@ class SampledBatch(BatchRun):
             profile = run.evaluation.profile
             search_result = self._node_search.search(profile, pod, self._order, one.found)
             one.restrict(search_result)
-            self._node_search.settle(search_result)
+            self._node_search.advance(search_result)
         decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
         assert decision is not None, "one pod alone is always decided"
         # The kernel decides no class with a search result (`kernel_classes`).
         run.search_result = None
         if decision.node_name is not None:
             self._record_placement(pod.pod_class)
-            self._has_taken_volumes |= bool(pod.pod_class.facts.volumes)
+            self._has_placed_volumes |= bool(pod.pod_class.facts.volumes)
         return decision

@@ -143,7 +143,7 @@ class SchedulingCycle:
     def next(self, undecided: Sequence[PodInCycle]) -> tuple[Scope, Sequence[PodInCycle]]:
         """Return the scope and pods of the next batch."""
         scope = self._scope_of(undecided[0])
-        pods = scope.cycle.together(self.in_scope(scope, undecided))
+        pods = scope.cycle.next_batch(self.in_scope(scope, undecided))
         if self._parts.shorten is not None:
             pods = self._parts.shorten(scope.cycle, pods)
         return scope, first_job(pods) if self._latency.is_on else pods
@@ -203,11 +203,11 @@ class SchedulingCycle:
                 now_s = yield from self._read(scope, now_s)
         chain = yield from self._decide_read(scope, pods, coming, is_fresh=is_fresh)
         # A pod that fits nowhere on an old reading is decided again on a new one.
-        if not is_fresh and not chain.settled:
+        if not is_fresh and not chain.processed:
             now_s = yield from time_after(ReadClock())
             yield from self._read(scope, now_s)
             chain = yield from self._decide_read(scope, pods, coming, is_fresh=True)
-        return chain.decisions, chain.settled
+        return chain.decisions, chain.processed
 
     def _read(self, scope: Scope, began_s: float) -> Steps[float]:
         now_s = yield from time_after(CatchUp())
@@ -234,7 +234,7 @@ class SchedulingCycle:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
         chain = Chain(scope.cycle, self._nodes.tentative, pods, coming)
-        yield from held(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
+        yield from with_held_table(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
         return chain
 
     def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> Steps[None]:
@@ -243,7 +243,7 @@ class SchedulingCycle:
         while pods := chain.pods:
             decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
             steps = decide_batch(self._nodes, scope.cycle, pods, decide, uses_lists=uses_lists)
-            chain.take(*(yield from steps))
+            chain.record_batch(*(yield from steps))
             if chain.pods:
                 chain.pause((yield from time_after(YieldToMessages())))
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
@@ -261,12 +261,12 @@ class SchedulingCycle:
         yield Phase("decide")
         batch.has_unassumed = chain.has_placed
         decisions: list[Decision] = []
-        place = 0
-        while place < len(pods):
-            coming = pods[place : place + DECISIONS_PER_PAUSE]
+        index = 0
+        while index < len(pods):
+            coming = pods[index : index + DECISIONS_PER_PAUSE]
             if run := batch.decide_run(coming):
                 decisions += run
-                place += len(run)
+                index += len(run)
                 yield from time_after(YieldToMessages())
                 continue
             decision = batch.decide(coming[0])
@@ -275,7 +275,7 @@ class SchedulingCycle:
             if decision is None or not (is_fresh or decision.node_name):
                 scope.drop()
                 break
-            place += 1
+            index += 1
             if self._passes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.pod_class.facts.scheduler_name]
@@ -287,12 +287,12 @@ class SchedulingCycle:
                 # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
-            if place % DECISIONS_PER_PAUSE == 0:
+            if index % DECISIONS_PER_PAUSE == 0:
                 now_s = yield from time_after(YieldToMessages())
                 if scope.is_older(now_s, self._staleness_s):
                     break
         yield Phase("")
-        return decisions, place
+        return decisions, index
 
     def _passes_on(self, scope: Scope, decision: Decision) -> bool:
         """Whether a pod without a feasible own node is passed on to all nodes; records it."""
@@ -303,7 +303,7 @@ class SchedulingCycle:
         return True
 
 
-def held(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
+def with_held_table(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
     """Return the result of steps; no change of the cluster is applied to the table meanwhile."""
     nodes.hold()
     try:
@@ -332,10 +332,10 @@ def decide_batch(
         batch = cycle.searched((yield from called(batch.node_search.extenders, batch.run)))
     elif uses_lists and isinstance(batch, ContinuingBatch):
         yield from _request_lists(batch, pods)
-    decisions, settled = yield from decide(batch)
-    batch.settle()
+    decisions, processed = yield from decide(batch)
+    batch.flush()
     nodes.tentative.note(decisions)
-    return decisions, settled
+    return decisions, processed
 
 
 def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
@@ -343,7 +343,7 @@ def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> Steps[
     if new := batch.unlisted(pods):
         best = yield from request_lists(ListBest(new, batch.draws(new)))
         if best is not None:
-            batch.take_lists(best, len(pods))
+            batch.use_lists(best, len(pods))
 
 
 def after_failure(

@@ -60,36 +60,42 @@ class ScoredParts:
             redo[self._table.rows_of(n for n in names if self._table.has_node(n))] = True
         if not useful:
             return None
-        return [self._given(useful, place, redo, version) for place in range(classes)]
+        return [self._given(useful, index, redo, version) for index in range(classes)]
 
     def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
         same = self.rows.agrees(worker, answer.rows, answer.digest)
         return same and len(answer.classes) == classes
 
     def _given(
-        self, useful: Mapping[int, ScoreAnswer], place: int, redo: Bools, version: int
+        self, useful: Mapping[int, ScoreAnswer], index: int, redo: Bools, version: int
     ) -> Given:
         """Merge the results of one class for plugins of which all these workers have results."""
         by_column: dict[Column, list[tuple[Rows, PluginColumn]]] = {}
         for worker, answer in useful.items():
-            for column in answer.classes[place]:
-                told = by_column.setdefault((column.plugin, column.point), [])
-                told.append((self.rows.of(worker), column))
-        whole = {key: told for key, told in by_column.items() if len(told) == len(useful)}
-        filters = {key[0]: self._filter(told) for key, told in whole.items() if key[1] == FILTER}
-        scores = {key[0]: self._scores(told) for key, told in whole.items() if key[1] != FILTER}
+            for column in answer.classes[index]:
+                columns = by_column.setdefault((column.plugin, column.point), [])
+                columns.append((self.rows.of(worker), column))
+        complete = {
+            key: columns for key, columns in by_column.items() if len(columns) == len(useful)
+        }
+        filters = {
+            key[0]: self._filter(columns) for key, columns in complete.items() if key[1] == FILTER
+        }
+        scores = {
+            key[0]: self._scores(columns) for key, columns in complete.items() if key[1] != FILTER
+        }
         return Given(self.rows.node_version, version, redo, filters, scores)
 
-    def _scores(self, told: Sequence[tuple[Rows, PluginColumn]]) -> I64:
-        parts = [(rows, unpacked(column, len(rows))) for rows, column in told]
+    def _scores(self, columns: Sequence[tuple[Rows, PluginColumn]]) -> I64:
+        parts = [(rows, unpacked(column, len(rows))) for rows, column in columns]
         result: I64 = np.zeros(len(self._table), np.result_type(*(part for _, part in parts)))
         for rows, part in parts:
             result[rows] = part
         return result
 
-    def _filter(self, told: Sequence[tuple[Rows, PluginColumn]]) -> FilterResult:
+    def _filter(self, columns: Sequence[tuple[Rows, PluginColumn]]) -> FilterResult:
         result, count = FilterResult(), len(self._table)
-        for rows, column in told:
+        for rows, column in columns:
             codes = np.broadcast_to(unpacked(column, len(rows)), len(rows)).astype(np.int32)
             part = FilterResult(codes, tuple(each.status() for each in column.statuses))
             result = merged(result, part, rows, count)

@@ -91,7 +91,7 @@ class TableCycle:
         self._name_best = name_best
         self._reach = MAX_BATCH_PODS
         self._sharers = sharers
-        self._held: ClassCache[_CachedClass] = ClassCache(sharers)
+        self._cached: ClassCache[_CachedClass] = ClassCache(sharers)
         self._models: ClassCache[_CachedClass] = ClassCache(sharers)
         self._kernels = KernelCache()
         self._searched_runs: ClassCache[ClassRun] = ClassCache(sharers)
@@ -118,7 +118,7 @@ class TableCycle:
             return False
         return not node_search.extenders.handles(pod.pod_class.facts)
 
-    def together(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def next_batch(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
 
         Sampled pods form batches of their own; a pod that is nominated or that extenders handle is
@@ -129,14 +129,14 @@ class TableCycle:
         if not pods or self._is_single(pods[0]):
             return pods[:1]
         samples = self.samples(pods[0])
-        for place, pod in enumerate(pods):
+        for index, pod in enumerate(pods):
             if pod.pod_class.facts.nominated_node_name:
-                return pods[:place]
+                return pods[:index]
             # Runs for every pod of every batch; mostly there is no node search.
             if self._node_search is not None and (
                 self.searches_nodes(pod) is not samples or self.samples(pod) is not samples
             ):
-                return pods[:place]
+                return pods[:index]
         return pods
 
     def _is_single(self, pod: PodInCycle) -> bool:
@@ -161,13 +161,13 @@ class TableCycle:
         shares = self.accelerator is not None and profile.has_shape(pod.pod_class)
         return pod.pod_class.shape if shares else pod.signature
 
-    def settled(self, asked: int, decided: int) -> None:
+    def record_length(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
         longer = min(MAX_BATCH_PODS, 2 * self._reach)
         self._reach = longer if decided == asked else max(1, decided)
         search_result = None if self._alone is None else self._alone.run.search_result
         if search_result is not None and self._node_search is not None:
-            self._node_search.settle(search_result)
+            self._node_search.advance(search_result)
 
     def missing_classes(
         self, pods: Sequence[PodInCycle], *, with_given: bool = False
@@ -183,11 +183,11 @@ class TableCycle:
             profile = self._profiles.get(pod.pod_class.facts.scheduler_name)
             if pod.signature in found or profile is None:
                 continue
-            held = self._held.get(pod.signature)
+            cached = self._cached.get(pod.signature)
             inputs = inputs_of(self.table, profile, pod.pod_class)
             if pod.signature in self._given and not with_given:
                 continue
-            if (held is None or held.validity.inputs != inputs) and worker_calls(profile):
+            if (cached is None or cached.validity.inputs != inputs) and worker_calls(profile):
                 found[pod.signature] = pod
         return list(found.values())
 
@@ -215,7 +215,7 @@ class TableCycle:
                 classes,
                 self._chooser,
                 self._node_search,
-                self._order.take(self.table),
+                self._order.snapshot(self.table),
                 name_best=self._name_best,
                 accelerator=self.accelerator,
                 kernels=self._kernels,
@@ -265,7 +265,7 @@ class TableCycle:
     def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
         """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        order = self._order.take(self.table)
+        order = self._order.snapshot(self.table)
         run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.pod_class)
         self._searched_runs.put(pod.signature, run, len(self.table))
         try:
@@ -283,22 +283,22 @@ class TableCycle:
         return self._alone.batch(self._chooser, name_best=self._name_best)
 
     def _results_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _CachedClass:
-        held = self._held.get(signature)
+        cached = self._cached.get(signature)
         inputs = inputs_of(self.table, profile, pod.pod_class)
-        if held is None or not held.holds(inputs, self.table, profile):
-            held = self._shared_results(pod, profile, inputs, held) or self._found(
-                pod, profile, inputs, held
+        if cached is None or not cached.holds(inputs, self.table, profile):
+            cached = self._shared_results(pod, profile, inputs, cached) or self._found(
+                pod, profile, inputs, cached
             )
-            shares = held.given.model is not None
-            self._held.put(signature, held, len(self.table), shares=shares)
-        return held
+            shares = cached.given.model is not None
+            self._cached.put(signature, cached, len(self.table), shares=shares)
+        return cached
 
     def _shared_results(
         self,
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
-        held: _CachedClass | None,
+        cached: _CachedClass | None,
     ) -> _CachedClass | None:
         """Return the results of another class of the same shape, if they are valid for this one."""
         if self.accelerator is None or not profile.has_shape(pod.pod_class):
@@ -308,7 +308,7 @@ class TableCycle:
             return None
         if not model.given.run.evaluation.is_for(*inputs):
             return None
-        run = self._new_run(profile, pod.pod_class) if held is None else held.given.run
+        run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
         return _CachedClass(given, replace(model.validity))
 
@@ -317,9 +317,9 @@ class TableCycle:
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
-        held: _CachedClass | None,
+        cached: _CachedClass | None,
     ) -> _CachedClass:
-        run = self._new_run(profile, pod.pod_class) if held is None else held.given.run
+        run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
         try:

@@ -140,19 +140,19 @@ class Tentative:
         unknown_nodes: list[int] = []
         for uid in self._ahead.intersection(uids):
             self._end_ahead(uid)
-        take, is_on = self._pods.pop, self._table.residents.is_on
-        for place, (uid, name, pod_class) in enumerate(
+        pop, is_on = self._pods.pop, self._table.residents.is_on
+        for index, (uid, name, pod_class) in enumerate(
             zip(uids, node_names, pod_classes, strict=True)
         ):
-            known = take(uid, None)
+            known = pop(uid, None)
             self._aside.pop(uid, None)
             self._leaving.pop(uid, None)
             if known is not None and known == (name, pod_class) and is_on(name, uid):
                 continue
             # It is on another node, or its node was removed and added again.
             if known is not None:
-                self._take_back(uid, *known)
-            unknown_nodes.append(place)
+                self._undo(uid, *known)
+            unknown_nodes.append(index)
         return unknown_nodes
 
     def nominate(self, uid: str, node_name: str, pod_class: PodClass) -> None:
@@ -195,7 +195,7 @@ class Tentative:
             self._end_ahead(uid)
 
     def _drop(self, uid: str, node_name: str, pod_class: PodClass) -> None:
-        self._take_back(uid, node_name, pod_class)
+        self._undo(uid, node_name, pod_class)
         if uid in self._ended_nominations:
             self._reinstate(uid)
 
@@ -264,6 +264,6 @@ class Tentative:
             uid, key, started_s, pod_class = resident
             self._table.add_pod(node_name, pod_class, uid=uid, key=key, started_s=started_s)
 
-    def _take_back(self, uid: str, node_name: str, pod_class: PodClass) -> None:
+    def _undo(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         if self._table.has_node(node_name) and self._table.residents.is_on(node_name, uid):
             self._table.remove_pod(node_name, pod_class, uid=uid)

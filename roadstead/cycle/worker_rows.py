@@ -32,12 +32,12 @@ class RowsByArrival:
 
     @property
     def order(self) -> Rows:
-        """The rows in order of arrival: int[place]."""
+        """The rows in order of arrival: int[position]."""
         self._sort()
         return self._order
 
-    def places(self) -> I64:
-        """Return the place of each row in order of arrival: int64[row]."""
+    def positions(self) -> I64:
+        """Return the position of each row in order of arrival: int64[row]."""
         self._sort()
         result = np.empty(len(self._order), np.int64)
         result[self._order] = np.arange(len(self._order))

@@ -107,7 +107,7 @@ class Extenders:
                 code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 passed.refused[name] = Status(code, (why,), EXTENDER)
             by_name = {node.name: node for node in passed.nodes}
-            passed.is_bare |= reply.is_whole
+            passed.is_bare |= reply.is_bare
             passed.nodes = [by_name[name] for name in reply.names or ()]
         return passed
 
@@ -143,10 +143,10 @@ class Extenders:
             if not extender.supports_preemption:
                 continue
             try:
-                told = extender.process_preemption(pod, left)
+                answer = extender.process_preemption(pod, left)
                 found = {
                     name: _victims(extender, name, victims, candidates)
-                    for name, victims in told.items()
+                    for name, victims in answer.items()
                 }
                 left = _with_victims(extender, found)
             except ExtenderError as failure:
@@ -184,7 +184,7 @@ class Extenders:
 def _victims(
     extender: Extender,
     name: str,
-    told: MetaVictims,
+    meta: MetaVictims,
     candidates: Mapping[str, Victims],
 ) -> Victims:
     """Return the victims that an extender named by UID; ExtenderError for unknown ones."""
@@ -192,7 +192,7 @@ def _victims(
         raise ExtenderError(f'nodeinfo not found for node name "{name}"')
     by_uid = {each.identity.uid: each for each in candidates[name].pods}
     pods = []
-    for uid in told.uids:
+    for uid in meta.uids:
         found = by_uid.get(uid)
         if found is None:
             raise ExtenderError(
@@ -200,14 +200,14 @@ def _victims(
                 "but the pod is not found on that node"
             )
         pods.append(found)
-    return Victims(tuple(pods), told.pdb_violations)
+    return Victims(tuple(pods), meta.pdb_violations)
 
 
-def _with_victims(extender: Extender, told: Mapping[str, Victims]) -> dict[str, Victims]:
-    for name, victims in told.items():
+def _with_victims(extender: Extender, victims_of: Mapping[str, Victims]) -> dict[str, Victims]:
+    for name, victims in victims_of.items():
         if not victims.pods and not extender.is_ignorable:
             raise ExtenderError(f'expected at least one victim pod on node "{name}"')
-    return {name: victims for name, victims in told.items() if victims.pods}
+    return {name: victims for name, victims in victims_of.items() if victims.pods}
 
 
 def _log(extender: Extender, verb: str, failure: ExtenderError) -> None:

@@ -115,15 +115,15 @@ class _Scanner:
             if char not in 'bfnrt\\/"':
                 raise self._wrong(at, "in string escape code")
             return at + 1
-        for place in range(at + 1, at + 5):
-            if self._char(place) not in "0123456789abcdefABCDEF":
-                raise self._wrong(place, "in \\u hexadecimal character escape")
+        for index in range(at + 1, at + 5):
+            if self._char(index) not in "0123456789abcdefABCDEF":
+                raise self._wrong(index, "in \\u hexadecimal character escape")
         return at + 5
 
     def _literal(self, at: int, wanted: str) -> int:
-        for place in range(1, len(wanted)):
-            if self._char(at + place) != wanted[place]:
-                raise self._wrong(at + place, f"in literal {wanted} (expecting '{wanted[place]}')")
+        for index in range(1, len(wanted)):
+            if self._char(at + index) != wanted[index]:
+                raise self._wrong(at + index, f"in literal {wanted} (expecting '{wanted[index]}')")
         return at + len(wanted)
 
     def _number(self, at: int) -> int:

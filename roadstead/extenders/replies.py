@@ -31,7 +31,7 @@ class FilterReply:
     names: tuple[str, ...] | None
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
-    is_whole: bool = False
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ def read_filter(reply: object, *, names_first: bool) -> FilterReply:
     names = _get(result, "NodeNames")
     nodes = _get(result, "Nodes")
     found: tuple[str, ...] | None = None
-    is_whole = False
+    is_bare = False
     if names_first and names is not None:
         found = tuple(_text(each, "NodeNames") for each in _list(names, "NodeNames"))
     elif nodes is not None:
         items = _list(_get(_object(nodes, "Nodes"), "items"), "Nodes.items")
-        found, is_whole = tuple(_name_of(each) for each in items), True
+        found, is_bare = tuple(_name_of(each) for each in items), True
     failed = _reasons(result, "FailedNodes")
     unresolvable = _reasons(result, "FailedAndUnresolvableNodes")
-    return FilterReply(found, failed, unresolvable, is_whole)
+    return FilterReply(found, failed, unresolvable, is_bare)
 
 
 def read_priorities(reply: object) -> list[tuple[str, int]]:

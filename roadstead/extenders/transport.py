@@ -119,8 +119,8 @@ class SocketTransport:
         if isinstance(failure, http.client.RemoteDisconnected):
             return "EOF"
         if isinstance(failure, http.client.BadStatusLine):
-            said = cut_short(str(failure).strip().strip("'").removesuffix("\\r\\n"))
-            return f"net/http: HTTP/1.x transport connection broken: malformed HTTP response {said}"
+            line = cut_short(str(failure).strip().strip("'").removesuffix("\\r\\n"))
+            return f"net/http: HTTP/1.x transport connection broken: malformed HTTP response {line}"
         if isinstance(failure, ConnectionResetError):
             return "read: connection reset by peer"
         text = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__

@@ -25,7 +25,7 @@ class PodBatch:
 
     def starts(self) -> dict[str, float]:
         """Return start times by UID, for the pods that have one."""
-        return {self.uids[place]: time_s for place, time_s in self.started_s}
+        return {self.uids[index]: time_s for index, time_s in self.started_s}
 
     def keyed(self) -> Iterator[tuple[str, str, PodFacts]]:
         """Yield each pod's UID, key (namespace/name) and facts; like `pods`, but cheaper."""
@@ -61,13 +61,13 @@ def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -
 
 def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]) -> PodBatch:
     """Return pods, given by their keys (namespace/name), as columns, without nominated nodes."""
-    classes, places = ClassColumn(), {}
+    classes, indices = ClassColumn(), {}
     for known, each in {id(each): each for each in facts}.items():
         classes.add(unnominated(each))
-        places[known] = classes.column[-1], len(each.namespace) + 1
-    found = [places[id(each)] for each in facts]
+        indices[known] = classes.column[-1], len(each.namespace) + 1
+    found = [indices[id(each)] for each in facts]
     names = tuple([key[start:] for key, (_, start) in zip(keys, found, strict=True)])
-    return PodBatch(classes.table, tuple(uids), names, tuple([place for place, _ in found]))
+    return PodBatch(classes.table, tuple(uids), names, tuple([index for index, _ in found]))
 
 
 class ClassColumn:

@@ -31,7 +31,7 @@ class _Amounts:
 
 _START = NAMES.index(AMOUNTS[0])
 _STOP = _START + len(AMOUNTS)
-assert NAMES[_START:_STOP] == AMOUNTS, "the amounts stand side by side"
+assert NAMES[_START:_STOP] == AMOUNTS, "the amounts are adjacent"
 
 OtherFields = tuple[object, ...]
 

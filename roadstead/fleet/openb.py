@@ -137,7 +137,7 @@ def _add_pods(builder: TraceBuilder, path: Path) -> None:
 def _check_first(row: CsvRow, column: str, lines: dict[str, int]) -> None:
     first = lines.setdefault(row.cells[column], row.line)
     if first != row.line:
-        raise row.error(column, f"stands in line {first} already")
+        raise row.error(column, f"is in line {first} already")
 
 
 def _lifetime_s(row: CsvRow) -> tuple[int, int]:
@@ -247,7 +247,7 @@ def _read_text(path: Path) -> str:
 def _header(source: str, header: list[str], columns: tuple[str, ...]) -> list[str]:
     for column in columns:
         if header.count(column) != 1:
-            rule = f"must stand once in the header (want {','.join(columns)})"
+            rule = f"must be in the header once (want {','.join(columns)})"
             raise InputError(rule, source=source, obj="line 1", field=column)
     for column in header:
         if column not in columns:

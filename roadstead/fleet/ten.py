@@ -27,21 +27,21 @@ _SPOT_TOLERATION = Toleration("pool", "Exists")
 
 def ten_node(index: int) -> NodeFacts:
     """Return node `index`: of ten, two have GPUs and a taint, three are spot, the rest general."""
-    name, place = f"node-{index:05}", index % 10
+    name, digit = f"node-{index:05}", index % 10
     labels = {
         HOSTNAME_LABEL: name,
         ZONE_LABEL: f"zone-{index // 10 % ZONES}",
-        "disk": "ssd" if place % 2 else "hdd",
-        "pool": "gpu" if place < 2 else "spot" if place < 5 else "general",
+        "disk": "ssd" if digit % 2 else "hdd",
+        "pool": "gpu" if digit < 2 else "spot" if digit < 5 else "general",
     }
-    cpus = 32 if place < 5 else 16
+    cpus = 32 if digit < 5 else 16
     allocatable = {"cpu": cpus * 1000, "memory": cpus * 4096 * MIB_BYTES}
     taints: tuple[Taint, ...] = ()
-    if place < 2:
-        labels[MODEL_LABEL] = "T4" if place else "G2"
+    if digit < 2:
+        labels[MODEL_LABEL] = "T4" if digit else "G2"
         allocatable[GPU_RESOURCE] = 8000
         taints = (_GPU_TAINT,)
-    elif place < 5:
+    elif digit < 5:
         taints = (_SPOT_TAINT,)
     return NodeFacts(
         name=name,

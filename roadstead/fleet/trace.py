@@ -104,7 +104,7 @@ def _check_times(creation_s: NDArray[np.int64], deletion_s: NDArray[np.int64]) -
 def _check_unique(field_name: str, names: list[str]) -> None:
     if len(set(names)) != len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise InputError("stands there twice", field=field_name, value=cut_short(twice))
+        raise InputError("is there twice", field=field_name, value=cut_short(twice))
 
 
 @dataclass(slots=True)

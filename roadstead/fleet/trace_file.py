@@ -144,7 +144,7 @@ def _decompress(packed: bytes) -> bytes:
     if len(packed) > BODY_MAX_BYTES or len(body) > BODY_MAX_BYTES:
         raise InputError(f"holds more than {BODY_MAX_BYTES} bytes")
     if not inflate.eof or inflate.unused_data:
-        raise InputError("is damaged: it is cut short or goes on after its end")
+        raise InputError("is damaged: it is cut short, or has data after its end")
     return body
 
 

@@ -104,10 +104,10 @@ def post_filter_result(answer: object, args: Args) -> PostFilterResult:
 def permission(answer: object, args: Args) -> tuple[Status, float]:
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise wrong(answer, "a Status and seconds")
-    told, timeout_s = answer
+    result, timeout_s = answer
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float):
         raise wrong(timeout_s, "seconds")
-    return status(told, args), timeout_s
+    return status(result, args), timeout_s
 
 
 def anything(answer: object, args: Args) -> object:

@@ -71,7 +71,7 @@ class CycleState:
         try:
             # An object may have been modified in place since it was written the last time.
             return self._values.keys() == theirs.keys() and all(
-                _is_fixed(value) if value is theirs[key] else value == theirs[key]
+                _is_immutable(value) if value is theirs[key] else value == theirs[key]
                 for key, value in self._values.items()
             )
         except Exception:
@@ -79,10 +79,10 @@ class CycleState:
             return False
 
 
-def _is_fixed(value: object) -> bool:
+def _is_immutable(value: object) -> bool:
     """Whether a value is immutable, so that it has not changed since it was last written."""
     if isinstance(value, tuple):
-        return all(map(_is_fixed, value))
+        return all(map(_is_immutable, value))
     if isinstance(value, _FIXED):
         return True
     parameters = getattr(value, "__dataclass_params__", None)

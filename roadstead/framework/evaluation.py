@@ -69,8 +69,9 @@ class Evaluation:
     """
 
     __slots__ = (
-        "_dirty", "_fixed_codes", "_fixed_positions", "_fresh", "_fresh_scores", "_has_failed",
-        "_node_version", "_scored", "_scores_failed", "_status_code", "_version",
+        "_dirty", "_fresh", "_fresh_scores", "_has_failed",
+        "_node_version", "_scored", "_scores_failed", "_static_codes", "_static_positions",
+        "_status_code", "_version",
         "added", "codes", "feasible", "given", "is_bare", "pod", "positions", "pre_filter",
         "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
     )  # fmt: skip
@@ -95,7 +96,7 @@ class Evaluation:
         # Outcomes that are computed but not applied yet: they are not computed again.
         self._fresh: PreFilterOutcome | None = None
         self._fresh_scores: PreScoreOutcome | None = None
-        self._fixed_codes: I32 | None = None
+        self._static_codes: I32 | None = None
         self._has_failed = False
         self.wide: tuple[I32, Bools] | None = None
         self.is_bare = False
@@ -126,7 +127,7 @@ class Evaluation:
         if changed is None:
             self.restart(pre_filter)
             # Computed for older nodes. If PreFilter rejects, no Filter run replaces them.
-            self._fixed_codes = None
+            self._static_codes = None
         else:
             # The next comparison with this outcome is then one by identity.
             self.pre_filter, self.state = pre_filter, pre_filter.state
@@ -211,10 +212,10 @@ class Evaluation:
         """Whether the last update had these nodes and this `Profile.known_state`."""
         return (self._node_version, self.pre_filter.known) == (node_version, known)
 
-    def fixed(self) -> tuple[I32, I32]:
+    def static_results(self) -> tuple[I32, I32]:
         """Return (codes, positions) of the node names and of the filters that read NODE facts."""
-        assert self._fixed_codes is not None
-        return self._fixed_codes, self._fixed_positions
+        assert self._static_codes is not None
+        return self._static_codes, self._static_positions
 
     def intern(self, status: Status) -> int:
         """Return the code of a status in `codes`."""
@@ -226,14 +227,14 @@ class Evaluation:
 
     def _run_filters(self, changed: Rows | None) -> None:
         if changed is None:
-            self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
-            codes, positions = self._fixed_codes.copy(), self._fixed_positions.copy()
+            self._static_codes, self._static_positions = self._run_static_filters()
+            codes, positions = self._static_codes.copy(), self._static_positions.copy()
             self._run_live_filters(self.table, codes, positions)
             self.codes, self.positions = codes, positions
             self.feasible = codes == PASSED
             return
-        assert self._fixed_codes is not None
-        codes, positions = self._fixed_codes[changed], self._fixed_positions[changed]
+        assert self._static_codes is not None
+        codes, positions = self._static_codes[changed], self._static_positions[changed]
         self._run_live_filters(self.table.view(changed), codes, positions)
         self.codes[changed], self.positions[changed] = codes, positions
         self.feasible[changed] = codes == PASSED
@@ -260,8 +261,8 @@ class Evaluation:
         otherwise.
         """
         if self.pre_filter.status.code is Code.UNSCHEDULABLE:
-            if self._fixed_codes is None:
-                self._fixed_codes, self._fixed_positions = self._run_fixed_filters()
+            if self._static_codes is None:
+                self._static_codes, self._static_positions = self._run_static_filters()
             return np.arange(len(self.table))
         if not self.pre_filter.status.is_success:
             return _NO_ROWS
@@ -282,7 +283,7 @@ class Evaluation:
             self.pod, nominated, self.table.as_nominated(self.pod) if is_own else None
         )
 
-    def _run_fixed_filters(self) -> tuple[I32, I32]:
+    def _run_static_filters(self) -> tuple[I32, I32]:
         rows = len(self.table)
         codes: I32 = np.zeros(rows, dtype=np.int32)
         positions: I32 = np.full(rows, _NO_POSITION, dtype=np.int32)
@@ -296,8 +297,8 @@ class Evaluation:
         self._run_node_filters(self.table, codes, positions)
         return codes, positions
 
-    def fixed_of(self, rows: Rows) -> tuple[I32, I32]:
-        """Return `fixed` for some rows, without PreFilter's node names; nothing is cached."""
+    def static_results_of(self, rows: Rows) -> tuple[I32, I32]:
+        """Return `static_results` of some rows, without PreFilter's node names, uncached."""
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
         positions: I32 = np.full(len(rows), _NO_POSITION, dtype=np.int32)
         self._run_node_filters(self.table.view(rows), codes, positions)
@@ -324,9 +325,9 @@ class Evaluation:
             found = self.given.filter(plugin, self.state, self.pod, self.table)
         if found is None:
             found = plugin.filter(self.state, self.pod, table)
-        self.take(plugin, position, found, codes, positions)
+        self.apply_result(plugin, position, found, codes, positions)
 
-    def take(
+    def apply_result(
         self, plugin: Plugin, position: int, result: FilterResult, codes: I32, positions: I32
     ) -> None:
         """Write the answer of the filter plugin at `position` into codes and positions."""

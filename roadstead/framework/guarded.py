@@ -100,12 +100,12 @@ Instead = Callable[[PluginFailure, Args], object]
 class PluginOrigin:
     """The plugin whose function is called. name: its name. module: where its class is defined.
 
-    place: file and line of the function, "" if unknown.
+    location: file and line of the function, "" if unknown.
     """
 
     name: str
     module: str
-    place: str
+    location: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _text_of(caller: PluginOrigin, raised: BaseException) -> str:
     if isinstance(raised, PluginDisabledError):
         return str(raised)
     if isinstance(raised, WrongAnswerError):
-        return with_location(_cut(str(raised)), caller.place)
+        return with_location(_cut(str(raised)), caller.location)
     if isinstance(raised, PluginInterrupt):
         # It may have arrived just before `leave` recorded the end of the call.
         CALLS.clear()
@@ -198,7 +198,7 @@ def _text_of(caller: PluginOrigin, raised: BaseException) -> str:
         text = _cut(f"{type(raised).__name__}: {raised}")
     else:
         raise raised
-    return with_location(text, raised_at(caller.module, raised) or caller.place)
+    return with_location(text, raised_at(caller.module, raised) or caller.location)
 
 
 def _cut(text: str) -> str:
@@ -231,7 +231,7 @@ def _with_contained_hints(
 
 
 def _contained_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
-    caller = replace(caller, place=function_at(caller.module, hint))
+    caller = replace(caller, location=function_at(caller.module, hint))
 
     def check(answer: object, args: Args) -> QueueingHint:
         if not isinstance(answer, QueueingHint):
@@ -245,7 +245,7 @@ def _contained_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
 
 
 def _contained_concern(caller: PluginOrigin, concern: Concern) -> Concern:
-    caller = replace(caller, place=function_at(caller.module, concern))
+    caller = replace(caller, location=function_at(caller.module, concern))
 
     def check(answer: object, args: Args) -> bool:
         if not isinstance(answer, bool):

@@ -17,7 +17,7 @@ class GroupMembers:
     """The pods of each group by UID, and the numbers of bound pods that were reported.
 
     is_known: this process counts the pods of groups (`add`, `remove`, `bind`). A process that does
-    not count them only receives reports (`hear`).
+    not count them only receives reports (`record_bound`).
     """
 
     __slots__ = (
@@ -83,10 +83,10 @@ class GroupMembers:
                 self._bound.setdefault(key, set()).add(uid)
 
     def listen(self, callback: Callable[[GroupKey], None]) -> None:
-        """Register a function that every later `hear` calls with its group."""
+        """Register a function that every later `record_bound` calls with its group."""
         self._listeners.append(callback)
 
-    def hear(self, key: GroupKey, bound: int) -> None:
+    def record_bound(self, key: GroupKey, bound: int) -> None:
         """Record a received number of bound pods of a group, and call the registered functions."""
         self._reports[key] = self.times_reported(key) + 1
         if bound:
@@ -101,7 +101,7 @@ class GroupMembers:
         return self._reported_bound.get(key, 0) or len(self._bound.get(key, ()))
 
     def times_reported(self, key: GroupKey) -> int:
-        """Return how many times `hear` was called for a group."""
+        """Return how many times `record_bound` was called for a group."""
         return self._reports.get(key, 0)
 
     @property

@@ -28,5 +28,5 @@ def passes_on_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bo
     if not evaluation.pre_filter.status.is_success:
         return False
     rows = np.array([table.row_of(name)], dtype=np.intp)
-    codes = WhatIf(evaluation, rows, evaluation.fixed_of(rows)).filter(np.arange(1))
+    codes = WhatIf(evaluation, rows, evaluation.static_results_of(rows)).filter(np.arange(1))
     return bool(codes[0] == PASSED)

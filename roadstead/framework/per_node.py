@@ -140,28 +140,33 @@ class _AdaptedBoth(_AdaptedFilter, _AdaptedScore):
     pass
 
 
-def adapt(kind: type[NodePlugin]) -> type[Plugin]:
+def adapt(plugin_class: type[NodePlugin]) -> type[Plugin]:
     """Return the table plugin for a per-node class. TypeError if it overrides no method."""
     filters, scores = (
-        getattr(kind, method) is not getattr(NodePlugin, method) for method in ("filter", "score")
+        getattr(plugin_class, method) is not getattr(NodePlugin, method)
+        for method in ("filter", "score")
     )
     if not (filters or scores):
-        raise TypeError(f"{kind.__name__} overrides neither filter nor score")
+        raise TypeError(f"{plugin_class.__name__} overrides neither filter nor score")
     base = _AdaptedBoth if filters and scores else _AdaptedFilter if filters else _AdaptedScore
 
     def build(self: _Adapted, *args: object, **named: object) -> None:
-        _Adapted.__init__(self, kind(*args, **named))
+        _Adapted.__init__(self, plugin_class(*args, **named))
 
     members: dict[str, object] = {
-        "name": kind.name,
-        "reads": kind.reads,
-        "arguments": kind.arguments,
+        "name": plugin_class.name,
+        "reads": plugin_class.reads,
+        "arguments": plugin_class.arguments,
     }
     # So that failures name the author's file.
-    members["__module__"] = kind.__module__
+    members["__module__"] = plugin_class.__module__
     # Not inherited: only the class's own declaration counts.
-    members["shares_by_shape"] = vars(kind).get("shares_by_shape", False)
-    made = type(kind.__name__, (base,), {**members, "__init__": build, "__doc__": kind.__doc__})
+    members["shares_by_shape"] = vars(plugin_class).get("shares_by_shape", False)
+    made = type(
+        plugin_class.__name__,
+        (base,),
+        {**members, "__init__": build, "__doc__": plugin_class.__doc__},
+    )
     # `factory_of` reads from it which of `args` and `handle` the constructor takes.
-    made.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+    made.__signature__ = inspect.signature(plugin_class)  # type: ignore[attr-defined]
     return made

@@ -22,8 +22,8 @@ LOCATION_OF_SCORES: dict[str, str] = {}
 def defined_at(plugin: object, method: str) -> str:
     """Return where a plugin defines a method; "" if its author does not define it."""
     # For an adapted per-node plugin, the object of the author's class.
-    kind = type(getattr(plugin, "wrapped", plugin))
-    return function_at(kind.__module__, getattr(kind, method, None))
+    plugin_class = type(getattr(plugin, "wrapped", plugin))
+    return function_at(plugin_class.__module__, getattr(plugin_class, method, None))
 
 
 def function_at(module: str, function: object) -> str:
@@ -33,7 +33,7 @@ def function_at(module: str, function: object) -> str:
     if not isinstance(function, FunctionType):
         return ""
     code = function.__code__
-    return _place(module, function.__globals__, code, code.co_firstlineno)
+    return _location(module, function.__globals__, code, code.co_firstlineno)
 
 
 def raised_at(module: str, failure: BaseException) -> str:
@@ -41,14 +41,14 @@ def raised_at(module: str, failure: BaseException) -> str:
 
     "" for none. The author's code is the module, or all of its package.
     """
-    places = [
-        _place(module, frame.f_globals, frame.f_code, line)
+    locations = [
+        _location(module, frame.f_globals, frame.f_code, line)
         for frame, line in walk_tb(failure.__traceback__)
     ]
-    return next((place for place in reversed(places) if place), "")
+    return next((location for location in reversed(locations) if location), "")
 
 
-def _place(module: str, module_globals: Mapping[str, object], code: CodeType, line: int) -> str:
+def _location(module: str, module_globals: Mapping[str, object], code: CodeType, line: int) -> str:
     """Return `file:line`; "" for code of another author."""
     name = str(module_globals.get("__name__"))
     path = Path(code.co_filename)
@@ -60,6 +60,6 @@ def _place(module: str, module_globals: Mapping[str, object], code: CodeType, li
     return f"{path.relative_to(path.parents[depth]).as_posix()}:{line}"
 
 
-def with_location(text: str, place: str) -> str:
-    """Return a text followed by the place, if there is one."""
-    return f"{text} ({place})" if place else text
+def with_location(text: str, location: str) -> str:
+    """Return a text followed by the location, if there is one."""
+    return f"{text} ({location})" if location else text

@@ -145,11 +145,13 @@ class Profile:
         found._nothing_known = set()
         return found
 
-    def _at(self, point: str, kind: type[P]) -> tuple[P, ...]:
+    def _at(self, point: str, plugin_class: type[P]) -> tuple[P, ...]:
         plugins = []
         for ref in self._config.at(point):
             plugin = self._built[ref.name]
-            if not isinstance(plugin, EXTENSION_POINTS[point]) or not isinstance(plugin, kind):
+            if not isinstance(plugin, EXTENSION_POINTS[point]) or not isinstance(
+                plugin, plugin_class
+            ):
                 raise InputError(f"does not implement {point}", obj="plugin", value=f'"{ref.name}"')
             plugins.append(plugin)
         return tuple(plugins)
@@ -258,8 +260,8 @@ def concern(effects: Iterable[Effect], pod: PodClass) -> bool:
     return any(each.changes(pod) for each in effects)
 
 
-def _of_type(plugins: Iterable[Plugin], kind: type[P]) -> tuple[P, ...]:
-    return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, kind)))
+def _of_type(plugins: Iterable[Plugin], plugin_class: type[P]) -> tuple[P, ...]:
+    return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, plugin_class)))
 
 
 def _signed(pod: PodFacts, plugins: Iterable[Plugin]) -> tuple[Hashable, ...] | None:

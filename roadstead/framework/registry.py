@@ -41,5 +41,7 @@ class Registry:
 
 def extension_points(plugin: type[Plugin] | Plugin) -> frozenset[str]:
     """Return the names of the extension points that a plugin implements."""
-    kind = plugin if isinstance(plugin, type) else type(plugin)
-    return frozenset(point for point, base in EXTENSION_POINTS.items() if issubclass(kind, base))
+    plugin_class = plugin if isinstance(plugin, type) else type(plugin)
+    return frozenset(
+        point for point, base in EXTENSION_POINTS.items() if issubclass(plugin_class, base)
+    )

@@ -35,12 +35,12 @@ def feasible_nodes_to_find(nodes: int, percentage: int | None) -> int:
 
 
 def indices_to_visit(fits: Bools, to_find: int, start: int) -> Rows:
-    """Return the places in the node order that a search from `start` on evaluates in one thread.
+    """Return the positions in the node order that a search from `start` on evaluates in one thread.
 
-    fits: bool[place]. The search ends at the first feasible node in excess of `to_find`. That node
-    is not included; refused nodes before it are.
+    fits: bool[position]. The search ends at the first feasible node in excess of `to_find`. That
+    node is not included; refused nodes before it are.
     """
     nodes = len(fits)
-    places: Rows = (start + np.arange(nodes, dtype=np.intp)) % max(nodes, 1)
-    found = np.cumsum(fits[places])
-    return places[: int(np.searchsorted(found, to_find + 1))]
+    indices: Rows = (start + np.arange(nodes, dtype=np.intp)) % max(nodes, 1)
+    found = np.cumsum(fits[indices])
+    return indices[: int(np.searchsorted(found, to_find + 1))]

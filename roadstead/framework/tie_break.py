@@ -51,15 +51,15 @@ def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MULTIPLIER_1
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _MULTIPLIER_2
     mixed = mixed ^ (mixed >> np.uint64(31))
-    places = _in_draw(draw, node_hashes >> np.uint64(64 - BUCKET_BITS))
-    result: NDArray[np.uint64] = places << np.uint64(64 - BUCKET_BITS) | mixed >> np.uint64(
+    ranks = _in_draw(draw, node_hashes >> np.uint64(64 - BUCKET_BITS))
+    result: NDArray[np.uint64] = ranks << np.uint64(64 - BUCKET_BITS) | mixed >> np.uint64(
         BUCKET_BITS
     )
     return result
 
 
 def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return each bucket's place in the order of a draw: two rounds of add, multiply and fold.
+    """Return each bucket's rank in the order of a draw: two rounds of add, multiply and fold.
 
     Among a few nodes, the probabilities of being first are equal to within some hundredths.
     """
@@ -67,24 +67,24 @@ def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     first, times, second, again, last = (np.uint64(part) for part in parts)
     mask, half, one = np.uint64(LAST_BUCKET), np.uint64(BUCKET_BITS // 2), np.uint64(1)
     # A product with an odd factor, as each other step, maps the buckets one to one.
-    place = (buckets ^ first) * (times | one) & mask
-    place = place ^ place >> half
-    place = (place + second) * (again | one) & mask
-    return (place ^ place >> half) ^ last
+    rank = (buckets ^ first) * (times | one) & mask
+    rank = rank ^ rank >> half
+    rank = (rank + second) * (again | one) & mask
+    return (rank ^ rank >> half) ^ last
 
 
 def in_order(
     names: Sequence[str], draw: int | None, hashes: NDArray[np.uint64] | None = None
 ) -> list[int]:
-    """Return the places of names in the order of a draw, its first choice first; None: bytewise.
+    """Return the indices of names in the order of a draw, its first choice first; None: bytewise.
 
     hashes: of the names, if they are known: uint64[name].
     """
     if draw is None:
-        return sorted(range(len(names)), key=lambda place: names[place].encode())
+        return sorted(range(len(names)), key=lambda index: names[index].encode())
     hashes = name_hashes(names) if hashes is None else hashes
-    places: list[int] = np.argsort(~ranked(draw, hashes), kind="stable").tolist()
-    return places
+    order: list[int] = np.argsort(~ranked(draw, hashes), kind="stable").tolist()
+    return order
 
 
 class Chooser:

@@ -84,8 +84,8 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
         return module if class_name is None else getattr(module, class_name)
     except (Exception, SystemExit) as failure:
         # The module is the user's: whatever it raises is reported to the user.
-        told = _text_of_failure(failure, module_name, directory)
-        raise _refused(path, f"cannot be loaded ({told})") from failure
+        reason = _text_of_failure(failure, module_name, directory)
+        raise _refused(path, f"cannot be loaded ({reason})") from failure
 
 
 class NamedModules(MetaPathFinder):
@@ -123,13 +123,13 @@ def load_plugins(paths: Iterable[str], directory: str = "") -> dict[str, type[Pl
 
     InputError for a path without a plugin, or a name that two plugins have.
     """
-    kinds: dict[str, type[Plugin]] = {}
+    plugin_classes: dict[str, type[Plugin]] = {}
     for path in dict.fromkeys(paths):
-        kind = load_plugin_class(path, directory)
-        if kind.name in kinds:
-            raise _refused(path, f'is a second plugin of the name "{kind.name}"')
-        kinds[kind.name] = kind
-    return kinds
+        plugin_class = load_plugin_class(path, directory)
+        if plugin_class.name in plugin_classes:
+            raise _refused(path, f'is a second plugin of the name "{plugin_class.name}"')
+        plugin_classes[plugin_class.name] = plugin_class
+    return plugin_classes
 
 
 def digests_of(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -161,43 +161,48 @@ def installed_plugins() -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=GROUP)}
 
 
-def points_of(kinds: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
+def points_of(plugin_classes: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
     """Return plugin name → the extension points that it implements."""
-    return {name: extension_points(kind) for name, kind in kinds.items()}
+    return {name: extension_points(plugin_class) for name, plugin_class in plugin_classes.items()}
 
 
 def factories_of(
-    kinds: Mapping[str, type[Plugin]], *, is_strict: bool = False
+    plugin_classes: Mapping[str, type[Plugin]], *, is_strict: bool = False
 ) -> dict[str, Factory]:
     """Return plugins' factories; each validates its arguments. is_strict: as in `guard`."""
-    return {name: factory_of(kind, is_strict=is_strict) for name, kind in kinds.items()}
+    return {
+        name: factory_of(plugin_class, is_strict=is_strict)
+        for name, plugin_class in plugin_classes.items()
+    }
 
 
-def factory_of(kind: type[Plugin], *, is_strict: bool = False) -> Factory:
+def factory_of(plugin_class: type[Plugin], *, is_strict: bool = False) -> Factory:
     """Return a factory that calls the constructor with those of `args` and `handle` that it names.
 
     args: an instance of the class's `arguments` model, or the raw value if the class has none.
     """
-    names = inspect.signature(kind).parameters
+    names = inspect.signature(plugin_class).parameters
 
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
-        given: dict[str, object] = {"args": _arguments(kind, args), "handle": handle}
-        if args and kind.arguments is None and "args" not in names:
-            problem = Problem(f'pluginConfig "{kind.name}".args', "the plugin takes no arguments")
+        given: dict[str, object] = {"args": _arguments(plugin_class, args), "handle": handle}
+        if args and plugin_class.arguments is None and "args" not in names:
+            problem = Problem(
+                f'pluginConfig "{plugin_class.name}".args', "the plugin takes no arguments"
+            )
             raise ConfigError("build", [problem])
         try:
-            plugin = kind(**{name: each for name, each in given.items() if name in names})
+            plugin = plugin_class(**{name: each for name, each in given.items() if name in names})
         except (Exception, SystemExit) as failure:
-            place = raised_at(kind.__module__, failure)
-            why = f"{_raised(failure)}, at {place}" if place else _raised(failure)
-            raise _refused(kind.name, f"cannot be built ({why})") from failure
+            location = raised_at(plugin_class.__module__, failure)
+            why = f"{_raised(failure)}, at {location}" if location else _raised(failure)
+            raise _refused(plugin_class.name, f"cannot be built ({why})") from failure
         return guard(plugin, is_strict=is_strict)
 
     return build
 
 
 def check_arguments(
-    kinds: Mapping[str, type[Plugin]], document: Mapping[str, object], source: str
+    plugin_classes: Mapping[str, type[Plugin]], document: Mapping[str, object], source: str
 ) -> None:
     """Validate the arguments of these plugins; a ConfigError names each place in the document.
 
@@ -205,11 +210,11 @@ def check_arguments(
     """
     problems: list[Problem] = []
     for path, name, args in _plugin_configs(document):
-        kind = kinds.get(name)
-        if kind is None or kind.arguments is None:
+        plugin_class = plugin_classes.get(name)
+        if plugin_class is None or plugin_class.arguments is None:
             continue
         try:
-            parse_arguments(kind.arguments, args, field=path)
+            parse_arguments(plugin_class.arguments, args, field=path)
         except ConfigError as refused:
             problems += refused.problems
     if problems:
@@ -231,10 +236,12 @@ def _list(holder: object, name: str) -> Sequence[object]:
     return found
 
 
-def _arguments(kind: type[Plugin], args: PluginArgs | None) -> object:
-    if kind.arguments is None:
+def _arguments(plugin_class: type[Plugin], args: PluginArgs | None) -> object:
+    if plugin_class.arguments is None:
         return args
-    return parse_arguments(kind.arguments, args, field=f'pluginConfig "{kind.name}".args')
+    return parse_arguments(
+        plugin_class.arguments, args, field=f'pluginConfig "{plugin_class.name}".args'
+    )
 
 
 def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
@@ -247,15 +254,15 @@ def _checked(path: str, found: type[Plugin] | type[NodePlugin]) -> type[Plugin]:
     if found.arguments is not None and not issubclass(found.arguments, PluginArguments):
         raise _refused(path, "has arguments that are no PluginArguments model")
     try:
-        kind = adapt(found) if issubclass(found, NodePlugin) else found
+        plugin_class = adapt(found) if issubclass(found, NodePlugin) else found
     except TypeError as failure:
         raise _refused(path, str(failure)) from failure
-    missing = sorted(getattr(kind, "__abstractmethods__", ()))
+    missing = sorted(getattr(plugin_class, "__abstractmethods__", ()))
     if missing:
         raise _refused(path, f"lacks {', '.join(missing)}")
-    if not extension_points(kind):
+    if not extension_points(plugin_class):
         raise _refused(path, "implements no extension point")
-    return kind
+    return plugin_class
 
 
 def _raised(failure: BaseException) -> str:
@@ -273,14 +280,14 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
         return f"{failure}; it is {getattr(module, '__file__', 'built in')}"
     if isinstance(failure, SyntaxError):
         return f"{failure.msg}, at {failure.filename}:{failure.lineno}"
-    told = str(failure) if isinstance(failure, ImportError) else repr(failure)
+    reason = str(failure) if isinstance(failure, ImportError) else repr(failure)
     if isinstance(failure, SystemExit):
-        told = _raised(failure)
-    place = raised_at(module_name, failure)
-    if place:
-        return f"{told}, at {place}"
-    beside = f" and in {directory}" if directory else ""
-    return f"{told}; looked among the installed packages{beside}"
+        reason = _raised(failure)
+    location = raised_at(module_name, failure)
+    if location:
+        return f"{reason}, at {location}"
+    also = f" and in {directory}" if directory else ""
+    return f"{reason}; looked among the installed packages{also}"
 
 
 def _refused(path: str, rule: str) -> InputError:

@@ -37,7 +37,7 @@ class Candidate:
     loss: tuple[float, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        assert self.victims, f"nobody has to go from {self.node_name}, which would be feasible"
+        assert self.victims, f"no victims on {self.node_name}, which would be feasible"
         priorities = [victim.priority for victim in self.victims]
         highest = max(priorities)
         starts = (v.started_s for v in self.victims if v.priority == highest)

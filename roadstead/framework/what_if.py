@@ -47,11 +47,11 @@ class Filtered(Protocol):
     @property
     def table(self) -> NodeTable: ...
 
-    def fixed(self) -> tuple[I32, I32]: ...
+    def static_results(self) -> tuple[I32, I32]: ...
 
     def nominated_to(self, node_name: str) -> Mapping[PodClass, int]: ...
 
-    def take(
+    def apply_result(
         self,
         plugin: Plugin,
         position: int,
@@ -64,23 +64,23 @@ class Filtered(Protocol):
 class WhatIf:
     """An overlay of some rows of an up-to-date evaluation; row i is the i-th of the given rows.
 
-    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. fixed: codes and
+    Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. static: codes and
     positions of the filters that read NODE facts, if the evaluation has not computed them.
     """
 
-    __slots__ = ("_evaluation", "_fixed", "_moved", "_nominated", "table")
+    __slots__ = ("_evaluation", "_moved", "_nominated", "_static", "table")
 
     def __init__(
-        self, evaluation: Filtered, rows: Rows, fixed: tuple[I32, I32] | None = None
+        self, evaluation: Filtered, rows: Rows, static: tuple[I32, I32] | None = None
     ) -> None:
         self._evaluation = evaluation
         self.table = evaluation.table.overlay(rows)
         # As upstream's NodeInfo, which does not count how many pods use a port.
         self.table.lists_ports = True
-        if fixed is None:
-            codes, positions = evaluation.fixed()
-            fixed = codes[rows], positions[rows]
-        self._fixed = fixed
+        if static is None:
+            codes, positions = evaluation.static_results()
+            static = codes[rows], positions[rows]
+        self._static = static
         self._moved: list[dict[PodClass, int]] = [{} for _ in rows]
         self._nominated = {
             row: pods
@@ -115,7 +115,7 @@ class WhatIf:
         Rows without nominated pods are not evaluated, and pass.
         """
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
-        contended = [place for place, row in enumerate(rows.tolist()) if row in self._nominated]
+        contended = [index for index, row in enumerate(rows.tolist()) if row in self._nominated]
         if contended:
             asked = rows[contended]
             # Removing the nominated pods also frees ports that the node's own pods use.
@@ -134,7 +134,7 @@ class WhatIf:
         )
 
     def _run(self, rows: Rows) -> I32:
-        codes, positions = self._fixed[0][rows], self._fixed[1][rows]
+        codes, positions = self._static[0][rows], self._static[1][rows]
         evaluation, view = self._evaluation, self.table.view(rows)
         for position, plugin in enumerate(evaluation.profile.filter):
             if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skipped:
@@ -143,7 +143,7 @@ class WhatIf:
                 self._run_across(plugin, position, rows, codes, positions)
             else:
                 result = plugin.filter(evaluation.state, evaluation.pod, view)
-                evaluation.take(plugin, position, result, codes, positions)
+                evaluation.apply_result(plugin, position, result, codes, positions)
         return codes
 
     def _run_across(
@@ -154,25 +154,25 @@ class WhatIf:
         evaluation = self._evaluation
         before = evaluation.state.get(plugin.name)
         unmoved = []
-        for place in np.flatnonzero(positions > position).tolist():
-            row = int(rows[place])
-            view, moves = self.table.view(rows[place : place + 1]), self._moved[row]
+        for index in np.flatnonzero(positions > position).tolist():
+            row = int(rows[index])
+            view, moves = self.table.view(rows[index : index + 1]), self._moved[row]
             try:
                 after = plugin.moved(before, evaluation.pod, view, moves) if moves else before
             except PluginFailure as failure:
                 result = FilterResult.refuse(np.ones(1, dtype=np.bool_), failure.status)
             else:
                 if after is before:
-                    unmoved.append(place)
+                    unmoved.append(index)
                     continue
                 state = evaluation.state.with_value(plugin.name, after)
                 result = plugin.filter(state, evaluation.pod, view)
-            here = slice(place, place + 1)
-            evaluation.take(plugin, position, result, codes[here], positions[here])
+            own = slice(index, index + 1)
+            evaluation.apply_result(plugin, position, result, codes[own], positions[own])
         if unmoved:
             result = plugin.filter(evaluation.state, evaluation.pod, self.table.view(rows[unmoved]))
             some_codes, some_positions = codes[unmoved], positions[unmoved]
-            evaluation.take(plugin, position, result, some_codes, some_positions)
+            evaluation.apply_result(plugin, position, result, some_codes, some_positions)
             codes[unmoved], positions[unmoved] = some_codes, some_positions
 
 

@@ -27,8 +27,8 @@ def unmet_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str
         if all(_selects_other(world, term, other) for term in terms)
     ]
     for term in terms:
-        place = value(node, term.topology_key)
-        if any(value(there, term.topology_key) == place for there, _ in friends):
+        domain = value(node, term.topology_key)
+        if any(value(there, term.topology_key) == domain for there, _ in friends):
             continue
         keys = [each.topology_key for each in terms]
         counted = [k for k in keys for there, _ in friends if value(there, k) is not None]
@@ -41,19 +41,19 @@ def violated_anti_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iter
     """I2: no required anti-affinity between the pod and one in the node's domain, either way."""
     for there, other in world.running() if pod.pod_anti_affinity else ():
         for term in pod.pod_anti_affinity:
-            if _same_place(there, node, term) and _selects_other(world, term, other):
+            if _same_domain(there, node, term) and _selects_other(world, term, other):
                 yield f"anti-affinity over {term.topology_key}: such a pod is near"
                 return
     for there, other in world.running_that_exclude():
         for term in other.pod_anti_affinity:
-            if _same_place(there, node, term) and _selects(world, term, pod):
+            if _same_domain(there, node, term) and _selects(world, term, pod):
                 yield f"a pod near excludes it over {term.topology_key}"
                 return
 
 
-def _same_place(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool:
-    place = value(one, term.topology_key)
-    return place is not None and place == value(other, term.topology_key)
+def _same_domain(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool:
+    domain = value(one, term.topology_key)
+    return domain is not None and domain == value(other, term.topology_key)
 
 
 def _selects_other(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:

@@ -91,7 +91,7 @@ class Checker:
         _HANDLERS[record.kind](self, record)
         # Records of a snapshot have the lsn of their commit, or 0 if there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
-            self._report(record, "I7", f"record {record.lsn} comes after {self._last_lsn}")
+            self._report(record, "I7", f"record {record.lsn} follows {self._last_lsn}")
         self._last_lsn = max(self._last_lsn, record.lsn)
 
     def finish(self) -> Checked:
@@ -210,17 +210,17 @@ class Checker:
         self._tokens.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
-        place = self._pods.node_of.get(record.uid)
+        node_name = self._pods.node_of.get(record.uid)
         self._note(record, self._pods.release(record))
         self._order.leave(record.uid)
         self._gone_before += not record.lsn
-        if not place:
+        if not node_name:
             return
-        victim = self.world.pods[place][record.uid]
+        victim = self.world.pods[node_name][record.uid]
         if record.kind is RecordKind.EVICT:
             for text in self._evictions.evict(record.key, victim, record.owner):
                 self._report(record, "I2", text)
-        self._remove_pod(record.uid, place)
+        self._remove_pod(record.uid, node_name)
 
     def _remove_pod(self, uid: str, node_name: str) -> None:
         self.world.remove(uid, node_name)

@@ -123,7 +123,7 @@ def binding_errors(
     if after != replace(claim, volume_name=volume.name, has_bind_completed=True):
         yield f"claim {claim.key} is not as it was before, but for its volume {volume.name}"
     if volume.claim != ClaimReference(claim.namespace, claim.name, claim.uid):
-        yield f"volume {volume.name} does not say that it is that of claim {claim.key}"
+        yield f"volume {volume.name} does not name claim {claim.key}"
     for other in storage.claims.values():
         if other.volume_name == volume.name and other.key != claim.key:
             yield f"volume {volume.name} is that of claim {other.key}"

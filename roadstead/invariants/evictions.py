@@ -57,7 +57,7 @@ class Evictions:
     def _is_beyond(self, key: str, victim: PodFacts) -> bool:
         """Whether a budget that covers the victim was used up; charge each such budget."""
         name, is_beyond = key.partition("/")[2], False
-        for place, (budget, left) in enumerate(self._budgets):
+        for index, (budget, left) in enumerate(self._budgets):
             selector = budget.selector
             if (
                 budget.namespace == victim.namespace
@@ -66,6 +66,6 @@ class Evictions:
                 and bool(selector.requirements)
                 and selects(selector, dict(victim.labels))
             ):
-                self._budgets[place] = budget, left - 1
+                self._budgets[index] = budget, left - 1
                 is_beyond |= left < 1
         return is_beyond

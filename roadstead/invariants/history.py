@@ -16,7 +16,7 @@ PENDING, GONE = "", None
 
 @dataclass(slots=True)
 class PodHistory:
-    """The place of every pod: a node's name, "" if pending, None if deleted or evicted."""
+    """The node of every pod: a node's name, "" if pending, None if deleted or evicted."""
 
     node_of: dict[str, str | None] = field(default_factory=dict)
     _ever_bound: set[str] = field(default_factory=set)
@@ -28,24 +28,24 @@ class PodHistory:
 
     def waiting(self) -> set[str]:
         """Return the pods that are accepted and not bound."""
-        return {uid for uid, place in self.node_of.items() if place == PENDING}
+        return {uid for uid, node_name in self.node_of.items() if node_name == PENDING}
 
     def add(self, record: JournalRecord) -> Iterator[Finding]:
         """Apply the acceptance of a pod, or an update while it is pending or on its node."""
         self._knows_accepted |= not record.node_name
-        place = self.node_of.get(record.uid)
-        if place and place != record.node_name:
-            yield "I4", f"it is accepted again and is on {place}"
-        elif record.node_name and place != record.node_name:
-            yield "I3", f"it is updated there and is on {place or 'no node'}"
-        elif not place:
+        node_name = self.node_of.get(record.uid)
+        if node_name and node_name != record.node_name:
+            yield "I4", f"it is accepted again and is on {node_name}"
+        elif record.node_name and node_name != record.node_name:
+            yield "I3", f"it is updated there and is on {node_name or 'no node'}"
+        elif not node_name:
             self.node_of[record.uid] = PENDING
 
     def load(self, record: JournalRecord) -> Iterator[Finding]:
         """Apply a pod that ran already, or was bound before a snapshot."""
-        place = self.node_of.get(record.uid)
-        if place and place != record.node_name:
-            yield "I3", f"it is on {place} already"
+        node_name = self.node_of.get(record.uid)
+        if node_name and node_name != record.node_name:
+            yield "I3", f"it is on {node_name} already"
             return
         self._put(record)
 
@@ -61,16 +61,16 @@ class PodHistory:
         self._put(record)
 
     def release(self, record: JournalRecord) -> Iterator[Finding]:
-        """Apply a deletion or eviction: only at the place where the pod is."""
-        place = self.node_of.get(record.uid)
-        is_there = place is not None
+        """Apply a deletion or eviction: only on the node where the pod is."""
+        node_name = self.node_of.get(record.uid)
+        is_there = node_name is not None
         was_bound = record.kind is RecordKind.EVICT and record.node_name
-        if record.lsn and was_bound and not place:
+        if record.lsn and was_bound and not node_name:
             yield "I3", "it is evicted and was not bound"
         elif record.lsn and self._knows_accepted and not is_there:
             yield "I4", "it is deleted and was not there"
-        elif record.lsn and is_there and place != record.node_name:
-            yield "I5", f"its room is given back, but it is on {place or 'no node'}"
+        elif record.lsn and is_there and node_name != record.node_name:
+            yield "I5", f"its room is given back, but it is on {node_name or 'no node'}"
         self.node_of[record.uid] = GONE
 
     def _put(self, record: JournalRecord) -> None:

@@ -26,7 +26,7 @@ CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 _BETA = "failure-domain.beta.kubernetes.io/"
 _STABLE = "topology.kubernetes.io/"
 _TOPOLOGY_LABELS = tuple(
-    start + place for start in (_BETA, _STABLE) for place in ("zone", "region")
+    start + label for start in (_BETA, _STABLE) for label in ("zone", "region")
 )
 
 
@@ -136,17 +136,17 @@ def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[s
             found = storage.volumes.get(claim.volume_name)
             if found is None:
                 yield f"volume {claim.volume_name} of claim {key} is not there"
-            elif any(value(node, place) is not None for place in _TOPOLOGY_LABELS):
+            elif any(value(node, label) is not None for label in _TOPOLOGY_LABELS):
                 yield from _elsewhere(found, node)
 
 
 def _elsewhere(volume: VolumeFacts, node: NodeFacts) -> Iterator[str]:
-    for place, values in volume.labels:
+    for label, values in volume.labels:
         wanted = [each.strip() for each in values.split("__")]
-        if place not in _TOPOLOGY_LABELS or not all(wanted):
+        if label not in _TOPOLOGY_LABELS or not all(wanted):
             continue
-        has = value(node, place)
-        if has is None and place.startswith(_BETA):
-            has = value(node, place.replace(_BETA, _STABLE))
+        has = value(node, label)
+        if has is None and label.startswith(_BETA):
+            has = value(node, label.replace(_BETA, _STABLE))
         if has not in wanted:
-            yield f"volume {volume.name} is in {place} {values}, the node is not"
+            yield f"volume {volume.name} is in {label} {values}, the node is not"

@@ -49,19 +49,19 @@ class RecordColumns(Sequence[JournalRecord]):
             yield JournalRecord._make((*number, *name, *other))
 
     @overload
-    def __getitem__(self, place: int) -> JournalRecord: ...
+    def __getitem__(self, index: int) -> JournalRecord: ...
 
     @overload
-    def __getitem__(self, place: slice) -> RecordColumns: ...
+    def __getitem__(self, index: slice) -> RecordColumns: ...
 
-    def __getitem__(self, place: int | slice) -> JournalRecord | RecordColumns:
-        if isinstance(place, slice):
+    def __getitem__(self, index: int | slice) -> JournalRecord | RecordColumns:
+        if isinstance(index, slice):
             return RecordColumns(
-                *(self.lsns[place], self.kinds[place], self.uids[place], self.keys[place]),
-                *(self.nodes[place], self.tokens[place], self.owners[place], self.epochs[place]),
-                *(self.facts[place], self.subjects[place]),
+                *(self.lsns[index], self.kinds[index], self.uids[index], self.keys[index]),
+                *(self.nodes[index], self.tokens[index], self.owners[index], self.epochs[index]),
+                *(self.facts[index], self.subjects[index]),
             )
-        return next(iter(self[place : place + 1 or None]))
+        return next(iter(self[index : index + 1 or None]))
 
     def runs(self) -> Iterator[tuple[RecordKind, RecordColumns]]:
         """Yield runs of consecutive records of one kind."""

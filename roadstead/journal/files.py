@@ -37,8 +37,9 @@ class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
     tail: the bytes that were cut when it was opened. grown_bytes: written by this process since it
-    opened the journal or took a snapshot. last_lsn, durable_lsn: the last record that was appended,
-    and the last that was flushed. epoch: of this writer.
+    opened the journal or took a snapshot. written_bytes: since it opened the journal. syncs: calls
+    of fsync for records. last_lsn, durable_lsn: the last record that was appended, and the last
+    that was flushed. epoch: of this writer.
 
     Raises JournalError if the folder is in use, damaged, or cannot be written.
     """
@@ -48,7 +49,7 @@ class FileJournal:
         self.durable_lsn = 0
         self.epoch = 0
         self.tail: LeftOut | None = None
-        self.grown_bytes = 0
+        self.grown_bytes = self.written_bytes = self.syncs = 0
         self._disk = disk
         self._segment_bytes = segment_bytes
         self._file: FrameFile | None = None
@@ -179,6 +180,7 @@ class FileJournal:
         size_bytes = self._file.size_bytes
         self._file.append_records(records)
         self.grown_bytes += self._file.size_bytes - size_bytes
+        self.written_bytes += self._file.size_bytes - size_bytes
         self.last_lsn = records[-1].lsn
 
     def flush(self) -> None:
@@ -195,6 +197,7 @@ class FileJournal:
         """Make all records durable, then write a FLUSHED frame, so that readers know it."""
         assert self._file is not None
         self._file.sync()
+        self.syncs += 1
         self._file.append(FrameKind.FLUSHED, self.last_lsn + 1)
         self.durable_lsn = self.last_lsn
 

@@ -230,12 +230,12 @@ def next_frame(
 ) -> Frame | None:
     """Return the first whole frame at or after `offset`, skipping any other bytes."""
     raw = bytes(data[offset:])
-    place = raw.find(mark)
-    while place >= 0:
-        found = at(data, offset + place)
+    start = raw.find(mark)
+    while start >= 0:
+        found = at(data, offset + start)
         if found is not None:
             return found
-        place = raw.find(mark, place + 1)
+        start = raw.find(mark, start + 1)
     return None
 
 

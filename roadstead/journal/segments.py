@@ -154,10 +154,10 @@ class Reader:
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), header.first_lsn)
         table, count = self._table_1(name, header), 0
         # Format 1 has no CLOSED frame. In format 2 it is the last one, with the number of records.
-        is_whole = header.format == 1
+        is_complete = header.format == 1
         while end.size_bytes < len(data):
             frame = _frame_at(data, end)
-            if frame is None or (is_whole and header.format != 1):
+            if frame is None or (is_complete and header.format != 1):
                 raise self._damaged(name, end.size_bytes, data, _PARTIAL)
             if frame.kind is FrameKind.FIELDS:
                 table = self._table(name, _decoded_fields(frame))
@@ -167,9 +167,9 @@ class Reader:
                 yield group
             else:
                 ends = frame.kind, frame.count, frame.first_lsn
-                is_whole = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
+                is_complete = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
             end.size_bytes, end.digest = frame.end, frame.after
-        if not is_whole:
+        if not is_complete:
             raise self._damaged(name, end.size_bytes, data, _PARTIAL)
         self.last_lsn = found.snapshot_lsn
         self._snapshot_header = header
@@ -199,7 +199,7 @@ class Reader:
                 why = f"record {frame.first_lsn} follows {end.next_lsn - 1}"
                 raise self._damaged(name, end.size_bytes, data, why)
             if end.is_continued:
-                raise self._damaged(name, end.size_bytes, data, "it goes on behind its end")
+                raise self._damaged(name, end.size_bytes, data, "it continues after its end")
             if frame.kind is FrameKind.RECORDS:
                 yield from self._news(self._decoded(end, data, frame, table))
                 end.next_lsn = frame.last_lsn + 1
@@ -286,9 +286,11 @@ class Reader:
         behind = next_frame(data, offset, *at)
         while behind is not None:
             if behind.confirms(offset, end.next_lsn, segment):
-                why = f"record {end.next_lsn} was durable: a frame behind it says so"
+                why = f"record {end.next_lsn} was durable: a frame after it shows that"
                 if end.header.format != 1:
-                    why = f"what was there was durable: the frame at offset {behind.offset} says so"
+                    why = (
+                        f"bytes there were durable: the frame at offset {behind.offset} shows that"
+                    )
                 raise self._damaged(end.name, offset, data, why)
             behind = next_frame(data, behind.end, *at)
         self.tail = self._left_out(end.name, offset, data, "a torn end", was_durable=False)
@@ -317,7 +319,7 @@ class Reader:
         self, end: SegmentEnd, data: memoryview, frame: Frame, table: FactsTable | None
     ) -> RecordColumns:
         if table is None:
-            raise self._damaged(end.name, frame.offset, data, "it does not say its fields")
+            raise self._damaged(end.name, frame.offset, data, "it lists no fields")
         try:
             return decode(frame, table)
         except (FrameError, CodecError) as failure:
@@ -335,7 +337,7 @@ class Reader:
                 f"read it; this one reads formats 1 to {FORMAT}",
             )
         if header.first_lsn != first_lsn:
-            why = f"its header says record {header.first_lsn}"
+            why = f"its header names record {header.first_lsn}"
             raise self._damaged(name, 0, data, why)
         self.epoch = max(self.epoch, header.epoch)
         return header

@@ -67,16 +67,15 @@ class Numbers(NamedTuple):
 class Totals(NamedTuple):
     """Totals of classes over rows, and counts of them.
 
-    passes, static, group_at: bool, int32, int32[fixed, position], static scores
-    (`static_scores.py`; `fixed` is their index, shared by equal classes): filters passed, sum of
-    weight * score, normalization group; group: int32[fixed, row].
-    total: int32[class, position]. top, tied: int32[class, bucket], the highest total of a bucket
-    and the number of rows with it; group_top, group_tied: int32[class, bucket / GROUP], the same of
-    GROUP buckets. group_feasible: int64[class, group], number of feasible rows. norm: int32[class,
-    group], the normalized scores that `total` includes. feasible: int64[class], number of feasible
-    rows; seen: int64[class], number of changes in the log that `total` includes.
-    stale_norm, stale, built: bool[class], must be normalized again; was changed on other rows by a
-    placement; has totals.
+    passes, static, group_at: bool, int32, int32[static_index, position], static scores
+    (`static_scores.py`; `static_index` is their index, shared by equal classes): filters passed,
+    sum of weight * score, normalization group; group: int32[static_index, row]. total: int32[class,
+    position]. top, tied: int32[class, bucket], the highest total of a bucket and the number of rows
+    with it; group_top, group_tied: int32[class, bucket / GROUP], the same of GROUP buckets.
+    group_feasible: int64[class, group], number of feasible rows. norm: int32[class, group], the
+    normalized scores that `total` includes. feasible: int64[class], number of feasible rows; seen:
+    int64[class], number of changes in the log that `total` includes. stale_norm, stale, built:
+    bool[class], must be normalized again; was changed on other rows by a placement; has totals.
     cached_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for
     the groups with feasible rows in cached_groups: bool[model, group]; has_cached_norm:
     bool[model].

@@ -43,23 +43,23 @@ _Pair = tuple[int, int]
 class _Layout:
     """The cells of a relation.
 
-    fixed: index of the static scores that group the rows. own: bool[slot], the counters in which
-    each row is its own domain. cell_of, fixed_cell_of: int64[row], its cell with and without these
-    counters.
+    static_index: index of the static scores that group the rows. own: bool[slot], the counters in
+    which each row is its own domain. cell_of, static_cell_of: int64[row], its cell with and without
+    these counters.
     """
 
     related: int
-    fixed: int
+    static_index: int
     own: Bools
     cell_of: I64
-    fixed_cell_of: I64
+    static_cell_of: I64
 
 
 class CellPlan:
     """Choose the relations of a kernel that get cells: those with enough pods (WORTHWHILE)."""
 
     def __init__(self, group: I32, row_at: Rows) -> None:
-        """group: int32[fixed, row]. row_at: int64[position]."""
+        """group: int32[static_index, row]. row_at: int64[position]."""
         self._group, self._row_at = group, row_at
         self._pods_seen: Counter[_Pair] = Counter()
         self._chosen: dict[_Pair, None] = {}
@@ -91,10 +91,10 @@ class CellPlan:
 
 
 def _pair(relations: Relations, c: int) -> _Pair:
-    return int(relations.of_class[c]), int(relations.fixed[c])
+    return int(relations.of_class[c]), int(relations.static_index[c])
 
 
-def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layout | None:
+def _layout(relations: Relations, related: int, static_index: int, group: I32) -> _Layout | None:
     """Return the cells of a relation; None if there are too many."""
     counters = range(relations.begin[related], relations.begin[related + 1])
     own = np.array([_is_own(relations, counter) for counter in counters], np.bool_)
@@ -108,14 +108,14 @@ def _layout(relations: Relations, related: int, fixed: int, group: I32) -> _Layo
     for axis in sorted(others):
         codes = _joined(codes, relations.axes[axis].astype(np.int64), most)
     # Joined with a constant, codes are only numbered: a relation may have no axis but `own` ones.
-    codes = fixed_cell_of = _joined(codes, np.zeros(len(group), np.int64), most)
+    codes = static_cell_of = _joined(codes, np.zeros(len(group), np.int64), most)
     for counter, is_own in zip(counters, own.tolist(), strict=True):
         if is_own:
             codes = _joined(codes, relations.axes[relations.axis[counter]] >= 0, most)
             codes = _joined(codes, _on_rows(relations, counter), most)
-    if codes is None or fixed_cell_of is None:
+    if codes is None or static_cell_of is None:
         return None
-    return _Layout(related, fixed, own, codes, fixed_cell_of)
+    return _Layout(related, static_index, own, codes, static_cell_of)
 
 
 def _is_own(relations: Relations, counter: int) -> bool:
@@ -174,9 +174,9 @@ def _lay_out(
         one[each.cell_of] = np.arange(len(row_at))
         cells.relation[index], cells.size[index] = each.related, size
         cells.cell_at[index] = each.cell_of[row_at]
-        cells.fixed_cell[index, :size] = each.fixed_cell_of[one]
+        cells.static_cell[index, :size] = each.static_cell_of[one]
         cells.scored[index, :size] = relations.masks[relations.keys[each.related], one]
-        cells.group[index, :size] = group[each.fixed, one]
+        cells.group[index, :size] = group[each.static_index, one]
         for slot, is_own in enumerate(each.own.tolist()):
             counter = int(relations.begin[each.related]) + slot
             axis = relations.axis[counter]
@@ -221,7 +221,7 @@ def _empty(layouts: int, slots: int, capacity: int, rows: int, of_class: Sequenc
         axes=np.zeros((layouts, slots, capacity), np.int32),
         marks=np.zeros((layouts, slots, capacity), np.int32),
         own=np.zeros((layouts, slots), np.bool_),
-        fixed_cell=np.zeros((layouts, capacity), np.int32),
+        static_cell=np.zeros((layouts, capacity), np.int32),
         scored=np.zeros((layouts, capacity), np.bool_),
         group=np.zeros((layouts, capacity), np.int32),
         top=np.empty((classes, capacity), np.int32),

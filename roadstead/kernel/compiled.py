@@ -98,7 +98,7 @@ def catch_up(
         return
     fresh = log.fresh
     evaluate(numbers, specs, totals, c, rows, fresh)
-    groups, norm = totals.group[specs.fixed[c]], totals.norm[c]
+    groups, norm = totals.group[specs.static_index[c]], totals.norm[c]
     for position in range(rows.shape[0]):
         group = groups[rows[position]]
         new = fresh[position] if fresh[position] == NOWHERE else fresh[position] + norm[group]
@@ -192,7 +192,7 @@ def _best(numbers: Numbers, totals: Totals, log: Log, pod: int, c: int) -> tuple
 @inlined
 def _visit(numbers: Numbers, specs: Specs, totals: Totals, log: Log, c: int) -> tuple[int, int]:
     """Return the number of visited and of feasible rows; count these in log.group_feasible."""
-    total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
+    total, group, order = totals.total[c], totals.group[specs.static_index[c]], log.order
     log.group_feasible[:] = 0
     at, visited, found = log.start[0], 0, 0
     for _ in range(order.shape[0]):
@@ -218,7 +218,7 @@ def _best_sampled(
     model = specs.model[c]
     if not is_norm_cached(totals, model, log.group_feasible):
         return STALE_NORM, -1
-    total, group, order = totals.total[c], totals.group[specs.fixed[c]], log.order
+    total, group, order = totals.total[c], totals.group[specs.static_index[c]], log.order
     old, norm = totals.norm[c], totals.cached_norm[model]
     draw, use_draws, at = log.draws[pod], log.use_draws[0], log.start[0]
     found, ties, highest, best = np.int64(-1), np.int64(0), np.int64(NOWHERE), _ZERO

@@ -125,7 +125,7 @@ def build(
             is_exact = are_small and is_small(specs, c)
             evaluate_piece(numbers, specs, totals, c, start, some, piece, is_exact, out)
     for c in classes:
-        group_at = totals.group_at[specs.fixed[c]]
+        group_at = totals.group_at[specs.static_index[c]]
         totals.feasible[c] = _count(totals.total[c], group_at, totals.group_feasible[c])
         totals.norm[c] = 0
         totals.stale_norm[c] = not is_norm_cached(totals, specs.model[c], totals.group_feasible[c])
@@ -187,5 +187,5 @@ def _renormalize(totals: Totals, c: int, group_at: I32, norm: I32) -> None:
 @compiled
 def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
     """Replace the normalized scores in all totals of a class, and compute its highest totals."""
-    _renormalize(totals, c, totals.group_at[specs.fixed[c]], norm)
+    _renormalize(totals, c, totals.group_at[specs.static_index[c]], norm)
     recompute_tops(numbers, totals, c)

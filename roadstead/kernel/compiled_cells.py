@@ -89,7 +89,7 @@ def _new_cell(rel: Relations, layout: int, source: int, row: int) -> int:
         cells.is_full[layout] = True
         return -1
     cells.size[layout] = cell + 1
-    cells.fixed_cell[layout, cell] = cells.fixed_cell[layout, source]
+    cells.static_cell[layout, cell] = cells.static_cell[layout, source]
     cells.group[layout, cell] = cells.group[layout, source]
     cells.scored[layout, cell] = cells.scored[layout, source]
     for slot in range(cells.own.shape[1]):
@@ -114,7 +114,7 @@ def move_row(rel: Relations, totals: Totals, layout: int, row: int, position: in
         return
     new = -1
     for cell in range(cells.size[layout]):
-        if cells.fixed_cell[layout, cell] == cells.fixed_cell[layout, old] and _has_counts_of(
+        if cells.static_cell[layout, cell] == cells.static_cell[layout, old] and _has_counts_of(
             rel, layout, cell, row
         ):
             new = cell

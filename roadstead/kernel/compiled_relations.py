@@ -384,7 +384,7 @@ def decide(
     if layout != ROWS and (log.order.shape[0] > 0 or rel.cells.is_full[layout]):
         layout = ROWS
     rel.cells.used[0] = layout
-    axes, marks, group = rel.axes, rel.marks, totals.group[rel.fixed[c]]
+    axes, marks, group = rel.axes, rel.marks, totals.group[rel.static_index[c]]
     has_keys = rel.masks[rel.keys[rel.of_class[c]]]
     if layout != ROWS:
         cells = rel.cells

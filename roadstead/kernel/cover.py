@@ -42,7 +42,7 @@ def why_not(evaluation: Evaluation) -> str:
 
 
 def _has_failed(evaluation: Evaluation) -> bool:
-    codes = evaluation.fixed()[0]
+    codes = evaluation.static_results()[0]
     failed = [k for k, each in enumerate(evaluation.statuses, 1) if each.code is Code.ERROR]
     return any((codes == code).any() for code in failed)
 

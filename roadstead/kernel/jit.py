@@ -42,7 +42,7 @@ def internal(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only compiled code calls: it has no entry point for Python.
 
     Its machine code is cached as part of its callers' and not by itself: all machine code that may
-    be out of date is in one folder (`start._is_cached`).
+    be out of date is in one folder (`start.is_compiled`).
     """
     return cast(Callable[P, R], numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 

@@ -119,19 +119,21 @@ class Kernel:
         profiles = [each.kernel_class.evaluation.profile for each in self._covered]
         affected = affected_by(profiles, pod_classes)
         index_of = {id(static): index for index, static in enumerate(static)}
-        fixed = [index_of[id(model.static)] for model in models]
+        static_index = [index_of[id(model.static)] for model in models]
         model_of = np.array([each.model.index for each in self._covered], dtype=np.int64)
-        fixed_of = np.array(fixed, dtype=np.int64)[model_of]
-        self._specs, blocked = lay_out_specs(lowered, pod_classes, affected, fixed_of, model_of)
+        static_index_of = np.array(static_index, dtype=np.int64)[model_of]
+        self._specs, blocked = lay_out_specs(
+            lowered, pod_classes, affected, static_index_of, model_of
+        )
         self._mirror = Mirror(table, chooser, blocked)
         self._totals = empty_totals(
             len(pod_classes), static, len(models), self._mirror.numbers.row_at
         )
         groups = self._totals.group_feasible.shape[1]
         related = [each.first.evaluation for each in models]
-        found = relate(related, table, fixed, groups)
+        found = relate(related, table, static_index, groups)
         if found is None:
-            # Too many counters: the reference decides.
+            # Too many counters: the plugins decide.
             self._why_not |= dict.fromkeys(self._admitted, "too many domains")
             found = relate((), table, (), groups)
         assert found is not None
@@ -145,7 +147,7 @@ class Kernel:
         """Return why pods of a signature are not decided here at the moment; "" if they are."""
         found = self._admitted.get(signature)
         if found is None or signature in self._why_not:
-            return self._why_not.get(signature, "narrowed, or failed")
+            return self._why_not.get(signature, "node search, or an error")
         return "" if self.is_unchanged(signature) else "volumes changed"
 
     def is_unchanged(self, signature: Hashable) -> bool:
@@ -183,7 +185,7 @@ class Kernel:
         self._relations = self._cells.prepare(self._relations, log.classes)
         done, stopped = self._run_compiled(log)
         if stopped in _FINAL:
-            # Placements use up room: the reference decides the class for the rest of the batch.
+            # Placements use up room: the plugins decide the class for the rest of the batch.
             self._why_not[pods[done].signature] = stopped
         rows = log.row[:done].tolist()
         self._pending += zip(rows, pods, strict=False)

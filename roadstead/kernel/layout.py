@@ -24,7 +24,7 @@ def empty_totals(classes: int, static: Sequence[StaticScores], models: int, row_
         passes=np.array([scores.passes[row_at] for scores in static], dtype=np.bool_).reshape(
             len(static), rows
         ),
-        static=np.array([scores.fixed[row_at] for scores in static], dtype=np.int32).reshape(
+        static=np.array([scores.sums[row_at] for scores in static], dtype=np.int32).reshape(
             len(static), rows
         ),
         group_at=np.array([scores.group[row_at] for scores in static], dtype=np.int32).reshape(

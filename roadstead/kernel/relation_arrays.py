@@ -37,7 +37,7 @@ class Cells(NamedTuple):
     whose row changed its cell since the last decision, and its former cell, -1 for none.
     Each counter of the relation has a slot. base: int64[layout, slot], index of its first count;
     axes, marks: int32[layout, slot, cell], as those of rows; own: bool[layout, slot], whether each
-    row is its own domain: each cell then has a count. fixed_cell: int32[layout, cell], equal for
+    row is its own domain: each cell then has a count. static_cell: int32[layout, cell], equal for
     cells that differ in such counts only. scored: bool[layout, cell], whether rows have all keys;
     group: int32[layout, cell].
     top, tied, feasible: int32[class, cell], the highest total (an upper bound while tied is 0),
@@ -56,7 +56,7 @@ class Cells(NamedTuple):
     axes: I32
     marks: I32
     own: Bools
-    fixed_cell: I32
+    static_cell: I32
     scored: Bools
     group: I32
     top: I32
@@ -80,7 +80,7 @@ class Relations(NamedTuple):
     computed again), number of domains.
     Per relation: begin: int64[relation + 1], its first counter; keys: int64[relation], the mask of
     scored rows; matches_itself: bool[relation], whether its pods match their own required affinity.
-    Per class: of_class (-1 for none), pod_profile, fixed (index of its static scores):
+    Per class: of_class (-1 for none), pod_profile, static_index (index of its static scores):
     int64[class]; weights: int64[class, 2] of spread and affinity, 0 where one does not score; seen:
     bool[class, group], groups with feasible rows at the last normalization; is_seen: bool[class].
     additions: int64[k, 2], (counter, amount), from additions_from[pod_profile] on.
@@ -108,7 +108,7 @@ class Relations(NamedTuple):
     matches_itself: Bools
     of_class: I64
     pod_profile: I64
-    fixed: I64
+    static_index: I64
     weights: I64
     seen: Bools
     is_seen: Bools

@@ -18,7 +18,7 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 MAX_COUNTS = 1 << 23
-"""Maximum number of counts over all counters; with more, the reference decides."""
+"""Maximum number of counts over all counters; with more, the plugins decide."""
 
 
 def with_classes(relations: Relations, model_of: I64) -> Relations:
@@ -29,16 +29,16 @@ def with_classes(relations: Relations, model_of: I64) -> Relations:
     classes = len(model_of)
     if len(relations.of_class):
         of_class, pod_profile = relations.of_class[model_of], relations.pod_profile[model_of]
-        fixed, weights = relations.fixed[model_of], relations.weights[model_of]
+        static_index, weights = relations.static_index[model_of], relations.weights[model_of]
         additions_from = relations.additions_from
     else:
-        pod_profile = fixed = np.zeros(classes, np.int64)
+        pod_profile = static_index = np.zeros(classes, np.int64)
         of_class, weights = pod_profile - 1, np.zeros((classes, 2), np.int64)
         additions_from = np.zeros(2, np.int64)
     return relations._replace(
         of_class=of_class,
         pod_profile=pod_profile,
-        fixed=fixed,
+        static_index=static_index,
         additions_from=additions_from,
         weights=weights,
         seen=np.zeros((classes, relations.group_feasible.shape[0]), np.bool_),
@@ -131,11 +131,12 @@ class _Masks:
 
 
 def relate(
-    classes: Sequence[Evaluation], table: NodeTable, fixed: Sequence[int], groups: int
+    classes: Sequence[Evaluation], table: NodeTable, static_index: Sequence[int], groups: int
 ) -> Relations | None:
     """Return the relations of classes, after PreFilter and PreScore; None for too many counts.
 
-    fixed: the index of each class's static scores. groups: the number of normalization groups.
+    static_index: the index of each class's static scores. groups: the number of normalization
+    groups.
     """
     pod_profiles: dict[Hashable, tuple[int, PodClass]] = {}
     profile_of = [
@@ -169,7 +170,7 @@ def relate(
         "keys": [masks.of(relation.scored) for relation in relations],
         "of_class": of_class,
         "pod_profile": profile_of,
-        "fixed": fixed,
+        "static_index": static_index,
         "additions_from": additions_from,
     }
     flat = _joined(counts)

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -87,12 +87,13 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
         from roadstead.kernel import compiled
     except RuntimeError:
         # numba found no writable folder for machine code.
-        _cache_temporarily()
+        cache_temporarily()
         from roadstead.kernel import compiled
     code = _code_of(compiled)
-    is_cached = _is_cached(_sources(Path(compiled.__file__).parent))
+    # Also without `report`: it deletes outdated machine code.
+    is_cached = is_compiled()
     if report is not None and not is_cached:
-        report("compiling the kernel, once for this machine; the reference decides meanwhile")
+        report("compiling the kernel, once for this machine; decisions run without it meanwhile")
         compile_in_child()
     warm_up_totals(code)
     warm_up_run(code)
@@ -102,36 +103,15 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
 
 
 def is_compiled() -> bool:
-    """Whether machine code of this release is cached here. ImportError without numba."""
-    from roadstead.kernel import compiled
-
-    return _is_cached(_sources(Path(compiled.__file__).parent))
-
-
-def _code_of(compiled: ModuleType) -> CompiledCode:
-    return CompiledCode(compiled.run, compiled.build, compiled.renormalize, compiled.list_best)
-
-
-def compiled_of() -> ModuleType:
-    """Return the compiled module, which imports numba."""
-    from roadstead.kernel import compiled
-
-    return compiled
-
-
-def _sources(folder: Path) -> list[Path]:
-    """Return the modules whose changes outdate machine code; all lowerings count as such."""
-    others = [folder / name for name in ("jit.py", "arrays.py", "relation_arrays.py")]
-    return [*folder.glob("compiled*.py"), *folder.glob("lowering/*.py"), *others]
-
-
-def _is_cached(modules: Sequence[Path]) -> bool:
-    """Whether machine code of `run` is cached; delete cached code older than any of the modules.
+    """Whether machine code of the present sources is cached here; delete outdated machine code.
 
     numba checks the module of a function, but not those of the functions that it calls. Only
-    functions that Python calls are cached, all in one folder (`jit.internal`).
+    functions that Python calls are cached, all in one folder (`jit.internal`). ImportError without
+    numba.
     """
-    folder = Path(cast(Dispatcher, compiled_of().run).stats.cache_path)
+    compiled = compiled_of()
+    folder = Path(cast(Dispatcher, compiled.run).stats.cache_path)
+    modules = sources(Path(str(compiled.__file__)).parent)
     newest = max(module.stat().st_mtime for module in modules)
     cached = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
     is_cached = False
@@ -145,7 +125,25 @@ def _is_cached(modules: Sequence[Path]) -> bool:
     return is_cached
 
 
-def _cache_temporarily() -> None:
+def _code_of(compiled: ModuleType) -> CompiledCode:
+    return CompiledCode(compiled.run, compiled.build, compiled.renormalize, compiled.list_best)
+
+
+def compiled_of() -> ModuleType:
+    """Return the compiled module, which imports numba."""
+    from roadstead.kernel import compiled
+
+    return compiled
+
+
+def sources(folder: Path) -> list[Path]:
+    """Return the modules whose changes outdate machine code; all lowerings count as such."""
+    others = [folder / name for name in ("jit.py", "arrays.py", "relation_arrays.py")]
+    return [*folder.glob("compiled*.py"), *folder.glob("lowering/*.py"), *others]
+
+
+def cache_temporarily() -> None:
+    """Let numba cache machine code in a folder that is removed when this process ends."""
     from numba.core import config
 
     folder = tempfile.mkdtemp(prefix="roadstead-numba-")

@@ -27,14 +27,14 @@ MAX_GROUPS = 4096
 class StaticScores:
     """Static scores of a class.
 
-    passes: bool[row]. fixed: int32[row], sum of weight * score of plugins that do not normalize.
+    passes: bool[row]. sums: int32[row], sum of weight * score of plugins that do not normalize.
     group: int32[row]. raw: int64[normalizing plugin, group]. normalizing: those plugins, stored
     because an evaluation that is filtered again during a batch, and finds no row, no longer has the
     plugins that PreScore skipped.
     """
 
     passes: Bools
-    fixed: I32
+    sums: I32
     group: I32
     raw: I64
     normalizing: tuple[WeightedScore, ...]
@@ -42,7 +42,7 @@ class StaticScores:
 
 def key_of(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same static scores."""
-    parts: list[Hashable] = [(evaluation.fixed()[0] == PASSED).tobytes()]
+    parts: list[Hashable] = [(evaluation.static_results()[0] == PASSED).tobytes()]
     for index, each in _scoring(evaluation):
         raw = evaluation.first_raw(index).tobytes()
         parts.append((each.plugin.normalizes, each.weight, raw))
@@ -51,8 +51,8 @@ def key_of(evaluation: Evaluation) -> Hashable:
 
 def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
     """Return the static scores of a class, or why it is not covered."""
-    passes: Bools = evaluation.fixed()[0] == PASSED
-    fixed: I64 = np.zeros(len(passes), dtype=np.int64)
+    passes: Bools = evaluation.static_results()[0] == PASSED
+    sums: I64 = np.zeros(len(passes), dtype=np.int64)
     keys: list[I64] = []
     normalizing: list[WeightedScore] = []
     for index, each in _scoring(evaluation):
@@ -61,13 +61,13 @@ def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
             keys.append(raw)
             normalizing.append(each)
         elif _in_range(raw[passes]):
-            fixed[passes] += each.weight * raw[passes]
+            sums[passes] += each.weight * raw[passes]
         else:
             return "score out of range"
     group, values = _grouped(keys, len(passes))
     if values.shape[1] > MAX_GROUPS:
         return "too many groups"
-    return StaticScores(passes, fixed.astype(np.int32), group, values, tuple(normalizing))
+    return StaticScores(passes, sums.astype(np.int32), group, values, tuple(normalizing))
 
 
 def _scoring(evaluation: Evaluation) -> list[tuple[int, WeightedScore]]:

@@ -3,7 +3,7 @@
 Schedulers decide on a View, which may be stale; `Cell.commit` detects conflicts. The rule is
 Omega's (Schwarzkopf et al., EuroSys 2013, sections 3.4 and 5.2; `CellState.commit` of
 google/cluster-scheduler-simulator): a conflict is a machine without room (`fit`), or a machine that
-changed since the view was taken (`version`); a transaction with a conflict commits the rest
+changed since the view was read (`version`); a transaction with a conflict commits the rest
 (`incremental`) or nothing (`all-or-nothing`). As in Omega, tasks that end change no version.
 """
 
@@ -26,11 +26,11 @@ UNBOUNDED: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A copy of the state at `taken_s`. free: int64[machines, resources]; version: [machines]."""
+    """A copy of the state at `read_at_s`. free: int64[machines, resources]; version: [machines]."""
 
     free: Ints
     version: Ints
-    taken_s: float
+    read_at_s: float
 
 
 class Cell:
@@ -109,9 +109,9 @@ def rank_among_equals(values: Ints) -> Ints:
     """The number of equal values before each value: [7, 3, 7, 7] → [0, 0, 1, 2]."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    places = np.arange(len(values))
+    indices = np.arange(len(values))
     is_first = np.ones(len(values), dtype=np.bool_)
     is_first[1:] = ordered[1:] != ordered[:-1]
     ranks = np.empty(len(values), dtype=np.int64)
-    ranks[order] = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    ranks[order] = indices - np.maximum.accumulate(np.where(is_first, indices, 0))
     return ranks

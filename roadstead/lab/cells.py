@@ -41,9 +41,9 @@ class CellType:
     def capacity(self, machines: int) -> Ints:
         """Capacity of machines in the proportions of the shapes: int64[machines, resources]."""
         ends = np.cumsum([share for share, _, _ in self.shapes])
-        places = (np.arange(machines) + 0.5) * ends[-1] / machines
+        indices = (np.arange(machines) + 0.5) * ends[-1] / machines
         sizes = np.array([shape[1:] for shape in self.shapes], dtype=np.int64)
-        found: Ints = sizes[np.searchsorted(ends, places)]
+        found: Ints = sizes[np.searchsorted(ends, indices)]
         return found
 
 

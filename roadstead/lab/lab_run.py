@@ -47,8 +47,8 @@ class LabRun:
     busy_s: float = 0.0
     ran_s: float = 0.0
 
-    def figures(self, schedulers: int) -> dict[str, float]:
-        """The figures that need no replay of the placements, as the score regret does."""
+    def metrics(self, schedulers: int) -> dict[str, float]:
+        """The metrics that need no replay of the placements, as the score regret does."""
         bound = len(self.placements)
         conflicts = sum(self.refused.values())
         waits_s = np.repeat([wait for _, wait in self.waits_s], [many for many, _ in self.waits_s])

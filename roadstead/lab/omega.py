@@ -138,9 +138,13 @@ class OmegaRun:
         self._used_s = 0.0
         _prefill(self.cell, model, np.random.default_rng(next(seeds)))
         arrivals = [np.random.default_rng(next(seeds)) for _ in range(2)]
-        self.tallies = {kind.name: Tally() for kind in (model.cell.batch, model.cell.service)}
-        batch = self._kind(model.cell.batch, model.batch_schedulers, model.job_s, model.task_s)
-        service = self._kind(
+        self.tallies = {
+            job_type.name: Tally() for job_type in (model.cell.batch, model.cell.service)
+        }
+        batch = self._schedulers_of(
+            model.cell.batch, model.batch_schedulers, model.job_s, model.task_s
+        )
+        service = self._schedulers_of(
             model.cell.service, model.service_schedulers, model.service_job_s, model.service_task_s
         )
         self.schedulers = (*batch, *service)
@@ -149,21 +153,23 @@ class OmegaRun:
         self._expect(model.cell.batch, model.batch_rate, batch, arrivals[0])
         self._expect(model.cell.service, model.service_rate, service, arrivals[1])
 
-    def _kind(self, kind: JobType, number: int, job_s: float, task_s: float) -> list[_Scheduler]:
-        tally = self.tallies[kind.name]
+    def _schedulers_of(
+        self, job_type: JobType, number: int, job_s: float, task_s: float
+    ) -> list[_Scheduler]:
+        tally = self.tallies[job_type.name]
         # A placeholder: the constructor gives each scheduler a generator of its own.
         anybody = np.random.default_rng(0)
         return [_Scheduler(job_s, task_s, tally, anybody) for _ in range(number)]
 
     def _expect(
         self,
-        kind: JobType,
+        job_type: JobType,
         rate: float,
         schedulers: Sequence[_Scheduler],
         random: np.random.Generator,
     ) -> None:
         for job, scheduler in zip(
-            jobs_of(kind, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
+            jobs_of(job_type, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
         ):
             self._at(job.arrived_s, _Arrival(scheduler, job))
 
@@ -171,21 +177,21 @@ class OmegaRun:
         heapq.heappush(self._agenda, (when_s, next(self._order), what))
 
     def run(self) -> dict[str, float]:
-        """Simulate, and return `Tally.figures` of each type of job and the mean `utilization`."""
+        """Simulate, and return `Tally.metrics` of each type of job and the mean `utilization`."""
         while self._agenda and self._agenda[0][0] <= self.model.horizon_s:
             when_s, _, what = heapq.heappop(self._agenda)
             self._advance(when_s)
             self._happens(what)
         self._advance(self.model.horizon_s)
         model = self.model
-        figures = {"utilization": self._used_s / model.horizon_s}
+        metrics = {"utilization": self._used_s / model.horizon_s}
         numbers = {
             model.cell.batch.name: model.batch_schedulers,
             model.cell.service.name: model.service_schedulers,
         }
         for name, tally in self.tallies.items():
-            figures |= tally.figures(name, numbers[name] * model.horizon_s, model.horizon_s)
-        return figures
+            metrics |= tally.metrics(name, numbers[name] * model.horizon_s, model.horizon_s)
+        return metrics
 
     def _advance(self, when_s: float) -> None:
         self._used_s += (when_s - self.now_s) * self.cell.used_fraction()
@@ -215,7 +221,7 @@ class OmegaRun:
             if not job.attempts:
                 scheduler.tally.waited(self.now_s - job.queued_s)
         view = scheduler.view
-        if view is None or self.now_s - view.taken_s >= self.model.staleness_s:
+        if view is None or self.now_s - view.read_at_s >= self.model.staleness_s:
             scheduler.view = self.cell.view(self.now_s)
         think_s = sum(scheduler.think_s(job) for job in scheduler.deciding)
         self._at(self.now_s + think_s, scheduler)
@@ -246,7 +252,7 @@ class OmegaRun:
         if job.left:
             self._again(scheduler, job)
         else:
-            scheduler.tally.whole += 1
+            scheduler.tally.complete += 1
 
     def _committed(self, seen: View, tasks: Ints, request: Ints, job: LabJob) -> None:
         job.left -= len(tasks)
@@ -291,5 +297,5 @@ def _prefill(cell: Cell, model: OmegaModel, random: np.random.Generator) -> None
 
 
 def simulate(model: OmegaModel, seed: int) -> dict[str, float]:
-    """Run a model once, and return the figures; the same seed gives the same figures."""
+    """Run a model once, and return the metrics; the same seed gives the same metrics."""
     return OmegaRun(model, seed).run()

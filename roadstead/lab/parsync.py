@@ -25,7 +25,7 @@ from roadstead.lab.cell import Flags, Ints, rank_among_equals
 Look: TypeAlias = Literal["fresh", "all"]
 
 SPARSE: Final = 0.02
-"""Below this share of idle slots, slots are chosen from a list: most draws would hit taken ones."""
+"""Below this share of idle slots, slots are chosen from a list: most draws would hit busy ones."""
 
 GUESSES: Final = 4
 """Rounds of repeated draws; slots that are still missing are chosen from a list."""
@@ -35,9 +35,9 @@ EXTRA_TOLERANCE: Final = 1.0 / 256
 
 
 class Slots:
-    """Slots with scores, idle or taken, in contiguous partitions.
+    """Slots with scores, idle or busy, in contiguous partitions.
 
-    score: float64[slots]; taken: bool[slots]; bounds: int64[partitions + 1].
+    score: float64[slots]; busy: bool[slots]; bounds: int64[partitions + 1].
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Slots:
         between: float = 0.0,
     ) -> None:
         """Draw the scores. between: the part of the variance that is between partitions."""
-        self.taken = np.zeros(count, dtype=np.bool_)
+        self.busy = np.zeros(count, dtype=np.bool_)
         self.bounds = np.linspace(0, count, partitions + 1).astype(np.int64)
         own = random.normal(0.0, np.sqrt(variance * (1.0 - between)), count)
         shared = random.normal(0.0, np.sqrt(variance * between), partitions)
@@ -64,31 +64,31 @@ class Slots:
         """The slots of a partition."""
         return slice(int(self.bounds[partition]), int(self.bounds[partition + 1]))
 
-    def pick(self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator) -> Ints:
+    def pick(self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator) -> Ints:
         """Up to `count` slots of a part that look idle, without repetition, in order of picking.
 
-        Drawn by weight, and drawn again if taken. This equals drawing without replacement, and is
-        cheap unless nearly all slots are taken, or more than half of the idle ones are wanted:
+        Drawn by weight, and drawn again if busy. This equals drawing without replacement, and is
+        cheap unless nearly all slots are busy, or more than half of the idle ones are wanted:
         these are chosen from a list.
         """
-        idle = part.stop - part.start - int(np.count_nonzero(seen_taken[part])) if count else 0
+        idle = part.stop - part.start - int(np.count_nonzero(seen_busy[part])) if count else 0
         count = min(count, idle)
         found = np.empty(0, dtype=np.int64)
         if count == 0:
             return found
         if 2 * count <= idle and idle >= SPARSE * (part.stop - part.start):
-            found = self._guessed(seen_taken, part, count, random)
+            found = self._guessed(seen_busy, part, count, random)
         if len(found) < count:
-            rest = seen_taken.copy()
+            rest = seen_busy.copy()
             rest[found] = True
             more = self._listed(rest, part, count - len(found), random)
             found = np.concatenate((found, more))
         return found
 
     def _guessed(
-        self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
+        self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
-        """Draw from all slots of a part, and drop taken and repeated ones; may find too few."""
+        """Draw from all slots of a part, and drop busy and repeated ones; may find too few."""
         # Cumulative weights: a uniform point between its ends falls to each slot by its weight.
         heap = self._heap[part.start : part.stop + 1]
         low, high = heap[0], heap[-1]
@@ -96,20 +96,20 @@ class Slots:
         for _ in range(GUESSES):
             points = low + random.random(2 * count + 8) * (high - low)
             drawn = part.start + np.searchsorted(heap, points, side="right") - 1
-            drawn = np.concatenate((found, drawn[~seen_taken[drawn]]))
+            drawn = np.concatenate((found, drawn[~seen_busy[drawn]]))
             found = drawn[rank_among_equals(drawn) == 0]
             if len(found) >= count:
                 break
         return found[:count]
 
     def _listed(
-        self, seen_taken: Flags, part: slice, count: int, random: np.random.Generator
+        self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
         """Pick from a list of the idle slots, by weight without replacement.
 
         The smallest of exponential times with the weights as rates are such a sample, in order.
         """
-        idle = part.start + np.flatnonzero(~seen_taken[part])
+        idle = part.start + np.flatnonzero(~seen_busy[part])
         times = random.exponential(size=len(idle)) / np.exp(self.score[idle])
         first = np.argpartition(times, count - 1)[:count]
         chosen: Ints = idle[first[np.argsort(times[first])]]
@@ -161,17 +161,17 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
         for who in range(model.schedulers):
             view = seen[who]
             for part in refreshed(who, step, model.schedulers, model.partitions):
-                view[room.part(part)] = room.taken[room.part(part)]
+                view[room.part(part)] = room.busy[room.part(part)]
             part = freshest(who, step, model.schedulers, model.partitions)
             count = int(min(waiting[who], may_try[who]))
             if model.look == "fresh":
                 picks.append(_from_part_on(room, view, part, count, random))
             else:
                 picks.append(room.pick(view, slice(0, slots), count, random))
-        settled = assign_slots(room, seen, picks, random)
-        waiting -= settled.won
-        placed += len(settled.slots)
-        conflicts += int(settled.lost.sum())
+        assigned = assign_slots(room, seen, picks, random)
+        waiting -= assigned.won
+        placed += len(assigned.slots)
+        conflicts += int(assigned.lost.sum())
     return placed, conflicts
 
 
@@ -232,15 +232,15 @@ def assign_slots(
 ) -> AssignedSlots:
     """Resolve picks: assign each slot to a random one of the schedulers that picked it.
 
-    Winners and losers mark the slot as taken in their views. seen: bool[schedulers, slots].
+    Winners and losers mark the slot as busy in their views. seen: bool[schedulers, slots].
     """
     who = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
     slots = np.concatenate(picks)
     seen[who, slots] = True
     order = random.permutation(len(slots))
-    is_free = ~room.taken[slots[order]] & (rank_among_equals(slots[order]) == 0)
+    is_free = ~room.busy[slots[order]] & (rank_among_equals(slots[order]) == 0)
     winners = order[is_free]
-    room.taken[slots[winners]] = True
+    room.busy[slots[winners]] = True
     won = np.bincount(who[winners], minlength=len(picks))
     return AssignedSlots(won, np.bincount(who, minlength=len(picks)) - won, slots[winners])
 

@@ -38,19 +38,19 @@ def first_fit(
 ) -> Ints:
     """Randomized first fit; returns fewer than `count` machines only if there is no more room."""
     drawn = random.integers(len(free), size=2 * count + SPARE)
-    taken = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
-    if len(taken) == count:
-        return taken
+    drawn_rows = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
+    if len(drawn_rows) == count:
+        return drawn_rows
     left = room(free, request)
-    np.subtract.at(left, taken, 1)
+    np.subtract.at(left, drawn_rows, 1)
     pool = np.flatnonzero(left > 0)
-    while len(taken) < count and pool.size:
-        drawn = random.choice(pool, size=2 * (count - len(taken)) + SPARE)
-        found = drawn[rank_among_equals(drawn) < left[drawn]][: count - len(taken)]
-        taken = np.concatenate((taken, found))
+    while len(drawn_rows) < count and pool.size:
+        drawn = random.choice(pool, size=2 * (count - len(drawn_rows)) + SPARE)
+        found = drawn[rank_among_equals(drawn) < left[drawn]][: count - len(drawn_rows)]
+        drawn_rows = np.concatenate((drawn_rows, found))
         np.subtract.at(left, found, 1)
         pool = pool[left[pool] > 0]
-    return taken
+    return drawn_rows
 
 
 def spread(
@@ -101,12 +101,12 @@ def sampled(sample: int, score: Score) -> Place:
         free, capacity = free[rows], np.broadcast_to(capacity, free.shape)[rows]
         left = room(free, request)
         scores = score(free - request, capacity)
-        pool, taken = np.arange(len(rows)), list[int]()
-        while len(taken) < count and pool.size:
+        pool, chosen = np.arange(len(rows)), list[int]()
+        while len(chosen) < count and pool.size:
             drawn = random.choice(pool.size, min(sample, pool.size), replace=False)
             at = drawn[scores[pool[drawn]].argmax()]
             row = int(pool[at])
-            taken.append(row)
+            chosen.append(row)
             left[row] -= 1
             free[row] -= request
             if left[row]:
@@ -114,7 +114,7 @@ def sampled(sample: int, score: Score) -> Place:
                 scores[one] = score(free[one] - request, capacity[one])
             else:
                 pool = np.delete(pool, at)
-        return rows[taken] if taken else np.empty(0, dtype=np.int64)
+        return rows[chosen] if chosen else np.empty(0, dtype=np.int64)
 
     return place
 

@@ -4,7 +4,7 @@ After the same paper as `parsync`: a scheduler picks from the partition that was
 (latency-first), from the one with the best mean score of idle slots in its view (quality-first), or
 from the first while its tasks wait longer than a bound and from the second otherwise (adaptive).
 The baseline, state-sync, picks from all slots as they were when the gap began. Load changes by
-phases; it is the share of the slots that tasks of a mean duration keep taken.
+phases; it is the share of the slots that tasks of a mean duration keep busy.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PolicyModel:
 
 @dataclass(slots=True)
 class _Phase:
-    """Sums over one phase. used: taken slots, over all steps. left: tasks that wait at its end."""
+    """Sums over one phase. used: busy slots, over all steps. left: tasks that wait at its end."""
 
     placed: int = 0
     conflicts: int = 0
@@ -66,7 +66,7 @@ class _Phase:
     used: int = 0
     left: int = 0
 
-    def figures(self, number: int, phase_s: float) -> dict[str, float]:
+    def metrics(self, number: int, phase_s: float) -> dict[str, float]:
         placed = max(self.placed, 1)
         return {
             f"phase{number}_wait_s": self.waited_s / placed,
@@ -81,7 +81,7 @@ class PolicyRun:
     """One run; `run()` simulates all phases.
 
     quality: float64[slots], rank of each slot's score from 0 to 1. seen: bool[schedulers, slots],
-    the slots that are taken in each view. mean_quality: float64[schedulers, partitions], of the
+    the slots that are busy in each view. mean_quality: float64[schedulers, partitions], of the
     idle slots at the last refresh. queues: for each scheduler, [step of arrival, tasks] in order.
     waiting: int64[schedulers], tasks in the queues. recent_wait_s: float64[schedulers], how long
     the oldest task has waited. ends: step → slots whose tasks end in it.
@@ -102,12 +102,12 @@ class PolicyRun:
         self.waiting = np.zeros(model.schedulers, dtype=np.int64)
         self.recent_wait_s = np.zeros(model.schedulers)
         self.ends: dict[int, list[Ints]] = {}
-        self._taken = 0
+        self._busy = 0
 
     def run(self) -> dict[str, float]:
-        """Return figures by phase: wait, conflicts per placed task, quality of slots (0 to 1)."""
+        """Return metrics by phase: wait, conflicts per placed task, quality of slots (0 to 1)."""
         model = self.model
-        figures: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         all_of_it = _Phase()
         per_phase = round(model.phase_s / model.step_s)
         for number, load in enumerate(model.phases, 1):
@@ -115,11 +115,11 @@ class PolicyRun:
             for step in range((number - 1) * per_phase, number * per_phase):
                 self._step(step, load, phase)
             phase.left = int(self.waiting.sum())
-            figures |= phase.figures(number, model.phase_s)
+            metrics |= phase.metrics(number, model.phase_s)
             for name in ("placed", "conflicts", "waited_s", "quality", "used"):
                 setattr(all_of_it, name, getattr(all_of_it, name) + getattr(phase, name))
         placed = max(all_of_it.placed, 1)
-        return figures | {
+        return metrics | {
             "wait_s": all_of_it.waited_s / placed,
             "conflict_fraction": all_of_it.conflicts / placed,
             "quality": all_of_it.quality / placed,
@@ -129,20 +129,20 @@ class PolicyRun:
 
     def _step(self, step: int, load: float, phase: _Phase) -> None:
         for ended in self.ends.pop(step, ()):
-            self.slots.taken[ended] = False
-            self._taken -= len(ended)
+            self.slots.busy[ended] = False
+            self._busy -= len(ended)
         self._arrive(step, load)
         may_try = round(self.model.capacity_per_s * self.model.step_s)
         picks = [
             self._pick(who, step, min(int(self.waiting[who]), may_try))
             for who in range(self.model.schedulers)
         ]
-        settled = assign_slots(self.slots, self.seen, picks, self.random)
-        self._taken += len(settled.slots)
-        self._start(step, settled.slots, phase)
-        phase.used += self._taken
-        phase.conflicts += int(settled.lost.sum())
-        for who, count in enumerate(settled.won.tolist()):
+        assigned = assign_slots(self.slots, self.seen, picks, self.random)
+        self._busy += len(assigned.slots)
+        self._start(step, assigned.slots, phase)
+        phase.used += self._busy
+        phase.conflicts += int(assigned.lost.sum())
+        for who, count in enumerate(assigned.won.tolist()):
             self._place(who, step, count, phase)
 
     def _arrive(self, step: int, load: float) -> None:
@@ -159,11 +159,11 @@ class PolicyRun:
         model, view = self.model, self.seen[who]
         if model.policy == "state-sync":
             if step % STEPS == 0:
-                view[:] = self.slots.taken
+                view[:] = self.slots.busy
             return self.slots.pick(view, slice(0, model.slots), count, self.random)
         for fresh in refreshed(who, step, model.schedulers, model.partitions):
             part = self.slots.part(fresh)
-            view[part] = self.slots.taken[part]
+            view[part] = self.slots.busy[part]
             idle = ~view[part]
             self.mean_quality[who, fresh] = self.quality[part][idle].mean() if idle.any() else NONE
         fresh = freshest(who, step, model.schedulers, model.partitions)
@@ -204,18 +204,18 @@ class PolicyRun:
         queue, waited_s, left = self.queues[who], 0.0, count
         while left:
             came, number = queue[0]
-            taken = min(left, number)
-            waited_s += taken * (step - came) * self.model.step_s
-            left -= taken
-            if taken == number:
+            finished = min(left, number)
+            waited_s += finished * (step - came) * self.model.step_s
+            left -= finished
+            if finished == number:
                 queue.popleft()
             else:
-                queue[0][1] -= taken
+                queue[0][1] -= finished
         phase.waited_s += waited_s
         oldest_s = (step - queue[0][0]) * self.model.step_s if queue else 0.0
         self.recent_wait_s[who] = oldest_s
 
 
 def simulate(model: PolicyModel, seed: int) -> dict[str, float]:
-    """Run a model once, and return the figures; the same seed gives the same figures."""
+    """Run a model once, and return the metrics; the same seed gives the same metrics."""
     return PolicyRun(model, seed).run()

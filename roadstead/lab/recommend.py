@@ -26,8 +26,8 @@ CONFLICT_SLACK: Final = 0.05
 PARTITIONED: Final = "partitioned"
 """The mode that has partitions."""
 
-FIGURES: Final = ("placed", "pods_per_s", "score_regret", "conflict_fraction")
-"""The figures from which a recommendation is made."""
+COMPARED_METRICS: Final = ("placed", "pods_per_s", "score_regret", "conflict_fraction")
+"""The metrics from which a recommendation is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +51,34 @@ class Recommendation:
 
 
 def recommend(points: Sequence[Point]) -> Recommendation:
-    """Choose a combination; `points` have the figures of `FIGURES` and are not empty."""
-    whole = _not_less(points, "placed", PLACED_SLACK)
-    quick = _not_less(whole, "pods_per_s", RATE_SLACK)
+    """Choose a combination; `points` have the metrics of `COMPARED_METRICS` and are not empty."""
+    full = _not_less(points, "placed", PLACED_SLACK)
+    quick = _not_less(full, "pods_per_s", RATE_SLACK)
     exact = _not_more(quick, "score_regret", REGRET_SLACK)
     best = min(_not_more(exact, "conflict_fraction", CONFLICT_SLACK), key=_size)
     rates = [each.bands["pods_per_s"] for each in points]
     return Recommendation(
         _described(best),
         best.values,
-        tuple(_reasons(best, points, whole, quick)),
+        tuple(_reasons(best, points, full, quick)),
         is_supported=any(each.low < each.high for each in rates),
     )
 
 
-def _not_less(points: Sequence[Point], figure: str, slack: float) -> list[Point]:
-    """Points whose figure is not lower than the highest one by more than the fraction `slack`."""
-    most = max((point.bands[figure] for point in points), key=lambda each: each.mean)
-    return [each for each in points if each.bands[figure].high >= most.low * (1 - slack)]
+def _not_less(points: Sequence[Point], metric: str, slack: float) -> list[Point]:
+    """Points whose metric is not lower than the highest one by more than the fraction `slack`."""
+    most = max((point.bands[metric] for point in points), key=lambda each: each.mean)
+    return [each for each in points if each.bands[metric].high >= most.low * (1 - slack)]
 
 
-def _not_more(points: Sequence[Point], figure: str, slack: float) -> list[Point]:
-    """Points whose figure is not higher than the lowest one by more than `slack`."""
-    least = min((point.bands[figure] for point in points), key=lambda each: each.mean)
-    return [each for each in points if each.bands[figure].low <= least.high + slack]
+def _not_more(points: Sequence[Point], metric: str, slack: float) -> list[Point]:
+    """Points whose metric is not higher than the lowest one by more than `slack`."""
+    least = min((point.bands[metric] for point in points), key=lambda each: each.mean)
+    return [each for each in points if each.bands[metric].low <= least.high + slack]
 
 
-def _mean(point: Point, figure: str) -> float:
-    return point.bands[figure].mean
+def _mean(point: Point, metric: str) -> float:
+    return point.bands[metric].mean
 
 
 def _size(point: Point) -> tuple[float, float]:
@@ -112,13 +112,13 @@ def _compared(best: Point, fastest: Point) -> str:
 
 
 def _reasons(
-    best: Point, points: Sequence[Point], whole: Sequence[Point], quick: Sequence[Point]
+    best: Point, points: Sequence[Point], full: Sequence[Point], quick: Sequence[Point]
 ) -> list[str]:
     rate = best.bands["pods_per_s"]
-    fastest = max(whole, key=lambda point: _mean(point, "pods_per_s"))
+    fastest = max(full, key=lambda point: _mean(point, "pods_per_s"))
     least = min(points, key=lambda point: _mean(point, "score_regret"))
     return [
-        f"It places {_mean(best, 'placed'):,.0f} pods; {len(whole)} of {len(points)} combinations "
+        f"It places {_mean(best, 'placed'):,.0f} pods; {len(full)} of {len(points)} combinations "
         "place as many.",
         f"{rate.mean:,.0f} pods/s ({_interval(rate)}); {_compared(best, fastest)}. "
         f"Not shown to be slower by more than {RATE_SLACK:.0%}: {len(quick)}.",

@@ -90,7 +90,7 @@ def _is(app: str) -> LabelSelector:
     return LabelSelector((Requirement("app", "In", (app,)),))
 
 
-def _apart(app: str) -> PodAffinityTerm:
+def _anti_affinity_to(app: str) -> PodAffinityTerm:
     return PodAffinityTerm(HOSTNAME_LABEL, _is(app), ("default",), None)
 
 
@@ -102,7 +102,7 @@ def _spread(app: int) -> PodFacts:
 
 def _shy(app: int) -> PodFacts:
     """A pod that excludes other pods of its application from its host."""
-    return _pod(f"shy-{app}", pod_anti_affinity=(_apart(f"shy-{app}"),))
+    return _pod(f"shy-{app}", pod_anti_affinity=(_anti_affinity_to(f"shy-{app}"),))
 
 
 def _feared(app: int) -> PodFacts:
@@ -110,7 +110,7 @@ def _feared(app: int) -> PodFacts:
     return (
         _pod(f"feared-{app}")
         if app % 2
-        else _pod(f"fearful-{app}", pod_anti_affinity=(_apart(f"feared-{app + 1}"),))
+        else _pod(f"fearful-{app}", pod_anti_affinity=(_anti_affinity_to(f"feared-{app + 1}"),))
     )
 
 

@@ -27,17 +27,17 @@ class Band:
     high: float
 
 
-def band(figures: Sequence[float]) -> Band:
-    """The band of independent repeats of one figure. Raises ValueError if there are none."""
-    mean = fmean(figures)
-    freedom = len(figures) - 1
+def band(metrics: Sequence[float]) -> Band:
+    """The band of independent repeats of one metric. Raises ValueError if there are none."""
+    mean = fmean(metrics)
+    freedom = len(metrics) - 1
     if not freedom:
         return Band(mean, mean, mean)
     quantile = STUDENT_95[freedom - 1] if freedom <= len(STUDENT_95) else NORMAL_95
-    half = quantile * stdev(figures) / sqrt(len(figures))
+    half = quantile * stdev(metrics) / sqrt(len(metrics))
     return Band(mean, mean - half, mean + half)
 
 
-def share(part: float, whole: float) -> float:
+def share(part: float, total: float) -> float:
     """part / whole; 0 if whole is 0."""
-    return part / whole if whole else 0.0
+    return part / total if total else 0.0

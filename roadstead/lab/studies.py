@@ -1,4 +1,4 @@
-"""Studies: functions that a sweep can run, with their parameters, bounds and figures.
+"""Studies: functions that a sweep can run, with their parameters, bounds and metrics.
 
 A study is a function of parameters and a seed. The engine `model` has the studies of this module;
 the study of the product's own actors is `product_study` in `roadstead/cli/stress_product.py`, its
@@ -20,8 +20,8 @@ from roadstead.sweeps.tasks import Plain
 
 Value: TypeAlias = bool | int | float | str
 Values: TypeAlias = Mapping[str, Value]
-Figures: TypeAlias = Mapping[str, float]
-Run: TypeAlias = Callable[[Values, int], Figures]
+Metrics: TypeAlias = Mapping[str, float]
+Run: TypeAlias = Callable[[Values, int], Metrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Parameter:
 class Study:
     """A study: name, description, parameters, and the function that does one run.
 
-    run: None for the product, whose runs need more than parameters. figures: those to plot.
+    run: None for the product, whose runs need more than parameters. metrics: those to plot.
     is_possible: whether a combination of values can be run.
     """
 
@@ -83,7 +83,7 @@ class Study:
     text: str
     parameters: tuple[Parameter, ...]
     run: Run | None
-    figures: tuple[str, ...]
+    metrics: tuple[str, ...]
     is_possible: Callable[[Values], bool] = lambda values: True
 
     def parameter(self, name: str, source: str) -> Parameter:
@@ -108,16 +108,16 @@ def _given(model: type, values: Values) -> dict[str, object]:
     return {name: value for name, value in values.items() if name in known}
 
 
-def _run_omega(values: Values, seed: int) -> Figures:
+def _run_omega(values: Values, seed: int) -> Metrics:
     given = {**_given(omega.OmegaModel, values), "cell": CELLS[str(values["cell"])]}
     return omega.simulate(omega.OmegaModel(**given), seed)  # type: ignore[arg-type]
 
 
-def _run_gap(values: Values, seed: int) -> Figures:
+def _run_gap(values: Values, seed: int) -> Metrics:
     return parsync.extra_slots(parsync.GapModel(**_given(parsync.GapModel, values)), seed)  # type: ignore[arg-type]
 
 
-def _run_policies(values: Values, seed: int) -> Figures:
+def _run_policies(values: Values, seed: int) -> Metrics:
     given = _given(policies.PolicyModel, values)
     loads = str(values["phases"]).split("/")
     phases = tuple(float(load) / PERCENT for load in loads)
@@ -221,7 +221,7 @@ MODEL_STUDIES: Final = {each.name: each for each in (OMEGA, EXTRA_SLOTS, POLICIE
 def model_runs(shared: Mapping[str, Plain]) -> RunTask:
     """Return the function of one run of a sweep over a model, for `roadstead.sweeps`.
 
-    shared: `study`. A task has `values` and `seed`; its result is the figures.
+    shared: `study`. A task has `values` and `seed`; its result is the metrics.
     """
     run = MODEL_STUDIES[str(shared["study"])].run
     assert run is not None, "a model runs in this package"

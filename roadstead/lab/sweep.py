@@ -12,7 +12,7 @@ from math import prod
 from typing import Final, cast
 
 from roadstead.lab.statistics import Band, band
-from roadstead.lab.studies import Figures, Study, Value
+from roadstead.lab.studies import Metrics, Study, Value
 from roadstead.protocol.errors import InputError, RoadsteadError
 
 MAX_RUNS: Final = 100_000
@@ -55,16 +55,16 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class SweepRun:
-    """One run: its parameters and its figures."""
+    """One run: its parameters and its metrics."""
 
     values: Mapping[str, Value]
     seed: int
-    figures: Mapping[str, float]
+    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The repeats of one combination: the values of the axes, and a band for each figure."""
+    """The repeats of one combination: the values of the axes, and a band for each metric."""
 
     values: Mapping[str, Value]
     bands: Mapping[str, Band]
@@ -85,8 +85,8 @@ class SweepResult:
         points = []
         for start in range(0, len(self.rows), repeats):
             rows = self.rows[start : start + repeats]
-            figures = {name: band([row.figures[name] for row in rows]) for name in rows[0].figures}
-            points.append(Point({name: rows[0].values[name] for name in names}, figures))
+            metrics = {name: band([row.metrics[name] for row in rows]) for name in rows[0].metrics}
+            points.append(Point({name: rows[0].values[name] for name in names}, metrics))
         return points
 
 
@@ -128,9 +128,9 @@ def swept(
     results: Mapping[int, object],
     ended: RoadsteadError | KeyboardInterrupt | None = None,
 ) -> SweepResult:
-    """Return the result of a sweep from the figures of its runs, by their place in `Sweep.runs`.
+    """Return the result of a sweep from the metrics of its runs, by their place in `Sweep.runs`.
 
-    ended: why the sweep ended early; then only combinations with figures for every seed are kept,
+    ended: why the sweep ended early; then only combinations with metrics for every seed are kept,
     and it is raised if there is none.
     """
     rows: list[SweepRun] = []
@@ -138,7 +138,7 @@ def swept(
     for start in range(0, len(runs), repeats):
         places = range(start, start + repeats)
         if all(place in results for place in places):
-            rows += [SweepRun(*runs[each], cast("Figures", results[each])) for each in places]
+            rows += [SweepRun(*runs[each], cast("Metrics", results[each])) for each in places]
     if ended is not None and not rows:
         raise ended
     return SweepResult(sweep, tuple(rows), ended)

@@ -1,4 +1,4 @@
-"""Tally: counts of the jobs of one type, and the figures of the literature computed from them."""
+"""Tally: counts of the jobs of one type, and the metrics of the literature computed from them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ P90 = 90.0
 class Tally:
     """Counts of one type of jobs over all its schedulers; times in seconds.
 
-    whole: jobs whose tasks all have a machine. no_room: attempts without room for any task in the
-    view. clean, conflicted: transactions without and with a conflict. retries: transactions after a
-    job's first attempt. busy_s: decision time of all transactions; wasted_s: of those with a
-    conflict.
+    complete: jobs whose tasks all have a machine. no_room: attempts without room for any task in
+    the view. clean, conflicted: transactions without and with a conflict. retries: transactions
+    after a job's first attempt. busy_s: decision time of all transactions; wasted_s: of those with
+    a conflict.
     """
 
     jobs: int = 0
     tasks: int = 0
-    whole: int = 0
+    complete: int = 0
     abandoned: int = 0
     no_room: int = 0
     clean: int = 0
@@ -64,14 +64,14 @@ class Tally:
             self.conflicted += 1
             self.wasted_s += think_s
 
-    def figures(self, kind: str, capacity_s: float, horizon_s: float) -> dict[str, float]:
-        """The figures by name, with the type of job as a prefix.
+    def metrics(self, job_type: str, capacity_s: float, horizon_s: float) -> dict[str, float]:
+        """The metrics by name, with the type of job as a prefix.
 
         conflict_fraction: transactions with a conflict per one without (Omega, section 5).
         busyness: the share of `capacity_s` (schedulers times horizon) spent on decisions.
         """
         tried = self.tasks_committed + self.tasks_refused
-        figures = {
+        metrics = {
             "jobs": self.jobs,
             "conflict_fraction": share(self.conflicted, self.clean),
             "task_conflict_share": share(self.tasks_refused, tried),
@@ -82,8 +82,8 @@ class Tally:
             "retries": share(self.retries, self.jobs),
             "no_room": share(self.no_room, self.jobs),
             "abandoned": self.abandoned,
-            "scheduled_share": share(self.whole, self.jobs),
+            "scheduled_share": share(self.complete, self.jobs),
             "tasks_per_s": share(self.tasks_committed, horizon_s),
             "score_regret": float(np.mean(self.regrets)) if self.regrets else 0.0,
         }
-        return {f"{kind}_{name}": float(figure) for name, figure in figures.items()}
+        return {f"{job_type}_{name}": float(metric) for name, metric in metrics.items()}

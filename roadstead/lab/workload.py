@@ -85,7 +85,7 @@ class JobType:
 class LabJob:
     """A job in progress; `left` tasks have no machine yet. request: int64[resources] of a task."""
 
-    kind: JobType
+    job_type: JobType
     arrived_s: float
     tasks: int
     duration_s: float
@@ -100,18 +100,20 @@ class LabJob:
 
 
 def jobs_of(
-    kind: JobType, rate: float, horizon_s: float, random: np.random.Generator
+    job_type: JobType, rate: float, horizon_s: float, random: np.random.Generator
 ) -> Iterator[LabJob]:
     """The jobs of a type that arrive before the horizon. rate: factor of the arrival rate."""
     now_s = 0.0
     while True:
-        now_s += random.exponential(kind.interarrival_s / rate)
+        now_s += random.exponential(job_type.interarrival_s / rate)
         if now_s >= horizon_s:
             return
-        yield job_of(kind, now_s, random)
+        yield job_of(job_type, now_s, random)
 
 
-def job_of(kind: JobType, arrived_s: float, random: np.random.Generator) -> LabJob:
+def job_of(job_type: JobType, arrived_s: float, random: np.random.Generator) -> LabJob:
     """Draw a job; it has at least one task."""
-    tasks = max(1, ceil(kind.tasks.one(random)))
-    return LabJob(kind, arrived_s, tasks, kind.duration_s.one(random), kind.request(random))
+    tasks = max(1, ceil(job_type.tasks.one(random)))
+    return LabJob(
+        job_type, arrived_s, tasks, job_type.duration_s.one(random), job_type.request(random)
+    )

@@ -175,7 +175,7 @@ class BatchPath(PlainPath):
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
         take_snapshot(table, table.arrived)
-        pods = self._table_cycle.together(pods)
+        pods = self._table_cycle.next_batch(pods)
         batch = self._table_cycle.begin(pods)
         if isinstance(batch, PendingSearch):
             batch = self._table_cycle.searched(batch.run())
@@ -190,14 +190,14 @@ class BatchPath(PlainPath):
             if decision is None:
                 break
             decisions.append(self._after(batch, decision))
-            batch.settle()
+            batch.flush()
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 # The next snapshot renews this row, which changes scores of images: the kernel made
                 # the other decisions of its run without it.
                 self._undo(run)
                 break
-        self._table_cycle.settled(len(pods), len(decisions))
-        assert decisions, "a fresh batch settles at least one pod"
+        self._table_cycle.record_length(len(pods), len(decisions))
+        assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:
             if each.node_name is not None:
                 self._cycle.bind_volumes(each.pod, each.node_name)
@@ -277,7 +277,7 @@ class WorkersPath(BatchPath):
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Ask workers to score new classes, then decide as without workers."""
-        self._ask(self._table_cycle.missing_classes(self._table_cycle.together(pods)))
+        self._ask(self._table_cycle.missing_classes(self._table_cycle.next_batch(pods)))
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:
@@ -314,7 +314,7 @@ class WorkersPath(BatchPath):
         signatures = [pod.signature for pod in new]
         best = best_rows(self._parts.rows, answers, signatures, draws, LISTED_PER_WORKER, none)
         if best is not None:
-            batch.take_lists(best, len(pods))
+            batch.use_lists(best, len(pods))
 
     def _answer(self, worker: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
         columns = tuple(worker.columns(each, len(self.table)) for each in classes)

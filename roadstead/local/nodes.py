@@ -70,10 +70,10 @@ class LocalNodes:
         names, uids = [each.node_name for each in deltas], [each.uid for each in deltas]
         pod_classes = [pod_class(each.pod) for each in deltas if each.pod is not None]
         key_of, started_s = self._state.core.key_of, self._state.started_s
-        for place in self.tentative.confirm(uids, names, pod_classes):
-            uid, since_s = uids[place], started_s.get(uids[place])
+        for index in self.tentative.confirm(uids, names, pod_classes):
+            uid, since_s = uids[index], started_s.get(uids[index])
             table.add_pod(
-                names[place], pod_classes[place], uid=uid, key=key_of(uid), started_s=since_s
+                names[index], pod_classes[index], uid=uid, key=key_of(uid), started_s=since_s
             )
 
     def _change_pod(self, delta: Delta) -> None:

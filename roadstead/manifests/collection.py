@@ -215,10 +215,10 @@ class _ManifestCollector:
             )
         found = validate(kind, self._named(kind, document), source=source)
         for error in unknown_fields(kind, document):
-            told = error.at(source=source, obj=describe(kind, document))
+            located = error.at(source=source, obj=describe(kind, document))
             if self._is_strict:
-                raise told
-            self._unknown.append(str(told))
+                raise located
+            self._unknown.append(str(located))
         if kind == "Node":
             check_node(cast("Node", found), source=source)
         elif kind != "Pod":
@@ -346,6 +346,6 @@ def _has_pod_spec(document: object, depth: int = 0) -> bool:
 def _duplicate(key: ObjectKey, document: dict[str, object], source: str, other: str) -> InputError:
     kind, namespace, _ = key
     where = "this file" if other == source else other
-    rule = f"stands already in {where}"
+    rule = f"is already in {where}"
     in_namespace = f" in namespace {cut_short(namespace)}" if namespace else ""
     return InputError(rule, source=source, obj=describe(kind, document) + in_namespace)

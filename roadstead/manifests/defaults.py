@@ -197,8 +197,8 @@ def _pod_level_requests(
     if not (resources.requests or resources.limits):
         return {}
     bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
-    whole = {"spec": bare, "status": PodStatus()}
-    of_containers = pod_requests(pod.model_copy(update=whole))
+    updated = {"spec": bare, "status": PodStatus()}
+    of_containers = pod_requests(pod.model_copy(update=updated))
     given, limits = _rounded(resources.requests), _rounded(resources.limits)
     requests: dict[str, Quantity] = dict(given)
     for name, value in of_containers.items():

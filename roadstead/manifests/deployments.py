@@ -72,7 +72,7 @@ def _rollout_note(deployment: Deployment, wanted: int, total: int) -> Iterator[s
         namespace, name = object_key(deployment)
         yield (
             f"Deployment {namespace}/{name} has another template than the pods that run: "
-            f"{wanted:,} new ones are placed beside {total:,} old ones, which stay."
+            f"{wanted:,} new ones are placed next to {total:,} old ones, which stay."
         )
 
 

@@ -154,9 +154,9 @@ def _usage(pod: Pod) -> PodUsage:
     named = tuple(
         (each.name, frozenset(_compute(requests_of(each), limits_of(each)))) for each in containers
     )
-    whole = spec.resources
-    if whole is not None and any(map(is_pod_level, (*whole.requests, *whole.limits))):
-        return PodUsage(amounts, None, _is_best_effort((whole.requests, whole.limits)))
+    resources = spec.resources
+    if resources is not None and any(map(is_pod_level, (*resources.requests, *resources.limits))):
+        return PodUsage(amounts, None, _is_best_effort((resources.requests, resources.limits)))
     parts = [amounts_of(each) for each in containers for amounts_of in (requests_of, limits_of)]
     return PodUsage(amounts, named, _is_best_effort(parts))
 

@@ -47,9 +47,9 @@ def _used(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
     """
     used, first, code = np.unique(nodes.codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.empty(len(used), dtype=np.int64)
-    place[order] = np.arange(len(used))
-    return [nodes.classes[each] for each in used[order].tolist()], place[code.reshape(-1)]
+    index = np.empty(len(used), dtype=np.int64)
+    index[order] = np.arange(len(used))
+    return [nodes.classes[each] for each in used[order].tolist()], index[code.reshape(-1)]
 
 
 def _int_array(values: list[int] | list[bool]) -> I64:
@@ -62,21 +62,21 @@ def _allocatable(columns: Columns, classes: list[NodeFacts]) -> I64:
     coded = [[(code(name), amount) for name, amount in each.allocatable] for each in classes]
     columns.fit_resources()
     found = np.zeros((len(columns.allocatable), len(classes)), dtype=np.int64)
-    for place, each in enumerate(coded):
+    for index, each in enumerate(coded):
         for resource, amount in each:
-            found[resource, place] = amount
+            found[resource, index] = amount
     return found
 
 
 def _label_codes(columns: Columns, classes: list[NodeFacts]) -> dict[str, I32]:
     """Return label codes by key: int32[class]."""
     found: dict[str, I32] = {}
-    for place, each in enumerate(classes):
+    for index, each in enumerate(classes):
         for key, value in each.labels:
             codes = found.get(key)
             if codes is None:
                 codes = found[key] = np.full(len(classes), MISSING, dtype=np.int32)
-            # `label` would assign codes to own names (`LabelColumn.settle`).
+            # `label` would assign codes to own names (`LabelColumn.encode_own_names`).
             column = columns.labels.get(key) or columns.label(key)
-            codes[place] = OWN if value == OWN_NAME else column.values.code(value)
+            codes[index] = OWN if value == OWN_NAME else column.values.code(value)
     return found

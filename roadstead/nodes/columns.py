@@ -49,7 +49,7 @@ class Columns:
     nonzero_requested: int64[2, capacity] (cpu in milli-CPU, memory in bytes).
     zone, taint_set, image_set, port_set: int32[capacity], codes of the interners zones, taint_sets,
         image_sets, port_sets. labels: column by label key, see `label`.
-    arrival: int64[capacity], place of the node in the order of arrival in the cluster.
+    arrival: int64[capacity], position of the node in the order of arrival in the cluster.
     facts: per row, the node or its class (see `node`). pods: number of pods of each class.
     name_hash: uint64[capacity], computed on first use.
     version: int64[capacity], the table version of the row's last change.
@@ -169,7 +169,7 @@ class Columns:
         column = self.labels.get(key)
         if column is None:
             column = self.labels[key] = LabelColumn(self.capacity)
-        column.settle(self.names)
+        column.encode_own_names(self.names)
         return column
 
     def move_row(self, source: int, target: int) -> None:

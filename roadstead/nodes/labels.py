@@ -16,7 +16,7 @@ from roadstead.nodes.interning import CodeInterner
 
 MISSING = -1
 OWN = -2
-"""The value is the node's own name, which has no code yet: see `LabelColumn.settle`."""
+"""The value is the node's own name, which has no code yet: see `LabelColumn.encode_own_names`."""
 
 
 class LabelColumn:
@@ -32,7 +32,7 @@ class LabelColumn:
         self.codes: NDArray[np.int32] = np.full(capacity, MISSING, dtype=np.int32)
         self.has_own = False
 
-    def settle(self, names: list[str]) -> None:
+    def encode_own_names(self, names: list[str]) -> None:
         """Assign codes to own names; names that no selector reads are never stored twice."""
         if not self.has_own:
             return

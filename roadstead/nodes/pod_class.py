@@ -87,15 +87,15 @@ class PodClasses:
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        place = self._index_of.setdefault(facts, len(self.pod_classes))
-        if place == len(self.pod_classes):
+        index = self._index_of.setdefault(facts, len(self.pod_classes))
+        if index == len(self.pod_classes):
             shape = self._shapes.code(_shape_of(facts))
-            pod_class = PodClass(facts, place, shape, self.resources)
+            pod_class = PodClass(facts, index, shape, self.resources)
             self.pod_classes.append(pod_class)
             self._by_id[id(facts)] = pod_class
-        return self.pod_classes[place]
+        return self.pod_classes[index]
 
-    def infos_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
+    def pod_classes_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
         """Return `pod_class` of each; facts that are one object are looked up once."""
         ids = list(map(id, pods))
         found = {
@@ -106,9 +106,11 @@ class PodClasses:
 
 def _shape_of(facts: PodFacts) -> Hashable:
     """Return all facts but amounts, and which amounts there are and are not 0."""
-    apart = facts.container_requests
+    container_requests = facts.container_requests
     return (
         other_fields_of(facts),
         tuple((name, amount > 0) for name, amount in facts.requests),
-        None if apart is None else tuple((name, amount > 0) for name, amount in apart),
+        None
+        if container_requests is None
+        else tuple((name, amount > 0) for name, amount in container_requests),
     )

@@ -37,9 +37,9 @@ class PodsByNode:
         """Remove a pod; return the node it was on. KeyError if it is on none."""
         node = self.node_of.pop(uid)
         if self._listed is not None:
-            here = self._listed[node]
-            del here[uid]
-            if not here:
+            pods = self._listed[node]
+            del pods[uid]
+            if not pods:
                 del self._listed[node]
         return node
 

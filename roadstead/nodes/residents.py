@@ -75,8 +75,8 @@ class Residents:
     def remove(self, node: str, pod_class: PodClass, uid: str = "") -> None:
         """Remove a pod from a node; without a UID, the last of its class that arrived."""
         if not uid:
-            here = reversed(self._pods.on(node))
-            uid = next((each for each in here if self._class_of[each] is pod_class), "")
+            on_node = reversed(self._pods.on(node))
+            uid = next((each for each in on_node if self._class_of[each] is pod_class), "")
         if self.is_on(node, uid):
             self._leave(uid)
 
@@ -125,18 +125,18 @@ class NominationCounts:
 
     def add(self, node: str, pod_class: PodClass, count: int = 1) -> None:
         """Nominate pods of a class to a node."""
-        here = self._to.setdefault(node, {})
-        here[pod_class] = here.get(pod_class, 0) + count
+        counts = self._to.setdefault(node, {})
+        counts[pod_class] = counts.get(pod_class, 0) + count
 
     def remove(self, node: str, pod_class: PodClass) -> bool:
         """Remove one nomination; return False if there was none of this class."""
-        here = self._to.get(node, {})
-        left = here.get(pod_class, 0) - 1
+        counts = self._to.get(node, {})
+        left = counts.get(pod_class, 0) - 1
         if left > 0:
-            here[pod_class] = left
-        elif here.pop(pod_class, None) is None:
+            counts[pod_class] = left
+        elif counts.pop(pod_class, None) is None:
             return False
-        elif not here:
+        elif not counts:
             del self._to[node]
         return True
 

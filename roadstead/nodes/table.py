@@ -131,8 +131,8 @@ class NodeTable(Table):
     def add_node(self, facts: NodeFacts, arrival: int | None = None) -> None:
         """Add a node without pods. AssertionError if it is in the table already.
 
-        arrival: its place in the order of arrival in the whole cluster; the default, the order of
-        these calls, is right for a table of all nodes.
+        arrival: its position in the order of arrival in the whole cluster; the default, the order
+        of these calls, is right for a table of all nodes.
         """
         assert facts.name not in self._row_of, f"node {facts.name} is in the table already"
         columns = self.columns
@@ -154,18 +154,18 @@ class NodeTable(Table):
             return
         columns, start = self.columns, self.columns.size
         rows = dict(zip(nodes.names, range(start, start + len(nodes)), strict=True))
-        assert len(rows) == len(nodes), "a node stands twice in a list"
+        assert len(rows) == len(nodes), "a node is in the list twice"
         assert self._row_of.keys().isdisjoint(rows), "a node is in the table already"
         zones = write_nodes(columns, nodes)
-        here = slice(start, columns.size)
+        added = slice(start, columns.size)
         first = self.arrived
-        columns.arrival[here] = (
+        columns.arrival[added] = (
             np.arange(first, first + len(rows)) if arrivals is None else arrivals
         )
         self.arrived = int(columns.arrival[columns.size - 1]) + 1
         self._row_of.update(rows)
         self.tree.put_all(nodes.names, zones)
-        columns.version[here] = np.arange(self.version + 1, self.version + len(rows) + 1)
+        columns.version[added] = np.arange(self.version + 1, self.version + len(rows) + 1)
         self.version += len(rows)
         self.node_version = self.version
 
@@ -357,9 +357,9 @@ class NodeTable(Table):
             facts = self.facts(row)
             rebuilt.add_node(facts)
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
-            here = self.columns.pods[row]
-            assert len(here) > 1 or here is duplicate(here), f"{facts.name} shares no mapping"
-            for pod_class, count in here.items():
+            counts = self.columns.pods[row]
+            assert len(counts) > 1 or counts is duplicate(counts), f"{facts.name} shares no mapping"
+            for pod_class, count in counts.items():
                 rebuilt.add_pod(facts.name, pod_class, count)
         differences = self.differences(rebuilt)
         assert not differences, "\n".join(differences)

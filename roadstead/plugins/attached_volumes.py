@@ -119,7 +119,7 @@ class AttachedVolumes:
         self._on_row: dict[int, dict[CsiSource, None]] = {}
         self._rows_of: dict[CsiSource, set[int]] = {}
         self._rows_with: dict[PodClass, set[int]] = {}
-        self._infos_on: dict[int, tuple[PodClass, ...]] = {}
+        self._classes_on: dict[int, tuple[PodClass, ...]] = {}
         self._limits: dict[str, I64] = {}
         self._counts: dict[str, I64] = {}
         self.row_groups: dict[CsiNodeFacts | None, Rows] = {}
@@ -159,7 +159,7 @@ class AttachedVolumes:
     def _reset(self) -> None:
         """Forget all rows: the nodes changed, so rows may stand for other nodes."""
         self._names = list(self.columns.names)
-        for index in (self._on_row, self._rows_of, self._rows_with, self._infos_on):
+        for index in (self._on_row, self._rows_of, self._rows_with, self._classes_on):
             index.clear()
         self._counts.clear()
         self._limits.clear()
@@ -195,7 +195,7 @@ class AttachedVolumes:
         for source in self._on_row.pop(row, ()):
             self.count(source.driver)[row] -= 1
             self._rows_of.get(source, set()).discard(row)
-        for pod_class in self._infos_on.pop(row, ()):
+        for pod_class in self._classes_on.pop(row, ()):
             self._rows_with[pod_class].discard(row)
         pod_classes = tuple(
             pod_class for pod_class in self.columns.pods[row] if pod_class.facts.volumes
@@ -204,7 +204,7 @@ class AttachedVolumes:
         if not pod_classes and not attachments:
             return
         node = self._storage.csi_nodes.get(self._names[row])
-        self._infos_on[row] = pod_classes
+        self._classes_on[row] = pod_classes
         found: dict[CsiSource, None] = {}
         for pod_class in pod_classes:
             self._rows_with.setdefault(pod_class, set()).add(row)

@@ -171,7 +171,7 @@ class Coscheduling(
         if key is None or members is None or pod.uid not in members:
             return
         self._forget(key, pod.uid)
-        reason = f'pod "{pod.key}" of pod group "{_named(key)}" was given up'
+        reason = f'pod "{pod.key}" of pod group "{_named(key)}" was unreserved'
         # No longer waiting: when these pods are unreserved in turn, they reject no others.
         for uid in _waiting_uids(members):
             members[uid] = _MemberState.RESERVED

@@ -60,29 +60,22 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.admitted_affinity import count_admitted
+from roadstead.plugins.affinity_terms import WaitingTerms, labels_of_namespaces, matches_all
 from roadstead.plugins.inter_pod_counts import (
-    FILTERING,
     ByTopology,
-    CounterKey,
     Counts,
     Domains,
-    Family,
-    NewPod,
-    PodProfile,
-    Relation,
-    TermIndex,
-    WaitingTerms,
     by_topology,
-    count_admitted,
     counts_for_row,
     label_codes,
-    labels_of_namespaces,
-    matches_all,
     scores_by_topology,
 )
+from roadstead.plugins.term_index import PodProfile, TermIndex
+from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, NewPod, Relation
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
-MAX_CELLS = 32_000_000
+MAX_CACHED_NUMBERS = 32_000_000
 """Cached numbers of all classes; beyond it, the least recently used classes are dropped."""
 
 _STATUSES = (
@@ -149,7 +142,7 @@ class InterPodAffinity(
         self._namespaces = labels_of_namespaces(handle.cluster)
         self._terms = TermIndex(handle.classes)
         self._counts: OrderedDict[PodProfile, Counts] = OrderedDict()
-        self._cells = 0
+        self._cached_numbers = 0
 
     def relation(self, pod: PodClass, other: PodClass) -> Relation:
         """Return what one pod of class `other` on a node adds to the counts of the class `pod`."""
@@ -378,13 +371,13 @@ class InterPodAffinity(
         return vectors
 
     def _evict_excess(self, counts: Counts) -> None:
-        """Add the growth of counts to the total of cached numbers; drop counts beyond MAX_CELLS.
+        """Add the growth of counts to the cached numbers; drop counts beyond the maximum.
 
         To be called after every use of counts, because they grow when they are used.
         """
-        self._cells += counts.update_size()
-        while self._cells > MAX_CELLS and len(self._counts) > 1:
-            self._cells -= self._counts.popitem(last=False)[1].cells
+        self._cached_numbers += counts.update_size()
+        while self._cached_numbers > MAX_CACHED_NUMBERS and len(self._counts) > 1:
+            self._cached_numbers -= self._counts.popitem(last=False)[1].size
 
     def _counts_of(self, pod: PodClass) -> Counts:
         profile = self._terms.profile(pod)

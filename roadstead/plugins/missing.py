@@ -55,7 +55,7 @@ class MissingPlugin(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def need(self, pod: PodFacts) -> str:
         """Return the field of the pod that needs this plugin, or "" if none does."""
-        raise AssertionError(f"{self.name} must say what it looks at")
+        raise AssertionError(f"{self.name} must override `need`")
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         field = self.need(pod.facts)

@@ -52,18 +52,18 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         # A view of few rows must not compare every port set that the table ever had.
         present, codes = np.unique(table.port_codes, return_inverse=True)
-        taken = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
-        return FilterResult.refuse(np.array(taken, dtype=np.bool_)[codes], _REFUSED)
+        conflicting = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
+        return FilterResult.refuse(np.array(conflicting, dtype=np.bool_)[codes], _REFUSED)
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
-        taken, sets = table.columns.port_set, table.columns.port_sets.values
+        port_sets, sets = table.columns.port_set, table.columns.port_sets.values
         met: set[int] = set()
-        for place, pod in enumerate(pods):
+        for index, pod in enumerate(pods):
             if ports := pod.facts.host_ports:
-                row = int(rows[place])
+                row = int(rows[index])
                 # Of several pods with ports on one row only the first: others may conflict with it.
-                if row in met or conflicts(ports, sets[taken[row]]):
-                    return place
+                if row in met or conflicts(ports, sets[port_sets[row]]):
+                    return index
                 met.add(row)
         return len(pods)
 

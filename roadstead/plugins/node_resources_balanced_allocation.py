@@ -88,11 +88,11 @@ def _of_many(fractions: F64, present: NDArray[np.bool_]) -> F64:
     count = np.maximum(present.sum(axis=0), 1)
     # Added in the order of the resources, so that float64 rounds as upstream.
     total = np.zeros(fractions.shape[1])
-    for line, here in zip(fractions, present, strict=True):
-        total = np.where(here, total + line, total)
+    for line, is_present in zip(fractions, present, strict=True):
+        total = np.where(is_present, total + line, total)
     mean = total / count
     squares = np.zeros(fractions.shape[1])
-    for line, here in zip(fractions, present, strict=True):
-        squares = np.where(here, squares + (line - mean) * (line - mean), squares)
+    for line, is_present in zip(fractions, present, strict=True):
+        squares = np.where(is_present, squares + (line - mean) * (line - mean), squares)
     deviation = np.sqrt(squares / count)
     return np.where(present.sum(axis=0) > 2, deviation, 0.0)

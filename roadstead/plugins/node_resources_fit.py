@@ -109,8 +109,8 @@ class NodeResourcesFit(
             amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]
             up_to = np.cumsum(amounts)
             before = up_to - amounts
-            taken = columns.requested[code, rows] + up_to - before[begin_of]
-            is_short |= (amounts > 0) & (taken > columns.allocatable[code, rows])
+            requested = columns.requested[code, rows] + up_to - before[begin_of]
+            is_short |= (amounts > 0) & (requested > columns.allocatable[code, rows])
         return int(order[is_short].min(initial=len(pods)))
 
     def is_ignored(self, name: str) -> bool:
@@ -150,8 +150,8 @@ class NodeResourcesFit(
         """
         if change.new is None:
             assert change.old is not None
-            held = change.old.assigned or bool(change.old.facts.nominated_node_name)
-            return QueueingHint.when(held)
+            used_node = change.old.assigned or bool(change.old.facts.nominated_node_name)
+            return QueueingHint.when(used_node)
         if change.own:
             return QueueingHint.QUEUE
         if not change.new.assigned:
@@ -229,11 +229,14 @@ def _joined(first: FilterResult, second: FilterResult) -> FilterResult:
     """Join the reasons of both results, for every pair that occurs."""
     assert first.codes is not None
     assert second.codes is not None
-    told_first, told_second = (SUCCESS, *first.statuses), (SUCCESS, *second.statuses)
-    pairs = first.codes.astype(np.int64) * len(told_second) + second.codes
+    first_statuses, second_statuses = (SUCCESS, *first.statuses), (SUCCESS, *second.statuses)
+    pairs = first.codes.astype(np.int64) * len(second_statuses) + second.codes
     present, codes = np.unique(pairs, return_inverse=True)
     statuses = tuple(
-        _worse(told_first[pair // len(told_second)], told_second[pair % len(told_second)])
+        _worse(
+            first_statuses[pair // len(second_statuses)],
+            second_statuses[pair % len(second_statuses)],
+        )
         for pair in present.tolist()
         if pair
     )
@@ -254,8 +257,8 @@ def _status(combination: int, names: list[str]) -> Status:
 def _has_room(pod: PodClass, table: Table, row: int) -> bool:
     """Whether one row has all requested resources free."""
     columns = table.columns
-    free, taken = columns.allocatable, columns.requested
+    free, requested = columns.allocatable, columns.requested
     return bool(columns.pod_count[row] < columns.allocatable_pods[row]) and all(
-        code < len(free) and amount <= free[code, row] - taken[code, row]
+        code < len(free) and amount <= free[code, row] - requested[code, row]
         for code, amount in pod.asked
     )

@@ -62,22 +62,24 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.pod_topology_spread_constraints import (
-    HOSTNAME,
-    NO_SPREAD,
+from roadstead.plugins.matching_pods import (
     MatchingPods,
-    PodSpread,
-    Spread,
-    SpreadSource,
     amounts_by_row,
     apply_moves,
-    count_within_skew,
     included,
-    is_counted,
     label_codes,
     sum_by_value,
     with_all_keys,
 )
+from roadstead.plugins.pod_topology_spread_constraints import (
+    HOSTNAME,
+    NO_SPREAD,
+    PodSpread,
+    Spread,
+    SpreadSource,
+    is_counted,
+)
+from roadstead.plugins.skew_admission import count_within_skew
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_PODS = 4096

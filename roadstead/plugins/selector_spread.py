@@ -40,7 +40,8 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
-from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
+from roadstead.plugins.matching_pods import MatchingPods
+from roadstead.plugins.pod_topology_spread_constraints import SpreadSource
 from roadstead.protocol.status import SKIP, SUCCESS, Status
 
 MAX_CACHED_PODS = 4096

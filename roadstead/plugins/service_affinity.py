@@ -48,12 +48,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
-from roadstead.plugins.pod_topology_spread_constraints import (
-    MatchingPods,
-    amounts_by_row,
-    label_codes,
-    sum_by_value,
-)
+from roadstead.plugins.matching_pods import MatchingPods, amounts_by_row, label_codes, sum_by_value
 from roadstead.protocol.status import SKIP, SUCCESS, Status, unschedulable
 
 _REFUSED = unschedulable("node(s) didn't match service affinity")

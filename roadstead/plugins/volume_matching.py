@@ -186,10 +186,10 @@ class VolumeMatching:
         rows = np.flatnonzero(position < end)
         while len(rows):
             found = indices[position[rows]]
-            used_here = _is_used(numbers[found], used, rows)
-            done = rows[~used_here]
-            chosen[done] = np.minimum(chosen[done], found[~used_here])
-            rows = rows[used_here]
+            are_used = _is_used(numbers[found], used, rows)
+            done = rows[~are_used]
+            chosen[done] = np.minimum(chosen[done], found[~are_used])
+            rows = rows[are_used]
             position[rows] += 1
             rows = rows[position[rows] < end[rows]]
 
@@ -206,9 +206,9 @@ class VolumeMatching:
             rows = rows[chosen[rows] > index]
             if not len(rows):
                 return
-            used_here = _is_used(numbers[index], used, rows)
-            chosen[rows[~used_here]] = index
-            rows = rows[used_here]
+            are_used = _is_used(numbers[index], used, rows)
+            chosen[rows[~are_used]] = index
+            rows = rows[are_used]
 
     def _check_provisions(self, needs: Sequence[tuple[ClaimFacts, Bools]], reasons: I32) -> None:
         """Check provisioning; a row gets the reason of its first claim that cannot be provisioned.
@@ -263,7 +263,7 @@ class VolumeMatching:
 
 def _is_used(numbers: VolumeByRow | np.int32, used: Sequence[VolumeByRow], rows: Rows) -> Bools:
     """Return where an earlier claim of the pod has this volume: bool[rows]."""
-    used_here = np.zeros(len(rows), dtype=np.bool_)
+    are_used = np.zeros(len(rows), dtype=np.bool_)
     for each in used:
-        used_here |= each[rows] == numbers
-    return used_here
+        are_used |= each[rows] == numbers
+    return are_used

@@ -97,8 +97,8 @@ class QueueCore(Generic[EventT]):
         for uid, facts in again:
             self._update(queued[uid], facts, now_s, None)
         full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
-        told = tuple(accepted), tuple(uid for uid, _ in again), tuple(done), tuple(refused)
-        return AddResult(*told, full if refused else SUCCESS)
+        results = tuple(accepted), tuple(uid for uid, _ in again), tuple(done), tuple(refused)
+        return AddResult(*results, full if refused else SUCCESS)
 
     def lease(
         self, owner: str, epoch: int, max_pods: int, now_s: float, profile: str = ""

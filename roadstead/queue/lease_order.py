@@ -33,7 +33,7 @@ class LeaseOrder(Generic[EventT]):
         profile: whose pods; "" for all.
         """
         elsewhere: set[GroupKey] | None = None
-        held: list[PodEntry[EventT]] = []
+        skipped: list[PodEntry[EventT]] = []
         picked = 0
         try:
             while picked < max_pods and (next_ones := self._next(max_pods - picked, profile)):
@@ -44,14 +44,14 @@ class LeaseOrder(Generic[EventT]):
                     if group in elsewhere:
                         # Hide the pod until the end of the lease, so that the next one is found.
                         self._store.heap_of(entry).hide(entry)
-                        held.append(entry)
+                        skipped.append(entry)
                         continue
                 self._note(next_ones[0])
                 picked += len(next_ones)
                 yield next_ones
         finally:
             # The last to enter first: `restore` puts each pod before the pods that entered later.
-            for entry in sorted(held, key=lambda each: each.entered, reverse=True):
+            for entry in sorted(skipped, key=lambda each: each.entered, reverse=True):
                 self._store.heap_of(entry).show(entry)
                 if entry.state is QueueState.ACTIVE:
                     self._store.active.order_of(entry).restore(entry, self._max_bypasses)
@@ -64,7 +64,7 @@ class LeaseOrder(Generic[EventT]):
         if first is None:
             return []
         if first.state is QueueState.ACTIVE and not first.attempts:
-            return [first, *islice(_alike(first, firsts), most - 1)]
+            return [first, *islice(_similar(first, firsts), most - 1)]
         if not self._is_retry(first):
             return [first]
         # A retried pod is first only while the pod that has waited longest may be bypassed (I11).
@@ -100,7 +100,7 @@ class LeaseOrder(Generic[EventT]):
             assert passed <= self._max_bypasses, f"{entry.uid} was passed {passed} times"
 
 
-def _alike(
+def _similar(
     first: PodEntry[EventT], others: Iterator[PodEntry[EventT]]
 ) -> Iterator[PodEntry[EventT]]:
     """Yield `others` until one was leased before or is in a gang; none if `first` is in a gang."""

@@ -119,11 +119,11 @@ def _scores(explanation: Explanation, shown: Sequence[int]) -> Iterator[str]:
     yield "".join(_heading(line) for line in columns) + "</tr></thead><tbody>"
     weighted = [weighted_scores(line) for line in columns]
     best = set(explanation.best)
-    for place in shown:
-        name = explanation.names[explanation.feasible[place]]
+    for index in shown:
+        name = explanation.names[explanation.feasible[index]]
         node = f"<b>{text(name)}</b>" if name in best else text(name)
-        cells = (_cell(line, of, place) for line, of in zip(columns, weighted, strict=True))
-        total = f"<td><b>{int(explanation.total[place]):,}</b></td>"
+        cells = (_cell(line, of, index) for line, of in zip(columns, weighted, strict=True))
+        total = f"<td><b>{int(explanation.total[index]):,}</b></td>"
         yield f"<tr><th>{node}</th>{total}{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
 
@@ -132,11 +132,11 @@ def _heading(line: PluginScores) -> str:
     return f"<th>{text(line.plugin)}<small>weight {line.weight:,}</small></th>"
 
 
-def _cell(line: PluginScores, weighted: tuple[int, ...] | None, place: int) -> str:
+def _cell(line: PluginScores, weighted: tuple[int, ...] | None, index: int) -> str:
     if weighted is None or line.raw is None or line.normalized is None:
         return f"<td>{SKIPPED}</td>"
-    raw, normalized = int(line.raw[place]), int(line.normalized[place])
-    return f"<td>{weighted[place]:,}<small>{raw:,} → {normalized:,}</small></td>"
+    raw, normalized = int(line.raw[index]), int(line.normalized[index])
+    return f"<td>{weighted[index]:,}<small>{raw:,} → {normalized:,}</small></td>"
 
 
 def _refusals(found: Sequence[FilteredNodes], limit: int | None) -> Iterator[str]:

@@ -162,10 +162,10 @@ class _Block:
             heading = Text("\n".join(heading_lines(printable(column.plugin), self.chars)))
             table.add_column(heading, overflow="fold", justify="right")
         best = set(explanation.best)
-        for place in shown:
-            name = explanation.names[explanation.feasible[place]]
-            scores = [Text(f"{each.weighted[place]:,}") for each in self.columns]
-            total = Text(f"{int(explanation.total[place]):,}", style="bold")
+        for index in shown:
+            name = explanation.names[explanation.feasible[index]]
+            scores = [Text(f"{each.weighted[index]:,}") for each in self.columns]
+            total = Text(f"{int(explanation.total[index]):,}", style="bold")
             style = "bold" if name in best else ""
             table.add_row(Text(printable(name), style=style), total, *scores)
         return table
@@ -202,13 +202,13 @@ def _blocks(
 
 
 def _node_chars(explanation: Explanation, shown: Sequence[int]) -> int:
-    names = (printable(explanation.names[explanation.feasible[place]]) for place in shown)
+    names = (printable(explanation.names[explanation.feasible[index]]) for index in shown)
     return max(NODE_MIN, *map(cell_len, names))
 
 
 def _chars(column: ScoreColumn, shown: Sequence[int], chars: int) -> int:
     heading = max(map(cell_len, heading_lines(printable(column.plugin), chars)))
-    return max(heading, *(len(f"{column.weighted[place]:,}") for place in shown))
+    return max(heading, *(len(f"{column.weighted[index]:,}") for index in shown))
 
 
 def heading_lines(name: str, chars: int = HEADING_MAX) -> list[str]:
@@ -222,9 +222,9 @@ def heading_lines(name: str, chars: int = HEADING_MAX) -> list[str]:
     return lines or [name]
 
 
-def _print_best(console: Console, explanation: Explanation, place: int) -> None:
+def _print_best(console: Console, explanation: Explanation, index: int) -> None:
     """Print the raw, normalized and weighted scores that add up to the first node's total."""
-    name = explanation.names[explanation.feasible[place]]
+    name = explanation.names[explanation.feasible[index]]
     _print_title(console, f"Scores of {printable(name)}")
     table = _table()
     table.add_column("plugin", overflow="fold")
@@ -234,12 +234,12 @@ def _print_best(console: Console, explanation: Explanation, place: int) -> None:
     for line in explanation.scores:
         cells = [SKIPPED, SKIPPED, f"{line.weight:,}", SKIPPED]
         if line.raw is not None and line.normalized is not None:
-            raw, normalized = int(line.raw[place]), int(line.normalized[place])
+            raw, normalized = int(line.raw[index]), int(line.normalized[index])
             weighted = f"{line.weight * normalized:,}"
             cells = [f"{raw:,}", f"{normalized:,}", f"{line.weight:,}", weighted]
         plugin = "\n".join(heading_lines(printable(line.plugin), chars))
         table.add_row(Text(plugin), *map(Text, cells))
-    total = f"{int(explanation.total[place]):,}"
+    total = f"{int(explanation.total[index]):,}"
     table.add_row(Text("total", style="bold"), "", "", "", Text(total, style="bold"))
     console.print(table)
 

@@ -50,8 +50,8 @@ class FilteredNodes:
 
     @property
     def text(self) -> str:
-        said = ": ".join(part for part in (self.plugin, self.reason) if part)
-        return f"{said} (preemption may help)" if self.may_preempt else said
+        text = ": ".join(part for part in (self.plugin, self.reason) if part)
+        return f"{text} (preemption may help)" if self.may_preempt else text
 
 
 def headline(explanation: Explanation) -> list[Fact]:
@@ -97,8 +97,8 @@ def _preemption(result: PostFilterResult | None) -> list[Fact]:
     pods = len(result.chosen.victims)
     equals = len(result.acceptable)
     victims = "1 pod is evicted" if pods == 1 else f"{pods:,} pods are evicted"
-    among = f", one of {equals:,} equally good nodes" if equals > 1 else ""
-    return [Fact(f"Preemption would make room on {result.nominated_node}: {victims}{among}")]
+    choice = f", one of {equals:,} equally good nodes" if equals > 1 else ""
+    return [Fact(f"Preemption would make room on {result.nominated_node}: {victims}{choice}")]
 
 
 def ranked(explanation: Explanation) -> list[int]:
@@ -107,7 +107,7 @@ def ranked(explanation: Explanation) -> list[int]:
     totals = explanation.total.tolist()
     # The nominated node comes first even if its total is lower.
     names = [explanation.names[row] for row in explanation.feasible]
-    return sorted(range(len(totals)), key=lambda place: (names[place] not in best, -totals[place]))
+    return sorted(range(len(totals)), key=lambda index: (names[index] not in best, -totals[index]))
 
 
 def score_columns(explanation: Explanation) -> list[ScoreColumn]:

@@ -40,9 +40,9 @@ def node_use(
     _add(before, running, row, column)
     after = before.copy()
     _add(after, placed, row, column)
-    taken = np.zeros_like(allocatable)
-    _add(taken, gone, row, column)
-    after -= taken
+    removed = np.zeros_like(allocatable)
+    _add(removed, gone, row, column)
+    after -= removed
     return NodeUse(
         nodes=tuple(node.name for node in nodes),
         zones=tuple(zone_name(node) for node in nodes),

@@ -147,7 +147,7 @@ def _area(plot: Plot, top: float) -> tuple[_Area, list[Tick]]:
 
 
 def _x_values(plot: Plot) -> list[float]:
-    return sorted({place for line in plot.lines for place, _ in line.points})
+    return sorted({value for line in plot.lines for value, _ in line.points})
 
 
 def _y_axis(area: _Area, ticks: Sequence[Tick]) -> list[str]:
@@ -181,7 +181,7 @@ def _x_marks(plot: Plot, area: _Area) -> list[tuple[float, list[str]]]:
     """(pixel, lines of text) of each tick."""
     if plot.words:
         width = (area.right - area.left) / len(plot.words) - 2 * BORDER
-        return [(area.x.at(place), wrap(word, width)) for place, word in enumerate(plot.words)]
+        return [(area.x.at(value), wrap(word, width)) for value, word in enumerate(plot.words)]
     ticks = x_ticks(_x_values(plot), area.x, BORDER, WIDTH - BORDER)
     return [(tick.at, [tick.text]) for tick in ticks]
 
@@ -216,12 +216,12 @@ def _data(plot: Plot, area: _Area) -> Iterator[str]:
             # No line to zero: the distance to it means nothing on a logarithmic axis.
             joined = [
                 pixel
-                for pixel, (place, _) in zip(pixels, line.points, strict=True)
-                if place or not area.x.zero_gap
+                for pixel, (value, _) in zip(pixels, line.points, strict=True)
+                if value or not area.x.zero_gap
             ]
             yield from [look.line(joined)] if len(joined) > 1 else []
-        for (x, y), (place, band) in zip(pixels, line.points, strict=True):
-            yield look.marker(x, y, _point_title(plot, line, place, band))
+        for (x, y), (value, band) in zip(pixels, line.points, strict=True):
+            yield look.marker(x, y, _point_title(plot, line, value, band))
         yield "</g>"
 
 
@@ -236,7 +236,7 @@ def _pixels(plot: Plot, area: _Area, index: int) -> list[tuple[float, float]]:
     else:
         shift = 0.0
     return [
-        (area.x.at(place) + shift, area.y.at(band.mean)) for place, band in plot.lines[index].points
+        (area.x.at(value) + shift, area.y.at(band.mean)) for value, band in plot.lines[index].points
     ]
 
 
@@ -244,8 +244,8 @@ def _has_intervals(plot: Plot) -> bool:
     return any(band.low < band.high for line in plot.lines for _, band in line.points)
 
 
-def _point_title(plot: Plot, line: PlotLine, place: float, band: Band) -> str:
-    x = plot.words[round(place)] if plot.words else number_text(place)
+def _point_title(plot: Plot, line: PlotLine, value: float, band: Band) -> str:
+    x = plot.words[round(value)] if plot.words else number_text(value)
     interval = f" ({number_text(band.low)} to {number_text(band.high)})"
     return (
         f"{line.name}{', ' if line.name else ''}{x}: {number_text(band.mean)}"
@@ -273,4 +273,4 @@ def numbers(values: Sequence[object]) -> tuple[tuple[float, ...], tuple[str, ...
     """(x values, words) of an axis: numbers are kept, words become their indices."""
     if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
         return tuple(float(str(each)) for each in values), ()
-    return tuple(float(place) for place in range(len(values))), tuple(map(str, values))
+    return tuple(float(index) for index in range(len(values))), tuple(map(str, values))

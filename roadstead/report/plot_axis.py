@@ -150,15 +150,15 @@ def x_ticks(values: Sequence[float], scale: Scale, left: float, right: float) ->
     """
     if len(values) == 1 or (len(values) <= MOST_X_TICKS and all(map(is_exact, values))):
         ticks = _ticks(values, scale)
-        if _are_apart(ticks) and all(_is_within(each, left, right) for each in ticks):
+        if _do_not_overlap(ticks) and all(_is_within(each, left, right) for each in ticks):
             return ticks
     most = list[Tick]()
-    are_whole = all(value % 1 == 0 for value in values)
+    are_integers = all(value % 1 == 0 for value in values)
     for candidate in _round_candidates(scale):
-        if are_whole and not all(each % 1 == 0 for each in candidate):
+        if are_integers and not all(each % 1 == 0 for each in candidate):
             continue
         ticks = [each for each in _ticks(candidate, scale) if _is_within(each, left, right)]
-        if _are_apart(ticks) and len(ticks) > len(most):
+        if _do_not_overlap(ticks) and len(ticks) > len(most):
             most = ticks
     return most
 
@@ -183,6 +183,6 @@ def _is_within(tick: Tick, left: float, right: float) -> bool:
     return left <= tick.at - half and tick.at + half <= right
 
 
-def _are_apart(ticks: Sequence[Tick]) -> bool:
+def _do_not_overlap(ticks: Sequence[Tick]) -> bool:
     spans = [(each.at, text_width(each.text) / 2) for each in ticks]
     return all(b - q - a - p >= TICK_GAP for (a, p), (b, q) in pairwise(spans))

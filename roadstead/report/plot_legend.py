@@ -36,8 +36,8 @@ def legend_rows(
     parts = list[str]()
     for start in range(0, len(entries), columns):
         row = slice(start, start + columns)
-        for place, (entry, lines) in enumerate(zip(entries[row], names[row], strict=True)):
-            x = left + place * column
+        for index, (entry, lines) in enumerate(zip(entries[row], names[row], strict=True)):
+            x = left + index * column
             parts.append(entry.sample(x, y + ROW - 4))
             parts += [
                 text_at(x + NAME_OFFSET, y + ROW * number, line)

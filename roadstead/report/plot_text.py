@@ -43,7 +43,7 @@ def number_text(value: float, digits: int = DIGITS) -> str:
     if size >= TRILLION or size < SMALLEST_DECIMAL:
         mantissa, _, power = f"{Decimal(repr(rounded)).normalize():e}".partition("e")
         return f"{mantissa}×10{str(int(power)).translate(_SUPERSCRIPTS)}"
-    # With more digits, close ticks are to be told apart; in millions they would be hard to compare.
+    # With more digits, close ticks are distinguishable; in millions they would be hard to compare.
     if size >= MILLION and digits <= DIGITS:
         return f"{_decimal(rounded / MILLION, digits)}M"
     return _decimal(rounded, digits)

@@ -86,8 +86,8 @@ def write_stress(
         (directory / FILES[3]).write_text(text, encoding="utf-8")
         (directory / PLOTS).mkdir(exist_ok=True)
         drawn = plots(swept.sweep, swept.points())
-        for figure, each in zip(swept.sweep.study.figures, drawn, strict=False):
-            path = directory / PLOTS / f"{figure.replace('_', '-')}.svg"
+        for metric, each in zip(swept.sweep.study.metrics, drawn, strict=False):
+            path = directory / PLOTS / f"{metric.replace('_', '-')}.svg"
             path.write_text(svg(each) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", source=str(directory)) from error
@@ -95,14 +95,14 @@ def write_stress(
 
 def _table(swept: SweepResult) -> Table:
     values = list(swept.rows[0].values)
-    figures = list(swept.rows[0].figures)
+    metrics = list(swept.rows[0].metrics)
     columns = {}
     for name in values:
         chosen = [row.values[name] for row in swept.rows]
         columns[name] = column(chosen, type_of(chosen))
     columns["seed"] = column([row.seed for row in swept.rows], INT64)
-    for name in figures:
-        columns[name] = column([row.figures[name] for row in swept.rows], FLOAT64)
+    for name in metrics:
+        columns[name] = column([row.metrics[name] for row in swept.rows], FLOAT64)
     return make_table(columns)
 
 
@@ -113,7 +113,7 @@ def runs_document(
     sweep = swept.sweep
     axes: dict[str, Json] = {name: list(values) for name, values in sweep.axes}
     runs: list[Json] = [
-        {"values": dict(row.values), "seed": row.seed, "figures": dict(row.figures)}
+        {"values": dict(row.values), "seed": row.seed, "figures": dict(row.metrics)}
         for row in swept.rows
     ]
     return {

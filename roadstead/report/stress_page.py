@@ -53,14 +53,14 @@ def page(
 
 def _table(swept: SweepResult, points: Sequence[Point]) -> str:
     names = [name for name, _ in swept.sweep.axes]
-    figures = list(points[0].bands)
-    head = "".join(f"<th>{escape(each)}</th>" for each in (*names, *figures))
+    metrics = list(points[0].bands)
+    head = "".join(f"<th>{escape(each)}</th>" for each in (*names, *metrics))
     rows = []
     for point in points:
         given = "".join(
             f'<td class="word">{escape(str(point.values[name]))}</td>' for name in names
         )
-        cells = "".join(f"<td>{_cell(point.bands[name])}</td>" for name in figures)
+        cells = "".join(f"<td>{_cell(point.bands[name])}</td>" for name in metrics)
         rows.append(f"<tr>{given}{cells}</tr>")
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 

@@ -59,35 +59,35 @@ MEASURES: Final = {
 }
 
 
-def measure(figure: str) -> Measure:
+def measure(metric: str) -> Measure:
     """Texts of a figure; derived from its name if none are defined."""
-    words = first_upper(plain(figure))
-    return MEASURES.get(figure, Measure(words, words))
+    words = first_upper(plain(metric))
+    return MEASURES.get(metric, Measure(words, words))
 
 
 def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
     """One plot for each figure that the study lists."""
     if not sweep.axes:
         return []
-    return [_plot(sweep, points, figure) for figure in sweep.study.figures]
+    return [_plot(sweep, points, metric) for metric in sweep.study.metrics]
 
 
-def _plot(sweep: Sweep, points: Sequence[Point], figure: str) -> Plot:
+def _plot(sweep: Sweep, points: Sequence[Point], metric: str) -> Plot:
     (x_name, values), *others = sweep.axes
-    places, words = numbers(values)
-    place_of = dict(zip(values, places, strict=True))
-    what = measure(figure)
-    bands = [point.bands[figure] for point in points]
+    xs, words = numbers(values)
+    x_of = dict(zip(values, xs, strict=True))
+    what = measure(metric)
+    bands = [point.bands[metric] for point in points]
     lines: dict[str, list[tuple[float, Band]]] = {}
     for point, band in zip(points, bands, strict=True):
         name = ", ".join(_short(other, point.values[other]) for other, _ in others)
-        place = place_of[point.values[x_name]]
-        lines.setdefault(name, []).append((place, _possible(band, what.high)))
+        x = x_of[point.values[x_name]]
+        lines.setdefault(name, []).append((x, _possible(band, what.high)))
     return Plot(
         _title(what, sweep),
         axis_title(sweep.study, x_name),
         what.amount,
-        tuple(PlotLine(name, tuple(sorted(at, key=_place))) for name, at in lines.items()),
+        tuple(PlotLine(name, tuple(sorted(at, key=_x))) for name, at in lines.items()),
         words,
         interval=_interval(len(sweep.seeds), bands, what.high),
         notes=_notes(len(sweep.seeds), bands),
@@ -165,5 +165,5 @@ def _possible(band: Band, high: float) -> Band:
     return replace(band, low=low, high=max(band.mean, min(band.high, high)))
 
 
-def _place(point: tuple[float, Band]) -> float:
+def _x(point: tuple[float, Band]) -> float:
     return point[0]

@@ -160,18 +160,18 @@ def _in_blocks(
 ) -> _TableLayout:
     """Blocks of as many figures as fit. The widest key is wrapped if not even one figure fits."""
     widths = dict(enumerate(least))
-    taken = sum(widths[at] + GAP for at in keys) - GAP
-    excess = taken + max((widths[at] + GAP for at in figures), default=0) - width
+    used = sum(widths[at] + GAP for at in keys) - GAP
+    excess = used + max((widths[at] + GAP for at in figures), default=0) - width
     if excess > 0:
         widest = max(keys, key=widths.__getitem__)
         narrowed = max(KEY_MIN, widths[widest] - excess)
-        taken -= widths[widest] - narrowed
+        used -= widths[widest] - narrowed
         widths[widest] = narrowed
-    blocks, left = [list(keys)], width - taken
+    blocks, left = [list(keys)], width - used
     for at in figures:
         if widths[at] + GAP > left and len(blocks[-1]) > len(keys):
             blocks.append(list(keys))
-            left = width - taken
+            left = width - used
         blocks[-1].append(at)
         left -= widths[at] + GAP
     return _TableLayout(tuple(map(tuple, blocks)), tuple(below), widths)

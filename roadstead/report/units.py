@@ -41,6 +41,12 @@ def _number(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def significant(number: float, digits: int) -> str:
+    """Format with `digits` significant digits; large numbers in full, not as 8.77e+03."""
+    text = f"{number:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
+
+
 def human_seconds(seconds: float) -> str:
     # Rounded first: 999.6 ms is printed as 1.0 s.
     if round(seconds * 1000) < 1000:

@@ -68,13 +68,13 @@ class Leasing:
         if leased.lease_id:
             pods = pods_in_cycle(leased, self._profiles, self._classes)
             for namespace, group, bound in leased.gangs:
-                self._members.hear((namespace, group), bound)
-            self._performer.figures.retries += sum(attempt > 1 for attempt in leased.attempts)
+                self._members.record_bound((namespace, group), bound)
+            self._performer.metrics.retries += sum(attempt > 1 for attempt in leased.attempts)
             # Leases are renewed while jobs wait for a simulated decision time (decision 19).
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
             # Events that the queue received before this lease must be on the table when its pods
             # are decided: they requeue no pod a second time.
-            yield from self._performer.settle()
+            yield from self._performer.update_attempts()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:
             self._partition.leased(leased.waiting, leased.turn)

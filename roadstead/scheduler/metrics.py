@@ -1,4 +1,4 @@
-"""Figures of one scheduler's decisions and binds, for its status and the summary of the run."""
+"""Metrics of one scheduler's decisions and binds, for its status and the summary of the run."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class SchedulerMetrics:
 
     def answered(self, attempts: Sequence[Attempt], causes: Mapping[str, str]) -> None:
         """Count the binder's answers. causes: by token, "" for a bound attempt."""
-        told = [each for each in attempts if each.token in causes]
-        jobs = [job_of(each.facts) or each.uid for each in told]
-        lost = {job for job, each in zip(jobs, told, strict=True) if causes[each.token]}
-        self.asked += len(told)
+        answered = [each for each in attempts if each.token in causes]
+        jobs = [job_of(each.facts) or each.uid for each in answered]
+        lost = {job for job, each in zip(jobs, answered, strict=True) if causes[each.token]}
+        self.asked += len(answered)
         self.transactions += len(set(jobs))
         self.conflicted += len(lost)
-        refused = [cause for each in told if (cause := causes[each.token])]
-        self.bound += len(told) - len(refused)
+        refused = [cause for each in answered if (cause := causes[each.token])]
+        self.bound += len(answered) - len(refused)
         self.refused.update(refused)
 
-    def told(self) -> tuple[tuple[str, float], ...]:
-        """Return all figures by name, as messages contain them."""
+    def by_name(self) -> tuple[tuple[str, float], ...]:
+        """Return all metrics by name, as messages contain them."""
         sums = ("busy_s", "reads", "decided", "asked", "bound", "transactions", "conflicted")
-        rest = ("retries", "passed_on")
-        named = ((name, float(getattr(self, name))) for name in (*sums, *rest))
+        other_metrics = ("retries", "passed_on")
+        named = ((name, float(getattr(self, name))) for name in (*sums, *other_metrics))
         causes = ((f"refused {cause}", float(n)) for cause, n in sorted(self.refused.items()))
         return (*named, *causes)

@@ -75,7 +75,7 @@ class Performer:
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
     must be on the table for the next batch. reads_failed: cache or binder refused an attempt, or
-    one was forgotten, so the state must be read again. figures: those of the scheduler; this class
+    one was forgotten, so the state must be read again. metrics: those of the scheduler; this class
     counts the binder's answers.
     """
 
@@ -89,7 +89,7 @@ class Performer:
     ) -> None:
         self.seq = 0
         self.reads_failed = False
-        self.figures = SchedulerMetrics()
+        self.metrics = SchedulerMetrics()
         self._core = core
         self._volumes = volumes
         self._extenders = extenders
@@ -123,11 +123,11 @@ class Performer:
             elif isinstance(effect, Forget):
                 self.reads_failed = True
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
-                yield from self.settle(forget=_pairs(effect.attempts))
+                yield from self.update_attempts(forget=_pairs(effect.attempts))
             elif isinstance(effect, Confirm):
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
                 uids = tuple(attempt.uid for attempt in effect.attempts)
-                yield from self.settle(confirm=uids)
+                yield from self.update_attempts(confirm=uids)
             elif isinstance(effect, Nominate):
                 gone = yield from self._nominate(effect)
             elif isinstance(effect, Done):
@@ -140,7 +140,7 @@ class Performer:
         if notes:
             yield ReportPods(0, notes=notes)
 
-    def settle(
+    def update_attempts(
         self,
         *,
         forget: tuple[tuple[str, str], ...] = (),
@@ -150,11 +150,11 @@ class Performer:
         """Send changes of attempts to the cache; apply its answer, `seq` included."""
         rows, self._new_versions = tuple(self._new_versions.items()), {}
         need = UpdateAttempts(forget, finish, confirm, rows, self._volumes.known)
-        self._take((yield from cache_answer(need)))
+        self._apply_answer((yield from cache_answer(need)))
 
-    def _take(self, answer: Assumed) -> None:
+    def _apply_answer(self, answer: Assumed) -> None:
         self.seq = max(self.seq, answer.seq)
-        self._volumes.take(answer.storage, answer.volumes)
+        self._volumes.store_news(answer.storage, answer.volumes)
 
     def _assume(self, attempts: Sequence[Attempt]) -> Steps[None]:
         bind_next = self._core.bind_next(attempts) and not any(
@@ -162,7 +162,7 @@ class Performer:
         )
         need = AssumePods(attempts, self._volumes.known, bind_next)
         answer = yield from cache_answer(need)
-        self._take(answer)
+        self._apply_answer(answer)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         refused_tokens = {token for token, _ in refused}
         self.reads_failed |= bool(refused)
@@ -175,7 +175,7 @@ class Performer:
         # None finishes at a retry, whose pods extenders have bound already, or after an assumption
         # with `bind_next`, whose pods no extender binds.
         if finishing:
-            yield from self.settle(finish=_pairs(finishing))
+            yield from self.update_attempts(finish=_pairs(finishing))
             attempts = yield from self._bind_outside(attempts)
         if not attempts:
             return
@@ -187,19 +187,19 @@ class Performer:
         yield from self.perform(self._core.bind_answered(_answers(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
-        versions, whole = self._checks_versions, self._is_all_or_nothing
+        versions, all_or_nothing = self._checks_versions, self._is_all_or_nothing
         return BindPods(
             attempts,
             self._volumes.of([a.token for a in attempts]),
             tuple(a.read_version for a in attempts) if versions else (),
-            tuple(job_of(a.facts) for a in attempts) if whole else (),
+            tuple(job_of(a.facts) for a in attempts) if all_or_nothing else (),
         )
 
     def _record(self, attempts: Sequence[Attempt], answer: BindAnswers) -> None:
         """Count an answer, and store the versions of rows in it."""
         causes = dict.fromkeys(answer.tokens, "")
-        causes |= {answer.tokens[place]: cause for place, cause, _, _ in answer.refused}
-        self.figures.answered(attempts, causes)
+        causes |= {answer.tokens[index]: cause for index, cause, _, _ in answer.refused}
+        self.metrics.answered(attempts, causes)
         self.reads_failed |= bool(answer.refused)
         if self._checks_versions:
             version_of = {each.token: each.row_version for each in answer.answers}
@@ -229,7 +229,7 @@ class Performer:
         """Evict victims and nominate pods; return the evicted ones."""
         found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
         effects, gone, answer = found
-        self._take(answer)
+        self._apply_answer(answer)
         yield from self.perform(effects)
         return gone
 
@@ -243,9 +243,9 @@ def _answers(answer: BindAnswers) -> list[BindResult]:
         BindResult(token, BindOutcome.BOUND, node)
         for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
-    for place, cause, reasons, _ in answer.refused:
+    for index, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        found[place] = BindResult(answer.tokens[place], outcome, "", ", ".join((cause, *reasons)))
+        found[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
     return found
 
 

@@ -103,13 +103,13 @@ class Scheduler:
         except CatchUpTimeoutError as failure:
             retry_reason = str(failure)
         now_s = yield from time_after(READ_CLOCK)
-        performer.figures.busy_s += now_s - began_s
-        performer.figures.passed_on = self.cycle.passed_on
+        performer.metrics.busy_s += now_s - began_s
+        performer.metrics.passed_on = self.cycle.passed_on
         if decided is None:
             return BatchDone(len(pods), retry_reason=retry_reason)
         decisions, _ = decided
-        performer.figures.decided += len(decisions)
-        self.scores.take(decisions)
+        performer.metrics.decided += len(decisions)
+        self.scores.record(decisions)
         yield from performer.perform(self.core.decided(decisions, scope.cycle.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

@@ -22,7 +22,7 @@ class Scores:
     def __len__(self) -> int:
         return len(self._uids)
 
-    def take(self, decisions: Sequence[Decision]) -> None:
+    def record(self, decisions: Sequence[Decision]) -> None:
         """Add the scores of a batch's decisions."""
         # Fields of a decision, by index: pod, node name, number of feasible nodes, total.
         scored = [each for each in decisions if each[2] > 1 and each[1] is not None]

@@ -21,7 +21,7 @@ class SchedulerVolumes:
         self.known = 0
         self._bindings: dict[str, tuple[Binding, ...]] = {}
 
-    def take(self, news: StorageNews, bound: Sequence[BoundVolumes] = ()) -> None:
+    def store_news(self, news: StorageNews, bound: Sequence[BoundVolumes] = ()) -> None:
         """Store changes and bindings of the cache's answer; skip changes that are known."""
         self._waiting += news.changes[max(0, self.known - news.start) :]
         self.known = max(self.known, news.start + len(news.changes))

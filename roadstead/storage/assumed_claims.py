@@ -66,13 +66,13 @@ class AssumedClaims:
         for binding in found:
             undo = self.storage.apply(binding.change)
             self._open[binding.claim.key] = _OpenBinding(binding, undo)
-        held = [key for key in dict.fromkeys(keys) if key in self._open]
-        if held:
-            self._keys_of_holder[uid] = held
-        for key in held:
+        reserved = [key for key in dict.fromkeys(keys) if key in self._open]
+        if reserved:
+            self._keys_of_holder[uid] = reserved
+        for key in reserved:
             self._open[key].holders.add(uid)
         return Reserved(
-            tuple(self._open[key].binding for key in held),
+            tuple(self._open[key].binding for key in reserved),
             tuple(binding.change for binding in found),
         )
 

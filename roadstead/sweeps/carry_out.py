@@ -69,7 +69,7 @@ ReportCounts = Callable[[Counts, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SweepEnd:
-    """results: task → result, in the order in which they came. ended: why the sweep ended early."""
+    """results: task → result, in the order of their ends. ended: why the sweep ended early."""
 
     results: Mapping[int, Plain]
     ended: RoadsteadError | KeyboardInterrupt | None = None

@@ -165,7 +165,7 @@ class SweepCore:
         del self._running[record.number]
 
     def validate(self) -> None:
-        """Check that each task is where its state says, and that none is counted twice."""
+        """Check that each task is where its state requires, and that none is counted twice."""
         by_state = Counter(record.state for record in self._records)
         assert len(self._waiting) == by_state[TaskState.WAITING], "a waiting task is not queued"
         assert len(self._lost) == by_state[TaskState.LOST], "a lost task is not queued"

@@ -1,7 +1,7 @@
 """The functions that tasks of sweeps run, by name: a task selects one of this table, and no other.
 
 An entry is `MODULE:NAME` of a function that receives the shared input of a sweep and returns the
-function of one task. It is imported by name because most of them stand above this package.
+function of one task. It is imported by name because most of them are above this package.
 """
 
 from __future__ import annotations

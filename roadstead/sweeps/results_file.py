@@ -1,4 +1,4 @@
-"""The results of a sweep as they come: a file of lines, from which a stopped sweep continues.
+"""The results of a sweep, stored one by one: a file of lines, from which a stopped sweep continues.
 
 The first line is a header with the plan of the sweep, each further one a result, in JSON:
 
@@ -32,7 +32,7 @@ NOT_JSON: Final = (ValueError, RecursionError)
 
 
 def header_of(plan: Mapping[str, Plain], tasks: int) -> dict[str, Plain]:
-    """Return the header of a sweep. plan: whatever decides its results, in JSON's types."""
+    """Return the header of a sweep. plan: all that decides its results, in JSON's types."""
     return {
         "format": FORMAT,
         "version": VERSION,

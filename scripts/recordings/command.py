@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_answers(Path(options.dump), answers)
         for answer in answers:
             report.add(answer)
-        _progress(sys.stderr, done, len(files), answers[0].file.name)
+        show_progress(sys.stderr, done, len(files), answers[0].file.name)
     sys.stdout.write("\n".join(report.lines(options.show)) + "\n")
     return DIFFERENT if report.mismatches or report.unsupported else OK
 
@@ -101,7 +101,7 @@ def _answers(files: list[Path], path_names: Sequence[str], jobs: int) -> Iterato
         yield from pool.map(run_file, files, repeat(path_names))
 
 
-def _progress(out: TextIO, done: int, total: int, name: str) -> None:
+def show_progress(out: TextIO, done: int, total: int, name: str) -> None:
     """Write progress: on a terminal one line that is updated, elsewhere an occasional line."""
     if out.isatty():
         end = "\n" if done == total else ""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from roadstead.actors.binder.order import HOLD_S, MAX_HELD, BindOrder, SendOrder
+from roadstead.actors.binder.order import HOLD_S, MAX_WAITING, BindOrder, SendOrder
 from roadstead.actors.runtime.virtual_time import run_virtual
 
 LATE_S = HOLD_S / 2
@@ -57,11 +57,11 @@ def test_a_new_epoch_counts_from_one():
 
 
 def test_the_number_of_waiting_batches_is_limited():
-    late = [(0.0, 1, number) for number in range(2, MAX_HELD + 3)]
+    late = [(0.0, 1, number) for number in range(2, MAX_WAITING + 3)]
 
     found = arriving(*late)
 
-    assert found[0] == (MAX_HELD + 2, 0)
+    assert found[0] == (MAX_WAITING + 2, 0)
     # Batches that arrive later are due, or were overtaken.
     assert {at_s for _, at_s in found[1:]} == {0}
 

@@ -75,11 +75,11 @@ def test_a_binder_that_ends_at_its_start_leaves_a_complete_journal_or_none(diges
 
 
 @pytest.fixture(params=[BY_JOURNAL, BY_SNAPSHOT], ids=["journal", "snapshot"])
-def _kept(request, monkeypatch):
+def _short_or_long_journal(request, monkeypatch):
     monkeypatch.setattr("roadstead.binder.binder_journal.SNAPSHOT_BYTES", request.param)
 
 
-@pytest.mark.usefixtures("_kept")
+@pytest.mark.usefixtures("_short_or_long_journal")
 async def test_the_next_binder_lists_the_bound_pods_and_none_that_ran_before():
     world = await World().with_pods("a", "b", "waits")
     await world.binder.add_running(RunningPods(batch_of("ran", facts=SMALL), ("n2",)))
@@ -101,7 +101,7 @@ async def test_the_next_binder_lists_the_bound_pods_and_none_that_ran_before():
         assert [page.pods.names[place] for place in page.ran] == ["ran"]
 
 
-@pytest.mark.usefixtures("_kept")
+@pytest.mark.usefixtures("_short_or_long_journal")
 async def test_the_next_binder_commits_after_the_records_of_the_last_one():
     world = await World().with_pods("a", "b", "c")
     for number, name in enumerate("abc", 1):
@@ -115,7 +115,7 @@ async def test_the_next_binder_commits_after_the_records_of_the_last_one():
     assert world.binder.core.current_epoch("scheduler-0") == 3
 
 
-@pytest.mark.usefixtures("_kept")
+@pytest.mark.usefixtures("_short_or_long_journal")
 async def test_every_binder_restores_the_cluster_and_the_rules_of_the_profiles():
     world = await World().with_pods("a")
     told = world.binder.binder.journal.subjects
@@ -129,7 +129,7 @@ async def test_every_binder_restores_the_cluster_and_the_rules_of_the_profiles()
         await world.bind("a")
 
 
-@pytest.mark.usefixtures("_kept")
+@pytest.mark.usefixtures("_short_or_long_journal")
 async def test_the_next_binder_knows_evicted_pods_and_their_preemptors():
     world = await World().with_pods("victim", "deleted", "stays", "last")
     await world.bind("victim", "deleted", "stays")
@@ -162,7 +162,7 @@ async def test_an_evicted_pod_is_returned_with_its_facts_at_the_eviction():
     assert [(who.key, facts) for who, facts in told.pods()] == [("default/victim", SMALL)]
 
 
-@pytest.mark.usefixtures("_kept")
+@pytest.mark.usefixtures("_short_or_long_journal")
 async def test_the_next_binder_knows_the_last_revision_of_changed_nodes_and_pods():
     world = await World().with_pods("a", "b", "c", "victim", "plain")
     binder = world.binder
@@ -199,7 +199,7 @@ def claiming(name, number, plan):
     return pods, BindBatch("scheduler-0", 1, pods, ("n1",), (token,), volumes=volumes)
 
 
-@pytest.mark.usefixtures("_kept")
+@pytest.mark.usefixtures("_short_or_long_journal")
 async def test_the_next_binder_knows_which_claims_are_bound_to_which_volumes():
     facts = storage(waiting("local"), claim("c1"), volume("v1"))
     plan = replace(plan_of(), cluster=ClusterFacts(storage=facts))

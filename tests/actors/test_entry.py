@@ -1,9 +1,11 @@
 import subprocess
 import sys
+from concurrent.futures import Future
 
 import pytest
 
 from roadstead.actors import entry
+from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher, in_thread
 from roadstead.config.settings import Settings
 from tests import builders
@@ -68,12 +70,16 @@ def test_explanations_are_those_of_the_launcher_of_actors(waiting):
     assert all_of[0][0].explanation.as_expected() == all_of[1][0].explanation.as_expected()
 
 
-def test_nothing_is_started_in_advance_for_a_run_without_ray():
+@pytest.mark.parametrize(("runtime", "starts"), [("inline", 0), ("ray", 1)])
+def test_only_ray_is_started_in_advance(monkeypatch, runtime, starts):
+    threads = []
+    monkeypatch.setattr(launch, "in_thread", lambda work: threads.append(work) or Future())
     launcher = ActorLauncher()
 
-    launcher.prepare(Settings(runtime="inline"), "")
+    for _ in range(2):
+        launcher.prepare(Settings(runtime=runtime), "")
 
-    assert launcher._warming is None
+    assert len(threads) == starts
 
 
 def test_the_result_or_failure_of_a_thread_is_returned():

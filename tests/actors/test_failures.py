@@ -16,7 +16,7 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.journal import JournalError, NullJournal
 from roadstead.protocol.errors import IllegalTransitionError, InputError
 from roadstead.queue import QueueCore
-from tests.actors.world import GENEROUS_S, inputs_of, plan_of, pods_of, turns
+from tests.actors.world import GENEROUS_S, inputs_of, plan_of, pods_of, record_actors, turns
 from tests.builders import node
 
 WITHOUT_A_JOURNAL = ("queue", "cache", "binder")
@@ -44,6 +44,7 @@ class Run:
 
     def open(self, plan):
         self.runtime = open_runtime(plan)
+        self.actors = record_actors(self.runtime)
         return self.runtime
 
     def fails(self, on_progress=lambda progress: None, inputs=None):
@@ -75,8 +76,13 @@ def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monk
     why = run.fails(run.kill_in_the_middle(name))
 
     assert why.startswith(f"{name} is gone. It h")
-    assert why.endswith("The run ends here; what the binder acknowledged is in its list.")
-    assert run.runtime._actors == {}
+    assert why.endswith(
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+    )
+    assert {name, "cache", "worker-1"} <= run.actors.keys()
+    for each in run.actors:
+        with pytest.raises(ActorLostError, match="there is no actor"):
+            run.runtime.find(each)
     assert max(progress.placed for progress in run.told) < 300
 
 
@@ -86,7 +92,7 @@ def test_killing_an_actor_while_the_cluster_is_loaded_ends_the_run(monkeypatch, 
 
     def on_progress(progress):
         if progress.phase == "loading the cluster":
-            run.runtime._actors[name].end()
+            run.runtime.find(name).actor.end()
 
     assert f"{name} is gone" in run.fails(on_progress)
 
@@ -126,7 +132,9 @@ def test_a_bug_in_a_core_ends_the_run_with_the_last_messages_of_its_actor(
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
     assert f"{actor}: AssertionError: is in two places at broken:" in what
-    assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert what.endswith(
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+    )
     assert head.startswith(f"The last messages of {actor}, ")
     assert f"  {asks} " in lines[-1]
     assert "from scheduler-0 (epoch 1)" in lines[-1]
@@ -140,8 +148,10 @@ def test_a_bug_in_a_schedulers_own_task_ends_the_run_with_its_last_messages(monk
 
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
-    assert what.startswith("scheduler-0 cannot go on: attempt: default/p: place is not allowed")
-    assert what.endswith("The run ends here; what the binder acknowledged is in its list.")
+    assert what.startswith("scheduler-0 cannot continue: attempt: default/p: place is not allowed")
+    assert what.endswith(
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+    )
     assert head.startswith("The last messages of scheduler-0, ")
     assert any(line.startswith("  run from the driver, ") for line in lines)
 
@@ -155,7 +165,7 @@ def test_a_failing_journal_ends_the_run(monkeypatch):
     why = Run(monkeypatch).fails()
 
     assert why.startswith(
-        "binder cannot go on: journal: no space left on device; records 1 to 0 of "
+        "binder cannot continue: journal: no space left on device; records 1 to 0 of "
     )
 
 

@@ -8,13 +8,12 @@ import pytest
 
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod_groups import PodGroup
 from roadstead.run import RunInputs, RunPlan
-from tests.actors.world import GENEROUS_S
+from tests.actors.world import ray_left
 from tests.builders import node, pod
 
 GANG_PLUGIN = {"name": "Coscheduling"}
@@ -105,7 +104,7 @@ def test_a_gang_with_too_few_pods_is_not_tried():
 
 
 def test_a_gate_opens_when_the_last_member_is_submitted(monkeypatch):
-    monkeypatch.setattr(client, "CHUNK", 2)
+    monkeypatch.setattr(client, "PODS_PER_MESSAGE", 2)
 
     placed, pending = run(plan(), gang("a", 5, 5))
 
@@ -146,13 +145,12 @@ def test_a_gang_without_a_size_is_pending_with_the_missing_field():
 
 @pytest.mark.ray
 def test_on_ray_gangs_are_placed_completely_or_not_at_all():
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
+    ray_left()
 
     placed, pending = run(
         plan("ray", workers=2, batch=4), gang("a", 3, 3), gang("big", 5, 5, cpu=4000)
     )
-    RaySession._last.join(GENEROUS_S)
+    ray_left()
 
     assert placed == {"a": 3}
     assert len(pending) == 5

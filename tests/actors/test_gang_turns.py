@@ -2,23 +2,28 @@
 
 import json
 
+import pytest
+
 from roadstead.actors.messages import LeaseReport, LeaseRequest
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.facts.pod import GroupMembership
+from roadstead.queue import scheduling_queue
 from roadstead.queue.reports import NodeChange, ReturnedPod
-from roadstead.queue.scheduling_queue import MAX_WAKES
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 from tests.simulation.scenarios import GANGS as CONFIG
 
 
-class Queue:
-    """A queue in which no gang wakes another one any more."""
+@pytest.fixture(autouse=True)
+def _no_wakes(monkeypatch):
+    """No gang wakes another one."""
+    monkeypatch.setattr(scheduling_queue, "MAX_WAKES", 0)
 
+
+class Queue:
     def __init__(self):
         self.actor = QueueActor(plan_of(config=json.dumps(CONFIG)), NOBODY)
-        self.actor.queue._wakes = MAX_WAKES
 
     async def submit(self, gang, **facts):
         """Submit two pods that need all-or-nothing placement: ga and gb of gang g."""

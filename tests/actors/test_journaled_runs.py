@@ -288,7 +288,7 @@ def test_an_incomplete_tail_is_noted_when_a_run_is_resumed(tmp_path):
 def test_the_run_ends_a_journal_that_its_binder_could_not_end(tmp_path, monkeypatch, after_s):
     async def gone(self, _):
         # If Ray is lost, the binder's process ends a moment later.
-        asyncio.get_running_loop().call_later(after_s, self._journal.close)
+        asyncio.get_running_loop().call_later(after_s, self.binder.journal.close)
         return NOTHING
 
     monkeypatch.setattr(launch, "CLOSE_LOOK_S", 0.005)

@@ -46,10 +46,10 @@ def test_a_failure_is_logged_with_the_end_of_its_traceback(tmp_path):
     try:
         raise ValueError("x" * 2 * MAX_ERROR_CHARS)
     except ValueError:
-        logging.getLogger("roadstead.worker-1").exception("cannot go on")
+        logging.getLogger("roadstead.worker-1").exception("cannot continue")
 
     (line,) = lines_of(tmp_path / "driver.jsonl")
-    assert (line["level"], line["event"]) == ("error", "cannot go on")
+    assert (line["level"], line["event"]) == ("error", "cannot continue")
     assert len(line["error"]) == MAX_ERROR_CHARS
 
 

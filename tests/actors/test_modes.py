@@ -109,7 +109,7 @@ def test_schedulers_of_a_profile_get_its_pods_and_no_others():
         inputs, config=TWO_PROFILES, schedulers={"default-scheduler": 2, "packs": 1}, batch=1
     )
 
-    decided = [actors[f"scheduler-{number}"].figures.decided for number in range(3)]
+    decided = [actors[f"scheduler-{number}"].metrics.decided for number in range(3)]
     assert len(outcome.placements) == 5
     assert (decided[0] + decided[1], decided[2]) == (3, 2)
 
@@ -130,7 +130,7 @@ def test_a_scheduler_that_owns_all_partitions_passes_no_pod_on():
 
     # One scheduler owns all shards, so it passes no pod on.
     assert len(outcome.placements) == 4
-    assert actors["scheduler-0"].figures.passed_on == 0
+    assert actors["scheduler-0"].metrics.passed_on == 0
 
 
 def test_pods_that_fit_on_no_own_node_are_placed_on_nodes_of_others():
@@ -139,10 +139,10 @@ def test_pods_that_fit_on_no_own_node_are_placed_on_nodes_of_others():
 
     outcome, actors = run(inputs, schedulers=2, mode="partitioned", partitions=2, batch=3)
 
-    figures = [actors[f"scheduler-{number}"].figures for number in range(2)]
+    metrics = [actors[f"scheduler-{number}"].metrics for number in range(2)]
     assert len(outcome.placements) == 12
     assert not outcome.pending
-    assert sum(each.decided for each in figures) >= 12
+    assert sum(each.decided for each in metrics) >= 12
 
 
 @pytest.mark.parametrize("kernel", [False, True])
@@ -193,16 +193,16 @@ async def test_a_stale_state_is_read_again_before_a_pod_fails():
         reports = await world.reports(3)
 
     assert [uid for report in reports for uid in report.done] == ["uid-a", "uid-b", "uid-c"]
-    assert world.scheduler.figures.reads == 2
+    assert world.scheduler.metrics.reads == 2
 
 
 def test_a_race_does_not_bind_a_job_in_part():
     outcome, actors = run(tight(), schedulers=4, batch=4, transaction="all-or-nothing", workers=1)
 
-    figures = [actors[f"scheduler-{number}"].figures for number in range(4)]
+    metrics = [actors[f"scheduler-{number}"].metrics for number in range(4)]
     assert outcome.placements
-    assert sum(each.bound for each in figures) == len(outcome.placements)
-    for each in figures:
+    assert sum(each.bound for each in metrics) == len(outcome.placements)
+    for each in metrics:
         assert each.asked == each.bound + each.refused.total()
         assert each.conflicted <= each.transactions <= each.asked
 
@@ -216,7 +216,7 @@ def test_a_state_that_may_be_stale_is_read_less_often():
     for staleness_s in (None, 60.0):
         how = {"mode": "shared", "batch": 4, "workers": 1, "staleness_s": staleness_s}
         outcome, actors = run(inputs, **how)
-        reads[staleness_s] = actors["scheduler-0"].figures.reads
+        reads[staleness_s] = actors["scheduler-0"].metrics.reads
         assert len(outcome.placements) == 60
 
     assert reads[None] == 15

@@ -133,7 +133,7 @@ def test_on_ray_a_process_that_a_plugin_ends_is_replaced_and_its_pods_are_pendin
 def test_the_end_of_a_process_is_reported_with_the_plugin_that_it_was_calling(tmp_path):
     plan = replace(plan_of("workers", "RaisesAtQueueSort"), marks=str(tmp_path))
     calls = PluginCalls()
-    Mark(tmp_path / QUEUE).take_over(calls, QUEUE)
+    Mark(tmp_path / QUEUE).begin(calls, QUEUE)
     calls.enter("RaisesAtQueueSort", "QueueSort", (pod(cpu=100), 0.0))
 
     told = ' It was calling plugin "RaisesAtQueueSort" at QueueSort.'

@@ -14,7 +14,8 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.kernel.start import load
 from roadstead.run import RunPlan
 from tests.actors.hampered_workers import SEVERAL, SlowToFollow, decided, given, never
-from tests.actors.world import inputs_of, placed, run_inline
+from tests.actors.world import inputs_of, placed, run_inline, schedulers_of
+from tests.inside import scorers_of
 from tests.peculiar_plugins import config_with
 
 
@@ -42,7 +43,7 @@ def run(workers, **settings):
 
 
 def listed_to(actors):
-    return sum(each._scorers.listed for name, each in actors.items() if name.startswith("sched"))
+    return sum(scorers_of(each).listed for each in schedulers_of(actors))
 
 
 def said(outcome):
@@ -73,7 +74,7 @@ def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
     assert said(outcome) == said(alone)
-    assert actors["scheduler-0"]._scorers.missed
+    assert scorers_of(actors["scheduler-0"]).missed
     assert not listed_to(actors)
 
 

@@ -79,7 +79,7 @@ def test_a_full_disk_ends_the_run_and_loses_no_acknowledged_bind(monkeypatch, tm
     with pytest.raises(RunFailedError) as failure:
         run.go(on_progress)
 
-    assert "binder cannot go on: journal" in str(failure.value)
+    assert "binder cannot continue: journal" in str(failure.value)
     assert "File too large" in str(failure.value)
     assert "are durable" in str(failure.value)
     records = list(Reader(RealDisk(tmp_path)).records())

@@ -108,7 +108,7 @@ outcome = ActorLauncher().run(fleet(), RunPlan(settings), on_progress)
 prove(outcome, folder)
 replaced = [name for name in outcome.timings_s if name.startswith("replace ")]
 print(json.dumps([lost, replaced]))
-RaySession._last.join()
+RaySession.await_end(60)
 cluster.shutdown()
 """
 
@@ -159,7 +159,7 @@ def test_a_run_that_loses_ray_ends_with_a_clear_message_and_can_be_resumed(tmp_p
     assert told[-1].startswith(f"Ray's {victim} (process ")
     assert told[-1].endswith(
         "ended: killed by signal 9. The run ends here; what the binder acknowledged is in "
-        f"{tmp_path}, and --resume goes on with it."
+        f"{tmp_path}, and --resume continues the run."
     )
     assert gone_on_with(tmp_path, *json.loads(first), then) == "proved"
 

@@ -10,24 +10,24 @@ from ray._private import worker
 from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_node import let_go
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_faults import ROOT
+from tests.actors.world import ray_left
 
 LETS_GO = """
-import time
+import asyncio, threading
 import ray
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.protocol.codec import DecodeLimits
 
 runtime = RayRuntime(processes=1, limits=DecodeLimits(max_bytes=1_000_000))
 kept = [ray.put(each) for each in range(2_000)]
-runtime._ray.leave()
-while RaySession._last.is_alive() and kept:
+asyncio.run(runtime.stop())
+(thread,) = (each for each in threading.enumerate() if each.name == "ray-session")
+while thread.is_alive() and kept:
     kept.pop()
-    RaySession._last.join(0.001)
-RaySession._last.join()
+    thread.join(0.001)
+thread.join()
 print("alive")
 """
 
@@ -102,7 +102,7 @@ class Ended:
 def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, statuses, told):
     servers = dict(zip(("gcs_server", "raylet"), map(Ended, statuses), strict=True))
     forced = []
-    monkeypatch.setattr(RaySession, "_last", None)
+    ray_left()
     monkeypatch.setattr(ray_session, "servers", lambda: servers)
     monkeypatch.setattr(ray_session, "end_by_force", lambda: forced.append(True))
     monkeypatch.setattr(ray_session, "let_go", lambda: None)
@@ -113,5 +113,5 @@ def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, s
 
     assert runtime.lost() == told
     asyncio.run(runtime.stop())
-    RaySession._last.join()
+    ray_left()
     assert forced == [True] * bool(told)

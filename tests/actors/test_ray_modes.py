@@ -5,22 +5,20 @@ from collections import Counter
 import pytest
 
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import Owner
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from roadstead.run import RunPlan
-from tests.actors.world import GENEROUS_S, identity, inputs_of
+from tests.actors.world import identity, inputs_of, ray_left
 from tests.builders import node, pod
 
 pytestmark = pytest.mark.ray
 
 
 def test_partitioned_schedulers_on_ray_commit_whole_jobs_and_overfill_no_node(tmp_path):
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
+    ray_left()
     pending = [
         (identity(f"p{number}"), pod(cpu=500, owner=Owner("Job", f"j{number // 3}", "")))
         for number in range(60)

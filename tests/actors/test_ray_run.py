@@ -6,20 +6,12 @@ import pytest
 import ray
 
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan
-from tests.actors.world import GENEROUS_S, inputs_of, plan_of
+from tests.actors.world import GENEROUS_S, inputs_of, plan_of, ray_left
 
 pytestmark = pytest.mark.ray
-
-
-def left():
-    """Wait until the runtimes that began to leave Ray have left it."""
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
-        assert not RaySession._last.is_alive()
 
 
 def descendants():
@@ -35,7 +27,7 @@ def descendants():
 
 
 def test_a_run_on_ray_places_like_an_inline_run_and_leaves_no_process_behind(tmp_path):
-    left()
+    ray_left()
     before = descendants()
     trace = generate_fleet(20, 200, 1)
     inputs = inputs_of(trace.nodes(), trace.pods())
@@ -55,7 +47,7 @@ def test_a_run_on_ray_places_like_an_inline_run_and_leaves_no_process_behind(tmp
     logs = ("driver", "control", "worker-0", "worker-1", "scheduler-0")
     assert {f"{name}.jsonl" for name in logs} == {path.name for path in tmp_path.iterdir()}
     assert max(seen) > len(before) + 4
-    left()
+    ray_left()
     assert not ray.is_initialized()
     deadline_s = time.monotonic() + GENEROUS_S
     while not descendants() <= before and time.monotonic() < deadline_s:
@@ -73,4 +65,4 @@ def test_a_second_run_of_a_process_starts_a_ray_of_its_own_after_the_first():
 
     assert outcomes[0].placements == outcomes[1].placements
     assert not any(note.startswith("Ray at") for note in notes), "a run joined the other's Ray"
-    left()
+    ray_left()

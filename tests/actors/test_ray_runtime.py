@@ -1,8 +1,7 @@
 import asyncio
-import gc
 import os
+import platform
 import signal
-import threading
 import time
 from functools import partial
 
@@ -18,7 +17,6 @@ from roadstead.actors.interface import (
 from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, PageRequest
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime import ray_session
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.actors.runtime.ray_session import SYSTEM, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
@@ -26,7 +24,7 @@ from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.run import RunPlan
-from tests.actors.world import GENEROUS_S, inputs_of
+from tests.actors.world import GENEROUS_S, inputs_of, ray_left
 
 pytestmark = pytest.mark.ray
 
@@ -44,13 +42,6 @@ def ray_plan(**settings):
     return RunPlan(Settings(runtime="ray", **settings))
 
 
-def left():
-    """Wait until the runtimes that began to leave Ray have left it."""
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
-        assert not RaySession._last.is_alive()
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _one_ray():
     """One Ray for all tests of this module: initialized by this process, so that runs use it."""
@@ -65,7 +56,7 @@ def _one_ray():
     )
     yield
     session.leave()
-    left()
+    ray_left()
 
 
 @pytest.fixture
@@ -93,6 +84,27 @@ class Speaker:
         other = self.directory.find("other")
         status = await other.call(STATUS, NOTHING, timeout_s=GENEROUS_S)
         return BoundPage((status.text,), ("",), ask.start)
+
+
+async def test_the_logs_of_all_lives_are_gathered_also_where_no_process_is_left(tmp_path):
+    said = []
+    runtime = RayRuntime(processes=1, limits=LIMITS, log_dir=str(tmp_path / "logs"))
+    runtime.report_to(said.append)
+    try:
+        refs = await started(runtime, one=partial(Speaker, "one"))
+        await runtime.kill("one")
+        await loss_of(refs["one"])
+        await started(runtime, one=partial(Speaker, "one"))
+        await runtime.kill("one")
+
+        await runtime.gather_logs(timeout_s=GENEROUS_S)
+    finally:
+        await runtime.stop()
+
+    host = platform.node()
+    names = sorted(path.name for path in (tmp_path / "logs").iterdir())
+    assert names == [f"one.2@{host}.jsonl", f"one@{host}.jsonl"]
+    assert not any(text.startswith("Not all logs") for text in said)
 
 
 def unbuildable(directory):
@@ -207,51 +219,3 @@ def test_a_killed_worker_loses_no_pod(monkeypatch):
 
     decided = [each.pod for each in (*outcome.placements, *outcome.pending)]
     assert sorted(decided) == sorted(who.key for who, _ in fleet().pending)
-
-
-@pytest.fixture
-def _no_session_yet(monkeypatch):
-    monkeypatch.setattr(RaySession, "_last", None)
-
-
-@pytest.mark.usefixtures("_no_session_yet")
-def test_a_ray_that_does_not_start_in_time_is_an_error(monkeypatch):
-    enough = threading.Event()
-    monkeypatch.setattr(ray_session.ray, "init", lambda **options: enough.wait(GENEROUS_S))
-    monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
-
-    with pytest.raises(DeadlineError, match="Ray did not answer its start"):
-        RaySession(OWN, 0.01)
-    enough.set()
-
-
-@pytest.mark.usefixtures("_no_session_yet")
-def test_a_ray_that_can_not_start_reports_the_reason_in_one_line(monkeypatch):
-    def refuse(**options):
-        raise ValueError("no such address\nand much more")
-
-    monkeypatch.setattr(ray_session.ray, "init", refuse)
-
-    with pytest.raises(ActorLostError, match=r"^Ray did not start: no such address$"):
-        RaySession(OWN, GENEROUS_S)
-
-
-@pytest.mark.usefixtures("_no_session_yet")
-def test_failed_sessions_are_not_kept_until_the_process_ends(monkeypatch):
-    def refuse(**options):
-        raise ValueError("no such address")
-
-    monkeypatch.setattr(ray_session.ray, "init", refuse)
-
-    def kept():
-        gc.collect()
-        return sum(type(each) is RaySession for each in gc.get_objects())
-
-    before = kept()
-    for _ in range(5):
-        with pytest.raises(ActorLostError):
-            RaySession(OWN, GENEROUS_S)
-        left()
-
-    # The frames of the last failure may still be referenced.
-    assert kept() <= before + 1

@@ -9,10 +9,9 @@ from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import STATUS
 from roadstead.actors.runtime import ray_child, ray_node, ray_runtime, ray_session
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.actors.runtime.ray_session import RaySession
 from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_runtime import Speaker
-from tests.actors.world import GENEROUS_S
+from tests.actors.world import GENEROUS_S, ray_left
 
 pytestmark = pytest.mark.ray
 
@@ -33,10 +32,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.fixture
 def _ray_is_left():
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
+    ray_left()
     yield
-    RaySession._last.join(GENEROUS_S)
+    ray_left()
 
 
 @pytest.mark.usefixtures("_ray_is_left")

@@ -6,10 +6,13 @@ import subprocess
 import time
 
 import pytest
+import ray
+import ray.autoscaler.sdk
 
 from roadstead.actors.interface import NoNodeError, RunFailedError
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_cluster import NodeReport, alive_nodes
+from roadstead.actors.runtime.ray_checks import NodeReport
+from roadstead.actors.runtime.ray_cluster import alive_nodes
 from roadstead.actors.runtime.ray_session import SYSTEM, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.actors.sweeps import node_watch, ray_tasks
@@ -23,7 +26,7 @@ from roadstead.sweeps.carry_out import NoStore, Processes, carry_out
 from roadstead.sweeps.core import MAX_ATTEMPTS, TaskLostError
 from roadstead.sweeps.drivers import Lost
 from roadstead.sweeps.tasks import Start, Work
-from tests.actors.world import GENEROUS_S
+from tests.actors.world import GENEROUS_S, ray_left
 
 pytestmark = pytest.mark.ray
 
@@ -32,13 +35,6 @@ DEFAULTS = {each.name: each.default for each in PARAMETERS} | {"workload": "cons
 CONTRADICTION = DEFAULTS | {"mode": "exact", "schedulers": 2}
 
 JOINED = load_settings(overrides={"deadlines.start_s": 60.0})
-
-
-def left():
-    """Wait until the runtimes that began to leave Ray have left it."""
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
-        assert not RaySession._last.is_alive()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,7 +51,7 @@ def _one_ray():
     )
     yield
     session.leave()
-    left()
+    ray_left()
 
 
 def work(runs, machines=300, horizon_s=600.0):
@@ -176,11 +172,23 @@ def test_runs_of_the_product_on_virtual_time_are_those_of_this_process():
     assert dict(end.results) == alone(sweep)
 
 
+def requests_of(requests):
+    """Return a function that records the requests to the autoscaler."""
+
+    def record(bundles):
+        requests.append(bundles)
+
+    return record
+
+
 def test_a_node_that_fails_its_check_is_left_out_and_named(monkeypatch):
     async def unfit(nodes, journal):
         return [NodeReport(node, {}, "has no Roadstead") for node in nodes]
 
+    requests = []
     monkeypatch.setattr(node_watch, "check_nodes", unfit)
+    monkeypatch.setattr(node_watch, "LOOK_S", 0.1)
+    monkeypatch.setattr(ray.autoscaler.sdk, "request_resources", requests_of(requests))
     hasty = load_settings(overrides={"deadlines.start_s": 3.0})
 
     end, notes = carried_out(work(1), settings=hasty)
@@ -190,9 +198,31 @@ def test_a_node_that_fails_its_check_is_left_out_and_named(monkeypatch):
     assert "has no Roadstead. Waited 3 s" in str(end.ended)
     assert [note for note in notes if note.startswith("Left out: ")] != []
     assert f"Waiting for the Ray cluster: {ray_tasks.NO_ROOM}." in notes
+    assert len(requests) > 2, "the request is repeated while the sweep waits"
+    assert requests[-1] == [], "and withdrawn at the end"
 
 
-def test_the_tasks_of_a_node_that_does_not_answer_are_lost_at_once():
+class Heartbeats:
+    """Heartbeats whose losses a test decides."""
+
+    lost = frozenset()
+    is_head_lost = False
+
+    def __init__(self, head):
+        pass
+
+    def start(self):
+        pass
+
+    def watch(self, addresses):
+        pass
+
+    def stop(self):
+        pass
+
+
+def test_the_tasks_of_a_node_that_does_not_answer_are_lost_at_once(monkeypatch):
+    monkeypatch.setattr(ray_tasks, "Heartbeats", Heartbeats)
     driver = RayTasks(work(2, machines=5000, horizon_s=200_000.0), JOINED, None, print)
     try:
         until_s = time.monotonic() + GENEROUS_S
@@ -200,11 +230,11 @@ def test_the_tasks_of_a_node_that_does_not_answer_are_lost_at_once():
             driver.wait()
         driver.start(Start(0, 1))
         (node,) = alive_nodes()
-        driver._heartbeats.lost = frozenset({node.id})
+        monkeypatch.setattr(Heartbeats, "lost", frozenset({node.id}))
 
         assert driver.wait() == [Lost(Start(0, 1), "its Ray node does not answer")]
         assert driver.room() == 0
-        driver._heartbeats.is_head_lost = True
+        monkeypatch.setattr(Heartbeats, "is_head_lost", True)
         with pytest.raises(RunFailedError, match="head does not answer"):
             driver.wait()
     finally:

@@ -14,7 +14,7 @@ from roadstead.actors.messages.recovery import (
     PodsPage,
     Uids,
 )
-from roadstead.actors.supervisor.replacing import TRIES, Refill
+from roadstead.actors.supervisor.replacing import SENDS_TO_NEW, Refill
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import GroupMembership
 from tests.actors.test_cache_recovery import World
@@ -119,13 +119,13 @@ async def test_changes_that_earlier_epochs_made_before_their_fence_are_reverted(
 
 
 async def test_a_message_to_a_slow_new_actor_is_sent_again():
-    late = iter([DeadlineError("late")] * (TRIES - 1))
+    late = iter([DeadlineError("late")] * (SENDS_TO_NEW - 1))
     same = Nominated(batch_of(), ())
     again, refs = refill(same, same, fence_owner=lambda _: next(late, NOTHING))
 
     await again.fill(SCHEDULERS)
 
-    assert len(refs["binder"].told("fence_owner")) == TRIES
+    assert len(refs["binder"].told("fence_owner")) == SENDS_TO_NEW
 
 
 async def test_an_unresponsive_new_actor_is_abandoned():
@@ -135,7 +135,7 @@ async def test_an_unresponsive_new_actor_is_abandoned():
     with pytest.raises(DeadlineError, match="late"):
         await again.fill(SCHEDULERS)
 
-    assert len(refs["binder"].told("fence_owner")) == TRIES
+    assert len(refs["binder"].told("fence_owner")) == SENDS_TO_NEW
 
 
 async def test_the_cache_reports_nominated_pods_until_they_are_deleted():

@@ -33,7 +33,7 @@ async def test_a_new_scheduler_gets_the_versions_after_its_rows():
     await cache.update_assumptions(UpdateAssumptions((), (), (), rows=(("n2", 7),)))
     await cache.stream.flush()
 
-    parts = cache.encoder.whole_state(cache.stream.seq)
+    parts = cache.encoder.cluster_state(cache.stream.seq)
 
     assert parts[-1] == version_batch(3, [("n2", 7)])
     assert parts[0].first_seq == 1
@@ -63,8 +63,8 @@ async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_versio
     assert first.read_versions == (4,)
     assert ("n1", 9) in told
     assert world.queue.told("report")[0].given_back[0].reason == "conflict"
-    figures = dict((await world.scheduler.status(NOTHING)).figures)
-    assert figures["refused version"] >= 1
+    metrics = dict((await world.scheduler.status(NOTHING)).metrics)
+    assert metrics["refused version"] >= 1
 
 
 def _at(answer, row_version):

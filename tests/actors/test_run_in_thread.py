@@ -6,14 +6,14 @@ import signal
 
 import pytest
 
-from roadstead.actors.runs.launch import _run_in_thread
+from roadstead.actors.runs.launch import run_in_thread
 
 
 def test_the_thread_returns_its_result():
     async def work():
         return 7
 
-    assert _run_in_thread(work()) == 7
+    assert run_in_thread(work()) == 7
 
 
 def test_the_thread_returns_its_failure():
@@ -21,7 +21,7 @@ def test_the_thread_returns_its_failure():
         raise ValueError("seven")
 
     with pytest.raises(ValueError, match="seven"):
-        _run_in_thread(work())
+        run_in_thread(work())
 
 
 def test_an_interrupt_cancels_the_work_and_waits_for_its_end():
@@ -35,5 +35,5 @@ def test_an_interrupt_cancels_the_work_and_waits_for_its_end():
             ended.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        _run_in_thread(work())
+        run_in_thread(work())
     assert ended == [True]

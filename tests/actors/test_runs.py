@@ -10,8 +10,9 @@ from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Bounds
 from roadstead.fleet.generate import generate_fleet
+from roadstead.framework.hint_map import HintMap
 from roadstead.protocol.errors import InputError, UnsupportedError
-from roadstead.queue import QueueState, retries, scheduling_queue
+from roadstead.queue import QueueState, retries
 from roadstead.run import RunInputs
 from tests.actors import fleets
 from tests.actors.world import (
@@ -54,7 +55,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Try every pod once: the outcome of a retry depends on the end of its backoff."""
-    monkeypatch.setattr(scheduling_queue.SchedulingQueue, "_handle_events", lambda *_, **__: None)
+    monkeypatch.setattr(HintMap, "is_of_interest", lambda *_: False)
 
 
 def run(inputs, **how):
@@ -288,7 +289,7 @@ def test_a_run_without_pods_ends_immediately():
 
 
 def test_inputs_longer_than_a_message_are_sent_in_parts(monkeypatch):
-    monkeypatch.setattr(client, "CHUNK", 3)
+    monkeypatch.setattr(client, "PODS_PER_MESSAGE", 3)
     running = [(who, facts, "n0") for who, facts in pods_of(*(f"r{n}" for n in range(4)))]
     full = pods_of(*(f"full{n}" for n in range(5)), facts=pod(cpu=9000))
     inputs = inputs_of(

@@ -16,6 +16,7 @@ from tests.actors import fleets
 from tests.actors.world import identity, in_cycle, inputs_of, placed, plan_of, run_inline
 from tests.builders import node, pod
 from tests.extenders.servers import Server, tls_server_context
+from tests.inside import node_search_of
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 SAMPLED = HEAD + "percentageOfNodesToScore: 1\n"
@@ -65,7 +66,7 @@ def test_a_sampled_run_decides_like_one_table(few_are_enough, batch):
     outcome, actors = run_inline(fleet(), how)
 
     assert placed(outcome) == plainly(fleet(), how)
-    assert actors["scheduler-0"]._node_search.start > 0
+    assert node_search_of(actors["scheduler-0"]).start > 0
 
 
 def test_without_a_configured_percentage_nothing_is_sampled(few_are_enough):

@@ -9,6 +9,7 @@ from roadstead.actors.interface import NOTHING, ActorError, ActorLostError, Dead
 from roadstead.actors.messages import Leased, Renewed, RunningPods, UpdateAssumptions, node_batch
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.steps import drive
 from roadstead.attempts.commands import PodReport, ReportKind, SendReports
 from roadstead.binder.answers import BindAnswer
@@ -18,6 +19,7 @@ from roadstead.facts.pod import GroupMembership
 from roadstead.queue.reports import PendingNote
 from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
+from tests.inside import scheduler_of
 from tests.simulation.scenarios import GANGS
 
 ONE_NODE = (node("n1"),)
@@ -382,7 +384,7 @@ async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
     world.feed.answers["apply"] = apply_late
     world.cache.answers["update_assumptions"] = settle
     async with world:
-        await until(lambda: world.scheduler.figures.reads > 1)
+        await until(lambda: world.scheduler.metrics.reads > 1)
         there.set()
         (report,) = await world.reports()
 
@@ -420,9 +422,8 @@ async def test_pending_reasons_reach_the_queue_without_a_lease():
     world = World()
     report = PodReport("uid-a", "default/a", ReportKind.WARNING, "running PostBind plugin failed")
 
-    scheduler = world.scheduler
-    told = scheduler._scheduler.performer.perform([SendReports((report,))])
-    await drive(told, scheduler._driver.handle)
+    steps = scheduler_of(world.scheduler).performer.perform([SendReports((report,))])
+    await drive(steps, Peers("scheduler-0", 1, Fakes(world.queue), 30.0).handle)
 
     (told,) = world.queue.told("report")
     assert (told.lease_id, told.done, told.given_back) == (0, (), ())

@@ -1,5 +1,7 @@
 """Runs of one scheduler on its own node table."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,14 +16,15 @@ from roadstead.actors.steps import drive
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.needs import YieldToMessages
+from roadstead.framework.hint_map import HintMap
 from roadstead.kernel.start import load
-from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
 from tests.actors import fleets
 from tests.actors.test_preemption_runs import FULL, URGENT, gone, running
 from tests.actors.test_preemption_runs import run as preempting_run
 from tests.actors.test_runs import overfull, run, told
 from tests.actors.world import (
+    counts_of,
     inputs_of,
     placed,
     plainly,
@@ -30,6 +33,7 @@ from tests.actors.world import (
     run_inline,
 )
 from tests.builders import node, pod
+from tests.inside import nodes_of, scheduler_of
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +44,7 @@ def _quick_looks(monkeypatch):
 @pytest.fixture
 def _nobody_is_woken(monkeypatch):
     """Try every pod once: the outcome of a retry depends on the end of its backoff."""
-    monkeypatch.setattr(SchedulingQueue, "_handle_events", lambda *_, **__: None)
+    monkeypatch.setattr(HintMap, "is_of_interest", lambda *_: False)
 
 
 @pytest.mark.usefixtures("_nobody_is_woken")
@@ -58,7 +62,7 @@ def test_the_run_has_no_workers():
     _, actors = run_inline(overfull(), plan_of())
 
     assert sorted(actors) == ["binder", "cache", "queue", "scheduler-0"]
-    assert not actors["scheduler-0"]._nodes.tentative
+    assert not nodes_of(actors["scheduler-0"]).tentative
 
 
 @pytest.mark.parametrize("batch", [16, 512])
@@ -71,7 +75,7 @@ def test_the_kernel_places_the_same_pods(monkeypatch, batch):
     outcome, actors = run_inline(inputs, plan_of(kernel=True, batch=batch))
 
     assert told(outcome) == plainly(inputs, plan_of())
-    assert dict(actors["scheduler-0"]._kernel.coverage.counts())["kernel: pods"] > 0
+    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0
 
 
 def test_preemption_is_tried_on_the_schedulers_own_table():
@@ -85,13 +89,15 @@ def test_preemption_is_tried_on_the_schedulers_own_table():
 
 def test_preemption_does_not_wait_for_changes_that_follow_its_batch(monkeypatch):
     original, after_failure = Driver.handle, scheduling_cycle.after_failure
+    started = []
 
     async def handle(self, need):
         if need == YieldToMessages():
             small = node_batch([node("small", cpu=100)])
-            await self._peers._ref(CACHE).call(ADD_NODES, small, timeout_s=1.0)
-            settled = self._scheduler.performer.settle()
-            await drive(settled, self._peers.handle)
+            runtime, actors = started[0]
+            await runtime.find(CACHE).call(ADD_NODES, small, timeout_s=1.0)
+            settled = scheduler_of(actors["scheduler-0"]).performer.update_attempts()
+            await drive(settled, partial(original, self))
         return await original(self, need)
 
     def after_a_change(*failed):
@@ -103,7 +109,7 @@ def test_preemption_does_not_wait_for_changes_that_follow_its_batch(monkeypatch)
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))
     quick = {"deadlines": {"call_s": 0.2}}
 
-    outcome, _ = run_inline(inputs, plan_of(**quick))
+    outcome, _ = run_inline(inputs, plan_of(**quick), lambda *both: started.append(both))
 
     assert [*placed(outcome).values()] == ["n1"]
 

@@ -50,21 +50,21 @@ def attempt(name, job=""):
 
 
 def test_metrics_count_binds_by_cause_and_jobs_by_refusals():
-    figures = SchedulerMetrics()
+    metrics = SchedulerMetrics()
     tried = [attempt("a", "j"), attempt("b", "j"), attempt("c"), attempt("d"), attempt("late")]
 
-    figures.answered(tried, {"a": "", "b": "version", "c": "", "d": "constraint"})
+    metrics.answered(tried, {"a": "", "b": "version", "c": "", "d": "constraint"})
 
-    assert (figures.asked, figures.bound) == (4, 2)
-    assert (figures.transactions, figures.conflicted) == (3, 2)
-    assert figures.refused == {"version": 1, "constraint": 1}
+    assert (metrics.asked, metrics.bound) == (4, 2)
+    assert (metrics.transactions, metrics.conflicted) == (3, 2)
+    assert metrics.refused == {"version": 1, "constraint": 1}
 
 
 def test_metrics_arrive_unchanged():
-    figures = SchedulerMetrics(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
-    figures.answered([attempt("a")], {"a": "version"})
+    metrics = SchedulerMetrics(busy_s=3.0, reads=2, decided=4, retries=1, passed_on=5)
+    metrics.answered([attempt("a")], {"a": "version"})
 
-    work = work_of("scheduler-0", "web", dict(figures.told()), 12.0)
+    work = work_of("scheduler-0", "web", dict(metrics.by_name()), 12.0)
 
     assert (work.name, work.profile, work.busyness) == ("scheduler-0", "web", 0.25)
     assert (work.reads, work.decided, work.retries, work.passed_on) == (2, 4, 1, 5)
@@ -79,7 +79,7 @@ def test_utilization_is_at_most_one(busy_s, over_s, share):
 
 def test_a_run_reports_metrics_of_each_of_its_schedulers():
     settings = Settings(schedulers={"web": 1, "batch": 1}, conflicts="version")
-    statuses = {f"scheduler-{n}": ActorStatus("", figures=(("asked", n),)) for n in range(2)}
+    statuses = {f"scheduler-{n}": ActorStatus("", metrics=(("asked", n),)) for n in range(2)}
 
     found = concurrency_of(settings, statuses, 1.0)
 

@@ -16,7 +16,8 @@ from roadstead.cycle import scheduling_cycle
 from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan
 from tests.actors.hampered_workers import SEVERAL, SlowToFollow, decided, given, never
-from tests.actors.world import inputs_of, placed, run_inline
+from tests.actors.world import inputs_of, placed, run_inline, schedulers_of
+from tests.inside import scorers_of
 from tests.peculiar_plugins import config_with, peculiar
 
 PLUGINS = "FailsOnSomeNodes", "FailsToScore", "LikesDigits", "LikesFewPods"
@@ -51,7 +52,7 @@ def said(outcome):
 
 
 def given_to(actors):
-    return sum(each._scorers.given for name, each in actors.items() if name.startswith("sched"))
+    return sum(scorers_of(each).given for each in schedulers_of(actors))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -92,7 +93,7 @@ def test_an_unresponsive_worker_costs_only_time(monkeypatch):
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
     assert said(outcome) == said(alone)
-    assert actors["scheduler-0"]._scorers.missed
+    assert scorers_of(actors["scheduler-0"]).missed
     assert not given_to(actors)
 
 

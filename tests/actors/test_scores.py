@@ -29,7 +29,7 @@ class Knows:
 
 
 async def test_a_pods_score_is_that_of_its_bound_node(monkeypatch):
-    monkeypatch.setattr(scores, "CHUNK", 2)
+    monkeypatch.setattr(scores, "SCORES_PER_MESSAGE", 2)
     first = Knows(("u-a", "n2", 10), ("u-a", "n1", 20), ("u-c", "n1", 30))
     second = Knows(("u-b", "n2", 40))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.cache.encoding import version_batch
 from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
@@ -11,7 +12,7 @@ from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages
-from roadstead.cycle.scheduling_cycle import decide_batch, held
+from roadstead.cycle.scheduling_cycle import decide_batch, with_held_table
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses
@@ -76,7 +77,7 @@ class World:
             self.row_versions = self.nodes.row_versions(decisions)
             return decisions
 
-        return await drive(held(self.nodes, batch()), handle)
+        return await drive(with_held_table(self.nodes, batch()), handle)
 
     def counted(self):
         return sum(self.nodes.table.row_facts(name)["pod_count"] for name in ("a1", "b1"))
@@ -193,7 +194,8 @@ async def test_a_table_that_misses_its_required_change_is_not_ready():
 async def test_a_row_version_is_that_of_the_state_used_for_the_decision():
     world = await World(**STALE, conflicts="version").with_nodes()
     await world.pass_on()
-    world.nodes._versions.record([("a1", 7), ("b1", 8)])
+    versions = version_batch(world.nodes.applied + 1, [("a1", 7), ("b1", 8)])
+    await world.nodes.receive(versions)
     await world.nodes.catch_up(2)
     mine = world.waiting("mine")
 

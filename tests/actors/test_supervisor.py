@@ -6,6 +6,7 @@ import pytest
 from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError, NoNodeError
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.supervisor import supervisor as supervisor_module
+from roadstead.actors.supervisor.replacing import Budget
 from roadstead.actors.supervisor.supervisor import (
     SILENT_POLLS,
     ActorGoneError,
@@ -29,6 +30,7 @@ class Runtime:
         self.stopped = False
         self.gone = ""
         self.killed = []
+        self.order = []
 
     def report_to(self, announce):
         pass
@@ -47,8 +49,12 @@ class Runtime:
         self.refs = {name: Fake(name, status=WELL, stop=NOTHING) for name in names}
         return self.refs
 
+    async def gather_logs(self, *, timeout_s):
+        self.order.append(f"logs {timeout_s}")
+
     async def stop(self):
         self.stopped = True
+        self.order.append("stop")
         if self.failure:
             await asyncio.Event().wait()
 
@@ -85,6 +91,23 @@ async def test_a_plan_names_its_actors_and_their_processes():
     assert supervisor.refs.keys() == runtime.refs.keys()
 
 
+async def test_logs_are_gathered_before_the_processes_end():
+    supervisor, runtime = await started()
+
+    await supervisor.stop(logs_s=0.5)
+
+    assert runtime.order == ["logs 0.5", "stop"]
+
+
+async def test_no_logs_are_gathered_once_ray_is_lost():
+    supervisor, runtime = await started()
+    runtime.gone = "Ray's raylet (process 4) ended"
+
+    await supervisor.stop()
+
+    assert runtime.order == ["stop"]
+
+
 async def test_queue_cache_and_binder_may_have_processes_of_their_own():
     _, runtime = await started(workers=1, control="apart")
 
@@ -119,7 +142,7 @@ async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_its_la
     assert type(gone) is ActorGoneError
     assert str(gone) == (
         f"{failure}. It held 3 nodes. "
-        "The run ends here; what the binder acknowledged is in its list."
+        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
     )
 
 
@@ -148,7 +171,7 @@ async def test_an_actor_that_can_not_continue_ends_the_run_with_its_reason():
     failure = await watched(supervisor)
 
     assert type(failure) is RunFailedError
-    assert str(failure).startswith("binder cannot go on: disk full. It had committed 7 binds.")
+    assert str(failure).startswith("binder cannot continue: disk full. It had committed 7 binds.")
 
 
 async def test_input_errors_are_raised_unchanged():
@@ -189,7 +212,7 @@ async def test_a_silent_actor_does_not_hide_the_failure_of_another(monkeypatch):
 
     failure = await watched(supervisor)
 
-    assert str(failure).startswith("scheduler-0 cannot go on: it broke. ")
+    assert str(failure).startswith("scheduler-0 cannot continue: it broke. ")
 
 
 async def test_the_watch_polls_all_actors_repeatedly():
@@ -228,17 +251,40 @@ async def test_a_worker_that_answers_again_is_kept():
         await supervisor.status_of("worker-0")
 
 
-async def test_a_slow_worker_does_not_delay_the_replacement_of_others():
-    supervisor, runtime = await started(workers=1, control="apart")
+async def without_worker_1(slow):
+    """Return a supervisor that replaces worker-1, while another actor does not answer `fence`."""
+    supervisor, runtime = await started(workers=2, control="apart")
     for ref in runtime.refs.values():
         ref.answers["fence"] = NOTHING
-    runtime.refs["worker-0"].answers["fence"] = DeadlineError("worker-0 did not answer")
+    runtime.refs[slow].answers["fence"] = DeadlineError(f"{slow} did not answer")
+    runtime.refs["cache"].answers["restream"] = NOTHING
+    runtime.refs["worker-1"].answers["status"] = ActorLostError("worker-1 is gone")
 
-    await supervisor._fence(["scheduler-0"])
-    runtime.refs["queue"].answers["fence"] = DeadlineError("queue did not answer")
+    async def start(groups, *, timeout_s):
+        assert [*groups] == ["worker-1"]
+        return {"worker-1": Fake("worker-1", status=WELL, fence=NOTHING, stop=NOTHING)}
 
-    with pytest.raises(DeadlineError, match="queue"):
-        await supervisor._fence(["scheduler-0"])
+    runtime.start = start
+    return supervisor
+
+
+async def test_a_slow_worker_does_not_delay_the_replacement_of_others():
+    supervisor = await without_worker_1("worker-0")
+
+    watching = asyncio.create_task(supervisor.watch())
+    await until(lambda: supervisor.restarts)
+    watching.cancel()
+
+    assert supervisor.epochs["worker-1"] == 2
+
+
+async def test_an_actor_that_does_not_answer_fences_fails_each_replacement():
+    supervisor = await without_worker_1("queue")
+
+    failure = await watched(supervisor)
+
+    assert str(failure).endswith(f"It was replaced {Budget.TIMES} times in a minute.")
+    assert supervisor.restarts == []
 
 
 async def test_a_new_actor_that_ends_while_it_is_filled_is_replaced_immediately():
@@ -312,7 +358,7 @@ async def test_a_run_that_loses_ray_ends_with_that_error_whatever_its_actors_rep
     assert type(failure) is RunFailedError
     assert str(failure) == (
         f"{LOST}. The run ends here; what the binder acknowledged is in j, "
-        "and --resume goes on with it."
+        "and --resume continues the run."
     )
 
 
@@ -384,4 +430,4 @@ async def test_a_run_whose_actors_fit_on_no_other_node_ends_with_the_reason():
         "scheduler-0: the scheduler wants 1 CPU on one node. Waited 30 s. The run ends here;"
     )
     assert str(ended.value).startswith(reason)
-    assert "--resume goes on with it" in str(ended.value)
+    assert "--resume continues the run" in str(ended.value)

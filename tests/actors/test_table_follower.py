@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.actors.cache.actor import CacheActor
-from roadstead.actors.interface import ActorError, DeadlineError
+from roadstead.actors.interface import ActorError
 from roadstead.actors.messages import CHANGES_APPLIED, PackedChanges, RunningPods, node_batch
+from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.worker import table_follower
 from roadstead.actors.worker.table_follower import TableFollower
+from roadstead.cycle.needs import CatchUpTimeoutError
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from tests.actors.world import Fake, Fakes, batch_of, lines, plan_of, turns
 from tests.builders import GPU, node, pod
@@ -17,6 +20,11 @@ from tests.builders import GPU, node, pod
 
 def follower(call_s=30.0):
     return TableFollower("scheduler-0", NodeTable(), call_s)
+
+
+def scheduler_nodes(call_s=30.0):
+    plan = plan_of(deadlines={"call_s": call_s})
+    return SchedulerNodes("scheduler-0", plan, PodClasses(), is_new=False, epoch=1)
 
 
 async def stream():
@@ -143,9 +151,9 @@ async def test_a_gap_that_never_closes_is_an_error_before_memory_runs_out(monkey
 
 
 async def test_a_caller_that_needs_a_change_waits_until_it_is_applied():
-    held = follower()
+    held = scheduler_nodes()
     batches = await with_nodes(held)
-    waiting = asyncio.create_task(held._wait_for(4))
+    waiting = asyncio.create_task(held.catch_up(4))
     await turns()
     assert not waiting.done()
 
@@ -155,11 +163,12 @@ async def test_a_caller_that_needs_a_change_waits_until_it_is_applied():
 
 
 async def test_a_caller_waits_for_a_missing_change_until_the_deadline():
-    held = follower(call_s=0.02)
+    held = scheduler_nodes(call_s=0.02)
     await with_nodes(held)
 
-    with pytest.raises(DeadlineError, match=r"scheduler-0 waited 0\.02 s for change 9, has 2"):
-        await held._wait_for(9)
+    late = r"scheduler-0 waited 0\.02 s for change 9, has 2"
+    with pytest.raises(CatchUpTimeoutError, match=late):
+        await held.catch_up(9)
 
 
 async def test_a_delta_that_contradicts_the_table_is_an_error():

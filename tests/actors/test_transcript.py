@@ -11,6 +11,7 @@ from roadstead.actors.interface import (
     NOTHING,
     TRANSCRIPT,
     ActorError,
+    FencedError,
     Stamp,
     failure_out,
     open_reply,
@@ -24,6 +25,7 @@ from roadstead.actors.messages import (
     BoundPage,
     PageRequest,
 )
+from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.runtime import transcript
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.transcript import (
@@ -196,10 +198,13 @@ async def test_names_of_a_broken_sender_are_cut_and_escaped():
 
 async def test_a_fenced_message_is_not_listed_as_handled():
     world = World()
-    world.dispatcher._fences = {"scheduler-0": 2}
-    await world.dispatcher.receive(Stamp("scheduler-0", 1).envelope(BOUND.name, PageRequest(0, 1)))
+    await world.tell(FENCE, Fences((("scheduler-0", 2),)))
+    with pytest.raises(FencedError, match="epoch 1 is over"):
+        await world.page(sender="scheduler-0", epoch=1)
 
-    assert await world.status(ILLEGAL) == str(ILLEGAL)
+    _, _, only = (await world.status(ILLEGAL)).splitlines()
+
+    assert "fence" in only
 
 
 async def test_the_messages_are_written_beside_the_logs_readable_for_the_owner_only(log_dir):
@@ -215,7 +220,7 @@ async def test_the_messages_are_written_beside_the_logs_readable_for_the_owner_o
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     saved = read_transcript(path)
     assert (saved.actor, saved.error, saved.handled) == ("actor-1", str(ILLEGAL), 2)
-    assert saved.is_whole
+    assert saved.is_complete
     sent = [stamp.envelope(BOUND.name, PageRequest(0, 1)) for stamp in asked]
     assert [message.data for message in saved.messages] == sent
     assert [message.at_s for message in saved.messages] == [0.0, 0.5]
@@ -279,7 +284,7 @@ async def test_the_kept_bytes_are_bounded_and_have_no_gaps(log_dir, size):
     epochs = [Envelope.decode(data).epoch for data in kept[:-1]]
     assert sum(map(len, kept)) <= MAX_BYTES
     assert epochs == ([3, 4] if size < MAX_BYTES else [])
-    assert (saved.handled, saved.is_whole) == (6, False)
+    assert (saved.handled, saved.is_complete) == (6, False)
 
 
 async def test_the_number_of_kept_small_messages_is_bounded(log_dir):

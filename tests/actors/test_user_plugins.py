@@ -9,14 +9,13 @@ import pytest
 
 from roadstead.actors.interface import Failure
 from roadstead.actors.runs.launch import ActorLauncher
-from roadstead.actors.runtime.ray_runtime import RayHost
-from roadstead.actors.runtime.ray_session import RaySession
+from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 from roadstead.run import RunPlan
-from tests.actors.world import GENEROUS_S, inputs_of
+from tests.actors.world import inputs_of, ray_left
 
 MODULE = """
     import os
@@ -78,16 +77,11 @@ def placements(outcome):
     return sorted((each.pod, each.node) for each in outcome.placements)
 
 
-def left():
-    if RaySession._last is not None:
-        RaySession._last.join(GENEROUS_S)
-
-
 @pytest.mark.ray
 def test_on_ray_a_plugin_decides_like_inline(plan):
-    left()
+    ray_left()
     on_ray = run(plan("ray", "even_on_ray"))
-    left()
+    ray_left()
     inline = run(plan("inline", "even_inline"))
 
     assert placements(on_ray) == placements(inline)
@@ -97,10 +91,10 @@ def test_on_ray_a_plugin_decides_like_inline(plan):
 
 @pytest.mark.ray
 def test_a_plugin_that_a_ray_process_can_not_import_is_reported_with_the_process(plan, tmp_path):
-    left()
+    ray_left()
     with pytest.raises(InputError) as refused:
         run(plan("ray", "even_at_home", 'raise ImportError("No module named only_at_home")'))
-    left()
+    ray_left()
 
     told = str(refused.value)
     assert re.match(r"in the process (control|worker-.|scheduler-0) on Ray: plugin: even_at_", told)
@@ -115,7 +109,7 @@ async def test_a_process_with_wrong_input_stays_alive_to_report_it():
     def build(directory):
         raise InputError("is wrong", field="x")
 
-    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), "")
+    host = RayHost("worker-0", {"worker-0": build}, None, DecodeLimits(max_bytes=1000), HostSetup())
 
     failure = await host.ready()
 

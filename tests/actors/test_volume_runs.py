@@ -76,8 +76,8 @@ def test_a_scheduler_applies_changes_once_and_not_before_it_catches_up():
     state = StorageState(facts_of())
     scheduler = SchedulerVolumes(state)
 
-    scheduler.take(cache.news(0))
-    scheduler.take(StorageNews(1, cache.news(1).changes))
+    scheduler.store_news(cache.news(0))
+    scheduler.store_news(StorageNews(1, cache.news(1).changes))
     assert (state.version, scheduler.known) == (0, 2)
     scheduler.catch_up()
     scheduler.catch_up()
@@ -90,7 +90,7 @@ def test_a_scheduler_keeps_the_bindings_of_its_attempts():
     scheduler = SchedulerVolumes(StorageState())
     bound = BoundVolumes("t1", cache_over().assume("p", using("c"), N1))
 
-    scheduler.take(StorageNews(), [bound])
+    scheduler.store_news(StorageNews(), [bound])
     assert scheduler.of(["t1", "t2"]) == (bound,)
     scheduler.drop(["t1", "t2"])
 

@@ -76,7 +76,7 @@ async def test_a_worker_that_stays_silent_is_abandoned_after_a_few_tries(monkeyp
     await world.missing("n1")
     await world.end_of_refill()
 
-    assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
+    assert said == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
     assert world.stream.unfilled == {"worker-0"}
 
 
@@ -103,7 +103,7 @@ async def test_a_worker_with_a_planned_fill_is_not_filled_a_second_time():
         filling.begin(name)
     await until(lambda: not any(map(filling.is_under_way, ("worker-0", "worker-1"))))
 
-    assert sorted(fills) == ["worker-0"] * refill.TRIES + ["worker-1"] * refill.TRIES
+    assert sorted(fills) == ["worker-0"] * refill.FILLS + ["worker-1"] * refill.FILLS
 
 
 async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypatch):
@@ -122,7 +122,7 @@ async def test_a_worker_whose_new_epoch_was_filled_is_not_filled_again(monkeypat
 
 async def test_a_change_that_a_fill_contained_is_not_missed():
     """The call of a change may fail long after the same or another epoch was filled."""
-    world = World()
+    world, others = World(), asyncio.all_tasks()
     await world.with_nodes("n1")
     answered = asyncio.Event()
 
@@ -134,7 +134,7 @@ async def test_a_change_that_a_fill_contained_is_not_missed():
     await world.with_nodes("n2")
     await world.cache.restream(Restream("worker-0", 1))
     answered.set()
-    await until(lambda: not world.stream._to_workers)
+    await until(lambda: asyncio.all_tasks() <= others)
 
     assert world.stream.unfilled == set()
     assert world.is_up_to_date()
@@ -144,14 +144,14 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
     """Under a steady stream of changes a dead worker was refilled forever."""
     said, changes = [], iter(["last"])
     monkeypatch.setattr(refill, "log", lambda who, what, **_: said.append(what))
-    world, over = World(), asyncio.Event()
+    world, over, others = World(), asyncio.Event(), asyncio.all_tasks()
 
     async def late(batch):
         await over.wait()
         raise SILENCE
 
     async def fails_after_a_change(part):
-        if len(said) == refill.TRIES - 1:
+        if len(said) == refill.FILLS - 1:
             await world.with_nodes(*changes)
         raise SILENCE
 
@@ -159,11 +159,11 @@ async def test_changes_sent_during_the_last_failed_try_start_no_more_tries(monke
     world.way.answers |= {"apply": late, "restore": fails_after_a_change}
     await world.end_of_refill()
     over.set()
-    await until(lambda: not world.stream._to_workers)
+    await until(lambda: asyncio.all_tasks() <= others)
     await world.end_of_refill()
 
     assert [*changes] == []
-    assert said == ["worker not filled again"] * refill.TRIES + ["worker left behind"]
+    assert said == ["worker not filled again"] * refill.FILLS + ["worker left behind"]
 
 
 async def test_a_fill_that_fails_after_another_epoch_was_filled_has_no_effect():

@@ -1,9 +1,10 @@
 """Single actors among fakes whose answers a test sets; and whole runs."""
 
 import asyncio
+import threading
 from inspect import isawaitable
 
-from roadstead.actors.interface import ActorLostError
+from roadstead.actors.interface import NOTHING, ActorLostError
 from roadstead.actors.messages import PackedChanges, pod_batch
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import first_of, open_runtime
@@ -21,6 +22,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
 from tests.builders import pod
+from tests.inside import nodes_of
 
 GENEROUS_S = 60.0
 """A timeout that no test reaches, unless something hangs."""
@@ -115,31 +117,67 @@ async def turns(count=20):
         await asyncio.sleep(0)
 
 
-def actors_of(runtime):
-    """Return name → the actor itself, on an inline runtime."""
-    return {name: each._dispatcher._actor for name, each in runtime._actors.items()}
+def record_actors(runtime):
+    """Return a dictionary, name → the actor itself, of the actors that an inline runtime starts."""
+    actors, start = {}, runtime.start
+
+    def recording(name, build):
+        def build_and_record(runtime):
+            actors[name] = build(runtime)
+            return actors[name]
+
+        return build_and_record
+
+    async def start_and_record(groups, **how):
+        recorded = {
+            host: {name: recording(name, build) for name, build in builds.items()}
+            for host, builds in groups.items()
+        }
+        return await start(recorded, **how)
+
+    runtime.start = start_and_record
+    return actors
+
+
+def ray_left():
+    """Wait until the runtimes that began to leave Ray have left it."""
+    for thread in threading.enumerate():
+        if thread.name == "ray-session":
+            thread.join(GENEROUS_S)
+            assert not thread.is_alive()
+
+
+def schedulers_of(actors):
+    return [actor for name, actor in actors.items() if name.startswith("scheduler")]
 
 
 def tables_of(actors):
     """Return the tables of all schedulers, each of which holds all nodes."""
-    schedulers = (actor for name, actor in actors.items() if name.startswith("scheduler"))
-    return [each._nodes.table for each in schedulers]
+    return [nodes_of(each).table for each in schedulers_of(actors)]
 
 
-def run_inline(inputs, plan):
-    """Run inline; return the outcome and the actors at its end by name."""
+def counts_of(actor):
+    """Return name → count of an actor's status."""
+    return dict(asyncio.run(actor.status(NOTHING)).counts)
+
+
+def run_inline(inputs, plan, prepare=lambda runtime, actors: None):
+    """Run inline; return the outcome and the actors at its end by name.
+
+    prepare: gets the runtime and this dictionary of actors, before they are started.
+    """
 
     async def work():
         runtime = open_runtime(plan)
+        actors = record_actors(runtime)
+        prepare(runtime, actors)
         supervisor = Supervisor(runtime, plan)
         await supervisor.start()
         try:
             outcome = await Client(supervisor, plan, lambda progress: None).run(inputs)
-            actors = actors_of(runtime)
-            for each in actors.values():
-                if nodes := getattr(each, "_nodes", None):
-                    # If a stale state is allowed, changes wait for a batch that is never decided.
-                    await nodes.resume()
+            for each in schedulers_of(actors):
+                # If a stale state is allowed, changes wait for a batch that is never decided.
+                await nodes_of(each).resume()
             return outcome, actors
         finally:
             await supervisor.stop()

@@ -19,7 +19,7 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.status import SUCCESS, Code, Status, unschedulable
 from tests.builders import pod, profile_of
-from tests.inside import next_deadline_s
+from tests.inside import next_deadline_s, store_of
 
 WAIT = Status(Code.WAIT)
 TOO_SMALL = Status(Code.UNSCHEDULABLE, ("Insufficient cpu",), "NodeResourcesFit")
@@ -79,10 +79,9 @@ class World:
             for name in plugins
         ]
         self.classes = classes or PodClasses()
-        profile = profile_of(
-            dict.fromkeys(points, tuple(plugins)), plugins=kinds, classes=self.classes
-        )
-        self.core = AttemptsCore("s", 1, {"default-scheduler": profile}, max_remembered)
+        points = dict.fromkeys(points, tuple(plugins))
+        self.profile = profile_of(points, plugins=kinds, classes=self.classes)
+        self.core = AttemptsCore("s", 1, {"default-scheduler": self.profile}, max_remembered)
         self.pod_class = self.classes.pod_class(pod(cpu=100))
 
     def pod(self, uid="u1", attempt=1):
@@ -154,7 +153,7 @@ class World:
 
     def picture(self):
         """The whole state of the core, for comparisons."""
-        store = self.core._store
+        store = store_of(self.core)
         kept = [store.pods.present, store.pods.ended, store.attempts, store.ended_attempts]
         pods = [{name: picture_of(record) for name, record in each.items()} for each in kept]
         return pods, list(store.undecided), self.core.counts(), next_deadline_s(self.core)

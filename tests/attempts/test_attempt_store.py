@@ -4,14 +4,15 @@ import pytest
 
 from roadstead.attempts.pods import AttemptState
 from tests.attempts.core_world import World
+from tests.inside import store_of
 
 
 def live(world):
-    return world.core._store.pods.present["u1"]
+    return store_of(world.core).pods.present["u1"]
 
 
 def under_another_name(world):
-    store = world.core._store
+    store = store_of(world.core)
     store.pods.present["u9"] = store.pods.present.pop("u1")
 
 
@@ -28,11 +29,11 @@ def decided_and_undecided(world):
 
 
 def undecided_twice(world):
-    world.core._store.undecided["u9"] = live(world)
+    store_of(world.core).undecided["u9"] = live(world)
 
 
 def waits_without_deadline(world):
-    world.core._store.waiting.remove("u1")
+    store_of(world.core).waiting.remove("u1")
 
 
 def waits_for_nobody(world):
@@ -40,7 +41,7 @@ def waits_for_nobody(world):
 
 
 def deadline_of_nobody(world):
-    world.core._store.waiting.put("u9", (1.0,), 9, live(world))
+    store_of(world.core).waiting.put("u9", (1.0,), 9, live(world))
 
 
 def answered_and_live(world):
@@ -48,23 +49,23 @@ def answered_and_live(world):
 
 
 def attempt_of_nobody(world):
-    world.core._store.attempts["s/1/9"] = live(world)
+    store_of(world.core).attempts["s/1/9"] = live(world)
 
 
 def attempt_lost(world):
-    world.core._store.attempts.clear()
+    store_of(world.core).attempts.clear()
 
 
 def lease_of_nobody(world):
-    world.core._store.pods.begun += 1
+    store_of(world.core).pods.begun += 1
 
 
 def live_and_remembered(world):
-    world.core._store.pods.ended["u1"] = live(world)
+    store_of(world.core).pods.ended["u1"] = live(world)
 
 
 def attempt_live_and_remembered(world):
-    world.core._store.ended_attempts["s/1/1"] = live(world)
+    store_of(world.core).ended_attempts["s/1/1"] = live(world)
 
 
 BROKEN = [
@@ -98,24 +99,24 @@ def test_validate_finds_two_pods_with_one_token():
     world = World()
     world.lease("u1", "u2")
     world.place("u1", "u2")
-    first, second = world.core._store.pods.present.values()
+    first, second = store_of(world.core).pods.present.values()
     second.attempt = first.attempt
-    world.core._store.attempts = {"s/1/1": second}
+    store_of(world.core).attempts = {"s/1/1": second}
     with pytest.raises(AssertionError, match="two pods have one token"):
         world.core.validate()
 
 
 def test_validate_finds_a_live_pod_among_the_remembered_ones():
     world = World().bring_to(AttemptState.FAILED)
-    world.core._store.pods.ended["u1"].state = AttemptState.WAITING
+    store_of(world.core).pods.ended["u1"].state = AttemptState.WAITING
     with pytest.raises(AssertionError, match="u1 ended as waiting"):
         world.core.validate()
 
 
 def test_validate_finds_a_bound_pod_without_a_bind():
     world = World().bring_to(AttemptState.BOUND)
-    world.core._store.pods.ended["u1"].answer = None
-    with pytest.raises(AssertionError, match="u1 is bound, and the binder did not say so"):
+    store_of(world.core).pods.ended["u1"].answer = None
+    with pytest.raises(AssertionError, match="u1 is bound, and the binder did not report it"):
         world.core.validate()
 
 
@@ -126,8 +127,8 @@ def test_validate_finds_a_bound_pod_without_a_bind():
 def test_validate_finds_a_memory_beyond_its_bound(state, text):
     world = World().bring_to(state)
     if state is AttemptState.CONFLICT:
-        world.core._store.pods.ended.clear()
-    world.core._store.pods.max_ended = 0
+        store_of(world.core).pods.ended.clear()
+    store_of(world.core).pods.max_ended = 0
     with pytest.raises(AssertionError, match=text):
         world.core.validate()
 
@@ -143,7 +144,7 @@ def test_memory_keeps_the_last_pods_and_attempts():
     for number, uid in enumerate(["u1", "u2", "u3"], 1):
         world.lease(uid, lease_id=number)
         world.refuse(*world.place(uid))
-    store = world.core._store
+    store = store_of(world.core)
     assert list(store.pods.ended) == ["u2", "u3"]
     assert list(store.ended_attempts) == ["s/1/2", "s/1/3"]
     world.core.validate()

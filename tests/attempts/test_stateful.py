@@ -22,7 +22,7 @@ from roadstead.attempts.pods import RESERVED, AttemptState, BindOutcome, BindRes
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SKIP, error, unschedulable
 from tests.attempts.core_world import WAIT, World
-from tests.inside import next_deadline_s
+from tests.inside import next_deadline_s, store_of
 
 UIDS = [f"u{number}" for number in range(5)]
 NODES = ("n1", "n2")
@@ -220,7 +220,7 @@ class CoreMachine(RuleBasedStateMachine):
     @rule(number=st.integers(1, 12), outcome=st.sampled_from(BindOutcome))
     def core_gets_an_answer_that_nobody_gave(self, number, outcome):
         token = f"s/1/{number}"
-        record = self.world.core._store.attempts.get(token)
+        record = store_of(self.world.core).attempts.get(token)
         # An answer that was never sent raises in these states; in others the core would accept it.
         if record is None or record.state not in (AttemptState.BINDING, AttemptState.ASKED):
             answer = BindResult(token, outcome, "n9")
@@ -263,18 +263,18 @@ class CoreMachine(RuleBasedStateMachine):
     @invariant()
     def lent_pods_are_live_and_live_pods_are_lent(self):
         leased = {uid for uid, place in self.cluster.queue.items() if isinstance(place, int)}
-        assert leased == set(self.world.core._store.pods.present)
+        assert leased == set(store_of(self.world.core).pods.present)
 
     @invariant()
     def what_is_reserved_is_counted_and_only_attempts_can_be_counted(self):
-        live = self.world.core._store.pods.present
+        live = store_of(self.world.core).pods.present
         for uid, record in live.items():
             if record.state in RESERVED:
                 assert self.cluster.counted.get(uid) == record.placed_attempt.token
 
     @invariant()
     def reserve_and_unreserve_are_called_in_turns(self):
-        for uid, record in self.world.core._store.pods.present.items():
+        for uid, record in store_of(self.world.core).pods.present.items():
             calls = [
                 line.split()[0]
                 for line in self.world.log

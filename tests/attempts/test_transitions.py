@@ -20,6 +20,7 @@ from roadstead.attempts.pods import (
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import error, unschedulable
 from tests.attempts.core_world import WAIT, World
+from tests.inside import store_of
 
 S, E = AttemptState, AttemptEvent
 ARROWS = list(TABLE)
@@ -71,8 +72,8 @@ def record_in(world, state):
     else:
         world.bring_to(state)
     if state is S.NEW:
-        return world.core._store.new(world.pod(), None, 0)
-    record = world.core._store.pods.find("u1")
+        return store_of(world.core).new(world.pod(), None, 0)
+    record = store_of(world.core).pods.find("u1")
     record.state = state
     return record
 
@@ -85,7 +86,7 @@ def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     send(world, state, event)
     through = {S.ASSUMED: S.BINDING, S.PERMITTED: S.BINDING}
     assert world.core.state_of("u1") is through.get(target, target)
-    assert f"{event.value}→{target.value}" in world.core._store.pods.find("u1").history
+    assert f"{event.value}→{target.value}" in store_of(world.core).pods.find("u1").history
     world.core.validate()
 
 
@@ -97,7 +98,7 @@ def test_a_transition_from_a_passing_state_completes_within_one_call(state, even
     world = World(says={"A": says}).bring_to(S.ASSUMING)
     world.accept("s/1/1")
     assert world.core.state_of("u1") is ends_in
-    assert f"{event.value}→{target.value}" in world.core._store.pods.find("u1").history
+    assert f"{event.value}→{target.value}" in store_of(world.core).pods.find("u1").history
     world.core.validate()
 
 
@@ -107,7 +108,7 @@ def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     record = record_in(world, state)
     before = world.picture()
     with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
-        world.core._store.transition(record, event)
+        store_of(world.core).transition(record, event)
     assert world.picture() == before
 
 

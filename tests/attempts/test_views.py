@@ -35,7 +35,7 @@ class Gangs(World):
     def __init__(self):
         super().__init__(plugins=("B",))
         points = {"permit": [GANGS, "B"], "reserve": [GANGS], "bind": ["DefaultBinder"]}
-        (plugin,) = self.core._profiles["default-scheduler"].permit
+        (plugin,) = self.profile.permit
         kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "log": self.log})
         profile = profile_of(points, plugins=[kind], classes=self.classes)
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
@@ -84,7 +84,7 @@ def test_leases_with_waiting_pods_are_listed_until_none_waits():
 def test_gangs_of_a_users_plugin_are_listed_if_it_declares_that_it_places_them():
     world = World(plugins=("A",), says={"A": {"permit": (WAIT, 5.0)}})
     world.pod_class = world.classes.pod_class(pod(cpu=100, pod_group=GroupMembership("web", 3, 60)))
-    (plugin,) = world.core._profiles["default-scheduler"].permit
+    (plugin,) = world.profile.permit
     kind = type("B", (Scripted,), {"name": "B", "says": plugin.says, "places_gangs": True})
     for each, expected in ((type(plugin), ()), (kind, (("default", "web"),))):
         points = {"permit": [each.name], "bind": ["DefaultBinder"]}

@@ -22,12 +22,12 @@ class Speaking(World):
                 world.speaks.pop(line, lambda: None)()
 
         self.log = Log()
-        for plugin in self.core._profiles["default-scheduler"].permit:
+        for plugin in self.profile.permit:
             type(plugin).log = self.log
 
     @property
     def room(self) -> WaitingPods:
-        return self.core._profiles["default-scheduler"].waiting
+        return self.profile.waiting
 
 
 def waiting(*uids):
@@ -127,7 +127,7 @@ def test_a_pod_refused_before_permit_is_not_visible():
 
 def test_several_profiles_share_the_mailbox_of_their_process():
     world = waiting("u1")
-    profile = world.core._profiles["default-scheduler"]
+    profile = world.profile
 
     assert [each.pod.uid for each in profile.waiting] == ["u1"]
     assert profile.waiting.get("u1").plugins == ("A",)
@@ -147,7 +147,7 @@ class Remembers(RemembersPods):
 def test_plugins_that_remember_a_bound_pod_get_its_end():
     world = World()
     memory = Remembers()
-    world.core._profiles["default-scheduler"].remembers_pods = (memory,)
+    world.profile.remembers_pods = (memory,)
     world.binding("u1")
     world.lease("u2")
     world.answer(BindOutcome.BOUND)
@@ -159,7 +159,7 @@ def test_plugins_that_remember_a_bound_pod_get_its_end():
 def test_a_plugin_that_fails_to_forget_is_reported():
     world = World()
     memory = guard(Remembers())
-    world.core._profiles["default-scheduler"].remembers_pods = (memory,)
+    world.profile.remembers_pods = (memory,)
     world.binding("u1", "u2")
     for token in ("s/1/1", "s/1/2"):
         world.answer(BindOutcome.BOUND, token)

@@ -8,7 +8,7 @@ from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.runs.session import RunSession
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.bench.script import Script
-from tests.actors.world import GENEROUS_S, actors_of, plan_of
+from tests.actors.world import GENEROUS_S, plan_of, record_actors
 
 
 def with_session(work, plan=None):
@@ -17,10 +17,11 @@ def with_session(work, plan=None):
 
     async def do():
         runtime = open_runtime(plan)
+        actors = record_actors(runtime)
         supervisor = Supervisor(runtime, plan)
         await supervisor.start()
         try:
-            return await work(RunSession(supervisor, plan), actors_of(runtime))
+            return await work(RunSession(supervisor, plan), actors)
         finally:
             await supervisor.stop()
 

@@ -42,7 +42,7 @@ BIG_NODE = NodeFacts("", allocatable=(("cpu", 64_000), ("memory", 1 << 40)), all
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(bench_run, "POLL_S", 0.002)
+    monkeypatch.setattr(bench_run, "BENCH_POLL_S", 0.002)
     monkeypatch.setattr(bench_run, "DELETE_EVERY_S", 0.001)
 
 
@@ -138,7 +138,7 @@ def test_each_measured_step_has_its_own_measurement():
 
 
 def test_submitted_parts_have_their_own_times(monkeypatch):
-    monkeypatch.setattr(bench_run, "CHUNK", 2)
+    monkeypatch.setattr(bench_run, "PODS_PER_MESSAGE", 2)
     monkeypatch.setattr(bench_run, "READY_PODS", 3)
 
     (found,), _ = bench(nodes(), measured(pods(5)))
@@ -342,7 +342,7 @@ def test_the_catalogs_names_are_unique():
 
 
 def test_progress_of_many_nodes_is_reported_in_tenths(monkeypatch):
-    monkeypatch.setattr(bench_run, "NODES_CHUNK", 1)
+    monkeypatch.setattr(bench_run, "NODES_PER_MESSAGE", 1)
     seen = []
 
     bench(nodes(40), measured(pods(1)), seen=seen)

@@ -3,7 +3,8 @@ import json
 
 import pytest
 
-from roadstead.bench.build import _Builder
+from roadstead.bench import build
+from roadstead.bench.build import build_script
 from roadstead.bench.reading import read_cases
 from roadstead.bench.script import (
     AddNodes,
@@ -295,7 +296,9 @@ def test_other_objects_of_a_churn_exist_from_the_start_and_a_note_reports_it(tmp
     assert script.steps[0].makers == ()
     assert script.steps[0].recreates
     assert script.cluster.selecting[0].kind == "Service"
-    assert script.notes == ("Service of a churn stands from the start; it does not come and go.",)
+    assert script.notes == (
+        "Service of a churn exists from the start; it is not created and deleted.",
+    )
     assert "number: must not be 0" in refusal(
         tmp_path, {**op, "number": 0}, PODS, params={}, service=service
     )
@@ -457,8 +460,9 @@ def test_a_selector_that_does_not_parse_is_refused(tmp_path):
     )
 
 
-def test_an_unknown_op_is_an_internal_error_of_the_builder(tmp_path):
+def test_an_unknown_op_is_an_internal_error_of_the_builder(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "unrolled", lambda case, params: ["nothing"])
     (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS)))
 
     with pytest.raises(AssertionError, match="no such op"):
-        _Builder(found).add("nothing", 0)
+        build_script(found, found.spec.workloads[0])

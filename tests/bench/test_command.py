@@ -19,7 +19,7 @@ profiles: [{schedulerName: SCHEDULER}]
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch):
-    monkeypatch.setattr(bench_run, "POLL_S", 0.002)
+    monkeypatch.setattr(bench_run, "BENCH_POLL_S", 0.002)
 
 
 class Spy(ActorLauncher):

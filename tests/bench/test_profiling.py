@@ -8,6 +8,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import sampling
 from roadstead.actors.runtime.sampling import Sampler, answer
 from roadstead.bench.own import million
+from roadstead.bench.speedscope import Samples
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan
 from tests.actors.world import GENEROUS_S
@@ -58,24 +59,26 @@ def test_an_ended_thread_is_not_sampled():
 
 
 def test_sampling_sees_what_a_thread_does():
-    found = answer(ProfileRequest(begins=True, interval_s=1e-4))
-    assert found.stacks == ()
-    while not sampling._running[0]._stacks:
-        sum(range(100))
-
-    found = answer(ProfileRequest(begins=False))
+    found = Samples((), (), 0.0)
+    while not found.stacks:
+        assert answer(ProfileRequest(begins=True, interval_s=1e-4)).stacks == ()
+        sum(range(100_000))
+        found = answer(ProfileRequest(begins=False))
 
     assert any("test_sampling_sees" in name for stack in names(found) for name in stack)
     assert answer(ProfileRequest(begins=False)).stacks == ()
 
 
 def test_a_second_begin_discards_the_samples():
+    def samplers():
+        return sum(thread.name == "profile" for thread in threading.enumerate())
+
     answer(ProfileRequest(begins=True))
     answer(ProfileRequest(begins=True))
 
-    assert len(sampling._running) == 1
+    assert samplers() == 1
     answer(ProfileRequest(begins=False))
-    assert sampling._running == []
+    assert samplers() == 0
 
 
 @pytest.mark.ray

@@ -70,7 +70,7 @@ chosen = st.lists(st.one_of(submits, submits, removals, churns), min_size=1, max
 @pytest.fixture(autouse=True, scope="module")
 def _quick_looks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench_run, "POLL_S", 0.002)
+        patch.setattr(bench_run, "BENCH_POLL_S", 0.002)
         patch.setattr(bench_run, "DELETE_EVERY_S", 0.001)
         yield
 

@@ -83,12 +83,10 @@ def test_ops_that_differ_from_upstreams_are_refused(tmp_path, op, text):
 
 
 def test_duplicate_names_are_refused(tmp_path):
-    assert 'name: "Case" stands there twice' in refusal(
-        tmp_path, case(NODES, PODS), case(NODES, PODS)
-    )
+    assert 'name: "Case" is there twice' in refusal(tmp_path, case(NODES, PODS), case(NODES, PODS))
     twice = case(NODES, PODS)
     twice["workloads"] *= 2
-    assert 'test case "Case": name: "small" stands there twice' in refusal(tmp_path, twice)
+    assert 'test case "Case": name: "small" is there twice' in refusal(tmp_path, twice)
 
 
 def test_a_case_without_measurements_is_refused(tmp_path):

@@ -59,18 +59,18 @@ def test_pods_with_names_and_uids_of_their_own_keep_them():
 
     assert series.part(0, 2).names == ("x", "y")
     assert series.part(0, 2).uids == ("u1", "u2")
-    assert [series.place_of(uid) for uid in ("u2", "u1", "ns/x")] == [1, 0, None]
+    assert [series.index_of(uid) for uid in ("u2", "u1", "ns/x")] == [1, 0, None]
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 120))
 def test_a_uid_is_found_at_its_index_or_belongs_to_another_series(first, count, number):
     series = PodSeries(count, "ns", (A,), "p-", first)
 
-    place = series.place_of(f"ns/p-{number}")
+    place = series.index_of(f"ns/p-{number}")
 
     assert place == (number - first if first <= number < first + count else None)
 
 
 @pytest.mark.parametrize("uid", ["ns/p-", "ns/p-x", "ns/p-h-1", "other/p-1", "ns/p-1x", ""])
 def test_an_unknown_uid_has_no_index(uid):
-    assert PodSeries(9, "ns", (A,), "p-").place_of(uid) is None
+    assert PodSeries(9, "ns", (A,), "p-").index_of(uid) is None

@@ -180,7 +180,7 @@ def test_a_removed_node_removes_its_resources():
 
 
 def test_long_lists_are_sent_in_parts(monkeypatch):
-    monkeypatch.setattr(sessions, "CHUNK", 2)
+    monkeypatch.setattr(sessions, "PODS_PER_MESSAGE", 2)
 
     async def work(session, actors):
         await session.begin()

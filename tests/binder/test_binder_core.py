@@ -20,20 +20,26 @@ from roadstead.binder import (
     Released,
     TableStore,
 )
+from roadstead.binder.all_or_nothing import Missing
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.journal import RecordKind
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
-from tests.inside import counts_of
+from tests.inside import counts_of, tokens_of, unflushed_of
 from tests.journal.memory_journal import MemoryJournal
 
 SMALL = PodFacts(requests=(("cpu", 100),))
 LARGE = PodFacts(requests=(("cpu", 900),))
 
 
-def binder(*pods: str, nodes: tuple[str, ...] = ("n1", "n2"), **settings: int) -> BinderCore:
+def binder(
+    *pods: str,
+    nodes: tuple[str, ...] = ("n1", "n2"),
+    missing: Missing = lambda _: 0,
+    **settings: int,
+) -> BinderCore:
     """A binder of nodes with 1000 milli-CPU each, whose filter is the fit of CPU."""
     store = TableStore()
 
@@ -43,7 +49,7 @@ def binder(*pods: str, nodes: tuple[str, ...] = ("n1", "n2"), **settings: int) -
         used = row["requested"].get("cpu", 0)
         return SUCCESS if used + asked <= 1000 else unschedulable("Insufficient cpu")
 
-    core = BinderCore(store, fits, BinderSettings(**settings))
+    core = BinderCore(store, fits, BinderSettings(**settings), missing=missing)
     for name in nodes:
         core.add_node(NodeFacts(name, allocatable=(("cpu", 1000),)))
     core.add_pods([(f"uid-{name}", f"default/{name}", SMALL) for name in pods])
@@ -481,11 +487,11 @@ def test_counts_return_the_number_of_pods_in_each_state():
         (lambda core: setattr(core.pods.present["uid-a"], "lsn", 9), "waits for nothing"),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not bound"),
         (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
-        (lambda core: core._unflushed.append(core._unflushed[0]), "out of order"),
+        (lambda core: unflushed_of(core).append(unflushed_of(core)[0]), "out of order"),
         (lambda core: setattr(core, "flushed_lsn", 1), "a flushed record waits"),
         (lambda core: setattr(core, "last_lsn", 0), "not appended"),
         (
-            lambda core: core._tokens.answer("token-a", Rejected("u", RejectCause.BUSY, 0)),
+            lambda core: tokens_of(core).answer("token-a", Rejected("u", RejectCause.BUSY, 0)),
             "wait apart",
         ),
     ],

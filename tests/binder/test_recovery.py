@@ -26,6 +26,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS, unschedulable
+from tests.inside import tokens_of
 from tests.journal.simulated_disk import SimulatedDisk
 
 FACTS = (PodFacts(requests=(("cpu", 100),)), PodFacts(requests=(("cpu", 300),)))
@@ -313,7 +314,10 @@ def test_a_token_twice_in_a_journal_is_as_recent_as_its_last_bind():
     bound = bind(5, "u1"), bind(6, "u2"), bind(7, "u3")
     came_again = JournalRecord(8, RecordKind.DELETE, "u1", "u1", "n1"), add(9, "u1")
     recover(core, runs_of([(*come, *bound, *came_again, bind(10, "u1"))]), 10)
-    assert list(core._tokens._requests) == ["t-u3", "t-u1"]
+    remembered = tokens_of(core)
+    assert [remembered.knows_any([f"t-u{number}"]) for number in (1, 2, 3)] == [True, False, True]
+    core.bind([BindRequest("t-new", "u9", "u9", "n1", FACTS[0], "s", 1)])
+    assert [remembered.knows_any([token]) for token in ("t-u1", "t-u3")] == [True, False]
 
 
 def test_a_refusal_returns_the_same_row_version_as_before():

@@ -162,8 +162,7 @@ class TestGangsAndTransactions:
         def missing(facts):
             return needs.get(facts.pod_group.name, 0) if facts.pod_group else 0
 
-        core = binder("a", "b")
-        core._missing = missing
+        core = binder("a", "b", missing=missing)
         for name in "ab":
             core.update_pods([(f"uid-{name}", member)])
         of_gang = [ask("a", facts=member), ask("b", "gone", facts=member)]
@@ -172,8 +171,7 @@ class TestGangsAndTransactions:
 
     def test_a_gang_that_does_not_reach_its_minimum_gets_that_reason(self):
         member = replace(SMALL, pod_group=GroupMembership("g", 2))
-        core = binder("a", "b")
-        core._missing = lambda facts: 2
+        core = binder("a", "b", missing=lambda facts: 2)
         for name in "ab":
             core.update_pods([(f"uid-{name}", member)])
 

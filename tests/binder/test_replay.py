@@ -17,7 +17,7 @@ from roadstead.protocol.status import SUCCESS
 from tests.binder.test_binder_core import LARGE, SMALL, ask, binder
 from tests.binder.test_recovery import FACTS, add, bind, has_node, told, versioned
 from tests.binder.test_void import records_of
-from tests.inside import counts_of
+from tests.inside import counts_of, tokens_of
 
 GONE = JournalRecord(0, RecordKind.NODE_GONE, "n1", "n1", "n1")
 
@@ -118,8 +118,8 @@ def test_as_many_last_tokens_are_remembered_as_before(sizes):
     core, _ = recovered_from([has_node(1)], *groups, max_tokens=2)
 
     assert counts_of(core).tokens == 2
-    assert core._tokens.knows_any(["t-c"])
-    assert core._tokens.knows_any(["t-d"])
+    assert tokens_of(core).knows_any(["t-c"])
+    assert tokens_of(core).knows_any(["t-d"])
 
 
 def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():

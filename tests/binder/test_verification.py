@@ -39,7 +39,9 @@ class World:
 
     def __init__(self, *nodes, profiles=None):
         self.table = table_of(*(nodes or (node("n1"), node("n2"))))
-        self.verifier = Verifier(self.table, profiles or profiles_for(self.table))
+        profiles = profiles or profiles_for(self.table)
+        self.profile = profiles["default-scheduler"]
+        self.verifier = Verifier(self.table, profiles)
 
     def put(self, name, *facts):
         put(self.table, name, *facts)
@@ -47,6 +49,18 @@ class World:
 
     def verify(self, facts, name="n1"):
         return self.verifier.verify(facts, name)
+
+    def pre_filter_calls(self):
+        """Return a list to which each later call of the first PreFilter plugin adds its pod."""
+        plugin, pods = self.profile.pre_filter[0], []
+        original = plugin.pre_filter
+
+        def pre_filter(state, pod_class, table):
+            pods.append(pod_class)
+            return original(state, pod_class, table)
+
+        plugin.pre_filter = pre_filter
+        return pods
 
 
 def scripted(*results):
@@ -204,8 +218,7 @@ def test_a_refusing_pre_filter_is_named():
 def test_a_plugin_that_skips_does_not_filter():
     calls = []
     world = World()
-    profile = world.verifier._profiles["default-scheduler"]
-    ports = next(plugin for plugin in profile.filter if plugin.name == "NodePorts")
+    ports = next(plugin for plugin in world.profile.filter if plugin.name == "NodePorts")
     ports.filter = lambda *_: calls.append(1)
 
     assert world.verify(pod()) == SUCCESS
@@ -283,20 +296,21 @@ def test_the_most_recent_of_many_classes_are_kept(monkeypatch):
     monkeypatch.setattr("roadstead.binder.verification.MAX_KNOWN", 2)
     world = World()
 
-    for app in ("a", "b", "c", "a"):
-        assert world.verify(pod(labels={"app": app})) == SUCCESS
+    calls = world.pre_filter_calls()
 
-    kinds = [world.table.classes.pod_class(pod(labels={"app": app})).shape for app in ("c", "a")]
-    assert [kind for _, kind in world.verifier._known] == kinds
+    for app, times in (("a", 1), ("b", 2), ("c", 3), ("a", 4), ("c", 4), ("a", 4), ("b", 5)):
+        assert world.verify(pod(labels={"app": app})) == SUCCESS
+        assert len(calls) == times, f"{app}: only the last two classes are not computed again"
 
 
 def test_pods_that_differ_in_amounts_alone_share_one_cache_entry():
     world = World()
+    calls = world.pre_filter_calls()
 
     for cpu in (1, 2, 3, 4):
         assert world.verify(pod(cpu=cpu)) == SUCCESS
 
-    assert len(world.verifier._known) == 1
+    assert len(calls) == 1
     assert world.verify(pod(cpu=1_000_000)).reasons == ("Insufficient cpu",)
 
 

@@ -32,7 +32,7 @@ def test_the_binder_binds_claims_with_the_pod_or_refuses_it():
     binder = asking("t1")
 
     refused = binder.commit("unknown", using("c"), N1)
-    assert refused.reasons == ("the volumes of its claims are taken",)
+    assert refused.reasons == ("the volumes of its claims are in use",)
     assert binder.commit("t1", using("c"), N1).is_success
     assert binder.commit("unknown", using("c"), N1).is_success
 

@@ -18,7 +18,7 @@ from roadstead.cache.pods import CacheRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
-from tests.inside import next_deadline_s
+from tests.inside import deadlines_of, next_deadline_s
 
 SMALL = PodFacts(requests=(("cpu", 100),), host_ports=(HostPort("0.0.0.0", "TCP", 80),))
 LARGE = PodFacts(requests=(("cpu", 900),), labels=(("app", "db"),))
@@ -455,12 +455,12 @@ def stranger():
         (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
         (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
         (
-            lambda core: core._deadlines.remove([core.pods.present["uid-a"]]),
+            lambda core: deadlines_of(core).remove([core.pods.present["uid-a"]]),
             "deadline and state disagree",
         ),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),
         (
-            lambda core: core._deadlines.put([CacheRecord("uid-z", "", SMALL, "")], 1.0),
+            lambda core: deadlines_of(core).put([CacheRecord("uid-z", "", SMALL, "")], 1.0),
             "kept for nobody",
         ),
         (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),

@@ -21,7 +21,7 @@ from roadstead.cache.pods import CacheRecord
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.protocol.errors import IllegalTransitionError
-from tests.inside import next_deadline_s
+from tests.inside import apply_event, next_deadline_s
 
 FACTS = PodFacts(requests=(("cpu", 100),))
 OTHER = PodFacts(requests=(("cpu", 300),))
@@ -96,7 +96,7 @@ def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     record = core.pods.find("u1") or CacheRecord("u1", "default/a", FACTS, "n1")
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f'"u1": {event.value} is not allowed in'):
-        core._apply(record, event)
+        apply_event(core, record, event)
     assert picture(core) == before
 
 

@@ -10,6 +10,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.placements import DeltaKind, Placements, TableStore
+from tests.inside import kept_by
 
 SMALL = PodFacts(requests=(("cpu", 100),))
 LARGE = PodFacts(requests=(("cpu", 900),))
@@ -220,18 +221,19 @@ def test_placements_start_on_an_empty_store():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda placements, store: placements._node_of.popitem(), "without a node"),
-        (lambda placements, store: placements._facts_of.popitem(), "without facts"),
-        (lambda placements, store: placements._pods._listed.clear(), "disagree"),
-        (lambda placements, store: placements._pods._listed.update(n9={}), "empty list"),
+        (lambda kept, placements: kept.node_of.popitem(), "without a node"),
+        (lambda kept, placements: kept.facts_of.popitem(), "without facts"),
+        (lambda kept, placements: kept.pods_on.clear(), "disagree"),
+        (lambda kept, placements: kept.pods_on.update(n9={}), "empty list"),
+        (lambda kept, placements: setattr(placements, "counted", 1), "counted and aside"),
     ],
 )
 def test_validate_finds_damage(damage, message):
-    placements, store = placements_with("n1")
+    placements, _ = placements_with("n1")
     placements.place("u1", "n1", SMALL)
     placements.place("u2", "n1", SMALL)
     placements.remove_node("n1")
-    damage(placements, store)
+    damage(kept_by(placements), placements)
     with pytest.raises(AssertionError, match=message):
         placements.validate()
 

@@ -189,7 +189,7 @@ def test_claims_are_bound_after_all_pods_and_a_pod_without_its_claims_is_refused
         *("add_pod uid-p", "add_pod uid-q", "add_pod uid-r"),
         *("claim bound", "remove_pod uid-p"),
     ]
-    assert outcome.refused == ((f"{OWNER}/1/p", "the volumes of its claims are taken"),)
+    assert outcome.refused == ((f"{OWNER}/1/p", "the volumes of its claims are in use"),)
     assert [each.token for each in outcome.bound] == [f"{OWNER}/1/q"]
     assert world.core.state_of("uid-p") is CacheState.INITIAL
 

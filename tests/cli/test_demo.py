@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -61,6 +62,31 @@ def test_the_seed_determines_the_fleet_and_the_ties(run: Run, launcher: PlainLau
     assert launcher.plan.log_dir == str(Path("logs").resolve())
     assert list(launcher.inputs.pending) == list(generate_fleet(8, 30, 7).pods())
     assert launcher.plan.cluster.namespaces == generate_fleet(8, 30, 7).namespaces
+
+
+def test_a_settings_file_applies_and_flags_override_it(
+    run: Run, launcher: PlainLauncher, tmp_path: Path
+) -> None:
+    text = "seed: 5\nbatch: 64\nschedulers: 2\nray: {cpus_per_process: 0.5}\n"
+    file = tmp_path / "roadstead.yaml"
+    file.write_text(text)
+
+    result = run(*TINY, "--settings", file, "--seed", 7, "--output", tmp_path / "out")
+
+    assert result.exit_code == 0, result.stderr
+    settings = launcher.plan.settings
+    assert (settings.seed, settings.batch, settings.scheduler_count) == (7, 64, 2)
+    assert settings.ray.cpus_per_process == 0.5
+    document = json.loads((tmp_path / "out" / "run.json").read_text())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert {"name": str(file), "sha256": digest} in document["inputs"]
+
+
+def test_a_settings_file_that_is_missing_is_an_error(run: Run, tmp_path: Path) -> None:
+    result = run(*TINY, "--settings", tmp_path / "none.yaml")
+
+    assert result.exit_code == 2
+    assert "none.yaml" in result.stderr
 
 
 def test_json_is_one_document_on_standard_output(run: Run) -> None:

@@ -72,14 +72,6 @@ def test_the_table_names_the_seeds_of_its_means_and_the_given_values(stress):
     assert "One seed (0): no intervals." in one.stdout
 
 
-@pytest.mark.parametrize(
-    ("number", "digits", "text"),
-    [(8772.17, 3, "8,770"), (5427.0, 1, "5,000"), (0.04813, 3, "0.0481"), (99.96, 3, "100")],
-)
-def test_a_large_figure_is_printed_in_full(number, digits, text):
-    assert stressing._significant(number, digits) == text
-
-
 @pytest.mark.parametrize("width", ["80", "120", "200"])
 def test_the_list_has_every_preset_and_parameter_and_fits_the_terminal(stress, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)

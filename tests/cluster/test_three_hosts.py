@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
     command = schedule(
         fleet,
         *("--ray-address", "auto", "--settings", str(settings), "--batch", "256"),
-        *("--schedulers", "2", "--output", str(output)),
+        *("--schedulers", "2", "--output", str(output), "--log", str(tmp_path / "logs")),
     )
 
     messages = run_with_fault(head, command, lost.cut_power)
@@ -177,3 +178,62 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
     assert (found["violations"], found["binds_checked"]) == ([], 6_000)
     where = [line for line in messages if line.startswith("Ray at ")]
     assert [lost.name in line for line in where] == [True, False]
+    notes = [line for line in messages if line.startswith("Not all logs are in ")]
+    assert len(notes) == 1
+    assert f"on {lost.name} ({lost.address}) (the node is lost)" in notes[0]
+    gathered = {path.name for path in (tmp_path / "logs").iterdir()}
+    assert not any(lost.name in name for name in gathered)
+    assert any(name.startswith(("scheduler-0.2@", "scheduler-1.2@")) for name in gathered)
+
+
+def test_the_logs_of_all_nodes_are_gathered_also_of_a_killed_process(cluster, fleet, tmp_path):
+    head, other, third = cluster
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("ray: {labels: {scheduler: {place: x}}}")
+    # On the head's own disk, which no other host sees.
+    logs = head.disk / "logs"
+    command = schedule(
+        fleet,
+        *("--ray-address", "auto", "--settings", str(settings), "--batch", "256"),
+        *("--schedulers", "2", "--log", str(logs)),
+    )
+
+    messages = run_with_fault(head, command, lambda: other.signal(9, "ray::RayHost"))
+
+    assert not any(line.startswith("Not all logs") for line in messages), messages
+    gathered = head.run("ls", str(logs)).stdout.split()
+    # The scheduler of the second host is replaced there.
+    (killed,) = [name[:11] for name in gathered if name.endswith(f".2@{other.name}.jsonl")]
+    (kept,) = {"scheduler-0", "scheduler-1"} - {killed}
+    assert sorted(gathered) == sorted(
+        [
+            f"control@{head.name}.jsonl",
+            "driver.jsonl",
+            f"{killed}@{other.name}.jsonl",
+            f"{killed}.2@{other.name}.jsonl",
+            f"{kept}@{third.name}.jsonl",
+        ]
+    )
+    for name in gathered:
+        text = head.run("cat", str(logs / name)).stdout
+        assert all(json.loads(line)["event"] for line in text.splitlines())
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_gathers_logs_and_ends_in_time(cluster, fleet, tmp_path, signum):
+    head = cluster[0]
+    logs = head.disk / f"logs-{signum}"
+    options = ("--ray-address", "auto", "--batch", "64", "--workers", "2", "--log", str(logs))
+    running = head.begin(*schedule(fleet, *options))
+    for line in running.stderr:
+        if " placed of " in line:
+            head.signal(signum, "roadstead schedule")
+            break
+    rest = running.stderr.read()
+
+    assert running.wait() == 128 + signum, rest
+    assert "Interrupted by" in rest
+    gathered = head.run("ls", str(logs)).stdout.split()
+    assert {name.partition("@")[0] for name in gathered} == {
+        *("driver.jsonl", "control", "scheduler-0", "worker-0", "worker-1")
+    }

@@ -81,22 +81,22 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
     "key twice": (
         HEAD + "parallelism: 1\nparallelism: 2",
         "line 4",
-        'key "parallelism" stands twice',
+        'key "parallelism" is twice',
     ),
     "key twice, deep": (
         args_of("InterPodAffinity", "{hardPodAffinityWeight: 1, hardPodAffinityWeight: 2}"),
         "line 6",
-        'key "hardPodAffinityWeight" stands twice',
+        'key "hardPodAffinityWeight" is twice',
     ),
     "key twice in JSON": (
         document(parallelism=1).replace('"kind"', '"parallelism": 2, "kind"'),
         "",
-        'key "parallelism" stands twice',
+        'key "parallelism" is twice',
     ),
     "50,000 keys, then one twice": (
         "{" + ",".join(f'"k{i}":0' for i in range(50_000)) + ',"k0":1}',
         "",
-        'key "k0" stands twice',
+        'key "k0" is twice',
     ),
     "long key over many values": (
         f"{HEAD}? {'k' * 400_000}\n: [{', '.join('x' * 50_000)}, .nan]",

@@ -29,6 +29,8 @@ def test_a_flag_replaces_the_address_of_the_file():
         ("ray: {address: head}", "ray.address.*must be local, auto, or the HOST:PORT"),
         ("ray: {address: 'h h:1'}", "ray.address.*must be local"),
         ("ray: {cpus_per_process: -1}", "ray.cpus_per_process"),
+        ("ray: {metrics_interval_s: -1}", "ray.metrics_interval_s"),
+        ("ray: {metrics_interval_s: 9999}", "ray.metrics_interval_s"),
         ("ray: {labels: {master: {}}}", "ray.labels.master"),
         ("ray: {namespace: x}", "ray.namespace"),
     ],

@@ -50,7 +50,7 @@ def test_flags_override_the_file_and_the_file_overrides_defaults() -> None:
         ("seed: -1", "roadstead.yaml: seed: -1: must be at least 0"),
         ("seed: 9223372036854775808", "roadstead.yaml: seed: 9223372036854775808: does not fit"),
         ("- a", "roadstead.yaml: list of 1: must be a mapping"),
-        ("seed: 1\nseed: 2", 'roadstead.yaml: line 2, column 1: key "seed" stands twice'),
+        ("seed: 1\nseed: 2", 'roadstead.yaml: line 2, column 1: key "seed" is twice'),
     ],
 )
 def test_a_setting_out_of_range_is_refused_with_its_field(text: str, message: str) -> None:

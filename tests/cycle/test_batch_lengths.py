@@ -58,13 +58,13 @@ class World:
 def test_a_batch_that_ended_early_makes_the_next_short_and_complete_ones_longer():
     world = World()
     pods, lengths = world.pods(50), []
-    world.cycle.settled(50, 50)
+    world.cycle.record_length(50, 50)
     for decided in (50, 3, 3, 6, 12, 0, 1, 2):
-        lengths.append(len(world.cycle.together(pods)))
-        world.cycle.settled(lengths[-1], decided)
+        lengths.append(len(world.cycle.next_batch(pods)))
+        world.cycle.record_length(lengths[-1], decided)
 
     assert lengths == [50, 50, 3, 6, 12, 24, 1, 2]
-    assert len(world.cycle.together(pods)) == 4
+    assert len(world.cycle.next_batch(pods)) == 4
 
 
 def test_the_next_search_starts_after_that_of_a_single_decided_pod(monkeypatch):
@@ -76,13 +76,13 @@ def test_the_next_search_starts_after_that_of_a_single_decided_pod(monkeypatch):
     world.cycle.searched(task.run()).decide(one)
     assert world.node_search.start == 3
 
-    world.cycle.settled(1, 1)
+    world.cycle.record_length(1, 1)
     assert world.node_search.start == 1, "two of four nodes are evaluated"
 
     world.node_search.start = 2
     (refused,) = world.pods(1, labels={"no": "yes"})
     world.cycle.begin([refused])
-    world.cycle.settled(1, 1)
+    world.cycle.record_length(1, 1)
     assert world.node_search.start == 2, "no search starts"
 
 

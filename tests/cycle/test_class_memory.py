@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.cycle.class_cache import (
-    MAX_CELLS,
     MAX_CLASSES,
+    MAX_RESULTS,
     MAX_TOTALS,
     MIN_CLASSES,
     ClassCache,
@@ -18,13 +18,13 @@ from roadstead.cycle.class_cache import (
 
 def test_the_number_of_cached_classes_depends_on_the_rows():
     assert max_cached_classes(0) == max_cached_classes(10) == MAX_CLASSES
-    assert max_cached_classes(MAX_CELLS // 100) == 100
-    assert max_cached_classes(100 * MAX_CELLS) == MIN_CLASSES
+    assert max_cached_classes(MAX_RESULTS // 100) == 100
+    assert max_cached_classes(100 * MAX_RESULTS) == MIN_CLASSES
 
 
-@pytest.mark.parametrize(("most", "at_most"), [(MAX_CELLS, MAX_CLASSES), (MAX_TOTALS, None)])
+@pytest.mark.parametrize(("most", "at_most"), [(MAX_RESULTS, MAX_CLASSES), (MAX_TOTALS, None)])
 def test_the_cache_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at_most):
-    how_many = max_cached_classes if most == MAX_CELLS else max_batch_classes
+    how_many = max_cached_classes if most == MAX_RESULTS else max_batch_classes
 
     assert how_many(0) == how_many(1) == (at_most or most)
     for sharers in (1, 4):
@@ -34,13 +34,13 @@ def test_the_cache_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at
 
 
 def test_cycles_that_share_the_cache_each_have_a_part_of_the_classes():
-    assert max_cached_classes(MAX_CELLS // 100, sharers=4) == 25
-    assert max_cached_classes(100 * MAX_CELLS, sharers=4) == MIN_CLASSES // 4
+    assert max_cached_classes(MAX_RESULTS // 100, sharers=4) == 25
+    assert max_cached_classes(100 * MAX_RESULTS, sharers=4) == MIN_CLASSES // 4
     assert max_batch_classes(100 * MAX_TOTALS, sharers=100) == 1
     memory = ClassCache(sharers=4)
 
     for key in range(30):
-        memory.put(key, key, MAX_CELLS // 100)
+        memory.put(key, key, MAX_RESULTS // 100)
 
     assert [key for key in range(30) if memory.get(key) is not None] == list(range(5, 30))
 
@@ -48,10 +48,10 @@ def test_cycles_that_share_the_cache_each_have_a_part_of_the_classes():
 def test_the_least_recently_used_class_is_dropped_first():
     memory = ClassCache()
     for number in range(MIN_CLASSES):
-        memory.put(number, f"class {number}", MAX_CELLS)
+        memory.put(number, f"class {number}", MAX_RESULTS)
     assert memory.get(0) == "class 0"
 
-    memory.put("new", "one more", MAX_CELLS)
+    memory.put("new", "one more", MAX_RESULTS)
 
     assert memory.get(1) is None
     assert memory.get(0) == "class 0"
@@ -61,12 +61,12 @@ def test_the_least_recently_used_class_is_dropped_first():
 def test_shared_classes_are_kept_in_addition_to_others():
     memory = ClassCache()
     for number in range(2 * MIN_CLASSES):
-        memory.put(number, number, MAX_CELLS, shares=True)
-    memory.put("own", "own", MAX_CELLS)
+        memory.put(number, number, MAX_RESULTS, shares=True)
+    memory.put("own", "own", MAX_RESULTS)
 
     assert all(memory.get(number) is not None for number in range(2 * MIN_CLASSES))
 
-    memory.put(0, "its own now", MAX_CELLS)
+    memory.put(0, "its own now", MAX_RESULTS)
 
     assert memory.get(0) == "its own now"
     assert memory.get("own") == "own"
@@ -74,13 +74,13 @@ def test_shared_classes_are_kept_in_addition_to_others():
 
 def test_only_the_last_value_of_a_class_is_kept():
     memory = ClassCache()
-    memory.put("a", "its own", MAX_CELLS)
-    memory.put("a", "shared", MAX_CELLS, shares=True)
+    memory.put("a", "its own", MAX_RESULTS)
+    memory.put("a", "shared", MAX_RESULTS, shares=True)
     assert memory.get("a") == "shared"
 
-    memory.put("a", "its own again", MAX_CELLS)
+    memory.put("a", "its own again", MAX_RESULTS)
     for number in range(MIN_CLASSES):
-        memory.put(number, number, MAX_CELLS)
+        memory.put(number, number, MAX_RESULTS)
     assert memory.get("a") is None
 
 

@@ -157,7 +157,7 @@ def test_a_state_that_is_not_fresh_does_not_catch_up_again_for_workers():
 
 @pytest.mark.parametrize(("settings", "most"), [({}, 16), ({"schedulers": 2}, 8), (OWN, 4)])
 def test_schedulers_and_their_scopes_share_the_memory_for_classes(settings, most, monkeypatch):
-    monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
+    monkeypatch.setattr(class_cache, "MAX_RESULTS", 0)
     world = World(**settings)
     pods = [each for cpu in range(1, 30) for each in world.pods(1, cpu=cpu)]
 

@@ -17,7 +17,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import unschedulable
 from tests.builders import config_of, pod
-from tests.inside import next_deadline_s
+from tests.inside import next_deadline_s, reserved_in
 
 POINTS = {point: ["Coscheduling"] for point in ("preFilter", "postFilter", "reserve", "permit")} | {
     "bind": ["DefaultBinder"]
@@ -33,7 +33,9 @@ class Simulation:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.classes = PodClasses()
-        profile = Profile(config_of(POINTS), in_tree_registry(), Handle(self.classes))
+        profile = self.profile = Profile(
+            config_of(POINTS), in_tree_registry(), Handle(self.classes)
+        )
         self.core = AttemptsCore("s", 1, {"default-scheduler": profile})
         self.plugin = profile.permit[0]
         self.now_s = 0.0
@@ -111,9 +113,9 @@ class Simulation:
         self.core.validate()
         states = {uid: self.core.state_of(uid) for uid in self.group_of}
         waits = {uid for uid, state in states.items() if state is AttemptState.WAITING}
-        assert {each.pod.uid for each in self.core._waiting_registries[0]} == waits
+        assert {each.pod.uid for each in self.profile.waiting} == waits
         assert self.assumed == waits | self.bound
-        held = {uid for uids in self.plugin._reserved.values() for uid in uids}
+        held = {uid for uids in reserved_in(self.plugin).values() for uid in uids}
         assert held == self.assumed
 
     def counts(self):

@@ -28,6 +28,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from tests.builders import node, pod, require, taint
+from tests.inside import kernel_totals
 
 NAME = "default-scheduler"
 NOTHING = np.zeros(0, np.int64)
@@ -105,15 +106,15 @@ def decided(side, pods, best=None, batch=None):
     """Return the decision of each pod, as far as the kernel decides it."""
     batch = batch or side.cycle.begin(pods)
     if best is not None:
-        batch.take_lists(best, len(pods))
+        batch.use_lists(best, len(pods))
     found = batch.decide_run(pods)
-    batch.settle()
+    batch.flush()
     side.table.validate()
     return [(d.node_name, d.feasible, d.total, d.best_size) for d in found], batch
 
 
 def built(batch):
-    return int(batch._kernel._totals.built.sum())
+    return int(kernel_totals(batch).built.sum())
 
 
 nodes_of = st.lists(
@@ -289,7 +290,7 @@ def test_lists_are_valid_until_the_table_changes_in_another_way():
     fleet = fleet_of(50, 2)
     facts = distinct(12)
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
-    batch.take_lists(fleet.lists(batch, pods, 8), len(pods))
+    batch.use_lists(fleet.lists(batch, pods, 8), len(pods))
     twin = fleet.alone.cycle.begin(same := fleet.alone.pods(facts))
     first = batch.decide_run(pods[:6]), twin.decide_run(same[:6])
     # One pod is decided by the reference path, which places it on the table itself.

@@ -145,7 +145,7 @@ def test_without_scoring_the_first_feasible_node_is_enough():
     node_search = NodeSearch({"default-scheduler": 50})
 
     first = node_search.search(Without(), pod(), order(5), found)
-    node_search.settle(first)
+    node_search.advance(first)
     second = node_search.search(Without(), pod(), order(5), found)
 
     assert (stays(first), stays(second)) == ([1], [2])
@@ -283,12 +283,12 @@ def test_the_node_order_of_a_table_is_renewed_with_its_nodes():
     for facts in (zoned("n1", "a"), zoned("n2", "a"), zoned("n3", "b")):
         table.add_node(facts)
 
-    first = of_table.take(table)
+    first = of_table.snapshot(table)
     assert [node.name for node in first.nodes] == ["n1", "n3", "n2"]
-    assert of_table.take(table) is first
+    assert of_table.snapshot(table) is first
 
     table.remove_node("n1")
-    second = of_table.take(table)
+    second = of_table.snapshot(table)
     assert [node.name for node in second.nodes] == ["n2", "n3"]
     assert second.arrivals.tolist() == [1, 2]
     assert [table.names[row] for row in second.rows.tolist()] == ["n2", "n3"]

@@ -45,7 +45,7 @@ class Sampling(Cycle):
         super().__init__(world, config, tie_break, accelerator, self.node_search)
 
     def batch(self, pods):
-        self.cycle.order = self.order.take(self.table)
+        self.cycle.order = self.order.snapshot(self.table)
         return super().batch(pods)
 
 
@@ -164,10 +164,10 @@ def test_sampled_pods_are_batched_and_pods_of_extenders_are_decided_alone():
     pod_class = ours.classes.pod_class(pod())
     pods = [PodInCycle(f"u{n}", f"ns/u{n}", pod_class, "class") for n in range(3)]
 
-    assert list(ours.cycle.together(pods)) == pods
-    assert list(ours.cycle.together([])) == []
+    assert list(ours.cycle.next_batch(pods)) == pods
+    assert list(ours.cycle.next_batch([])) == []
     ours.node_search.extenders.handles = lambda facts: True
-    assert list(ours.cycle.together(pods)) == pods[:1]
+    assert list(ours.cycle.next_batch(pods)) == pods[:1]
 
 
 def test_pods_without_an_interested_extender_are_placed_with_extenders_configured():

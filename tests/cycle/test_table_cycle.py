@@ -51,7 +51,7 @@ class Cycle:
     def decide(self, pods):
         decisions = []
         while len(decisions) < len(pods):
-            decisions += self.batch(self.cycle.together(pods[len(decisions) :]))
+            decisions += self.batch(self.cycle.next_batch(pods[len(decisions) :]))
         return decisions
 
     def batch(self, pods):
@@ -65,9 +65,9 @@ class Cycle:
             if decision is None:
                 break
             decisions.append(decision)
-        batch.settle()
+        batch.flush()
         assert decisions, "a batch decides at least one pod"
-        self.cycle.settled(len(pods), len(decisions))
+        self.cycle.record_length(len(pods), len(decisions))
         self.tentative.note(decisions)
         for each in decisions:
             if each.node_name is not None:
@@ -217,7 +217,7 @@ def test_a_class_that_fits_again_is_scored_with_earlier_pods(with_kernel):
 
 
 def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
-    monkeypatch.setattr(class_cache, "MAX_CELLS", 0)
+    monkeypatch.setattr(class_cache, "MAX_RESULTS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))
     profiles = profiles_of(default_config().profiles[0])(table.classes)
     cycle = TableCycle(table, profiles, TieBreak())
@@ -233,13 +233,13 @@ def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
 
     distinct, alike = asked(40, lambda number: number + 1), asked(40, lambda _: 5)
 
-    assert list(cycle.together(distinct)) == distinct[: class_cache.MIN_CLASSES]
-    assert list(cycle.together(alike)) == alike
+    assert list(cycle.next_batch(distinct)) == distinct[: class_cache.MIN_CLASSES]
+    assert list(cycle.next_batch(alike)) == alike
 
     cycle.accelerator = accelerator()
 
-    assert list(cycle.together(distinct)) == distinct, "classes of one shape share results"
+    assert list(cycle.next_batch(distinct)) == distinct, "classes of one shape share results"
 
     monkeypatch.setattr(class_cache, "MAX_TOTALS", 3 * 20)
 
-    assert list(cycle.together(distinct)) == distinct[:20], "totals are not shared"
+    assert list(cycle.next_batch(distinct)) == distinct[:20], "totals are not shared"

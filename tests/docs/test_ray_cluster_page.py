@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
+from roadstead.actors.metrics import METRICS
 from roadstead.actors.runtime import ray_placement
 from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
 from roadstead.api.launcher import open_launcher
@@ -59,6 +60,18 @@ def test_the_table_of_settings_is_complete():
     rows = re.findall(r"^\| `ray\.(\w+)` \|", PAGE, re.MULTILINE)
 
     assert rows == list(RayOptions.model_fields)
+
+
+def test_the_table_of_metrics_is_that_of_the_metrics():
+    rows = re.findall(r"^\| `(roadstead_\w+)` \| (\w+) \| (\w+) \| (.+) \|$", PAGE, re.MULTILINE)
+
+    assert rows == [(each.metric, each.kind, each.unit, each.text) for each in METRICS]
+
+
+def test_the_labels_of_single_metrics_are_named():
+    for each in METRICS:
+        if each.label:
+            assert f"`{each.metric}` `{each.label}`" in PAGE.replace("` also has `", "` `")
 
 
 def test_files_and_links_of_the_page_exist():

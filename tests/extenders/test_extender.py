@@ -40,10 +40,18 @@ class Replay:
         return told
 
 
+class Replayed(Extender):
+    """An extender with its requests: `asked`."""
+
+    def __init__(self, config, caller):
+        super().__init__(config, caller)
+        self.asked = caller.asked
+
+
 def extender(replies, managed=(), cache=True, **fields):
     verbs = {f"{verb}_verb": verb for verb in replies}
     config = config_of(managed=managed, node_cache_capable=cache, weight=3, **verbs, **fields)
-    return Extender(config, Replay(**replies))
+    return Replayed(config, Replay(**replies))
 
 
 def chain(*extenders):
@@ -61,7 +69,7 @@ def test_an_extender_with_a_node_cache_gets_and_returns_names():
 
     assert passed.nodes == [N2]
     assert passed.refused == {"n1": refused(Code.UNSCHEDULABLE, "no gpu")}
-    (verb, payload), *_ = one._caller.asked
+    (verb, payload), *_ = one.asked
     assert (verb, payload["Nodes"], payload["NodeNames"]) == ("filter", None, ["n1", "n2"])
 
 
@@ -71,7 +79,7 @@ def test_an_extender_without_a_node_cache_gets_and_returns_nodes():
     passed = chain(one).filter(POD, [N1, N2])
 
     assert (passed.nodes, passed.refused) == ([N1], {})
-    told = one._caller.asked[0][1]
+    told = one.asked[0][1]
     assert told["NodeNames"] is None
     assert [each["metadata"]["name"] for each in told["Nodes"]["items"]] == ["n1", "n2"]
 
@@ -85,8 +93,8 @@ def test_extenders_are_called_in_turn_with_the_remaining_nodes():
     passed = chain(first, second, third, never).filter(POD, [N1, N2, N3])
 
     assert passed.nodes == []
-    assert second._caller.asked[0][1]["NodeNames"] == ["n3", "n2"]
-    assert never._caller.asked == []
+    assert second.asked[0][1]["NodeNames"] == ["n3", "n2"]
+    assert never.asked == []
 
 
 def test_a_reason_that_preemption_can_not_change_overrides_one_that_it_can():
@@ -163,7 +171,7 @@ def test_the_first_interested_binder_binds():
 
     assert took.binder_of(POD.facts)
     assert took.bind(POD.identity, POD.facts, "n1") is True
-    assert binder._caller.asked == [
+    assert binder.asked == [
         ("bind", {"PodName": "p", "PodNamespace": "ns", "PodUID": "uid-p", "Node": "n1"})
     ]
     assert binder.url == "http://127.0.0.1:1/scheduler"
@@ -182,7 +190,7 @@ def test_an_extender_chooses_among_the_candidates_of_a_preemption():
 
     assert chain(one).preempts(POD.facts)
     assert chain(extender({}), one).process_preemption(POD, CANDIDATES) == {"n2": Victims((B,), 2)}
-    payload = one._caller.asked[0][1]
+    payload = one.asked[0][1]
     assert payload["NodeNameToVictims"] is None
     assert payload["NodeNameToMetaVictims"] == {
         "n1": {"Pods": [{"UID": "uid-a"}], "NumPDBViolations": 1},
@@ -195,9 +203,9 @@ def test_an_extender_without_a_node_cache_gets_complete_victims():
     last = extender({"preempt": {}})
 
     assert chain(one, last).process_preemption(POD, CANDIDATES) == {}
-    told = one._caller.asked[0][1]["NodeNameToVictims"]["n2"]["Pods"]
+    told = one.asked[0][1]["NodeNameToVictims"]["n2"]["Pods"]
     assert [each["metadata"]["uid"] for each in told] == ["uid-a", "uid-b"]
-    assert last._caller.asked == []
+    assert last.asked == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from roadstead.facts.taints import tolerated
@@ -155,13 +157,24 @@ def test_every_zone_of_the_ten_shapes_fleet_has_every_pool():
     assert len(found) == 5 * 3
 
 
-def test_a_weighted_draw_follows_the_weights():
-    counts = Counter(generate._draw(0, "test", [1, 0, 3], 4000).tolist())
-    assert set(counts) == {0, 2}
-    assert 2800 < counts[2] < 3200
+def test_shapes_are_as_frequent_as_their_weights(monkeypatch):
+    one, none, three = (
+        replace(generate.NODE_SHAPES[0], cpu_milli=cpu, weight=weight)
+        for cpu, weight in ((1000, 1), (2000, 0), (3000, 3))
+    )
+    monkeypatch.setattr(generate, "NODE_SHAPES", (one, none, three))
+
+    nodes = generate_fleet(4000, 0, 0).nodes()
+
+    counts = Counter(dict(node.allocatable)["cpu"] for node in nodes)
+    assert set(counts) == {1000, 3000}
+    assert 2800 < counts[3000] < 3200
 
 
-def test_a_draw_between_quantiles_stays_within_them():
-    drawn = generate._between(0, "test", (0, 0, 10), 4000)
+def test_times_between_arrivals_are_between_their_quantiles(monkeypatch):
+    monkeypatch.setattr(generate, "ARRIVAL_GAPS_S", (0, 0, 10))
+
+    drawn = np.diff(generate_fleet(1, 4001, 0).creation_s)
+
     assert (drawn.min(), drawn.max()) == (0, 10)
     assert 1900 < (drawn == 0).sum() < 2400

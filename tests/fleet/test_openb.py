@@ -203,10 +203,10 @@ def test_rows_that_are_not_a_table_are_refused_by_line(tmp_path, row, text):
 
 
 HOSTILE_HEADERS = {
-    "missing column": ("sn,cpu_milli,memory_mib,gpu", "line 1: model: must stand once"),
-    "column twice": (f"{NODE_HEADER},sn", "line 1: sn: must stand once"),
+    "missing column": ("sn,cpu_milli,memory_mib,gpu", "line 1: model: must be in the header once"),
+    "column twice": (f"{NODE_HEADER},sn", "line 1: sn: must be in the header once"),
     "unknown column": (f"{NODE_HEADER},rack", 'line 1: "rack" is not a column of this list'),
-    "no header": ("", "line 1: sn: must stand once"),
+    "no header": ("", "line 1: sn: must be in the header once"),
 }
 
 
@@ -218,7 +218,7 @@ def test_headers_must_have_exactly_the_columns(tmp_path, header, text):
 def test_an_empty_file_is_refused(tmp_path):
     write_lists(tmp_path)
     (tmp_path / openb.NODE_LIST).write_bytes(b"")
-    assert "line 1: sn: must stand once in the header" in str(refusal_of(tmp_path))
+    assert "line 1: sn: must be in the header once" in str(refusal_of(tmp_path))
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path):

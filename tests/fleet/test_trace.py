@@ -112,9 +112,9 @@ BROKEN = {
         {"deletion_s": np.array([4, NEVER_S], INT64)},
         "pods.deletion_s: must not be before the creation",
     ),
-    "node twice": ({"node_names": ("n", "n")}, 'nodes.name: "n" stands there twice'),
-    "pod twice": ({"pod_names": ("p", "p")}, 'pods.name: "default/p" stands there twice'),
-    "uid twice": ({"pod_uids": ("u", "u")}, 'pods.uid: "u" stands there twice'),
+    "node twice": ({"node_names": ("n", "n")}, 'nodes.name: "n" is there twice'),
+    "pod twice": ({"pod_names": ("p", "p")}, 'pods.name: "default/p" is there twice'),
+    "uid twice": ({"pod_uids": ("u", "u")}, 'pods.uid: "u" is there twice'),
 }
 
 

@@ -2,8 +2,10 @@
 
 import hashlib
 import random
+import tempfile
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,7 +41,11 @@ def content_of(body):
 
 def body_of(trace):
     """Return the trace's body as plain lists, for tests to change."""
-    return unpack(trace_file._pack_body(trace))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "of.trace"
+        write_trace(path, trace)
+        content = path.read_bytes()
+    return unpack(zlib.decompress(content[len(HEADER) + hashlib.sha256().digest_size :]))
 
 
 def refusal_of(path):
@@ -135,8 +141,8 @@ HOSTILE_FILES = {
     "header alone": (HEADER, "is damaged"),
     "no compression": (HEADER + bytes(32) + b"body", "does not decompress"),
     "another digest": (HEADER + bytes(32) + zlib.compress(b"body"), "does not match its digest"),
-    "cut short": (content_of(b"x" * 500)[:-6], "is cut short or goes on after its end"),
-    "more after the end": (content_of(b"body") + b"more", "is cut short or goes on"),
+    "cut short": (content_of(b"x" * 500)[:-6], "is cut short, or has data after its end"),
+    "more after the end": (content_of(b"body") + b"more", "is cut short, or has data"),
     "no msgpack": (content_of(b"\xc1"), "make it anew: not msgpack"),
     "another shape": (content_of(pack({"nodes": []})), "not of this release"),
     "nested too deep": (content_of(b"\x91" * 100_000 + b"\xc0"), "make it anew: nested deeper"),

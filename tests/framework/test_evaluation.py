@@ -448,7 +448,7 @@ def test_a_full_row_passes_once_it_is_free():
     evaluation = spied(Spy("A", refuses=unschedulable("full"), limit=1), table=table)
     advance(evaluation)
     assert evaluation.feasible.tolist() == [False, True]
-    assert evaluation.fixed()[0].tolist() == [0, 0]
+    assert evaluation.static_results()[0].tolist() == [0, 0]
 
     table.remove_pod("n1", table.classes.pod_class(pod()))
     advance(evaluation)

@@ -56,11 +56,11 @@ def test_without_known_gangs_no_member_is_bound():
 def test_a_reported_number_of_bound_members_holds_until_the_next_report():
     members = GroupMembers()
 
-    members.hear(GANG, 3)
+    members.record_bound(GANG, 3)
     assert members.bound(GANG) == 3
 
-    members.hear(GANG, 0)
-    members.hear(GANG, 0)
+    members.record_bound(GANG, 0)
+    members.record_bound(GANG, 0)
     assert members.bound(GANG) == 0
 
 
@@ -68,7 +68,7 @@ def test_a_listener_is_called_after_each_report():
     members, heard = GroupMembers(), []
     members.listen(lambda key: heard.append((key, members.bound(key))))
 
-    members.hear(GANG, 3)
-    members.hear(GANG, 0)
+    members.record_bound(GANG, 3)
+    members.record_bound(GANG, 0)
 
     assert heard == [(GANG, 3), (GANG, 0)]

@@ -163,10 +163,10 @@ def lives(path, ends):
     """Return the calls of a process after restarts that each ended during a call."""
     for plugin, pod_class in ends:
         calls = PluginCalls()
-        Mark(path).take_over(calls, "worker-0")
+        Mark(path).begin(calls, "worker-0")
         entered(calls, pod_class, plugin)
     calls = PluginCalls()
-    Mark(path).take_over(calls, "worker-0")
+    Mark(path).begin(calls, "worker-0")
     return calls
 
 
@@ -201,7 +201,7 @@ def test_a_plugin_that_ends_its_process_with_several_classes_is_not_called_at_al
 def test_a_finished_call_leaves_no_mark(tmp_path):
     (one,) = pod_classes(100)
     calls = PluginCalls()
-    Mark(tmp_path / "a").take_over(calls, "worker-0")
+    Mark(tmp_path / "a").begin(calls, "worker-0")
 
     call = entered(calls, one)
     assert left_at(tmp_path / "a") == ("Mine", "Score", call.pod_class)

@@ -137,7 +137,7 @@ def test_record_numbers_only_increase():
     history = started().bind("a")
     history.records[1] = history.records[1]._replace(lsn=1)
 
-    assert history.broken() == [("I7", 1, "record 1 comes after 1")]
+    assert history.broken() == [("I7", 1, "record 1 follows 1")]
 
 
 def test_an_unknown_node_accepts_no_pod():

@@ -101,7 +101,7 @@ def test_a_volume_names_its_claim(owner):
     changed = change(volume("pv"), claim("c"), claim=owner)
 
     assert wrong(volume("pv"), claim("c"), changed=changed) == [
-        "volume pv does not say that it is that of claim default/c"
+        "volume pv does not name claim default/c"
     ]
 
 

@@ -167,7 +167,7 @@ def test_swapped_segments_are_detected():
     first, second, *_ = disk.names()
     disk.contents[first], disk.contents[second] = disk.contents[second], disk.contents[first]
 
-    with pytest.raises(JournalError, match="its header says record"):
+    with pytest.raises(JournalError, match="its header names record"):
         opened(disk)
 
 
@@ -202,7 +202,7 @@ def test_a_misplaced_group_is_detected():
     assert len(fourth) == len(fifth)
     disk.contents[name] = data[: sizes[2]] + fifth + data[sizes[3] :]
 
-    with pytest.raises(JournalError, match=f"damaged at offset {sizes[2]}: what was there was"):
+    with pytest.raises(JournalError, match=f"damaged at offset {sizes[2]}: bytes there were"):
         opened(disk)
 
 

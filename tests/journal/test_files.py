@@ -266,7 +266,7 @@ def test_damage_before_durable_bytes_is_refused_with_its_offset():
 
     with pytest.raises(
         JournalError,
-        match=rf"{name}: damaged at offset {HEADER_BYTES}: what was there was durable: the frame",
+        match=rf"{name}: damaged at offset {HEADER_BYTES}: bytes there were durable: the frame",
     ):
         opened(disk)
 

@@ -8,7 +8,7 @@ import pytest
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.storage import StorageFacts
-from roadstead.journal import JournalError, RecordKind
+from roadstead.journal import JournalError, RecordKind, format_1
 from roadstead.journal.fields import FACTS, Fields, FieldsError, builder_of, present_fields
 from roadstead.journal.headers import segment_name
 from roadstead.journal.segments import Reader
@@ -86,7 +86,8 @@ def test_a_torn_header_of_format_1_is_ignored_from_the_next_record_on():
 
 def test_a_journal_of_format_1_with_unknown_fields_is_refused(monkeypatch):
     disk = disk_of(FORMAT_1 / "run" / "journal")
-    monkeypatch.setattr("roadstead.journal.format_1._CHECKSUM", 1)
+    assert format_1.fields_of(1) is None
+    monkeypatch.setattr(format_1, "fields_of", lambda checksum: None)
 
     with pytest.raises(JournalError, match="facts have other fields; that release can read it"):
         opened(disk)

@@ -50,7 +50,7 @@ def test_a_group_removed_before_the_mark_of_its_flush_is_damage():
     journal.close()
     disk.contents[name] = disk.contents[name][:start] + disk.contents[name][end:]
 
-    with pytest.raises(JournalError, match=f"damaged at offset {start}: what was there was durab"):
+    with pytest.raises(JournalError, match=f"damaged at offset {start}: bytes there were durab"):
         opened(disk)
 
 
@@ -60,7 +60,7 @@ def test_bytes_inserted_before_a_frame_that_confirms_them_are_damage():
     name = only_segment(disk)
     disk.contents[name] = disk.contents[name][:HEADER_BYTES] + b"x" + disk.contents[name][-45:]
 
-    with pytest.raises(JournalError, match=f"damaged at offset {HEADER_BYTES}: what was there was"):
+    with pytest.raises(JournalError, match=f"damaged at offset {HEADER_BYTES}: bytes there were"):
         opened(disk)
 
 
@@ -255,7 +255,7 @@ def test_bytes_after_the_last_frame_of_a_followed_segment_are_damage():
     file.digest = before
     file.append_records(records(3, 3))
 
-    with pytest.raises(JournalError, match=r"damaged at .*: it goes on behind its end"):
+    with pytest.raises(JournalError, match=r"damaged at .*: it continues after its end"):
         list(Reader(disk).records())
 
 
@@ -335,8 +335,9 @@ def test_frames_of_another_file_do_not_belong_to_a_segment():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
-    size_bytes, file._segment = file.size_bytes, 99
-    file.append_records(records(3, 4))
+    size_bytes = file.size_bytes
+    other = FrameFile(disk.extend(segment_name(1)), 99, file.digest, size_bytes)
+    other.append_records(records(3, 4))
 
     found, reader = read(disk)
 
@@ -377,5 +378,5 @@ def test_records_of_a_file_without_declared_fields_are_refused(monkeypatch):
     monkeypatch.setattr(FrameFile, "append", without_fields)
     crafted(disk, segment_name(1)).append_records(records(1, 1))
 
-    with pytest.raises(JournalError, match="it does not say its fields"):
+    with pytest.raises(JournalError, match="it lists no fields"):
         list(Reader(disk).records())

@@ -69,12 +69,13 @@ def test_a_frame_that_no_reader_would_accept_is_not_written(monkeypatch):
 
 
 def test_a_file_that_accepts_one_byte_at_a_time_is_written_completely():
-    slow, quick = (FrameFile(Slow(most), 1, 0, 0) for most in (1, 1 << 20))
-    for file in (slow, quick):
+    slow, quick = Slow(1), Slow(1 << 20)
+    files = [FrameFile(each, 1, 0, 0) for each in (slow, quick)]
+    for file in files:
         file.append_records(records(1, 3))
 
-    assert slow._file.data == quick._file.data
-    assert slow.size_bytes == len(slow._file.data)
+    assert slow.data == quick.data
+    assert files[0].size_bytes == len(slow.data)
 
 
 def test_a_file_that_accepts_nothing_is_an_error():

@@ -36,7 +36,7 @@ class Scheduler:
         one = PodInCycle(uid, f"ns/{uid}", pod_class, self._profile.class_of(pod_class, uid))
         batch = self._cycle.begin([one])
         (decision,) = batch.decide_run([one]) or (batch.decide(one),)
-        batch.settle()
+        batch.flush()
         return decision.node_name
 
 

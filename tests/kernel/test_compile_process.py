@@ -48,7 +48,8 @@ def test_a_compile_process_ends_immediately_after_its_parent(watching):
 
 def test_a_compile_process_that_may_finish_outlives_its_parent(watching, monkeypatch):
     child, pipe = watching
-    monkeypatch.setattr(compile_process, "_compiling", [child])
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: child)
+    compile_process.start_compiling()
 
     compile_process.detach_compilations()
     child.stdin.close()

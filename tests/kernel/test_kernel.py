@@ -23,6 +23,7 @@ from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
 from tests.actors import fleets
 from tests.builders import ROW_PLUGINS, config_of, node, pod, table_of
+from tests.inside import kernel_of
 
 DEFAULT = default_config().profiles[0]
 PORT = HostPort("0.0.0.0", "TCP", 80)
@@ -71,7 +72,7 @@ def test_the_table_is_updated_when_the_run_is_finished():
     batch.decide()
 
     before = batch.table.pod_count.tolist()
-    batch.run.settle()
+    batch.run.flush()
 
     assert (before, batch.table.pod_count.tolist()) == ([0], [1])
     batch.table.validate()
@@ -235,7 +236,7 @@ def test_a_class_is_left_to_the_reference_each_time_a_plugin_fails():
     batch = Batch(zones(), related, config=config, plugins=(SilentOracle,))
 
     assert batch.decide() == []
-    batch.run._kernel.resume()
+    kernel_of(batch.run).resume()
 
     assert batch.decide() == []
     assert batch.coverage.stops == {"score out of range": 2}
@@ -258,7 +259,7 @@ def test_a_plugin_that_scores_without_preparation_is_left_to_the_reference():
     batch = Batch(zones(), pod(), config=config_of(points))
 
     assert batch.decide() == []
-    assert batch.coverage.by_reference == {"narrowed, or failed": 1}
+    assert batch.coverage.by_reference == {"node search, or an error": 1}
 
 
 @pytest.mark.parametrize("kind", ["first", "random"])

@@ -1,5 +1,7 @@
 """The kernel is loaded concurrently with a scheduler's work, and only if this is worthwhile."""
 
+import threading
+
 import pytest
 
 from roadstead.actors.runtime import kernel_loader
@@ -15,8 +17,14 @@ def _not_here(monkeypatch):
 
 def loaded(loader):
     loader.accelerator(WORTHWHILE_PODS)
-    loader._thread.join()
+    for thread in loading():
+        thread.join()
     return loader.accelerator(1)
+
+
+def loading():
+    """Return the threads that load the kernel."""
+    return [each for each in threading.enumerate() if each.name == "kernel"]
 
 
 def test_a_kernel_loaded_in_this_process_is_available_immediately():
@@ -24,19 +32,23 @@ def test_a_kernel_loaded_in_this_process_is_available_immediately():
     loader = KernelLoader("scheduler-0", enabled=True)
 
     assert loader.accelerator(1).code is known
-    assert loader._thread is None
+    assert loading() == []
 
 
 @pytest.mark.usefixtures("_not_here")
-def test_many_small_batches_start_the_loading_too():
+def test_many_small_batches_start_the_loading_too(monkeypatch):
+    may_end = threading.Event()
+    monkeypatch.setattr(kernel_loader, "load", lambda report: may_end.wait() and start.load())
     loader = KernelLoader("scheduler-0", enabled=True)
     for _ in range(WORTHWHILE_PODS - 1):
         assert loader.accelerator(1).code is None
-    assert loader._thread is None
+    assert loading() == []
 
     loader.accelerator(1)
 
-    assert loader._thread is not None
+    (thread,) = loading()
+    may_end.set()
+    thread.join()
 
 
 @pytest.mark.usefixtures("_not_here")
@@ -44,7 +56,7 @@ def test_a_large_batch_starts_the_loading():
     loader = KernelLoader("scheduler-0", enabled=True)
 
     assert loader.accelerator(WORTHWHILE_PODS - 1).code is None
-    assert loaded(loader).code is start.load(loader._log)
+    assert loaded(loader).code is start.load()
 
 
 def test_a_disabled_kernel_is_not_loaded():

@@ -6,7 +6,7 @@ from roadstead.actors.runs import client
 from roadstead.actors.runtime import kernel_loader
 from roadstead.kernel.start import load
 from tests.actors import fleets
-from tests.actors.world import identity, inputs_of, placed, plan_of, run_inline
+from tests.actors.world import counts_of, identity, inputs_of, placed, plan_of, run_inline
 from tests.builders import pod
 
 
@@ -29,4 +29,4 @@ def test_a_run_with_the_kernel_places_pods_like_one_without():
     with_kernel, actors = run_inline(inputs, plan_of(kernel=True, batch=16))
 
     assert placed(with_kernel) == placed(without)
-    assert dict(actors["scheduler-0"]._kernel.coverage.counts())["kernel: pods"] > 0
+    assert counts_of(actors["scheduler-0"])["kernel: pods"] > 0

@@ -75,7 +75,7 @@ def anew(monkeypatch):
     monkeypatch.setattr(start, "compile_in_child", lambda: ran.append("apart"))
 
     def load_anew():
-        monkeypatch.setattr(start, "_loaded", [])
+        monkeypatch.setattr(start, "loaded", lambda: None)
         return load(told.append), told, ran
 
     return load_anew
@@ -91,11 +91,13 @@ def test_with_cached_machine_code_nothing_is_compiled(anew):
 
 
 def test_without_cached_machine_code_another_process_compiles(anew, monkeypatch, tmp_path):
-    monkeypatch.setattr(start, "_is_cached", lambda module: False)
+    monkeypatch.setattr(start, "is_compiled", lambda: False)
 
     _, told, ran = anew()
 
-    assert told == ["compiling the kernel, once for this machine; the reference decides meanwhile"]
+    assert told == [
+        "compiling the kernel, once for this machine; decisions run without it meanwhile"
+    ]
     assert ran == ["apart"]
 
 
@@ -121,33 +123,34 @@ def test_one_half_is_compiled_in_a_separate_process(monkeypatch):
 def test_numba_is_not_imported_if_the_working_directory_would_configure_it(monkeypatch, tmp_path):
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: .\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(start, "_loaded", [])
+    monkeypatch.setattr(start, "loaded", lambda: None)
 
     with pytest.raises(ImportError, match=r"\.numba_config\.yaml in the working directory"):
         load()
 
 
 def test_machine_code_older_than_its_sources_is_removed(monkeypatch, tmp_path):
-    module = tmp_path / "of_the_test.py"
-    module.write_text(
+    (tmp_path / "compiled_of_the_test.py").write_text(
         "from roadstead.kernel.jit import compiled\n@compiled\ndef run(n): return n\n"
     )
-    called = tmp_path / "called.py"
-    called.write_text("")
+    called = tmp_path / "arrays.py"
+    for each in (called, tmp_path / "jit.py", tmp_path / "relation_arrays.py"):
+        each.write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(start, "compiled_of", lambda: importlib.import_module("of_the_test"))
-    importlib.import_module("of_the_test").run(1)
+    module = importlib.import_module("compiled_of_the_test")
+    monkeypatch.setattr(start, "compiled_of", lambda: module)
+    module.run(1)
 
-    assert start._is_cached([module, called])
+    assert start.is_compiled()
     os.utime(called, (2**33, 2**33))
-    assert not start._is_cached([module, called])
+    assert not start.is_compiled()
     os.utime(called, (0, 0))
-    assert not start._is_cached([module, called])
+    assert not start.is_compiled()
 
 
 def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
     load()
-    sources, kept = start._sources(_HOME), compiled.run.stats.cache_path
+    sources, kept = start.sources(_HOME), compiled.run.stats.cache_path
     functions = [
         each
         for name in (*_COMPILED, *_LOWERED)
@@ -162,7 +165,7 @@ def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
 def test_a_temporary_folder_is_the_cache_if_no_other_can_be_written(monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
 
-    start._cache_temporarily()
+    start.cache_temporarily()
     used = numba.config.CACHE_DIR
     assert used == os.environ["NUMBA_CACHE_DIR"] != ""
 

@@ -42,23 +42,23 @@ def test_figures_are_computed_from_the_counts():
         ran_s=8.0,
     )
 
-    figures = trial.figures(schedulers=2)
+    metrics = trial.metrics(schedulers=2)
 
-    assert figures["placed"] == 2.0
-    assert figures["pods_per_s"] == 0.5
-    assert figures["conflict_fraction"] == 0.5
-    assert figures["transaction_conflict_fraction"] == 0.5
-    assert figures["retries"] == 0.5
-    assert figures["busyness"] == 0.125
-    assert figures["wait_s"] == 2.0
-    assert figures["wait_p90_s"] == pytest.approx(2.8)
+    assert metrics["placed"] == 2.0
+    assert metrics["pods_per_s"] == 0.5
+    assert metrics["conflict_fraction"] == 0.5
+    assert metrics["transaction_conflict_fraction"] == 0.5
+    assert metrics["retries"] == 0.5
+    assert metrics["busyness"] == 0.125
+    assert metrics["wait_s"] == 2.0
+    assert metrics["wait_p90_s"] == pytest.approx(2.8)
 
 
 def test_without_placements_all_figures_are_zero():
-    figures = LabRun((), 3, 0.0).figures(1)
+    metrics = LabRun((), 3, 0.0).metrics(1)
 
-    assert figures.pop("pending") == 3.0
-    assert set(figures.values()) == {0.0}
+    assert metrics.pop("pending") == 3.0
+    assert set(metrics.values()) == {0.0}
 
 
 def test_choosing_the_best_node_has_no_regret():

@@ -8,14 +8,14 @@ from roadstead.lab.sweep import Point
 
 
 def point(schedulers, *, placed=100.0, rate=1000.0, regret=0.0, conflicts=0.0, batch=256):
-    figures = {
+    metrics = {
         "placed": placed,
         "pods_per_s": rate,
         "score_regret": regret,
         "conflict_fraction": conflicts,
     }
     values = {"mode": "shared", "schedulers": schedulers, "batch": batch}
-    return Point(values, {name: Band(each, each, each) for name, each in figures.items()})
+    return Point(values, {name: Band(each, each, each) for name, each in metrics.items()})
 
 
 def schedulers_of(*points):

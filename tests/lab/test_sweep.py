@@ -32,8 +32,8 @@ def refusal(*args, **named):
     return str(refused.value)
 
 
-def figures_of(sweep, count=None):
-    """The figures of the first `count` runs, by their place."""
+def metrics_of(sweep, count=None):
+    """The metrics of the first `count` runs, by their place."""
     return dict(enumerate(sweep.study.run(*run) for run in sweep.runs()[:count]))
 
 
@@ -131,7 +131,7 @@ def test_impossible_combinations_are_refused_and_the_rest_is_run():
 def test_every_combination_has_a_run_with_every_seed_and_a_name():
     sweep = sweep_of({"number": [2, 4], "word": ["a", "b"]}, {"share": 0.5}, seeds=(0, 1, 2))
 
-    done = swept(sweep, figures_of(sweep))
+    done = swept(sweep, metrics_of(sweep))
 
     assert sweep.size == len(done.rows) == len(sweep.runs()) == 12
     assert sweep.name_of(sweep.runs()[0][0]) == "number 2, word a"
@@ -143,20 +143,20 @@ def test_every_combination_has_a_run_with_every_seed_and_a_name():
 
 def test_rows_are_in_the_order_of_the_plan_not_of_the_results():
     sweep = sweep_of({"number": [1, 2]}, seeds=(0, 1))
-    figures = figures_of(sweep)
+    metrics = metrics_of(sweep)
 
-    late_first = {place: figures[place] for place in (3, 1, 2, 0)}
+    late_first = {place: metrics[place] for place in (3, 1, 2, 0)}
 
-    assert swept(sweep, late_first) == swept(sweep, figures)
+    assert swept(sweep, late_first) == swept(sweep, metrics)
 
 
 @pytest.mark.parametrize("ended", [KeyboardInterrupt(), RoadsteadError("no more")])
 def test_a_sweep_that_ended_early_keeps_the_finished_combinations(ended):
     sweep = sweep_of({"number": [1, 2, 3, 4]}, seeds=(0, 1))
-    figures = figures_of(sweep)
-    del figures[2], figures[7]
+    metrics = metrics_of(sweep)
+    del metrics[2], metrics[7]
 
-    done = swept(sweep, figures, ended)
+    done = swept(sweep, metrics, ended)
 
     assert done.ended is ended
     assert [point.values for point in done.points()] == [{"number": 1}, {"number": 3}]
@@ -166,13 +166,13 @@ def test_a_sweep_that_ended_in_its_first_combination_has_no_result():
     sweep = sweep_of({"number": [1, 2]}, seeds=(0, 1))
 
     with pytest.raises(KeyboardInterrupt):
-        swept(sweep, figures_of(sweep, 1), KeyboardInterrupt())
+        swept(sweep, metrics_of(sweep, 1), KeyboardInterrupt())
 
 
 def test_a_sweep_without_axes_repeats_one_run():
     sweep = sweep_of({}, seeds=(0, 1))
 
-    assert [point.values for point in swept(sweep, figures_of(sweep)).points()] == [{}]
+    assert [point.values for point in swept(sweep, metrics_of(sweep)).points()] == [{}]
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_every_preset_of_a_model_is_a_valid_sweep(name):
         (POLICIES, {"slots": 400, "schedulers": 2, "partitions": 2, "phase_s": 1.0}),
     ],
 )
-def test_every_model_gives_the_plotted_figures(study, small):
-    figures = study.run(study.complete(small), 1)
+def test_every_model_gives_the_plotted_metrics(study, small):
+    metrics = study.run(study.complete(small), 1)
 
-    assert set(study.figures) <= set(figures)
+    assert set(study.metrics) <= set(metrics)
 
 
 def test_the_policies_can_run_one_phase_of_one_load():

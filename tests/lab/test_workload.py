@@ -101,13 +101,13 @@ def counted(*transactions):
 def test_conflicts_are_counted_for_each_clean_transaction():
     tally = counted(([True, True], False), ([True, False], False), ([False], True))
 
-    figures = tally.figures("batch", capacity_s=12.0, horizon_s=12.0)
+    metrics = tally.metrics("batch", capacity_s=12.0, horizon_s=12.0)
 
-    assert figures["batch_conflict_fraction"] == 2.0
-    assert figures["batch_task_conflict_share"] == pytest.approx(2 / 5)
-    assert figures["batch_busyness"] == 0.5
-    assert figures["batch_wasted_share"] == pytest.approx(4 / 6)
-    assert figures["batch_tasks_per_s"] == 0.25
+    assert metrics["batch_conflict_fraction"] == 2.0
+    assert metrics["batch_task_conflict_share"] == pytest.approx(2 / 5)
+    assert metrics["batch_busyness"] == 0.5
+    assert metrics["batch_wasted_share"] == pytest.approx(4 / 6)
+    assert metrics["batch_tasks_per_s"] == 0.25
 
 
 def test_waits_and_retries_are_counted_for_each_job():
@@ -115,16 +115,16 @@ def test_waits_and_retries_are_counted_for_each_job():
     for wait_s in (0.0, 10.0):
         tally.arrived(5)
         tally.waited(wait_s)
-    tally.whole = 1
+    tally.complete = 1
 
-    figures = tally.figures("service", 1.0, 1.0)
+    metrics = tally.metrics("service", 1.0, 1.0)
 
-    assert figures["service_jobs"] == 2.0
-    assert figures["service_wait_s"] == 5.0
-    assert figures["service_wait_p90_s"] == pytest.approx(9.0)
-    assert figures["service_retries"] == 0.5
-    assert figures["service_scheduled_share"] == 0.5
+    assert metrics["service_jobs"] == 2.0
+    assert metrics["service_wait_s"] == 5.0
+    assert metrics["service_wait_p90_s"] == pytest.approx(9.0)
+    assert metrics["service_retries"] == 0.5
+    assert metrics["service_scheduled_share"] == 0.5
 
 
 def test_without_events_all_figures_are_zero():
-    assert set(Tally().figures("batch", 0.0, 0.0).values()) == {0.0}
+    assert set(Tally().metrics("batch", 0.0, 0.0).values()) == {0.0}

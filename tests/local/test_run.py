@@ -15,6 +15,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
+from roadstead.local.drive import drive
 from roadstead.local.run import LocalRun
 from tests.actors.world import identity, inputs_of, placed, plan_of, pods_of, run_inline
 from tests.builders import node, pod, require
@@ -131,19 +132,22 @@ def test_a_batch_whose_changes_do_not_arrive_begins_again_and_its_time_counts(mo
     run = LocalRun(plan_of())
     run.add_nodes([node("n1")])
     run.submit(pods_of("a"))
-    met, late = run._answer, [CatchUpTimeoutError("no change in 2 s")]
+    late = [CatchUpTimeoutError("no change in 2 s")]
 
-    def meet(need):
-        if isinstance(need, CatchUp) and late:
-            run.now_s += 2.0
-            raise late.pop()
-        return met(need)
+    def drive_late(steps, answer_need):
+        def answer_late(need):
+            if isinstance(need, CatchUp) and late:
+                run.now_s += 2.0
+                raise late.pop()
+            return answer_need(need)
 
-    monkeypatch.setattr(run, "_answer", meet)
+        return drive(steps, answer_late)
+
+    monkeypatch.setattr("roadstead.local.run.drive", drive_late)
     assert run.step() is None
     assert run.step().retry_reason == "no change in 2 s"
 
-    assert run.scheduler.performer.figures.busy_s == 2.0
+    assert run.scheduler.performer.metrics.busy_s == 2.0
     assert run.run(0.0) == 1
 
 

@@ -79,7 +79,7 @@ def test_another_template_creates_all_replicas_beside_running_ones_with_a_note()
     assert not any(name.startswith("web-7f9c-") for name in names)
     assert notes == (
         "Deployment prod/web has another template than the pods that run: 3 new ones are placed "
-        "beside 3 old ones, which stay.",
+        "next to 3 old ones, which stay.",
     )
 
 

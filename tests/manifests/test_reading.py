@@ -111,7 +111,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_vanishes_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "_files", lambda path: [f"{path}.gone"])
+    (folder / "gone.yaml").symlink_to(folder / "nowhere.yaml")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_paths(folder)
 
@@ -176,9 +176,9 @@ def test_a_duplicate_object_is_refused_with_both_sources(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_paths(folder)
     assert str(caught.value) == (
-        f'{folder}/z.yaml: Pod "a" in namespace "default": stands already in {folder}/a.json'
+        f'{folder}/z.yaml: Pod "a" in namespace "default": is already in {folder}/a.json'
     )
-    assert 'Node "n": stands already in this file' in refusal(json.dumps([NODE, NODE]))
+    assert 'Node "n": is already in this file' in refusal(json.dumps([NODE, NODE]))
 
 
 def test_the_same_name_in_another_namespace_or_kind_is_another_object() -> None:
@@ -263,9 +263,9 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "\n".join(
             "not a finite number",
         ),
         ("kind: Node\nmetadata: {name: 1}", "metadata.name: 1 must be a string"),
-        ("kind: Node\nmetadata: {name: n1, name: m}", 'key "name" stands twice'),
-        ("kind: Node\nkind: Node", 'key "kind" stands twice'),
-        ('{"kind": "Node", "kind": "Pod"}', 'key "kind" stands twice'),
+        ("kind: Node\nmetadata: {name: n1, name: m}", 'key "name" is twice'),
+        ("kind: Node\nkind: Node", 'key "kind" is twice'),
+        ('{"kind": "Node", "kind": "Pod"}', 'key "kind" is twice'),
         ('{"kind": "Node", "metadata": {"name": "n", "labels": {"a": NaN}}}', "NaN is not"),
         (
             "kind: Node\nmetadata: &m {name: n1, labels: *m}",

@@ -168,12 +168,13 @@ def test_a_new_pod_may_help_its_own_group_and_a_deleted_one_all_groups():
 
 
 def test_unreserving_an_unreserved_pod_has_no_effect():
-    found = plugin()
+    handle = Handle(PodClasses(), ClusterFacts(), members=GroupMembers())
+    found = Coscheduling(CoschedulingArgs(60), handle)
     for facts in (member(), pod()):
         found.unreserve(PodIdentity("u1", "default", "p"), facts, "n1")
         found.pod_gone(PodIdentity("u1", "default", "p"), facts, "n1")
 
-    assert found._waiting.pop_decisions() == []
+    assert handle.waiting.pop_decisions() == []
 
 
 def test_a_pod_without_a_group_passes_unchanged():
@@ -279,7 +280,7 @@ def test_a_timeout_of_one_member_fails_the_whole_gang():
     messages = sorted(each.message for each in effects[-1].reports)
     assert isinstance(effects[-1], SendReports)
     assert "rejected due to timeout after waiting 10s at plugin Coscheduling" in messages[1]
-    assert 'pod "default/u1" of pod group "default/a" was given up' in messages[0]
+    assert 'pod "default/u1" of pod group "default/a" was unreserved' in messages[0]
     gangs.core.validate()
 
 
@@ -389,7 +390,7 @@ def test_bound_members_count_until_they_are_deleted():
 
 def test_members_bound_by_other_schedulers_count_as_placed():
     gangs = Gangs()
-    gangs.members.hear(("default", "a"), 2)
+    gangs.members.record_bound(("default", "a"), 2)
     gangs.lease(u1=member(), late=member("b"))
 
     assert uids_of(Bind, gangs.place("u1", "late")) == ["u1"]
@@ -400,9 +401,9 @@ def test_a_waiting_member_is_bound_once_enough_others_are_reported_bound():
     gangs.lease(u1=member(), other=member("b"))
     assert gangs.place("u1", "other") == []
 
-    gangs.members.hear(("default", "a"), 1)
+    gangs.members.record_bound(("default", "a"), 1)
     assert gangs.core.lease(2, [gangs.in_cycle("u1")]) == []
-    gangs.members.hear(("default", "a"), 2)
+    gangs.members.record_bound(("default", "a"), 2)
     effects = gangs.core.lease(3, [gangs.in_cycle("u1")])
 
     assert uids_of(Bind, effects) == ["u1"]
@@ -414,7 +415,7 @@ def test_members_bound_here_count_once_even_if_others_report_them():
     gangs.lease(u1=member(least=2), u2=member(least=2))
     bound(gangs, gangs.place("u1", "u2"))
     gangs.core.deleted(["u2"])
-    gangs.members.hear(("default", "a"), 1)
+    gangs.members.record_bound(("default", "a"), 1)
     gangs.lease(2, u3=member(least=3), u4=member(least=3))
 
     assert gangs.place("u3") == []
@@ -425,7 +426,7 @@ def test_deleted_members_bound_here_stop_counting_at_the_queues_report():
     gangs = Gangs()
     gangs.lease(u1=member(least=2), u2=member(least=2))
     bound(gangs, gangs.place("u1", "u2"))
-    gangs.members.hear(("default", "a"), 0)
+    gangs.members.record_bound(("default", "a"), 0)
     gangs.lease(2, u3=member(least=2), u4=member(least=2))
 
     assert gangs.place("u3") == []
@@ -434,7 +435,7 @@ def test_deleted_members_bound_here_stop_counting_at_the_queues_report():
 
 def test_members_bound_after_the_queues_report_still_count():
     gangs = Gangs()
-    gangs.members.hear(("default", "a"), 0)
+    gangs.members.record_bound(("default", "a"), 0)
     gangs.lease(u1=member(least=2), u2=member(least=2), u3=member(least=2))
     bound(gangs, gangs.place("u1", "u2"))
 
@@ -443,7 +444,7 @@ def test_members_bound_after_the_queues_report_still_count():
 
 def test_a_late_member_that_fits_nowhere_is_refused_alone_once_enough_are_bound():
     gangs = Gangs()
-    gangs.members.hear(("default", "a"), 3)
+    gangs.members.record_bound(("default", "a"), 3)
     gangs.lease(u1=member())
 
     _, effects = gangs.decide(nowhere=["u1"])

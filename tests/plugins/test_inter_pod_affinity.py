@@ -11,6 +11,7 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Handle, Reads
 from roadstead.plugins import inter_pod_affinity
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity, PodCounts
+from roadstead.plugins.inter_pod_counts import Counts
 from roadstead.protocol.status import SKIP, Code, unresolvable
 from tests.builders import (
     found_before_filter,
@@ -23,6 +24,7 @@ from tests.builders import (
     require,
     table_of,
 )
+from tests.inside import objects_in
 from tests.plugins import affinity_upstream as upstream
 from tests.plugins.affinity_upstream import NOT_AWAY, NOT_NEAR, NOT_WANTED, Affinity
 from tests.plugins.upstream import NodeInfo
@@ -730,7 +732,7 @@ def test_a_larger_table_reuses_the_cached_counts():
 
 
 def test_cached_counts_are_bounded_and_dropped_ones_are_recomputed(monkeypatch):
-    monkeypatch.setattr(inter_pod_affinity, "MAX_CELLS", 5)
+    monkeypatch.setattr(inter_pod_affinity, "MAX_CACHED_NUMBERS", 5)
     asked = Asked([place("n1", web()), place("n2", web())])
     plugin, table = asked.plugin, asked.table
     asking = [away(aff(app("web"), spaces=("default", space))) for space in "abc"]
@@ -738,7 +740,7 @@ def test_cached_counts_are_bounded_and_dropped_ones_are_recomputed(monkeypatch):
     for facts in asking * 2:
         counted = found_before_filter(plugin, table.classes.pod_class(facts), table)
         assert counted.counts.anti_affinity == {HOST: {"n1": 1, "n2": 1}}
-        assert len(plugin._counts) <= 2
+        assert len(objects_in(plugin, Counts)) <= 2
 
 
 def test_pods_that_differ_only_in_requests_share_their_counts():
@@ -750,7 +752,7 @@ def test_pods_that_differ_only_in_requests_share_their_counts():
         counted = found_before_filter(plugin, table.classes.pod_class(facts), table)
         assert counted.counts.anti_affinity == {HOST: {"n1": 2}}
 
-    assert len(plugin._counts) == 1
+    assert len(objects_in(plugin, Counts)) == 1
 
 
 def test_a_table_with_other_classes_is_an_error():

@@ -79,5 +79,5 @@ def test_a_missing_plugin_must_declare_its_reads():
     class Vague(missing.MissingPlugin):
         name = "Vague"
 
-    with pytest.raises(AssertionError, match="Vague must say what it looks at"):
+    with pytest.raises(AssertionError, match="Vague must override `need`"):
         pre_filtered(Vague, pod())

@@ -19,6 +19,7 @@ from roadstead.plugins.volume_users import VolumeUsers
 from roadstead.protocol.status import SKIP, Code
 from roadstead.storage import StorageChange
 from tests.builders import is_affected, node, pod, table_of
+from tests.inside import objects_in
 from tests.storage.world import (
     DRIVER,
     bound,
@@ -255,7 +256,7 @@ def test_updated_counts_equal_new_counts(seed):
         anew = AttachedVolumes(handle.storage, VolumeUsers(table.classes), table.columns)
         anew.catch_up()
         assert kept.count(DRIVER).tolist() == anew.count(DRIVER).tolist()
-        for source in (*anew._rows_of, *kept._rows_of):
+        for source in {*objects_in(anew, CsiSource), *objects_in(kept, CsiSource)}:
             assert set(kept.rows_of(source)) == set(anew.rows_of(source))
 
 

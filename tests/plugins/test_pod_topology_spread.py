@@ -17,13 +17,14 @@ from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import Extremes, Handle, Reads
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.plugins import pod_topology_spread_constraints as spread_constraints
+from roadstead.plugins import matching_pods
+from roadstead.plugins.matching_pods import MatchingPods
 from roadstead.plugins.pod_topology_spread import (
     IGNORED,
     PodTopologySpread,
     SpreadCounts,
 )
-from roadstead.plugins.pod_topology_spread_constraints import MatchingPods, SpreadSource
+from roadstead.plugins.pod_topology_spread_constraints import SpreadSource
 from tests.builders import (
     found_before_filter,
     found_before_score,
@@ -501,8 +502,8 @@ def test_matching_pods_are_recounted_after_nodes_change():
 
 
 def test_least_recently_used_counts_of_tables_and_selectors_are_dropped(monkeypatch):
-    monkeypatch.setattr(spread_constraints, "MAX_TABLES", 1)
-    monkeypatch.setattr(spread_constraints, "MAX_SELECTORS", 1)
+    monkeypatch.setattr(matching_pods, "MAX_TABLES", 1)
+    monkeypatch.setattr(matching_pods, "MAX_SELECTORS", 1)
     other = LabelSelector((require("app", "In", "db"),))
     first, second = three_zones(), three_zones((0, 0, 7))
     matching = MatchingPods()

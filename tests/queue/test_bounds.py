@@ -7,6 +7,7 @@ from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import EventRules, QueueCore, QueueSettings, QueueState, Requeue, RequeueReason
 from roadstead.queue import nominator as nominator_module
 from roadstead.queue.nominator import Nominator
+from tests.inside import objects_in
 
 FIT, TAINT = "NodeResourcesFit", "TaintToleration"
 
@@ -72,7 +73,8 @@ def test_the_number_of_remembered_nominated_facts_is_bounded(monkeypatch):
     for number in range(10):
         facts = nominator.facts_for(PodFacts(), f"n{number}")
         assert facts.nominated_node_name == f"n{number}"
-        assert len(nominator._facts) <= 3
+        # Each entry has the facts and the same facts with the nomination.
+        assert len(objects_in(nominator, PodFacts)) <= 2 * 3
 
 
 def test_an_update_is_a_step_of_the_pods_history():
@@ -90,7 +92,6 @@ def test_nominations_of_deleted_pods_are_forgotten(monkeypatch):
 
     for number in range(10):
         nominator.note(f"p{number}", "n1")
-        assert len(nominator._node_of) <= 3
+        assert len([each for each in objects_in(nominator, str) if each.startswith("p")]) <= 3
 
     assert nominator.all() == []
-    assert sum(map(len, nominator._on.values())) == len(nominator._node_of)

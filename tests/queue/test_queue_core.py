@@ -15,6 +15,7 @@ from roadstead.queue import (
     Requeue,
     RequeueReason,
 )
+from tests.inside import store_of
 
 FIT, TAINT, GATES = "NodeResourcesFit", "TaintToleration", "SchedulingGates"
 PLAIN = PodFacts()
@@ -561,11 +562,11 @@ class TestEventsInFlight:
         core.move([FIT], 0.1)
         second = core.lease("t", 1, 1, 0.2)
         core.move([TAINT], 0.3)
-        assert core._store.in_flight.event_count == 2
+        assert store_of(core).in_flight.event_count == 2
         core.done(first.lease_id, ["uid-a"])
-        assert core._store.in_flight.event_count == 1
+        assert store_of(core).in_flight.event_count == 1
         core.requeue(second.lease_id, [rejected("b", TAINT)], 1.0)
-        assert core._store.in_flight.event_count == 0
+        assert store_of(core).in_flight.event_count == 0
         assert core.state_of("uid-b") is QueueState.BACKOFF
 
     def test_ending_a_younger_lease_keeps_the_events_of_the_older(self):
@@ -582,7 +583,7 @@ class TestEventsInFlight:
         first = core.lease("s", 1, 1, 0.0)
         for _ in range(4):
             core.move([TAINT], 0.1)
-        assert core._store.in_flight.event_count == 1
+        assert store_of(core).in_flight.event_count == 1
         late = core.lease("s", 1, 1, 0.2)
         core.requeue(first.lease_id, [rejected("a", FIT)], 1.0)
         core.requeue(late.lease_id, [rejected("b", FIT)], 1.0)
@@ -620,7 +621,7 @@ class TestEventsInFlight:
         lease = core.lease("s", 1, 1, 0.0)
         for number in range(100):
             core.update(pod("a"), PodFacts(priority=number), 0.5, [TAINT])
-        assert len(core._store.pods.present["uid-a"].own_events) <= 64
+        assert len(store_of(core).pods.present["uid-a"].own_events) <= 64
         core.requeue(lease.lease_id, [rejected("a", FIT)], 1.0)
         assert core.state_of("uid-a") is QueueState.BACKOFF
 
@@ -629,7 +630,7 @@ class TestEventsInFlight:
         core.lease("s", 1, 1, 0.0)
         core.move([FIT], 1.0)
         core.expire(10.0)
-        assert core._store.in_flight.event_count == 0
+        assert store_of(core).in_flight.event_count == 0
 
 
 class TestUpdatesAndDeletes:
@@ -709,23 +710,23 @@ class TestGates:
 
     def test_an_event_that_the_gating_plugin_ignores_does_not_check_the_gate(self):
         core = queue_of("a", facts=self.SHUT)
-        history = core._store.pods.present["uid-a"].history
+        history = store_of(core).pods.present["uid-a"].history
         core.move([FIT], 1.0)
-        assert core._store.pods.present["uid-a"].history == history
+        assert store_of(core).pods.present["uid-a"].history == history
 
     def test_an_event_for_another_plugin_does_not_check_the_gate(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == event)
-        history = core._store.pods.present["uid-a"].history
+        history = store_of(core).pods.present["uid-a"].history
         assert core.pods(QueueState.GATED)[0].rejected_by == (FIT, GATES)
         core.move([FIT], 6.0)
-        assert core._store.pods.present["uid-a"].history == history
+        assert store_of(core).pods.present["uid-a"].history == history
 
     def test_an_event_of_the_gating_plugin_allows_hints_of_any_rejecting_plugin(self):
         core = self.parked_and_shut(registered=lambda plugin, event: plugin == GATES)
-        history = core._store.pods.present["uid-a"].history
+        history = store_of(core).pods.present["uid-a"].history
         core.move([FIT], 6.0)
         assert core.state_of("uid-a") is QueueState.GATED
-        assert core._store.pods.present["uid-a"].history == (*history, "gate→gated")
+        assert store_of(core).pods.present["uid-a"].history == (*history, "gate→gated")
 
     def test_a_pod_that_leaves_its_backoff_passed_the_gate_on_entry(self):
         core = queue_of("a")
@@ -875,7 +876,7 @@ class TestValidate:
     )
     def test_validate_finds_damage(self, damage, message):
         core = queue_of("a")
-        damage(core._store)
+        damage(store_of(core))
         with pytest.raises(AssertionError, match=message):
             core.validate()
 

@@ -18,11 +18,13 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.queue import (
     EventRules,
     QueueCore,
+    QueueEvent,
     QueueSettings,
     Requeue,
     RequeueReason,
     priority_sort,
 )
+from tests.inside import store_of
 from tests.simulation.queue_moves import Rules
 from tests.simulation.shadow_queue import ShadowQueue
 
@@ -212,25 +214,26 @@ TestProfilesMachine = ProfilesMachine.TestCase
 
 
 def conflict_changes_the_time(core, change):
-    original = core._requeueing.return_leased
+    store = store_of(core)
+    original = store.apply
 
-    def return_leased(entry, report, hints, now_s):
-        original(entry, report, hints, now_s)
-        entry.timestamp_s = now_s
+    def apply(entry, event):
+        entry.timestamp_s += event is QueueEvent.CONFLICT
+        return original(entry, event)
 
-    change(core._requeueing, "return_leased", return_leased)
+    change(store, "apply", apply)
 
 
 def an_attempt_is_not_counted(core, change):
-    original = core._lease_pods
+    store = store_of(core)
+    original = store.apply_all
 
-    def lease(entries, lease):
-        views = original(entries, lease)
-        for entry in entries:
+    def apply_all(entries, event):
+        for entry in entries if event is QueueEvent.LEASE else ():
             entry.attempts -= 1
-        return views
+        original(entries, event)
 
-    change(core, "_lease_pods", lease)
+    change(store, "apply_all", apply_all)
 
 
 @pytest.mark.parametrize("spoil", [conflict_changes_the_time, an_attempt_is_not_counted])

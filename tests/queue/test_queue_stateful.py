@@ -18,6 +18,7 @@ from roadstead.queue import (
     Requeue,
     RequeueReason,
 )
+from tests.inside import store_of
 
 PLUGINS = ("NodeResourcesFit", "TaintToleration", "SchedulingGates")
 FACTS = (
@@ -57,7 +58,7 @@ def new_queue() -> QueueCore[str]:
 
 
 def picture(core: QueueCore[str]) -> object:
-    histories = {uid: entry.history for uid, entry in core._store.pods.present.items()}
+    histories = {uid: entry.history for uid, entry in store_of(core).pods.present.items()}
     return (
         [core.pods(state) for state in QueueState],
         histories,

@@ -18,6 +18,7 @@ from roadstead.queue import (
     Requeue,
     RequeueReason,
 )
+from tests.inside import store_of
 
 POD = PodIdentity("uid-a", "default", "a")
 OTHER = PodIdentity("uid-b", "default", "b")
@@ -74,7 +75,7 @@ def rejected_and_backing_off() -> QueueCore[str]:
 
 
 def entry_of(core: QueueCore[str], state: QueueState):
-    store = core._store
+    store = store_of(core)
     entry = store.pods.present.get(POD.uid) or store.pods.ended[POD.uid]
     if state in (QueueState.NEW, QueueState.DELETED):
         entry.state = state
@@ -83,8 +84,8 @@ def entry_of(core: QueueCore[str], state: QueueState):
 
 def picture(core: QueueCore[str]) -> object:
     pods = {state: core.pods(state) for state in QueueState}
-    histories = {uid: entry.history for uid, entry in core._store.pods.present.items()}
-    closed = {n: dict(lease.closed) for n, lease in core._store.in_flight.leases.items()}
+    histories = {uid: entry.history for uid, entry in store_of(core).pods.present.items()}
+    closed = {n: dict(lease.closed) for n, lease in store_of(core).in_flight.leases.items()}
     return pods, histories, closed, core.counts(), core.next_wakeup_s()
 
 
@@ -109,7 +110,7 @@ def test_an_event_outside_the_table_raises_and_changes_nothing(state, event):
     entry = entry_of(core, state)
     before = picture(core)
     with pytest.raises(IllegalTransitionError, match=f"{event.value} is not allowed in state"):
-        core._store.apply(entry, event)
+        store_of(core).apply(entry, event)
     assert picture(core) == before
 
 
@@ -130,7 +131,7 @@ def test_each_transition_of_the_table_leads_to_its_target(state, event, target):
     else:
         entry = entry_of(core, state)
         entry.rejected_by = ("NodeResourcesFit",)
-        core._store.apply(entry, event)
+        store_of(core).apply(entry, event)
     assert core.state_of(POD.uid) is (QueueState.NEW if target is QueueState.DELETED else target)
     core.validate()
 
@@ -202,4 +203,4 @@ def test_one_illegal_report_leaves_the_whole_batch_without_effect():
 def test_stay_refuses_an_event_that_leads_elsewhere():
     core = pod_in(QueueState.BACKOFF)
     with pytest.raises(AssertionError, match="does not lead back"):
-        core._store.stay(entry_of(core, QueueState.BACKOFF), QueueEvent.ACTIVATE)
+        store_of(core).stay(entry_of(core, QueueState.BACKOFF), QueueEvent.ACTIVATE)

@@ -209,7 +209,7 @@ def test_without_a_terminal_progress_is_an_occasional_line():
     out = io.StringIO()
 
     for done in range(1, 601):
-        command._progress(out, done, 600, "case")
+        command.show_progress(out, done, 600, "case")
 
     lines = out.getvalue().splitlines()
     assert len(lines) == 20

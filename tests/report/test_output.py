@@ -185,10 +185,10 @@ def test_an_unwritable_place_is_refused(tmp_path, result):
 
 
 def test_a_run_that_can_not_be_written_completely_leaves_no_files(tmp_path, result, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output, "_write_json", full)
+    monkeypatch.setattr(type(tmp_path), "write_text", full)
     with pytest.raises(InputError, match="out: cannot be written: No space left on device"):
         write_output(tmp_path / "out", result)
     assert list(tmp_path.iterdir()) == []

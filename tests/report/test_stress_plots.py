@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.cli.stress_product import FIGURES, PARAMETERS
+from roadstead.cli.stress_product import METRICS, PARAMETERS
 from roadstead.lab.studies import MODEL_STUDIES
 from roadstead.report.stress_plots import MEASURES, axis_title, measure, plain, plots
 from tests.report.toy_study import STUDY, swept
@@ -19,7 +19,7 @@ def plot_of(axes, seeds=(0, 1), study=STUDY):
 
 def study_of(figure, amount):
     """Return a study of one figure, whose runs give amount(seed)."""
-    return replace(STUDY, run=lambda values, seed: {figure: amount(seed)}, figures=(figure,))
+    return replace(STUDY, run=lambda values, seed: {figure: amount(seed)}, metrics=(figure,))
 
 
 def bands_of(plot):
@@ -44,11 +44,11 @@ def test_the_unit_of_a_parameter_is_on_its_axis_and_in_the_legend():
 
 @pytest.mark.parametrize("study", [*MODEL_STUDIES.values()], ids=lambda study: study.name)
 def test_every_figure_of_a_model_has_a_title(study):
-    assert set(study.figures) <= set(MEASURES)
+    assert set(study.metrics) <= set(MEASURES)
 
 
 def test_every_figure_of_the_product_has_a_title():
-    assert set(FIGURES) <= set(MEASURES)
+    assert set(METRICS) <= set(MEASURES)
 
 
 def test_titles_are_words_and_not_names_of_variables():

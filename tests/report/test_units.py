@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.report.units import human_amount, human_seconds, percent, resource_title
+from roadstead.report.units import human_amount, human_seconds, percent, resource_title, significant
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,11 @@ def test_extended_resources_have_titles_without_domain_and_unit():
 
 def test_a_share_of_nothing_is_a_dash():
     assert (percent(None), percent(0.625)) == ("–", "62.5%")
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "text"),
+    [(8772.17, 3, "8,770"), (5427.0, 1, "5,000"), (0.04813, 3, "0.0481"), (99.96, 3, "100")],
+)
+def test_a_large_figure_is_printed_in_full(number, digits, text):
+    assert significant(number, digits) == text

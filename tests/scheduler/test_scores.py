@@ -15,8 +15,8 @@ def decided(name, node, feasible=2, total=0):
 def test_scores_are_kept_if_several_nodes_were_compared():
     scores = Scores()
 
-    scores.take([decided("a", "n1", total=70), decided("only", "n1", feasible=1, total=50)])
-    scores.take([decided("none", None), decided("b", "n2"), decided("a", "n2", total=60)])
+    scores.record([decided("a", "n1", total=70), decided("only", "n1", feasible=1, total=50)])
+    scores.record([decided("none", None), decided("b", "n2"), decided("a", "n2", total=60)])
 
     assert len(scores) == 3
     assert scores.page(0, 2) == (("u-a", "u-b"), ("n1", "n2"), (70, 0))

@@ -1,5 +1,6 @@
 """The tests' command: every check runs, the wheel holds the sources, pytest's output is last."""
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -265,3 +266,53 @@ def test_quick_runs_the_fast_checks_and_tests_without_ray(check, monkeypatch):
     assert style == "style"
     assert {"not ray", "tests/queue"} <= {*arguments}
     assert all((ROOT / each).is_dir() for each in arguments if each.startswith("tests/"))
+
+
+REPORT = {
+    "files": {
+        path: {"summary": {"covered_lines": covered, "num_statements": of}}
+        for path, covered, of in (
+            ("roadstead/run.py", 3, 4),
+            ("roadstead/queue/core.py", 8, 10),
+            ("roadstead/queue/deep/er.py", 0, 10),
+            ("protocol/objects/pod.py", 8, 10),
+            ("actors/queue/actor.py", 5, 6),
+        )
+    }
+}
+
+
+def test_coverage_is_listed_for_the_packages_with_tests_of_their_own(check):
+    percent, floor, text = check.coverage_by_package(REPORT)
+
+    assert percent == pytest.approx(100 * 16 / 30)
+    assert 0 <= floor < 100
+    assert text.splitlines()[2:] == [
+        "| protocol | 10 | 80.0% |",
+        "| roadstead/queue | 20 | 40.0% |",
+        "| all | 30 | 53.3% |",
+    ]
+
+
+@pytest.mark.parametrize(("floor", "code"), [(53, 0), (54, 1)])
+def test_coverage_below_the_floor_fails_the_command(check, monkeypatch, tmp_path, floor, code):
+    ran = []
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "coverage.json").write_text(json.dumps(REPORT))
+    (tmp_path / "pyproject.toml").write_text(f"[tool.coverage.report]\nfail_under = {floor}\n")
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "COVERAGE_FILE", tmp_path / "build" / "coverage.json")
+    monkeypatch.setattr(check, "run_pytest", lambda arguments: ran.append(arguments) or 0)
+    monkeypatch.setattr(check, "tool", lambda *_: lambda: None)
+    monkeypatch.setattr(check.os, "chdir", lambda path: None)
+    monkeypatch.setattr(check.os, "environ", {})
+    monkeypatch.setattr(check.subprocess, "run", lambda *_, **__: None)
+
+    assert check.main(["--coverage"]) == code
+    assert {"-m", "not ray", "--cov", "tests/queue", "tests/protocol"} <= {*ran[0]}
+
+
+def test_each_covered_package_has_a_folder_of_tests(check):
+    for folder in check.COVERED_FOLDERS:
+        assert (ROOT / "tests" / folder).is_dir()
+        assert (ROOT / "roadstead" / folder).is_dir()

@@ -25,12 +25,12 @@ def soak(scripts, monkeypatch):
 
 
 def test_a_run_with_kills_counts_them_and_ends_without_errors(soak, tmp_path):
-    figures = soak.OneRun(1, tmp_path, 3, inline=True).run()
+    metrics = soak.OneRun(1, tmp_path, 3, inline=True).run()
 
-    assert 1 <= figures.kills.total() <= 3
-    assert (figures.runs, figures.lost, figures.doubled) == (1, 0, 0)
-    assert figures.is_clean
-    assert figures.placed > 0
+    assert 1 <= metrics.kills.total() <= 3
+    assert (metrics.runs, metrics.lost, metrics.doubled) == (1, 0, 0)
+    assert metrics.is_clean
+    assert metrics.placed > 0
 
 
 class Journal:
@@ -50,21 +50,21 @@ def bind(lsn, uid):
 def test_double_lost_and_missing_pods_are_counted(soak, monkeypatch, tmp_path):
     monkeypatch.setattr(soak, "Reader", lambda disk: Journal(bind(1, "a"), bind(2, "a")))
     inputs = soak.inputs_of(1)
-    figures = soak.Figures()
+    metrics = soak.SoakMetrics()
 
-    soak.judge(figures, tmp_path, inputs, RunOutcome((PlacedPod("b", "b", "n1"),), (), 0.0, {}))
+    soak.judge(metrics, tmp_path, inputs, RunOutcome((PlacedPod("b", "b", "n1"),), (), 0.0, {}))
 
-    assert figures.doubled == 1
-    assert figures.lost == len(inputs.pending) + 1
-    assert figures.violations
-    assert not figures.is_clean
+    assert metrics.doubled == 1
+    assert metrics.lost == len(inputs.pending) + 1
+    assert metrics.violations
+    assert not metrics.is_clean
 
 
 def test_figures_of_runs_are_summed(soak):
-    found = soak.Figures()
+    found = soak.SoakMetrics()
 
     for took_s, why in ((1.0, []), (3.0, ["it ended"])):
-        found.add(soak.Figures({"queue": 2}, 1, 10, 0, 0, {"I1": 1, "I2": 2}, [took_s], why, 9))
+        found.add(soak.SoakMetrics({"queue": 2}, 1, 10, 0, 0, {"I1": 1, "I2": 2}, [took_s], why, 9))
 
     told = found.told()
     assert (told["kills"], told["runs"], told["placed"]) == (4, 2, 20)
@@ -107,7 +107,9 @@ def test_only_children_of_the_own_raylet_count_as_actors(soak, monkeypatch):
 
 
 def test_the_script_prints_its_figures_as_json(soak, monkeypatch, capsys):
-    monkeypatch.setattr(soak, "in_a_process", lambda *given, **how: soak.Figures({"queue": 5}, 1))
+    monkeypatch.setattr(
+        soak, "in_a_process", lambda *given, **how: soak.SoakMetrics({"queue": 5}, 1)
+    )
     monkeypatch.setattr(sys, "argv", ["kill_soak.py", "--kills", "7", "--inline"])
 
     assert soak.main() == 0

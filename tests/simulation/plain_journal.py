@@ -231,7 +231,7 @@ class PlainJournal:
             self.problems.append(f"{segment.name} does not follow from what is before it")
         for frame in segment.frames[:-1]:
             if frame.kind == CONTINUED:
-                self.problems.append(f"{segment.name} goes on behind its end")
+                self.problems.append(f"{segment.name} continues after its end")
         self.records += [each for each in segment.records if each[0] > self.last_lsn]
         self.last_lsn = max(self.last_lsn, segment.next_lsn - 1)
 

@@ -455,7 +455,7 @@ def gangs_are_parted_between_schedulers(put):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=3)
 def a_late_member_of_a_gang_hears_of_nobody_who_is_bound(put):
-    put(GroupMembers, "hear", lambda self, key, bound: None)
+    put(GroupMembers, "record_bound", lambda self, key, bound: None)
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=6)

@@ -21,7 +21,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, held
+from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_held_table
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity, unnominated
 from roadstead.framework import sampling as product_sampling
@@ -409,7 +409,7 @@ class _Ramble:
         if self._is_owed or self._draw.random() < self._reads:
             self._catch_up()
         cycle, judge = self._cycle, self._judge
-        wanted, pods = self._lengths.of(pods), cycle.together(pods)
+        wanted, pods = self._lengths.of(pods), cycle.next_batch(pods)
         if len(pods) != wanted:
             judge.problems.append(f"{len(pods)} are decided at once, not {wanted}")
         wanted, found = (
@@ -447,11 +447,11 @@ class _Ramble:
                     break
             return decided, len(decided)
 
-        run_now(held(self._held, decide_batch(self._held, cycle, pods, decide)))
+        run_now(with_held_table(self._held, decide_batch(self._held, cycle, pods, decide)))
         if not decided:
             judge.problems.append(f"nothing is decided of {pods[0].key}")
-        cycle.settled(len(pods), len(decided))
-        self._lengths.settled(len(pods), len(decided))
+        cycle.record_length(len(pods), len(decided))
+        self._lengths.record_length(len(pods), len(decided))
         judge.begin(pods)
         effects = []
         for each in decided:

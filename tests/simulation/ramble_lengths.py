@@ -10,11 +10,11 @@ from roadstead.cycle import class_cache, table_cycle
 from roadstead.cycle.table_cycle import MAX_BATCH_PODS
 from roadstead.framework.given import worker_calls
 
-MOST_CLASSES, MOST_CELLS = 4096, 12_000_000
+MOST_CLASSES, MOST_RESULTS = 4096, 12_000_000
 LIMITS = {
     "MIN_CLASSES": (1, 2, 16),
     "MAX_CLASSES": (3, 6, MOST_CLASSES),
-    "MAX_CELLS": (10, 40, MOST_CELLS),
+    "MAX_RESULTS": (10, 40, MOST_RESULTS),
     "MAX_TOTALS": (10, 40, 250_000_000),
 }
 
@@ -54,7 +54,7 @@ class Lengths:
             return 1
         return sum(1 for _ in takewhile(lambda pod: not cycle.searches_nodes(pod), pods))
 
-    def settled(self, asked, decided):
+    def record_length(self, asked, decided):
         """Adapt the batch length: as short as a batch that ended early; twice a full one."""
         self._reach = min(MAX_BATCH_PODS, 2 * self._reach) if asked == decided else decided
 
@@ -62,7 +62,7 @@ class Lengths:
         """The classes that users' plugins have not evaluated in the present state; None:
         unknown.
         """
-        if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_CELLS"] < MOST_CELLS:
+        if self._limits["MAX_CLASSES"] < MOST_CLASSES or self._limits["MAX_RESULTS"] < MOST_RESULTS:
             return None
         found, cycle = [], self._cycle
         for pod in () if cycle.searches_nodes(pods[0]) or _is_nominated(pods[0]) else pods:
@@ -87,7 +87,7 @@ class Lengths:
     def _of_few_classes(self, pods):
         limits, rows = self._limits, max(1, len(self._cycle.table))
         least = max(1, limits["MIN_CLASSES"] // self._sharers)
-        cells = limits["MAX_CELLS"] // (self._sharers * rows)
+        cells = limits["MAX_RESULTS"] // (self._sharers * rows)
         kept = max(least, min(limits["MAX_CLASSES"], cells))
         if len({pod.signature for pod in pods}) <= kept:
             return pods

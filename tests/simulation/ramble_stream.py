@@ -102,7 +102,7 @@ class _Follower:
             if now_s < self.not_before_s - 1e-6:
                 self._ramble.wrong(f"{self.name} is filled without a pause")
             self.tries += 1
-            if self.tries > refill.TRIES:
+            if self.tries > refill.FILLS:
                 self._ramble.wrong(f"{self.name} is filled {self.tries} times")
         self.is_behind, self.filled_to, self._parts = False, message.seq, set()
 
@@ -214,12 +214,12 @@ class _Ramble:
         for each in self._workers:
             each.is_deaf = each is silent
         await self._change()
-        await asyncio.sleep(refill.TRIES * WORKERS * (refill.PAUSE_S + max(SLOW_S)) * 2)
+        await asyncio.sleep(refill.FILLS * WORKERS * (refill.PAUSE_S + max(SLOW_S)) * 2)
         seq, unfilled = self.cache.stream.seq, self.cache.stream.unfilled
         for each in self._workers:
             if each.is_behind != (each.name in unfilled):
                 self.wrong(f"{each.name} is behind: {each.is_behind}; {sorted(unfilled)} are not")
-            if each.is_behind and not each.is_loose and each.tries != refill.TRIES:
+            if each.is_behind and not each.is_loose and each.tries != refill.FILLS:
                 self.wrong(f"{each.name} is left behind after {each.tries} tries")
             if not each.is_behind and each.has != seq:
                 self.wrong(f"{each.name} has change {each.has} of {seq}")

@@ -120,7 +120,7 @@ class Workers:
         wanted = Lists(self._table, rows, profiles, most)
         self.problems += wanted.problems_of(best, new, draws, answers, left)
         if best is not None:
-            batch.take_lists(best, len(pods))
+            batch.use_lists(best, len(pods))
 
     def _plain_among(self, batch, pods, profiles):
         """UIDs of pods of sizes of their own that no kernel has evaluated, where a kernel ranks, no

@@ -48,7 +48,7 @@ class ShadowBatches:
             wanted = None
             if self._is_due():
                 # Pods that the kernel placed may be missing on the table.
-                batch.settle()
+                batch.flush()
                 wanted = self._decide(pod)
             decision = decide(pod)
             if wanted is not None and decision is not None:

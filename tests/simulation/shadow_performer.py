@@ -43,7 +43,7 @@ class ShadowPerformer:
         self._bind_outside, extenders.bind = extenders.bind, self._bound_outside
         self._decide, cycle.decide = cycle.decide, self._is_deciding
         self._drop, cycle.drop = cycle.drop, self._drops
-        self._settle, performer.settle = performer.settle, self._settles
+        self._settle, performer.update_attempts = performer.update_attempts, self._settles
         self._assumed, core.assumed = core.assumed, self._are_assumed
         self._decided, core.decided = core.decided, self._are_decided
         self._catch_up, nodes.catch_up = nodes.catch_up, self._reads
@@ -55,13 +55,13 @@ class ShadowPerformer:
 
     def look(self):
         """Compare the counts that go into its status and the summary of a run."""
-        figures = self._actor.figures
-        told = {name: getattr(figures, name) for name in COUNTED}
+        metrics = self._actor.metrics
+        told = {name: getattr(metrics, name) for name in COUNTED}
         wanted = {name: self._counts[name] for name in COUNTED}
-        if not 0 <= figures.busy_s <= (lived_s := clock_s() - self._began_s):
-            self._wrong(f"it decided for {figures.busy_s} s, and lives for {lived_s} s")
-        if (told, figures.refused) != (wanted, self._refused):
-            told, wanted = (told, dict(figures.refused)), (wanted, dict(self._refused))
+        if not 0 <= metrics.busy_s <= (lived_s := clock_s() - self._began_s):
+            self._wrong(f"it decided for {metrics.busy_s} s, and lives for {lived_s} s")
+        if (told, metrics.refused) != (wanted, self._refused):
+            told, wanted = (told, dict(metrics.refused)), (wanted, dict(self._refused))
             self._wrong(f"it counts {told}, not {wanted}")
 
     # Effects of the core.

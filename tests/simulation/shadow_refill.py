@@ -77,9 +77,9 @@ class ShadowRefill:
         for name in ("send", "send_nodes", "send_storage", "_start_sending"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
-        self._tell, self._everything_of = actor.room.report, encoder.whole_state
+        self._tell, self._everything_of = actor.room.report, encoder.cluster_state
         self._report, self._end_claims = recovery._report, recovery._end_claims
-        actor.room.report, encoder.whole_state = self._told, self._everything
+        actor.room.report, encoder.cluster_state = self._told, self._everything
         recovery._report, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)

@@ -13,7 +13,7 @@ from roadstead.actors.interface import (
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import NO_FAULTS, SELDOM, Faults, Network
-from roadstead.actors.runtime.virtual_time import START_S, StalledError, run_virtual
+from roadstead.actors.runtime.virtual_time import VIRTUAL_START_S, StalledError, run_virtual
 from roadstead.protocol.codec import DecodeLimits
 
 LONG_S = 3600.0
@@ -63,7 +63,7 @@ def test_time_jumps_to_the_next_timer():
         await asyncio.sleep(LONG_S)
         return loop.time()
 
-    assert run_virtual(work) == pytest.approx(START_S + LONG_S)
+    assert run_virtual(work) == pytest.approx(VIRTUAL_START_S + LONG_S)
 
 
 def test_a_run_without_anything_to_wait_for_raises_an_error():

@@ -18,7 +18,7 @@ WORDS = (
     ("no pod of the commit waited", "unasked"),
     ("not one claim with one volume", "shape"),
     ("but for its volume", "claim"),
-    ("does not say that it is that of", "reference"),
+    ("does not name claim", "reference"),
     ("is that of claim", "taken"),
     ("is to be bound on node", "node"),
     ("does not reach", "reach"),

@@ -31,10 +31,10 @@ def left_out(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
 
 def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
     kind = subject.kind
-    narrower = _narrower(subject, fleets)
-    if narrower is not None:
+    narrower_reads = _narrower_reads(subject, fleets)
+    if narrower_reads is not None:
         yield (
-            f"reads = Reads.{narrower.name} holds on these fleets: fewer rows would be "
+            f"reads = Reads.{narrower_reads.name} holds on these fleets: fewer rows would be "
             f"evaluated again than with {kind.reads.name}"
         )
     elif kind.reads is Reads.CLUSTER and kind.effect is Plugin.effect:
@@ -51,7 +51,7 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
         yield "without admits, the binder calls Filter for each pod of a batch"
 
 
-def _narrower(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
+def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
     """The narrowest `reads` that holds on these fleets, if it is narrower than the declared one."""
     for least in Reads:
         if least >= subject.kind.reads:
@@ -61,9 +61,9 @@ def _narrower(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
     return None
 
 
-def _with(subject: PluginUnderTest, **said: object) -> PluginUnderTest:
+def _with(subject: PluginUnderTest, **members: object) -> PluginUnderTest:
     """The plugin with other declarations."""
-    kind: type[Plugin] = type(subject.kind.__name__, (subject.kind,), said)
+    kind: type[Plugin] = type(subject.kind.__name__, (subject.kind,), members)
     registry = in_tree_registry().merged(factories_of({kind.name: kind}, is_strict=True))
     return replace(subject, kind=kind, registry=registry)
 

@@ -183,7 +183,7 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
 
 def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     table = fleet.table()
-    place = LOCATION_OF_SCORES.get(subject.name, "")
+    location = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
         found = answers(subject, facts, table)
         if found.error:
@@ -191,7 +191,7 @@ def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
         yield from (None for _ in found.refusals)
         for score in found.scores or ():
             if not 0 <= score <= MAX_NODE_SCORE:
-                text = with_location(f"a score of {score}, want 0..{MAX_NODE_SCORE}", place)
+                text = with_location(f"a score of {score}, want 0..{MAX_NODE_SCORE}", location)
                 yield f"{text}, for {fleet.pod_named(facts)}"
 
 

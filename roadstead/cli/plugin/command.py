@@ -151,11 +151,11 @@ def test_command(
 
     args = read_args(args_text)
     if is_given:
-        trial = on_given_fleet(path, args, replace(source, strict=is_strict))
+        test = on_given_fleet(path, args, replace(source, strict=is_strict))
     else:
-        trial = on_sample_fleets(path, args, seeds or SEEDS, nodes or NODES)
-    print_checks(path, trial, form)
-    outcomes = {check.outcome for check in trial.checks}
+        test = on_sample_fleets(path, args, seeds or SEEDS, nodes or NODES)
+    print_checks(path, test, form)
+    outcomes = {check.outcome for check in test.checks}
     if CheckOutcome.FAILED in outcomes or (is_strict and CheckOutcome.WARNING in outcomes):
         ctx.exit(FAILED)
 

@@ -96,8 +96,8 @@ def _of_user(kind: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> Kno
 def _file(kind: type[Plugin]) -> str:
     """The file of a class, relative to the working directory if it is below it."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-    path, here = Path(file), Path.cwd()
-    return str(path.relative_to(here)) if here in path.parents else file
+    path, folder = Path(file), Path.cwd()
+    return str(path.relative_to(folder)) if folder in path.parents else file
 
 
 def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...]:
@@ -132,13 +132,13 @@ def _print_group(console: Console, title: str, plugins: Sequence[KnownPlugin]) -
     rows: list[Cells] = []
     for each in plugins:
         weights = "\n".join("" if e.weight is None else str(e.weight) for e in each.enabled)
-        profiles = "\n".join(_place(each, enabled) for enabled in each.enabled) or "–"
+        profiles = "\n".join(_enabled_at(each, enabled) for enabled in each.enabled) or "–"
         origin = [printable(f"{each.origin}\n{each.file}")] if has_origins else []
         rows.append([printable(each.name), ", ".join(each.points), weights, profiles, *origin])
     print_table(console, title, [*columns, *([text("from")] if has_origins else [])], rows)
 
 
-def _place(plugin: KnownPlugin, enabled: Enabled) -> str:
+def _enabled_at(plugin: KnownPlugin, enabled: Enabled) -> str:
     """The profile, with extension points if they are not all that the plugin implements."""
     if enabled.points == plugin.points:
         return enabled.profile

@@ -34,19 +34,19 @@ def read_args(typed: str | None) -> object:
         raise InputError("is not JSON", field="--args", value=cut_short(typed)) from error
 
 
-def print_checks(path: str, trial: PluginTest, form: Form) -> None:
+def print_checks(path: str, test: PluginTest, form: Form) -> None:
     """Print the checks as a table with a verdict, or as one JSON document."""
-    kind, checks = trial.subject.kind, trial.checks
+    kind, checks = test.subject.kind, test.checks
     if form == "json":
         about = {
             "plugin": kind.name,
             "path": path,
-            "points": in_order(trial.subject.points),
-            "fleet": trial.fleet,
+            "points": in_order(test.subject.points),
+            "fleet": test.fleet,
         }
         print_json(about | {"checks": [asdict(check) for check in checks]})
         return
-    title = f"{kind.name} ({', '.join(in_order(trial.subject.points))}) on {printable(trial.fleet)}"
+    title = f"{kind.name} ({', '.join(in_order(test.subject.points))}) on {printable(test.fleet)}"
     rows: list[Cells] = [
         [
             each.name,

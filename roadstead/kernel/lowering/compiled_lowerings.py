@@ -34,7 +34,7 @@ LARGEST = EXACT // 100
 @inlined
 def evaluate(numbers: Numbers, specs: Specs, totals: Totals, c: int, rows: I64, out: I32) -> None:
     """Compute totals of some rows without normalized scores: int32[rows], NOWHERE if infeasible."""
-    passes, static = totals.passes[specs.fixed[c]], totals.static[specs.fixed[c]]
+    passes, static = totals.passes[specs.static_index[c]], totals.static[specs.static_index[c]]
     wants, wanted = specs.fit.wants[c], specs.ports.wanted[c]
     for position in range(rows.shape[0]):
         row = rows[position]
@@ -67,7 +67,10 @@ def evaluate_piece(
     if not is_small:
         evaluate(numbers, specs, totals, c, rows, out)
         return
-    passes, static = totals.passes[specs.fixed[c], start:], totals.static[specs.fixed[c], start:]
+    passes, static = (
+        totals.passes[specs.static_index[c], start:],
+        totals.static[specs.static_index[c], start:],
+    )
     for position in range(rows.shape[0]):
         out[position] = static[position] if piece.has_room[position] & passes[position] else NOWHERE
     refuse_fit_in_piece(specs.fit.wants[c], piece, out)

@@ -21,7 +21,7 @@ from roadstead.plugins.inter_pod_affinity import (
     PodCounts,
     TopologyScores,
 )
-from roadstead.plugins.inter_pod_counts import Family
+from roadstead.plugins.term_relations import Family
 
 _KINDS = {
     Family.EXISTING_ANTI: EXISTING_ANTI,

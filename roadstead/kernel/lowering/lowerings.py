@@ -53,8 +53,9 @@ class Specs(NamedTuple):
     """Requests of classes: arrays of the plugins that read rows, and common ones.
 
     adds: int64[class, k, 2], (resource, amount) that a placed pod requests. nonzero: int64[class,
-    2], likewise. affects: bool[placed class, class], see `affected_by`. fixed, model: int64[class],
-    index of its static scores, and of the model that it shares with classes of its shape.
+    2], likewise. affects: bool[placed class, class], see `affected_by`. static_index, model:
+    int64[class], index of its static scores, and of the model that it shares with classes of its
+    shape.
     """
 
     fit: resources_fit.FitArrays
@@ -63,7 +64,7 @@ class Specs(NamedTuple):
     adds: I64
     nonzero: I64
     affects: Bools
-    fixed: I64
+    static_index: I64
     model: I64
 
 
@@ -82,7 +83,7 @@ def lay_out_specs(
     lowered: Sequence[RowLowering],
     pods: Sequence[PodClass],
     affects: Bools,
-    fixed: I64,
+    static_index: I64,
     model: I64,
 ) -> tuple[Specs, Callable[[NodeTable, Rows], Bools]]:
     """Return the specs of classes, and a function that computes `Numbers.blocked`.
@@ -97,7 +98,7 @@ def lay_out_specs(
         adds=padded([pod.asked for pod in pods], 2),
         nonzero=np.array([pod.nonzero for pod in pods], dtype=np.int64).reshape(-1, 2),
         affects=affects,
-        fixed=fixed,
+        static_index=static_index,
         model=model,
     )
     return specs, ports.blocked

@@ -11,14 +11,9 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.kernel.relation_arrays import HARD, HOST, SOFT, RelationOf, TermCounter
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
+from roadstead.plugins.matching_pods import included, with_all_keys
 from roadstead.plugins.pod_topology_spread import DomainCounts, PodTopologySpread, SpreadCounts
-from roadstead.plugins.pod_topology_spread_constraints import (
-    HOSTNAME,
-    Spread,
-    included,
-    is_counted,
-    with_all_keys,
-)
+from roadstead.plugins.pod_topology_spread_constraints import HOSTNAME, Spread, is_counted
 
 
 def add_counters(found: RelationOf, evaluation: Evaluation) -> None:
@@ -69,11 +64,11 @@ def _add_soft(
     if constraints.needs_all_keys:
         counted = found.scored = with_all_keys(soft, table)
     rows = included(found.pod_class.facts, soft, table, counted)
-    for spread, by_value, here in zip(soft, counts, rows, strict=True):
+    for spread, by_value, of_rows in zip(soft, counts, rows, strict=True):
         key, skew = spread.topology_key, spread.max_skew - 1
         if key == HOSTNAME:
             by_row = plugin.on_nodes(found.pod_class, spread, table)
             found.counters.append(TermCounter(HOST, key, by_row, None, skew))
         else:
-            found.counters.append(TermCounter(SOFT, key, by_value, here, skew))
+            found.counters.append(TermCounter(SOFT, key, by_value, of_rows, skew))
     return soft

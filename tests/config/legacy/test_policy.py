@@ -339,7 +339,9 @@ def test_an_invalid_shape_is_named_with_its_place(priority: dict[str, Any], prob
 def test_a_second_requested_to_capacity_ratio_is_refused() -> None:
     (problem,) = refused(predicates=[], priorities=[ratio(RISING), ratio(RISING)])
 
-    assert problem.startswith("priorities[1].argument.requestedToCapacityRatioArguments: stands")
+    assert problem.startswith(
+        "priorities[1].argument.requestedToCapacityRatioArguments: is there twice"
+    )
 
 
 @pytest.mark.parametrize(

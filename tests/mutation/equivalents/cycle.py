@@ -21,7 +21,7 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/batch.py",
-        "fewer pods are settled at once, and the others after them, to the same result",
+        "fewer pods are placed at once, and the others after them, to the same result",
         (
             (
                 "BatchRun.decide_run",
@@ -123,11 +123,11 @@ SAME: tuple[Same, ...] = (
         "the ordered nodes are made anew of the same nodes: a change of one changes the version",
         (
             (
-                "OrderedNodesCache.take",
+                "OrderedNodesCache.snapshot",
                 "if table.node_version != self._version: ...",
                 "if True: ...",
             ),
-            ("OrderedNodesCache.take", "self._version = table.node_version", "pass"),
+            ("OrderedNodesCache.snapshot", "self._version = table.node_version", "pass"),
         ),
     ),
     Same(
@@ -213,7 +213,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/table_cycle.py",
         "how many classes are kept, which are found anew where they are not",
-        (("TableCycle._results_of", "held.given.model is not None", "held.given.model is None"),),
+        (
+            (
+                "TableCycle._results_of",
+                "cached.given.model is not None",
+                "cached.given.model is None",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/table_cycle.py",
@@ -221,7 +227,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "TableCycle._results_of",
-                "self._held.put(signature, held, len(self.table), shares=shares)",
+                "self._cached.put(signature, cached, len(self.table), shares=shares)",
                 "pass",
             ),
             (
@@ -251,8 +257,8 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/table_cycle.py",
         "how many pods the next batch begins, to the same result",
         (
-            ("TableCycle.settled", "1", "2"),
-            ("TableCycle.settled", "decided == asked", "decided != asked"),
+            ("TableCycle.record_length", "1", "2"),
+            ("TableCycle.record_length", "decided == asked", "decided != asked"),
         ),
     ),
     Same(
@@ -319,7 +325,7 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/batch.py",
-        "where none of the classes is left out, all pods are settled at once",
+        "where none of the classes is left out, all pods are placed at once",
         (("BatchRun.decide_run", "if left: ...", "if True: ..."),),
     ),
     Same(

@@ -1,0 +1,201 @@
+"""Checks of the nodes of a Ray cluster, before a process of a run starts there.
+
+unknown ── check ──► good
+   ▲         └─────► left out ── late, and the run needs room ──┐
+   └────────────────────────────────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import ray
+import ray.cloudpickle
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from roadstead.actors.interface import ActorLostError
+from roadstead.actors.logs import log
+from roadstead.actors.runtime import node_probe
+from roadstead.actors.runtime.node_probe import probe
+from roadstead.actors.runtime.ray_placement import RayNode
+from roadstead.package_files import package_digest
+from roadstead.report.ray_nodes import CheckedNode
+from roadstead.version import __version__
+
+PROBE_S = 60.0
+"""Deadline of the first check of one node. A node that makes a runtime environment first needs
+longer than one that only starts a process."""
+
+AGAIN_S = 15.0
+"""Deadline of a repeated check: the run waits for it, and its environment was made meanwhile."""
+
+PAUSE_S = 30.0
+"""Pause until a node whose check was late may be checked again."""
+
+MAX_CHECKS = 3
+"""Of one node in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """Result of the check of a node.
+
+    problem: why it cannot run Roadstead; "" if it can. is_late: it did not answer in time.
+    """
+
+    node: RayNode
+    found: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    is_late: bool = False
+
+    @property
+    def has_journal(self) -> bool:
+        return bool(self.found.get("has_nonce"))
+
+    def checked(self, *, has_folder: bool, now_s: float) -> CheckedNode:
+        """Return the report for users. has_folder: whether a journal was looked for."""
+        node, found = self.node, self.found
+        return CheckedNode(
+            node.name,
+            node.address,
+            node.cpus,
+            node.free_cpus,
+            dict(node.labels),
+            python=found.get("python", ""),
+            version=found.get("version", ""),
+            kernel=found.get("kernel", ""),
+            sees_journal=self.has_journal if has_folder and found else None,
+            clock_s=float(found["clock"]) - now_s if found else 0.0,
+            problem=self.problem,
+        )
+
+
+class NodeChecks:
+    """The checks of the nodes of one run.
+
+    reports: of the nodes checked so far. bad: id → why the node is left out. A node that is late is
+    left out until the run needs its room; any other problem lasts for the rest of the run.
+    """
+
+    def __init__(self) -> None:
+        self.reports: dict[str, NodeReport] = {}
+        self.bad: dict[str, str] = {}
+        self._times: Counter[str] = Counter()
+        self._last_s: dict[str, float] = {}
+
+    def note(self, report: NodeReport, now_s: float) -> None:
+        """Record the result of a check."""
+        key = report.node.id
+        self.reports[key] = report
+        self._times[key] += 1
+        self._last_s[key] = now_s
+        if report.problem:
+            self.bad[key] = f"{report.node}: {report.problem}"
+            log("ray", "node left out", node=report.node.name, why=report.problem)
+
+    def allow_again(self, nodes: Set[str], now_s: float) -> bool:
+        """Return whether some of the nodes may be checked again, which makes them unknown."""
+        again = [
+            key
+            for key in nodes & self.bad.keys()
+            if self.reports[key].is_late
+            and self._times[key] < MAX_CHECKS
+            and now_s >= self._last_s[key] + PAUSE_S
+        ]
+        for key in again:
+            del self.bad[key], self.reports[key]
+        return bool(again)
+
+    def deadline_s(self, node_id: str, left_s: float) -> float:
+        """Return the deadline of a node's next check. left_s: until the wait for room ends."""
+        return max(1.0, min(AGAIN_S, left_s)) if self._times[node_id] else PROBE_S
+
+    def blind(self) -> set[str]:
+        """Return the ids of checked nodes that do not see the journal's folder."""
+        return {key for key, report in self.reports.items() if not report.has_journal}
+
+    def left_out(self) -> str:
+        """Return which nodes are left out and why, as the end of a sentence; "" for none."""
+        return f"; left out: {'; '.join(self.bad.values())}" if self.bad else ""
+
+
+async def check_nodes(
+    nodes: Sequence[RayNode],
+    journal: Path | None,
+    deadlines_s: Mapping[str, float] = MappingProxyType({}),
+) -> list[NodeReport]:
+    """Check in parallel whether nodes can run this release, and whether they see the journal.
+
+    deadlines_s: of each node by id; `PROBE_S` for others.
+    """
+    with _nonce(journal) as path:
+        checks = (_check_node(node, path, deadlines_s.get(node.id, PROBE_S)) for node in nodes)
+        return list(await asyncio.gather(*checks))
+
+
+async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeReport:
+    ray.cloudpickle.register_pickle_by_value(node_probe)
+    task = ray.remote(probe).options(
+        num_cpus=0,
+        max_retries=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await task.remote(nonce_path)
+    except TimeoutError:
+        problem = f"did not answer its check within {timeout_s:.3g} s"
+        return NodeReport(node, {}, problem, is_late=True)
+    except RayError as failure:
+        lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+        return NodeReport(node, {}, f"could not be checked: {(lines or ['no reason given'])[-1]}")
+    return NodeReport(node, found, problem_in(found))
+
+
+def problem_in(found: Mapping[str, str]) -> str:
+    """Return why a node cannot run this release, with the remedy; "" if it can."""
+    if error := found["error"]:
+        return (
+            f"Roadstead cannot be imported there ({error}): install roadstead {__version__} for "
+            f"Python {found['python']} on the node, or set ray.runtime_env to a file of "
+            "`roadstead cluster pack`"
+        )
+    if found["version"] != __version__:
+        return (
+            f"has roadstead {found['version']}, and the run is of {__version__}: install the same "
+            "version on all nodes"
+        )
+    if found["digest"] != package_digest():
+        return (
+            f"has other code of roadstead {__version__} in {found['folder']}: install the same "
+            "build on all nodes"
+        )
+    return ""
+
+
+@contextmanager
+def _nonce(journal: Path | None) -> Iterator[str]:
+    """Write a file with a random name into the journal's folder while nodes look for it."""
+    if journal is None:
+        yield ""
+        return
+    journal.mkdir(parents=True, exist_ok=True)
+    path = journal / f".seen-{secrets.token_hex(8)}"
+    try:
+        path.touch()
+    except OSError as failure:
+        raise ActorLostError(f"{journal}: cannot be written: {failure.strerror}") from failure
+    try:
+        yield str(path)
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()

@@ -1,0 +1,76 @@
+"""The process of a run on Ray: one Ray actor with one of our actors, or several that share it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from roadstead.actors.interface import Directory, Factory, Failure, failure_out
+from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.runtime.gc_tuning import collect_seldom
+from roadstead.actors.runtime.ray_logs import LogPlace, part_on_node
+from roadstead.actors.runtime.ray_metrics import FigurePublisher
+from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class HostSetup:
+    """What a process does besides its actors' work.
+
+    run: name of the run on a joined cluster. metrics_interval_s: of its published figures, 0 for
+    none.
+    """
+
+    run: str = ""
+    logs: LogPlace = field(default_factory=LogPlace)
+    metrics_interval_s: float = 0.0
+
+
+class RayHost:
+    """The Ray actor: a process with one of our actors, or several that share it."""
+
+    def __init__(
+        self,
+        process: str,
+        builds: Mapping[str, Factory],
+        directory: Directory,
+        limits: DecodeLimits,
+        setup: HostSetup,
+    ) -> None:
+        setup.logs.open(process)
+        self._process, self._setup = process, setup
+        self._publishing: asyncio.Task[None] | None = None
+        collect_seldom()
+        self._dispatchers: dict[str, Dispatcher] = {}
+        self._failure: Failure | None = None
+        try:
+            for name, build in builds.items():
+                self._dispatchers[name] = Dispatcher(name, build(directory), limits)
+        except InputError as failure:
+            # For example a plugin that only the driver can import. Ray would wrap an exception in a
+            # text of its own.
+            self._failure = failure_out(failure.at(source=f"in the process {process} on Ray"))
+
+    def __repr__(self) -> str:
+        """Return the name that Ray's dashboard and state API show with the class."""
+        return f"{self._setup.run or 'roadstead'} {self._process}"
+
+    async def receive(self, name: str, data: bytes) -> bytes:
+        """Dispatch one envelope to one actor and return the envelope of the reply."""
+        return await self._dispatchers[name].receive(data)
+
+    async def log_part(self, name: str, start: int, count: int) -> bytes:
+        """Answer a request for the logs of this node; see `part_on_node`."""
+        return part_on_node(self._setup.logs.run, name, start, count)
+
+    async def ready(self) -> int | Failure:
+        """Return the process id once the actors are built, or the error in their input."""
+        interval_s = self._setup.metrics_interval_s
+        if interval_s and not self._failure and self._publishing is None:
+            looks = {name: each.status for name, each in self._dispatchers.items()}
+            publisher = FigurePublisher(self._setup.run, looks)
+            self._publishing = asyncio.create_task(publisher.live(interval_s))
+        return self._failure or os.getpid()

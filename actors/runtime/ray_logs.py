@@ -1,0 +1,296 @@
+"""Logs of a run's processes on a joined Ray cluster: written on their nodes, gathered at the end.
+
+    process ──► its file in Ray's folder of logs, on its node ── parts, newest first ──► driver
+
+A node answers through any process of the run that is still there, else through a new task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from roadstead.actors.logs import LOG_SUFFIX, open_log
+from roadstead.actors.runtime.ray_placement import RayNode, role_of
+from roadstead.actors.runtime.transcript import SUFFIX
+from roadstead.protocol.codec import CodecError, DecodeLimits, pack, unpack
+
+PART_BYTES = 64 * 1024
+"""Of one reply: Ray sends replies below 100 kB inside the call."""
+
+KEPT_BYTES = 8 * 1024 * 1024
+"""Of one process: its newest lines."""
+
+NODES_AT_ONCE = 8
+
+_LIMITS = DecodeLimits(max_bytes=2 * PART_BYTES)
+_MAX_FILES = 1_000
+"""Per node; their names fit in one reply."""
+
+Ask = Callable[[str, int, int], Awaitable[bytes]]
+"""Request for `count` bytes of a file from `start`; with the name "" for the list of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a process writes its log.
+
+    folder: on its machine; "" for none. run: if set, the folder is that of the run on the node of
+    the process. name: of the file.
+    """
+
+    folder: str = ""
+    run: str = ""
+    name: str = ""
+
+    def open(self, process: str) -> None:
+        """Open the log of this process."""
+        folder = self.folder
+        if self.run:
+            path = folder_on_node(self.run)
+            with contextlib.suppress(OSError):
+                # Names of pods are for the owner only; the files are in a folder of all users.
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = str(path)
+        open_log(folder, self.name or process)
+
+
+def folder_on_node(run: str) -> Path:
+    """Return the folder of a run on this node, inside Ray's folder of logs.
+
+    Several Ray nodes of one machine may share that folder, hence the id of the node.
+    """
+    node = ray._private.worker._global_node
+    return Path(node.get_logs_dir_path(), run, ray.get_runtime_context().get_node_id())
+
+
+def part_on_node(run: str, name: str, start: int, count: int) -> bytes:
+    """Answer an `Ask` on this node, as msgpack: bytes, or [folder, [[name, size], …]]."""
+    folder = folder_on_node(run)
+    if not name:
+        paths = sorted(folder.iterdir())[:_MAX_FILES] if folder.is_dir() else []
+        return pack([str(folder), [[path.name, path.stat().st_size] for path in paths]])
+    if not _is_log(name):
+        raise ValueError(f"not a name of a file: {name[:64]!r}")
+    with open(folder / name, "rb") as file:
+        file.seek(start)
+        return pack(file.read(min(count, PART_BYTES)))
+
+
+def _is_log(name: str) -> bool:
+    """Whether this is the name of a log or transcript, without a folder."""
+    return Path(name).name == name and name.endswith((LOG_SUFFIX, SUFFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLogs:
+    """The logs on one node. label: of its files. asks: ways to ask it, tried in this order."""
+
+    label: str
+    text: str
+    processes: Sequence[str]
+    asks: Sequence[Ask]
+
+
+@dataclass(slots=True)
+class RunLogs:
+    """The processes of a run that write logs on nodes, replaced ones included.
+
+    into: the driver's folder. _lives: names of log files, by node.
+    """
+
+    run: str
+    into: Path
+    _nodes: dict[str, RayNode] = field(default_factory=dict)
+    _lives: dict[str, list[str]] = field(default_factory=dict)
+    _count: Counter[str] = field(default_factory=Counter)
+
+    def place_for(self, process: str, node: RayNode) -> LogPlace:
+        """Return where a process that is about to start on a node writes its log."""
+        self._count[process] += 1
+        number = self._count[process]
+        name = process if number == 1 else f"{process}.{number}"
+        self._nodes[node.id] = node
+        self._lives.setdefault(node.id, []).append(name)
+        return LogPlace(run=self.run, name=name)
+
+    async def gather(
+        self,
+        handles: Mapping[str, ActorHandle],
+        node_of: Mapping[str, str],
+        lost: Collection[str],
+        timeout_s: float,
+    ) -> str:
+        """Copy the logs of all nodes into the driver's folder. Return what is missing, or "".
+
+        handles, node_of: of the present processes. lost: ids of lost nodes. Never raises an error
+        of Ray, and returns in time.
+        """
+        gone = [node_id for node_id in self._lives if node_id in lost]
+        labels = self._labels()
+        asked = []
+        for node_id in self._lives.keys() - lost:
+            # Control answers soonest: a scheduler may be in the middle of a batch.
+            near = sorted(
+                (name for name in handles if node_of.get(name) == node_id),
+                key=lambda name: role_of(name) != "control",
+            )
+            asks = [partial(_ask_process, handles[name]) for name in near]
+            text = str(self._nodes[node_id])
+            each = (*asks, partial(_ask_task, self.run, node_id))
+            asked.append(NodeLogs(labels[node_id], text, self._lives[node_id], each))
+        missing = await gather(sorted(asked, key=lambda node: node.label), self.into, timeout_s)
+        for node_id in gone:
+            names = ", ".join(self._lives[node_id])
+            missing.append(f"{names} on {self._nodes[node_id]} (the node is lost)")
+        return f"Not all logs are in {self.into}: {'; '.join(missing)}." if missing else ""
+
+    def _labels(self) -> dict[str, str]:
+        """Return the label of each node: its name, with a part of its id if that is not unique."""
+        times = Counter(node.name for node in self._nodes.values())
+        return {
+            node_id: re.sub(r"[^\w.-]", "_", node.name)
+            + (f"-{node_id[:8]}" if times[node.name] > 1 else "")
+            for node_id, node in self._nodes.items()
+        }
+
+
+async def _ask_process(handle: ActorHandle, name: str, start: int, count: int) -> bytes:
+    answer: bytes = await handle.log_part.remote(name, start, count)
+    return answer
+
+
+async def _ask_task(run: str, node_id: str, name: str, start: int, count: int) -> bytes:
+    """Ask a node on which no process of the run is left."""
+    task = ray.remote(part_on_node).options(
+        num_cpus=0,
+        max_retries=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
+    )
+    answer: bytes = await task.remote(run, name, start, count)
+    return answer
+
+
+async def gather(nodes: Sequence[NodeLogs], into: Path, timeout_s: float) -> list[str]:
+    """Copy the logs of nodes into a folder, within the time. Return what is missing, in words."""
+    missing: list[str] = []
+    turns = asyncio.Semaphore(NODES_AT_ONCE)
+
+    async def copy(node: NodeLogs) -> None:
+        async with turns:
+            await _copy_node(node, into, timeout_s, missing)
+
+    copies = {asyncio.create_task(copy(node)): node for node in nodes}
+    if copies:
+        _, late = await asyncio.wait(copies, timeout=timeout_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*copies, return_exceptions=True)
+        for task, node in copies.items():
+            names = ", ".join(node.processes)
+            if task.cancelled():
+                missing.append(f"{names} on {node.text} (not received within {timeout_s:g} s)")
+            elif failure := task.exception():
+                missing.append(f"{names} on {node.text} ({_first_line(failure)})")
+    return missing
+
+
+async def _copy_node(node: NodeLogs, into: Path, timeout_s: float, missing: list[str]) -> None:
+    """Copy all files of one node. Raises the error of the last way to ask it."""
+    failure: Exception = TimeoutError("no answer")
+    for ask in node.asks:
+        try:
+            async with asyncio.timeout(timeout_s / 2):
+                folder, files = _listed(await ask("", 0, 0))
+        except (RayError, TimeoutError, CodecError) as each:
+            failure = each
+            continue
+        # The transcripts of failures first: they are short, and wanted most.
+        for name, size_bytes in sorted(files, key=lambda file: not file[0].endswith(SUFFIX)):
+            left_out = await _copy_file(ask, (name, size_bytes), node.label, into)
+            if left_out:
+                whole = f"all of it is there in {folder}/{name}"
+                missing.append(f"{left_out:,} bytes of {name} on {node.text} ({whole})")
+        absent = set(node.processes) - {name.removesuffix(LOG_SUFFIX) for name, _ in files}
+        if absent:
+            missing.append(f"{', '.join(sorted(absent))} on {node.text} (no file in {folder})")
+        return
+    raise failure
+
+
+def _listed(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
+    """Return the folder of a node and the names and sizes of its files. CodecError if malformed."""
+    listed = unpack(answer, _LIMITS)
+    match listed:
+        case [str(folder), [*files]]:
+            pass
+        case _:
+            raise CodecError("not a list of files")
+    found = []
+    for file in files:
+        match file:
+            case [str(name), int(size_bytes)] if _is_log(name):
+                found.append((name, size_bytes))
+            case _:
+                raise CodecError("not a name and size of a file")
+    return folder, found
+
+
+async def _copy_file(ask: Ask, file: tuple[str, int], label: str, into: Path) -> int:
+    """Copy the newest part of a file; return how many bytes are left out.
+
+    Interrupted by the deadline, it keeps the parts that it has, from the end of the file backwards.
+    """
+    name, size_bytes = file
+    stop, at, parts = max(0, size_bytes - KEPT_BYTES), size_bytes, list[bytes]()
+    try:
+        while at > stop:
+            count = min(PART_BYTES, at - stop)
+            part = unpack(await ask(name, at - count, count), _LIMITS)
+            if not isinstance(part, bytes) or len(part) != count:
+                raise CodecError(f"{name}: not {count} bytes")
+            parts.append(part)
+            at -= count
+    finally:
+        if parts or not size_bytes:
+            _write(into, name, label, b"".join(reversed(parts)), left_out=at)
+    return at
+
+
+def _write(into: Path, name: str, label: str, data: bytes, left_out: int) -> None:
+    """Write a file of a node under its name with the node's label; logs of earlier runs stay."""
+    path = into / f"{Path(name).stem}@{label}{Path(name).suffix}"
+    into.mkdir(parents=True, exist_ok=True)
+    if name.endswith(SUFFIX):
+        if left_out:
+            # A part of a transcript cannot be read.
+            return
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        return
+    if left_out:
+        cut = data.find(b"\n") + 1
+        note = {"level": "info", "event": "older lines are left out", "bytes": left_out + cut}
+        data = json.dumps(note).encode() + b"\n" + data[cut:]
+    with open(path, "ab") as file:
+        file.write(data)
+
+
+def _first_line(failure: BaseException) -> str:
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    return lines[0] if lines else type(failure).__name__

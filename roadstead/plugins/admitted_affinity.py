@@ -1,0 +1,110 @@
+"""`count_admitted`: how many pods may be placed one after another by inter-pod affinity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from roadstead.nodes.columns import I32, I64
+from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.inter_pod_counts import Counts
+from roadstead.plugins.term_relations import CounterKey, Family
+
+ANTI_FAMILIES = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
+
+
+_REQUIRED = (*ANTI_FAMILIES, Family.AFFINITY)
+
+
+MAX_CLASSES = 16
+"""Most classes that `count_admitted` compares pairwise; for more it returns 0."""
+
+
+Codes = Callable[[str], I32]
+"""Returns the label codes of a topology key: int32[row], -1 if a node lacks it."""
+
+
+class _Sums:
+    """Related pods by domain for one counter of a class: int64[code]."""
+
+    __slots__ = ("by_code", "codes", "is_anti")
+
+    def __init__(self, counter: CounterKey, vector: I64 | None, codes: I32) -> None:
+        self.is_anti = counter[0] in ANTI_FAMILIES
+        self.codes = codes
+        size = int(codes.max(initial=-1)) + 1
+        self.by_code: I64 = np.zeros(size, dtype=np.int64)
+        if vector is not None:
+            has_key = codes >= 0
+            found = np.bincount(codes[has_key], weights=vector[has_key], minlength=size)
+            self.by_code = found.astype(np.int64)
+
+    def admits(self, row: int) -> bool:
+        """Whether the counter lets a pod of the class pass on a row.
+
+        The rule for the first pod of a group (`FilterState.first`) is left out.
+        """
+        code = self.codes[row]
+        has_related = code >= 0 and self.by_code[code] > 0
+        return bool(not has_related if self.is_anti else has_related)
+
+    def add(self, row: int, pods: int) -> None:
+        code = self.codes[row]
+        if code >= 0:
+            self.by_code[code] += pods
+
+
+def count_admitted(
+    pods: Sequence[PodClass],
+    rows: Rows,
+    table: Table,
+    counts_of: Mapping[PodClass, Counts],
+    codes: Codes,
+) -> int:
+    """Return how many of the first pods pass Filter if placed on `rows` in this order.
+
+    counts_of: of all classes of the pods, without invalid terms. The result may be too low: there
+    may be too many classes to compare, and the first pod of a group is not admitted without others.
+    """
+    # Without terms, none of these pods adds to a counter of another.
+    related = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
+    if len(related) > MAX_CLASSES:
+        return 0
+    counters: dict[PodClass, dict[CounterKey, _Sums]] = {}
+    for pod_class, counts in counts_of.items():
+        vectors = counts.find(table)
+        wanted = {counter for counter in vectors if counter[0] in _REQUIRED}
+        for other in related:
+            wanted |= {
+                counter for counter, _ in counts.relation_to(other) if counter[0] in _REQUIRED
+            }
+        # Also without matching pods: a sum of 0 refuses the node.
+        wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
+        counters[pod_class] = {
+            counter: _Sums(counter, vectors.get(counter), codes(counter[1])) for counter in wanted
+        }
+    if not any(counters.values()):
+        return len(pods)
+    added_by = {pod_class: _added_by(pod_class, related, counters) for pod_class in counts_of}
+    for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
+        if not all(sums.admits(row) for sums in counters[pod_class].values()):
+            return index
+        for sums, number in added_by[pod_class]:
+            sums.add(row, number)
+    return len(pods)
+
+
+def _added_by(
+    pod_class: PodClass,
+    counts_of: Mapping[PodClass, Counts],
+    counters: Mapping[PodClass, Mapping[CounterKey, _Sums]],
+) -> list[tuple[_Sums, int]]:
+    """Return what one pod of a class adds to the sums of all classes."""
+    return [
+        (counters[other][counter], number)
+        for other, counts in counts_of.items()
+        for counter, number in counts.relation_to(pod_class)
+        if counter in counters[other]
+    ]

@@ -1,0 +1,118 @@
+"""`count_within_skew`: how many pods keep their spread constraints, placed one after another.
+
+domains of each constraint, counted once  ──►  for each pod: within maxSkew?  ──►  count it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from roadstead.nodes.columns import I64, Bools
+from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.matching_pods import included, label_codes, with_all_keys
+from roadstead.plugins.pod_topology_spread_constraints import Spread
+
+OnNodes = Callable[[PodClass, Spread, Table], I64]
+"""Returns how many pods on each row a constraint of a pod counts: int64[row]."""
+
+
+class _Domains:
+    """The domains of one constraint of a class, by label code, updated as pods are placed.
+
+    counts: int64[code]. present: bool[code], the codes that some counted row has; only these are
+    domains.
+    """
+
+    def __init__(self, spread: Spread, table: Table, counted: Bools, pods: I64) -> None:
+        codes = label_codes(table, spread.topology_key)
+        size = int(codes.max(initial=-1)) + 1
+        self._spread = spread
+        self._codes = codes
+        self._counted = counted
+        self.present = np.bincount(codes[counted], minlength=size) > 0
+        weights = np.bincount(codes[counted], weights=pods[counted], minlength=size)
+        self.counts = weights.astype(np.int64)
+        self._is_enough = np.count_nonzero(self.present) >= spread.min_domains
+        self._find_lowest()
+
+    def _find_lowest(self) -> None:
+        counts = self.counts[self.present]
+        self._lowest = int(counts.min()) if len(counts) else 0
+        self._at_lowest = int(np.count_nonzero(counts == self._lowest))
+
+    def keeps_skew(self, row: int, own: int) -> bool:
+        """Whether a pod keeps the skew on a row. own: 1 if the constraint counts the pod itself."""
+        lowest = self._lowest if self._is_enough else 0
+        return int(self.counts[self._codes[row]]) + own - lowest <= self._spread.max_skew
+
+    def add(self, row: int) -> None:
+        """Count a matching pod that is placed on a row."""
+        if not self._counted[row]:
+            return
+        code = self._codes[row]
+        before = int(self.counts[code])
+        self.counts[code] = before + 1
+        # The minimum changes only when the last domain that has it grows.
+        if before == self._lowest:
+            self._at_lowest -= 1
+            if not self._at_lowest:
+                self._find_lowest()
+
+
+class _Class:
+    """The hard constraints of a class: their domains, and which of them count the pod itself."""
+
+    def __init__(
+        self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: OnNodes
+    ) -> None:
+        self._keys = with_all_keys(hard, table)
+        rows = included(pod.facts, hard, table, self._keys)
+        self.domains = [
+            _Domains(spread, table, counted, on_nodes(pod, spread, table))
+            for spread, counted in zip(hard, rows, strict=True)
+        ]
+        self._own = [int(spread.matches(pod.labels)) for spread in hard]
+
+    def keeps_skew(self, row: int) -> bool:
+        if not self._keys[row]:
+            return False
+        pairs = zip(self.domains, self._own, strict=True)
+        return all(each.keeps_skew(row, own) for each, own in pairs)
+
+
+def count_within_skew(
+    pods: Sequence[PodClass],
+    rows: Rows,
+    table: Table,
+    hard_of: Mapping[PodClass, Sequence[Spread]],
+    on_nodes: OnNodes,
+) -> int:
+    """Return how many of the first pods keep their constraints if placed on `rows` in this order.
+
+    hard_of: by class, of all classes of the pods.
+    """
+    classes = {
+        pod_class: _Class(pod_class, hard, table, on_nodes)
+        for pod_class, hard in hard_of.items()
+        if hard
+    }
+    counted_by = {
+        pod_class: [
+            domains
+            for other, found in classes.items()
+            for spread, domains in zip(hard_of[other], found.domains, strict=True)
+            if other.facts.namespace == pod_class.facts.namespace
+            and spread.matches(pod_class.labels)
+        ]
+        for pod_class in hard_of
+    }
+    for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
+        found = classes.get(pod_class)
+        if found is not None and not found.keeps_skew(row):
+            return index
+        for domains in counted_by[pod_class]:
+            domains.add(row)
+    return len(pods)

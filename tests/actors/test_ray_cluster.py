@@ -1,0 +1,143 @@
+"""Room on a joined cluster: nodes whose check was late, and requests to the autoscaler."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+import ray.autoscaler.sdk
+
+from roadstead.actors.interface import NoNodeError
+from roadstead.actors.runtime import ray_checks, ray_cluster
+from roadstead.actors.runtime.ray_checks import MAX_CHECKS, NodeReport
+from roadstead.actors.runtime.ray_cluster import RayCluster
+from roadstead.actors.runtime.ray_placement import RayNode
+from roadstead.config.ray import RayOptions
+from tests.actors.world import GENEROUS_S, until
+
+
+def node(name, cpus=4.0):
+    return RayNode(f"id-{name}", name, f"10.0.0.{name[-1]}", 7000, cpus, cpus)
+
+
+class Nodes:
+    """The nodes of a cluster. late: names of those whose checks are late, once for each entry."""
+
+    def __init__(self, *nodes):
+        self.alive = list(nodes)
+        self.late = []
+        self.checked = []
+        self.requests = []
+        self.said = []
+
+    async def check(self, nodes, journal, deadlines_s):
+        self.checked += [each.name for each in nodes]
+        return [self.report(each) for each in nodes]
+
+    def report(self, each):
+        if each.name not in self.late:
+            return NodeReport(each)
+        self.late.remove(each.name)
+        return NodeReport(each, {}, "did not answer its check within 60 s", is_late=True)
+
+    def request(self, bundles):
+        self.requests.append(bundles)
+
+    def place(self, cluster, *processes, without=(), timeout_s=GENEROUS_S):
+        return cluster.place(processes, without, timeout_s, self.said.append)
+
+
+@pytest.fixture
+def nodes(monkeypatch):
+    made = Nodes(node("h1"), node("h2"))
+    context = SimpleNamespace(gcs_address="10.0.0.1:6379", get_node_id=lambda: "id-h1")
+    monkeypatch.setattr(ray_cluster.ray, "get_runtime_context", lambda: context)
+    monkeypatch.setattr(ray_cluster, "alive_nodes", lambda: list(made.alive))
+    monkeypatch.setattr(ray_cluster, "check_nodes", made.check)
+    monkeypatch.setattr(ray_cluster, "LOOK_S", 0.001)
+    monkeypatch.setattr(ray_checks, "PAUSE_S", 0.0)
+    monkeypatch.setattr(ray.autoscaler.sdk, "request_resources", made.request)
+    return made
+
+
+@pytest.fixture
+def cluster(nodes):
+    return RayCluster("roadstead-1", RayOptions(), None)
+
+
+async def test_a_late_node_is_left_out_while_others_have_room(nodes, cluster):
+    nodes.late = ["h1"]
+
+    placed = await nodes.place(cluster, "control", "scheduler-0")
+
+    assert {each.name for each in placed.values()} == {"h2"}
+    assert nodes.checked == ["h1", "h2"] or nodes.checked == ["h2", "h1"]
+
+
+async def test_a_late_node_is_checked_again_when_the_run_needs_its_room(nodes, cluster):
+    nodes.late = ["h1"]
+    await nodes.place(cluster, "control", "scheduler-0")
+
+    placed = await nodes.place(cluster, "scheduler-0", without={"id-h2"})
+
+    assert placed["scheduler-0"].name == "h1"
+    assert nodes.checked.count("h1") == 2
+
+
+async def test_a_node_that_is_late_again_and_again_ends_the_wait(nodes, cluster):
+    nodes.alive = [node("h1")]
+    nodes.late = ["h1"] * 99
+
+    with pytest.raises(NoNodeError, match=r"left out: h1 \(10.0.0.1\): did not answer its check"):
+        await nodes.place(cluster, "control", timeout_s=0.1)
+
+    assert nodes.checked == ["h1"] * MAX_CHECKS
+
+
+async def test_a_node_that_is_late_at_the_end_of_the_wait_is_not_checked_again(nodes, cluster):
+    nodes.alive = [node("h1")]
+    nodes.late = ["h1"]
+
+    with pytest.raises(NoNodeError):
+        await nodes.place(cluster, "control", timeout_s=0.0)
+
+    assert nodes.checked == ["h1"]
+
+
+async def test_a_run_that_finds_room_leaves_the_requests_of_others_alone(nodes, cluster):
+    await nodes.place(cluster, "control", "scheduler-0")
+
+    assert nodes.requests == []
+
+
+async def test_a_waiting_run_repeats_its_request_and_withdraws_it(nodes, cluster):
+    room = nodes.alive
+    nodes.alive = [node("h1", cpus=0.0)]
+
+    waiting = asyncio.create_task(nodes.place(cluster, "control", "scheduler-0"))
+    await until(lambda: len(nodes.requests) >= 3)
+    nodes.alive = room
+    await waiting
+
+    wanted = [{"CPU": 1.0}, {"CPU": 1.0}]
+    assert nodes.requests[-1] == []
+    assert all(each == wanted for each in nodes.requests[:-1])
+    assert len(nodes.said) == 1, "the wait is said once"
+
+
+async def test_a_run_that_ends_without_room_withdraws_its_request(nodes, cluster):
+    nodes.alive = [node("h1", cpus=0.0)]
+
+    with pytest.raises(NoNodeError):
+        await nodes.place(cluster, "control", timeout_s=0.05)
+
+    assert nodes.requests[-1] == []
+
+
+async def test_the_summary_names_the_run_and_the_node_of_each_process(nodes, cluster):
+    nodes.alive = [node("h1")]
+    await nodes.place(cluster, "control", "scheduler-0")
+
+    assert cluster.summary() == (
+        "Ray at 10.0.0.1:6379, roadstead-1: control, scheduler-0 on h1 (10.0.0.1, 4 of 4 CPUs "
+        "free before)"
+    )
