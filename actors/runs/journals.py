@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from roadstead.actors.messages import RunningPods, node_batch, pod_batch
@@ -28,6 +27,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.journal.headers import FINISHED
 from roadstead.journal.records import JournalError, RecordKind
 from roadstead.journal.segments import LeftOut, Reader, is_closed
+from roadstead.journal_copy.folder import INCOMPLETE, free_name
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PlacedPod
@@ -64,14 +64,22 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
         return OpenedJournal(replace(plan, resume=False))
     # Actors may run in another working directory.
     folder = folder.resolve()
-    settings = plan.settings.model_copy(update={"journal": folder})
+    copy = plan.settings.journal_copy
+    folders = {"journal": folder, "journal_copy": None if copy is None else copy.resolve()}
+    settings = plan.settings.model_copy(update=folders)
     plan = replace(plan, settings=settings, digest=digest_of(plan, inputs))
     try:
         is_written = (folder / FINISHED).exists()
         holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
+        if (folder / INCOMPLETE).exists():
+            raise _refused(
+                folder,
+                "is a copy that lacks records of its journal: use the journal itself, or another "
+                "copy of it",
+            )
         # A finished run: keep its journal under a numbered name; the new run gets an empty folder.
         if is_written and not (plan.resume and keeps_outcome):
-            folder.rename(_free_name(folder))
+            folder.rename(free_name(folder))
             holds_run = False
     except OSError as failure:
         raise _refused(folder, f"cannot be used: {failure.strerror}") from failure
@@ -164,7 +172,7 @@ def read_journal(disk: Disk) -> JournalContents:
 def close_journal(plan: RunPlan) -> None:
     """Write the end of the journal of a run that is over, unless its binder did."""
     folder = plan.settings.journal
-    if folder is None or not folder.is_dir() or is_closed(disk := RealDisk(folder)):
+    if folder is None or not any(folder.glob("*.segment")) or is_closed(disk := RealDisk(folder)):
         return
     journal = FileJournal(disk)
     try:
@@ -178,13 +186,8 @@ def close_journal(plan: RunPlan) -> None:
 def mark_finished(plan: RunPlan) -> None:
     """Mark that the output of the run is written: the next run moves its journal aside."""
     folder = plan.settings.journal
-    if folder is not None and folder.is_dir():
+    if folder is not None and any(folder.glob("*.segment")):
         (folder / FINISHED).touch()
-
-
-def _free_name(folder: Path) -> Path:
-    names = (folder.with_name(f"{folder.name}.{number}") for number in count(1))
-    return next(path for path in names if not path.exists())
 
 
 def _refused(folder: Path, rule: str) -> InputError:

@@ -17,6 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, clock_s
 from roadstead.actors.logs import log
+from roadstead.actors.names import BINDER, CONTROL, JOURNAL_COPY
 from roadstead.actors.runtime import node_probe
 from roadstead.actors.runtime.node_probe import probe
 from roadstead.actors.runtime.ray_heartbeats import Address
@@ -70,12 +71,19 @@ class RayCluster:
     nodes: those alive at the last look, by id. node_of: process → id of its node. head: address of
     the head's server. _reports: of the nodes checked so far; each is checked once. _bad: id → why
     the node is left out, for the rest of the run. _used: nodes with a process of this run, now or
-    before.
+    before. _home, _copy_node: ids of the nodes whose disks have the journal and its copy, for a run
+    with a copy; "" until there is one.
     """
 
-    def __init__(self, options: RayOptions, journal: Path | None) -> None:
-        """options: for reserved CPUs and labels. journal: folder of the binder's journal."""
+    def __init__(
+        self, options: RayOptions, journal: Path | None, *, has_copy: bool = False
+    ) -> None:
+        """options: for reserved CPUs and labels. journal: folder of the binder's journal. has_copy:
+        another node has a copy of it.
+        """
         self.options = options
+        self._has_copy = has_copy
+        self._home = self._copy_node = ""
         self._journal = journal
         self._reports: dict[str, NodeReport] = {}
         self._bad: dict[str, str] = {}
@@ -106,6 +114,7 @@ class RayCluster:
             placed = await self._try(processes, without)
             if isinstance(placed, dict):
                 self.node_of |= {name: node.id for name, node in placed.items()}
+                self._note_disks()
                 self._used |= {node.id: node for node in placed.values()}
                 _request_cpus([])
                 return placed
@@ -143,11 +152,21 @@ class RayCluster:
 
     async def _check(self, nodes: Sequence[RayNode]) -> None:
         """Check nodes before anything starts there."""
-        for report in await check_nodes(nodes, self._journal):
+        for report in await check_nodes(nodes, self._seen_journal()):
             self._reports[report.node.id] = report
             if report.problem:
                 self._bad[report.node.id] = f"{report.node}: {report.problem}"
                 log("ray", "node left out", node=report.node.name, why=report.problem)
+
+    def _seen_journal(self) -> Path | None:
+        """Return the journal's folder if the binder's node must see the driver's; else None.
+
+        With a copy on another node, the journal of a new run may be on the disk of any node.
+        """
+        journal = self._journal
+        if journal is None or (self._has_copy and not any(journal.glob("*.segment"))):
+            return None
+        return journal
 
     def _rules(self) -> Rules:
         """Return the rules of placement; only nodes that see the journal may run the binder.
@@ -155,12 +174,36 @@ class RayCluster:
         A node that is not checked yet counts as one that does; its check decides.
         """
         control_on = None
-        if self._journal is not None:
+        if self._home:
+            control_on = frozenset({self._home})
+        elif self._seen_journal() is not None:
             blind = {key for key, report in self._reports.items() if not report.has_journal}
             control_on = frozenset(self.nodes.keys() - blind)
         options = self.options
         near = ray.get_runtime_context().get_node_id()
-        return Rules(options.cpus_per_process, options.labels, control_on, near)
+        return Rules(options.cpus_per_process, options.labels, control_on, near, self._copy_node)
+
+    def _note_disks(self) -> None:
+        """Note which nodes' disks have the journal and its copy."""
+        if not self._has_copy:
+            return
+        self._copy_node = self.node_of.get(JOURNAL_COPY, self._copy_node)
+        for name in (CONTROL, BINDER):
+            self._home = self.node_of.get(name, self._home)
+
+    def journal_loss(self, lost: Collection[str]) -> str:
+        """Return how the node with the journal was lost; "" if it is not among the lost ones."""
+        if self._home not in lost:
+            return ""
+        return f"its Ray node {self._used[self._home]} does not answer"
+
+    def journal_node(self) -> str:
+        """Return the node with the journal, if a copy makes several possible; else ""."""
+        return str(self._used[self._home]) if self._home else ""
+
+    def move_journal(self) -> None:
+        """Note that the journal is from now on what the node of its copy has."""
+        self._home, self._copy_node = self._copy_node, ""
 
     def loss_of(self, process: str, lost: Collection[str]) -> str:
         """Return how the node of a process was lost; "" if its node is not among the lost ones."""
