@@ -55,6 +55,7 @@ class CopyLink:
         self._ref: Ref | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sending: asyncio.Task[None] | None = None
+        self._trouble = ""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def send(self) -> None:
@@ -90,12 +91,14 @@ class CopyLink:
         while True:
             try:
                 self._sender.answered(await reply)
+                self._trouble = ""
             except FencedError as fenced:
                 self._sender.fence()
                 self._fail(str(fenced))
                 return
             except (ActorError, ActorLostError, DeadlineError) as failure:
-                log("binder", "the journal's copy does not answer", why=str(failure))
+                self._trouble = str(failure)
+                log("binder", "the journal's copy does not answer", why=self._trouble)
                 await asyncio.sleep(AGAIN_S)
             self._wake()
             try:
@@ -139,8 +142,9 @@ class CopyLink:
                 async with asyncio.timeout(self._confirm_s):
                     await future
             except TimeoutError:
+                why = self._trouble and f": {self._trouble}"
                 raise DeadlineError(
-                    f"the copy of the journal did not confirm within {self._confirm_s:g} s"
+                    f"the copy of the journal did not confirm within {self._confirm_s:g} s{why}"
                 ) from None
         if self.failure:
             raise FencedError(f"binder: {self.failure}")

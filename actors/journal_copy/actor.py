@@ -8,16 +8,15 @@ from pathlib import Path
 from roadstead.actors.interface import Directory, FencedError
 from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus
-from roadstead.journal.disk import Disk, RealDisk
-from roadstead.journal_copy import (
+from roadstead.actors.messages.journal_copy import (
     CopyBegin,
-    CopyFencedError,
-    CopyReceiver,
     CopyState,
     CopyWrite,
     Promote,
     Promoted,
 )
+from roadstead.journal.disk import Disk, RealDisk
+from roadstead.journal_copy import CopyFencedError, CopyReceiver
 from roadstead.journal_copy.folder import free_name
 from roadstead.run import RunPlan
 

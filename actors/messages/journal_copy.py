@@ -10,3 +10,15 @@ WRITE_COPY = method("write_copy", CopyWrite, CopyState)
 PROMOTE = method("promote", Promote, Promoted)
 PAIR_AGAIN = method("pair_again", Nothing, Nothing)
 """Supervisor → binder: the process of the copy is a new one. A second copy repeats the pairing."""
+
+__all__ = [
+    "BEGIN_COPY",
+    "PAIR_AGAIN",
+    "PROMOTE",
+    "WRITE_COPY",
+    "CopyBegin",
+    "CopyState",
+    "CopyWrite",
+    "Promote",
+    "Promoted",
+]

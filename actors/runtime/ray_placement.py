@@ -146,7 +146,8 @@ def _copy_node(
 ) -> RayNode | str:
     """Return the node of the journal's copy, another one than control's; else why there is none.
 
-    By preference: the one that had it before, since its disk may have most of it; most free CPUs.
+    By preference: the one that had it before, since its disk may have most of it; one with the
+    labels of control, which is to run there if the binder's node is lost; most free CPUs.
     """
     control = {node_id for name, node_id in taken.items() if role_of(name) == "control"}
     others = {key: node for key, node in nodes.items() if key not in control}
@@ -155,7 +156,12 @@ def _copy_node(
     fits = _fitting("copy", rules.cpus, others, free, rules)
     if isinstance(fits, str):
         return fits
-    return min(fits, key=lambda node: (node.id != rules.copy_near, -free[node.id], node.name))
+    wanted = rules.labels.get("control", {})
+
+    def rank(node: RayNode) -> tuple[bool, bool, float, str]:
+        return node.id != rules.copy_near, not _has(node, wanted), -free[node.id], node.name
+
+    return min(fits, key=rank)
 
 
 def _fitting(

@@ -177,3 +177,63 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
     assert (found["violations"], found["binds_checked"]) == ([], 6_000)
     where = [line for line in messages if line.startswith("Ray at ")]
     assert [lost.name in line for line in where] == [True, False]
+
+
+class Copied:
+    """A run whose journal is on the second host's disk, with a copy on the third one's."""
+
+    def __init__(self, hosts, fleet, folder, **labels):
+        self.head, self.binder, self.other = hosts
+        self.journal, self.copy = self.binder.disk / "journal", self.other.disk / "copy"
+        settings = folder / "roadstead.yaml"
+        settings.write_text(
+            yaml.safe_dump({"ray": {"labels": {"control": {"place": "x"}} | labels}})
+        )
+        self.options = ("--ray-address", "auto", "--settings", str(settings), "--batch", "256")
+        self.command = (
+            *schedule(fleet, *self.options, "--schedulers", "2", "--output", str(folder / "out")),
+            *("--journal", str(self.journal), "--journal-copy", str(self.copy)),
+        )
+
+
+def same_files(one, folder, other, other_folder):
+    """The names of the journal's files on one host; they have the same bytes on another one."""
+    listed = [
+        host.run("sh", "-c", f"cd {where} && sha256sum *.segment outcome").stdout
+        for host, where in ((one, folder), (other, other_folder))
+    ]
+    assert listed[0] == listed[1]
+    return [line.split()[1] for line in listed[0].splitlines()]
+
+
+def placed_counts(messages):
+    lines = (line for line in messages if " placed of " in line)
+    return [int(line.split()[1].replace(",", "")) for line in lines]
+
+
+def test_the_loss_of_the_binders_node_with_its_disk_loses_nothing(cluster, fleet, tmp_path):
+    run = Copied(cluster, fleet, tmp_path)
+
+    messages = run_with_fault(run.head, run.command, run.binder.cut_power)
+
+    run.binder.restart(run.head, 4, "--labels=place=x")
+    found = checked(run.other, run.copy)
+    assert (found["violations"], found["binds_checked"]) == ([], 6_000)
+    counts = placed_counts(messages)
+    assert counts == sorted(counts), "what was acknowledged stays placed"
+    # The new copy is on the head, in the folder of the same name.
+    assert "outcome" in same_files(run.other, run.copy, run.head, run.copy)
+    assert checked(run.head, run.copy)["violations"] == []
+    assert not list(run.journal.parent.glob("*")), "the driver has no part of it"
+
+
+def test_a_run_goes_on_when_its_copy_has_a_new_node(cluster, fleet, tmp_path):
+    run = Copied(cluster, fleet, tmp_path)
+
+    messages = run_with_fault(run.head, run.command, run.other.cut_power)
+
+    run.other.restart(run.head, 4, "--labels=place=x")
+    where = [line for line in messages if line.startswith("Ray at ")]
+    assert ["journal-copy on h1" in line.replace("scheduler-1, ", "") for line in where]
+    assert checked(run.binder, run.journal)["binds_checked"] == 6_000
+    same_files(run.binder, run.journal, run.head, run.copy)
