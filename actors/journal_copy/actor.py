@@ -41,7 +41,7 @@ class JournalCopyActor:
             self._folder = folder
             open_disk = self._real_disk
         self._open_disk = open_disk
-        self._receiver = CopyReceiver(open_disk(False), self._set_aside, epoch)
+        self.receiver = CopyReceiver(open_disk(False), self._set_aside, epoch)
         self._messages = 0
 
     def _real_disk(self, is_aside: bool) -> Disk:
@@ -59,7 +59,7 @@ class JournalCopyActor:
     async def begin_copy(self, message: CopyBegin) -> CopyState:
         """Pair with a binder; report the files of the folder."""
         try:
-            return self._receiver.begin(message)
+            return self.receiver.begin(message)
         except CopyFencedError as fenced:
             raise FencedError(str(fenced)) from None
 
@@ -67,22 +67,22 @@ class JournalCopyActor:
         """Carry out steps; they are durable when this returns."""
         self._messages += 1
         try:
-            return self._receiver.write(message)
+            return self.receiver.write(message)
         except CopyFencedError as fenced:
             raise FencedError(str(fenced)) from None
 
     async def promote(self, ask: Promote) -> Promoted:
         """Become the journal of a new binder, and release the folder to it."""
-        promoted = self._receiver.promote(ask.epoch)
+        promoted = self.receiver.promote(ask.epoch)
         log("journal-copy", "promoted", lsn=promoted.lsn, why_not=promoted.why)
         return promoted
 
     def crashed(self) -> None:
         """Release the folder for the next incarnation."""
-        self._receiver.close()
+        self.receiver.close()
 
     async def status(self, _: object) -> ActorStatus:
-        receiver = self._receiver
+        receiver = self.receiver
         return ActorStatus(
             f"had a {receiver.state.value} copy of the journal in {receiver.path}, with at least "
             f"{receiver.lsn} records",

@@ -40,9 +40,13 @@ class JournalCopies:
         settings = self.plan.settings
         return settings.journal is not None and settings.journal_copy is not None
 
+    def loss(self) -> str:
+        """Return how the journal was lost; "" if it is there, or has no copy."""
+        return self._runtime.journal_lost() if self.has_copy else ""
+
     def text(self) -> str:
         """Return where the journal is, for messages."""
-        node = self._runtime.journal_node()
+        node = self._runtime.journal_node() if self.has_copy else ""
         return f"{self.plan.settings.journal}{node and f' on {node}'}"
 
     async def promote(self, refs: Mapping[str, Ref], lost: str, *, epoch: int) -> None:

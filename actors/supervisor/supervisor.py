@@ -309,7 +309,7 @@ class Supervisor:
         hosts = {host: set(builds) for host, builds in self.groups().items()}
         names = actors_to_replace({*why, *self._unfinished}, hosts)
         self._check_may_replace(why, names, began_s)
-        if BINDER in names and (lost := self._runtime.journal_lost()):
+        if BINDER in names and (lost := self._copies.loss()):
             await self._copies.promote(self._raw, lost, epoch=self.epochs[BINDER] + 1)
             names |= {JOURNAL_COPY}
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))

@@ -1,0 +1,83 @@
+"""Runs with a copy of the journal that lose nodes with their disks: nothing acknowledged is lost."""
+
+import logging
+
+import pytest
+
+from roadstead.actors.binder.copy_link import CopyLink
+from roadstead.journal_copy import CopyReceiver
+from roadstead.journal_copy.folder import INCOMPLETE
+from tests.simulation.copied_runs import simulate
+
+FIRST = 54_020_000
+CHUNK = 4
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("start", range(FIRST, FIRST + 3 * CHUNK, CHUNK))
+def test_lost_nodes_and_processes_lose_nothing(start):
+    outcomes = [simulate(seed) for seed in range(start, start + CHUNK)]
+
+    assert [(each.problems, each.failure) for each in outcomes] == [([], "")] * CHUNK
+
+
+@pytest.mark.parametrize("what", ["power", "cut off", "copy's power", "process", "copy's process"])
+def test_each_loss_alone_loses_nothing(what):
+    outcome = simulate(FIRST + 100, losses=[what])
+
+    assert (outcome.problems, outcome.failure) == ([], "")
+    assert outcome.happened[what] == 1
+    assert outcome.placed > 20
+
+
+def test_one_seed_gives_one_run():
+    assert simulate(FIRST + 200).trace == simulate(FIRST + 200).trace
+
+
+def test_a_run_without_a_node_for_a_new_copy_ends_with_the_reason():
+    outcome = simulate(FIRST + 300, nodes="wx", losses=["copy's power"])
+
+    assert "No other node can run journal-copy: the copy of the journal needs" in outcome.failure
+    assert "what the binder acknowledged is in unused on w" in outcome.failure
+    assert outcome.problems == []
+
+
+def test_a_journal_lost_together_with_its_copy_ends_the_run_with_the_reason():
+    outcome = simulate(FIRST + 400, losses=["both"])
+
+    assert "The journal is lost with its node (node w is gone)" in outcome.failure
+    assert "its copy in copy cannot replace it: journal-copy is gone" in outcome.failure
+
+
+async def _confirms_at_once(self):
+    self.start()
+
+
+def _writes_nothing(self, message):
+    """Answer as if the steps were carried out."""
+    self._apply("complete" if message.is_complete else "write")
+    self.lsn = max(self.lsn, message.lsn)
+    if INCOMPLETE in self._disk.names():
+        self._disk.remove(INCOMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "mistake"),
+    [
+        (CopyLink, "confirmed", _confirms_at_once),
+        (CopyReceiver, "_carry_out", _writes_nothing),
+    ],
+    ids=["acknowledged before the copy has it", "confirmed without writing"],
+)
+def test_a_planted_mistake_is_found(monkeypatch, where, name, mistake):
+    monkeypatch.setattr(where, name, mistake)
+
+    outcomes = [simulate(seed, losses=["power"]) for seed in range(FIRST + 500, FIRST + 504)]
+
+    assert any(each.problems or each.failure for each in outcomes)
