@@ -233,7 +233,34 @@ def test_a_run_goes_on_when_its_copy_has_a_new_node(cluster, fleet, tmp_path):
     messages = run_with_fault(run.head, run.command, run.other.cut_power)
 
     run.other.restart(run.head, 4, "--labels=place=x")
-    where = [line for line in messages if line.startswith("Ray at ")]
-    assert ["journal-copy on h1" in line.replace("scheduler-1, ", "") for line in where]
+    *_, where = (line for line in messages if line.startswith("Ray at "))
+    on_head = next(part for part in where.split("; ") if f" on {run.head.name} (" in part)
+    assert "journal-copy" in on_head
     assert checked(run.binder, run.journal)["binds_checked"] == 6_000
     same_files(run.binder, run.journal, run.head, run.copy)
+
+
+def test_a_run_without_room_for_a_new_copy_ends_and_is_resumed_without_one(
+    cluster, fleet, tmp_path
+):
+    run = Copied(cluster, fleet, tmp_path, copy={"place": "x"})
+    running = run.head.begin(*run.command)
+    messages = []
+    for line in running.stderr:
+        messages.append(line)
+        if max([0, *placed_counts([line])]) >= CUT_AFTER and run.other.is_up:
+            run.other.cut_power()
+
+    assert running.wait() == 1
+    run.other.restart(run.head, 4, "--labels=place=x")
+    reason = messages[-1]
+    assert "journal-copy is gone: its Ray node h3" in reason
+    assert "No other node can run journal-copy" in reason
+    assert f"what the binder acknowledged is in {run.journal} on h2" in reason
+    resumed = run.binder.run(
+        *schedule(fleet, *run.options, "--output", str(tmp_path / "out"), "--resume", "--force"),
+        *("--journal", str(run.journal)),
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    found = checked(run.binder, run.journal)
+    assert (found["violations"], found["binds_checked"]) == ([], 6_000)

@@ -1,4 +1,4 @@
-"""Runs with a copy of the journal that lose nodes with their disks: nothing acknowledged is lost."""
+"""Runs that lose the nodes of journal and copy with their disks, and nothing acknowledged."""
 
 import logging
 
