@@ -8,7 +8,6 @@ from pathlib import Path
 from roadstead.actors.binder.copy_link import CopyLink
 from roadstead.actors.interface import Directory
 from roadstead.actors.names import JOURNAL_COPY
-from roadstead.actors.runs.journals import read_journal
 from roadstead.facts.run_mark import BEGUN, RunMark
 from roadstead.journal import (
     Journal,
@@ -18,6 +17,7 @@ from roadstead.journal import (
     RecordKind,
     Records,
 )
+from roadstead.journal.contents import read_journal
 from roadstead.journal.disk import Disk, RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.journal_copy import CopySender, RecordedDisk

@@ -18,15 +18,12 @@ from pathlib import Path
 
 from roadstead.actors.messages import RunningPods, node_batch, pod_batch
 from roadstead.actors.runs.outcomes import read_outcome
-from roadstead.facts.run_mark import BEGUN, RunMark
-from roadstead.facts.run_mark import FINISHED as ENDED
-from roadstead.journal.bound import BoundPods
-from roadstead.journal.columns import RecordColumns
-from roadstead.journal.disk import Disk, RealDisk
+from roadstead.journal.contents import JournalContents, read_journal
+from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.journal.headers import FINISHED
-from roadstead.journal.records import JournalError, RecordKind
-from roadstead.journal.segments import LeftOut, Reader, is_closed
+from roadstead.journal.records import JournalError
+from roadstead.journal.segments import is_closed
 from roadstead.journal_copy.folder import INCOMPLETE, free_name
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError, cut_short
@@ -109,7 +106,9 @@ def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
         )
     outcome = None
     if seen.ended_with and keeps_outcome:
-        outcome = read_outcome(folder, seen.ended_with, seen.placements)
+        bound = seen.bound.items()
+        placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound)
+        outcome = read_outcome(folder, seen.ended_with, placements)
     if outcome is None and is_written:
         raise _refused(
             folder,
@@ -131,42 +130,6 @@ def _notes(folder: Path, seen: JournalContents, *, has_outcome: bool) -> tuple[s
             "bound; pods without a node are tried again."
         )
     return tuple(notes)
-
-
-@dataclass(frozen=True, slots=True)
-class JournalContents:
-    """Contents of a journal.
-
-    began_with: digest of the inputs, "" if the journal ends before it. last_epoch: the highest of
-    any owner. ended_with: digest of the outcome, "" for a run that did not end. tail: incomplete
-    end that is left out.
-    """
-
-    began_with: str
-    last_epoch: int
-    ended_with: str
-    placements: tuple[PlacedPod, ...]
-    tail: LeftOut | None
-
-
-def read_journal(disk: Disk) -> JournalContents:
-    """Read a journal. JournalError if it is damaged."""
-    reader, bound = Reader(disk), BoundPods()
-    began_with, ended_with, last_epoch = "", "", 0
-    for group in reader.groups():
-        columns = RecordColumns.of(group)
-        bound.apply(columns)
-        last_epoch = max(last_epoch, *columns.epochs)
-        for kind, run in columns.runs():
-            if kind is not RecordKind.RUN:
-                # A record after the end mark: the run continued.
-                ended_with = ""
-                continue
-            marks = [each for each in run.subjects if isinstance(each, RunMark)]
-            began_with = began_with or next((e.digest for e in marks if e.what == BEGUN), "")
-            ended_with = next((e.digest for e in marks if e.what == ENDED), ended_with)
-    placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound.pods.items())
-    return JournalContents(began_with, last_epoch, ended_with, placements, reader.tail)
 
 
 def close_journal(plan: RunPlan) -> None:

@@ -67,17 +67,21 @@ def _writes_nothing(self, message):
         self._disk.remove(INCOMPLETE)
 
 
-@pytest.mark.parametrize(
-    ("where", "name", "mistake"),
-    [
-        (CopyLink, "confirmed", _confirms_at_once),
-        (CopyReceiver, "_carry_out", _writes_nothing),
-    ],
-    ids=["acknowledged before the copy has it", "confirmed without writing"],
-)
-def test_a_planted_mistake_is_found(monkeypatch, where, name, mistake):
+def found(monkeypatch, where, name, mistake, losses):
+    """What four seeds report with a planted mistake."""
     monkeypatch.setattr(where, name, mistake)
+    outcomes = [simulate(seed, losses=losses) for seed in range(FIRST + 600, FIRST + 604)]
+    return [text for each in outcomes for text in (*each.problems, each.failure)]
 
-    outcomes = [simulate(seed, losses=["power"]) for seed in range(FIRST + 500, FIRST + 504)]
 
-    assert any(each.problems or each.failure for each in outcomes)
+def test_binds_acknowledged_before_the_copy_has_them_are_found(monkeypatch):
+    texts = found(monkeypatch, CopyLink, "confirmed", _confirms_at_once, ["cut off"])
+
+    for what in ("acknowledged beyond record", "a binder without a copy acknowledged"):
+        assert any(what in each for each in texts)
+
+
+def test_a_copy_that_confirms_without_writing_is_found(monkeypatch):
+    texts = found(monkeypatch, CopyReceiver, "_carry_out", _writes_nothing, ["power"])
+
+    assert any("ends with record 0, and record" in each for each in texts)
