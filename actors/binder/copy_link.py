@@ -130,8 +130,9 @@ class CopyLink:
     async def confirmed(self) -> None:
         """Return when the copy has everything that the journal has made durable by now.
 
-        FencedError if it never will have. DeadlineError after `confirm_s`: nothing is lost, and the
-        caller may send its message again.
+        ActorLostError if it never will have: for callers, this binder is gone, and they find the
+        next one. DeadlineError after `confirm_s`: nothing is lost, and they may send their message
+        again.
         """
         wanted = self._sender.wanted
         self.start()
@@ -147,7 +148,7 @@ class CopyLink:
                     f"the copy of the journal did not confirm within {self._confirm_s:g} s{why}"
                 ) from None
         if self.failure:
-            raise FencedError(f"binder: {self.failure}")
+            raise ActorLostError(f"binder: {self.failure}")
 
     def pair_again(self) -> None:
         """Begin again with a new process of the copy, without waiting for the former one."""

@@ -81,6 +81,10 @@ class SimulatedActor:
         self.is_alive = False
         for task in list(self._tasks):
             task.cancel()
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """Let pending calls raise ActorLostError, as if the node of the actor were lost."""
         for future in list(self._pending):
             if not future.done():
                 future.set_exception(ActorLostError(f"{self.name} is gone"))

@@ -97,7 +97,7 @@ async def test_a_fenced_binder_halts_and_replies_nothing(linked):
     sender.record(SYNC)
 
     for _ in range(2):
-        with pytest.raises(FencedError, match="belongs to the binder of epoch 2"):
+        with pytest.raises(ActorLostError, match="belongs to the binder of epoch 2"):
             await link.confirmed()
 
     assert halted == ["copy of the journal: the copy belongs to the binder of epoch 2"]

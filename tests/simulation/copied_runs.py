@@ -123,7 +123,10 @@ class NodesRuntime(SimulatedRuntime):
             if what == "power":
                 await self.crash(BINDER)
             else:
-                self.ghosts += [self.lives.pop(name) for name in CONTROL]
+                # As on Ray, whose callers wait no longer for an actor of a lost node.
+                for name in CONTROL:
+                    self.lives[name].cut_off()
+                    self.ghosts.append(self.lives.pop(name))
 
     def is_copied(self):
         """Whether the copy is complete, so that the loss of the other node loses nothing."""

@@ -27,6 +27,14 @@ def test_lost_nodes_and_processes_lose_nothing(start):
     assert [(each.problems, each.failure) for each in outcomes] == [([], "")] * CHUNK
 
 
+@pytest.mark.parametrize("seed", [54_020_715, 54_020_734, 54_020_775])
+def test_the_error_of_a_binder_that_was_cut_off_does_not_end_the_run(seed):
+    """Its refused messages to the copy once reached the callers as their own."""
+    outcome = simulate(seed)
+
+    assert (outcome.problems, outcome.failure) == ([], "")
+
+
 @pytest.mark.parametrize("what", ["power", "cut off", "copy's power", "process", "copy's process"])
 def test_each_loss_alone_loses_nothing(what):
     outcome = simulate(FIRST + 100, losses=[what])
