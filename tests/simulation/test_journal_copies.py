@@ -10,7 +10,7 @@ from roadstead.journal_copy.folder import INCOMPLETE
 from tests.simulation.copied_runs import simulate
 
 FIRST = 54_020_000
-CHUNK = 4
+CHUNK = 3
 
 
 @pytest.fixture(autouse=True)
