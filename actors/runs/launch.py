@@ -333,6 +333,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
         processes=processes(settings),
         options=settings.ray,
         journal=None if settings.journal is None else settings.journal.resolve(),
+        has_copy=settings.journal_copy is not None,
         limits=plan.limits,
         log_dir=plan.log_dir,
         start_s=settings.deadlines.start_s,
@@ -342,7 +343,8 @@ def open_runtime(plan: RunPlan) -> Runtime:
 def processes(settings: Settings) -> int:
     """Return how many processes the actors of a run need on Ray."""
     control = 1 if settings.control == "together" else 3
-    return control + settings.workers + settings.scheduler_count
+    copies = settings.journal_copy is not None
+    return control + copies + settings.workers + settings.scheduler_count
 
 
 def in_thread(

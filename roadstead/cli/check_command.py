@@ -56,12 +56,16 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     out; 2 DIR has no journal, or one of another release.
     """
     from roadstead.cli.check_output import journal_and_output
+    from roadstead.journal_copy.folder import INCOMPLETE
 
     journal, output = journal_and_output(folder)
     if not folder.exists():
         raise InputError("does not exist", source=str(folder))
     if not journal.is_dir() or not any(journal.glob("*.segment")):
         rule = "holds no journal (roadstead schedule --output writes one, roadstead demo does not)"
+        raise InputError(rule, source=str(journal))
+    if (journal / INCOMPLETE).exists():
+        rule = "is a copy that lacks records of its journal: check the journal, or another copy"
         raise InputError(rule, source=str(journal))
     found = _checked(journal, output)
     if form == "json":
