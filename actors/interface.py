@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from roadstead.protocol.codec import CodecError, DecodeLimits, Envelope, from_wire, to_wire
 from roadstead.protocol.errors import (
@@ -122,6 +122,12 @@ class Ref(Protocol):
         """
         ...
 
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        """As `call`, but on Ray the message is sent before this returns; the result is awaited."""
+        ...
+
 
 SENDS = 10
 """How often a `PatientRef` sends a message before it raises."""
@@ -147,6 +153,11 @@ class PatientRef:
             with contextlib.suppress(DeadlineError, ActorLostError):
                 return await self.ref.call(method, message, timeout_s=timeout_s)
         return await self.ref.call(method, message, timeout_s=timeout_s)
+
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        return self.call(method, message, timeout_s=timeout_s)
 
 
 class Directory(Protocol):
@@ -180,6 +191,18 @@ class Runtime(Directory, Protocol):
 
     def lost(self) -> str:
         """Return which process of the runtime itself ended, and how; "" while it runs."""
+        ...
+
+    def journal_lost(self) -> str:
+        """Return how the node whose disk has the journal was lost; "" while it answers."""
+        ...
+
+    def journal_node(self) -> str:
+        """Return the node whose disk has the journal; "" if there is only one."""
+        ...
+
+    def move_journal(self) -> None:
+        """Note that the journal is from now on what the node of its copy has."""
         ...
 
     async def kill(self, name: str) -> None: ...

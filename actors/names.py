@@ -6,6 +6,7 @@ from roadstead.config.settings import Settings
 
 QUEUE, CACHE, BINDER = "queue", "cache", "binder"
 WORKER, SCHEDULER = "worker", "scheduler"
+JOURNAL_COPY = "journal-copy"
 CONTROL = "control"
 """The process that queue, cache and binder share with `control: together`."""
 

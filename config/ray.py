@@ -9,10 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from roadstead.config.part import Part, path_of
 
-Role = Literal["control", "scheduler", "worker"]
+Role = Literal["control", "copy", "scheduler", "worker"]
 
 LOCAL: Final = "local"
 AUTO: Final = "auto"
+
+ADDRESS_VARIABLE: Final = "RAY_ADDRESS"
+"""Environment variable with the address of the Ray to join; Ray sets it for a job."""
 
 _CLIENT, _DASHBOARD = "ray://", ("http://", "https://")
 
@@ -48,7 +51,7 @@ class RayOptions(Part):
     """CPUs of the Ray cluster that each process of the run reserves."""
 
     labels: dict[Role, dict[str, str]] = Field(default={})
-    """Labels that a Ray node must have to run the processes of a role (control, scheduler,
+    """Labels that a Ray node must have to run the processes of a role (control, copy, scheduler,
     worker)."""
 
     metrics_interval_s: float = Field(default=5.0, ge=0, le=3_600, allow_inf_nan=False)

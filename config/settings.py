@@ -163,6 +163,10 @@ class Settings(Part):
     journal: Annotated[Path | None, BeforeValidator(path_of)] = None
     """Folder of the binder's journal. Without a journal, binds are lost when the run ends."""
 
+    journal_copy: Annotated[Path | None, BeforeValidator(path_of)] = None
+    """Folder of a second copy of the journal, on the disk of another Ray node. A bind is
+    acknowledged when both disks have it."""
+
     deadlines: ActorDeadlines = ActorDeadlines()
     """Timeouts."""
 
@@ -199,6 +203,9 @@ class Settings(Part):
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     """Yield the settings that are valid alone and contradict each other."""
+    if settings.journal_copy is not None and settings.journal_copy == settings.journal:
+        rule = "must be another folder than journal: one disk may hold both"
+        yield "journal_copy", str(settings.journal_copy), rule
     mode = settings.concurrency
     if mode == "exact" and settings.scheduler_count > 1:
         yield "mode", mode, exact_error(settings.schedulers)

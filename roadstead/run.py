@@ -32,6 +32,8 @@ from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
+from roadstead.sweeps.drivers import TaskDriver
+from roadstead.sweeps.tasks import Work
 
 if TYPE_CHECKING:
     from roadstead.bench.metrics import BenchResult
@@ -255,6 +257,16 @@ class Launcher(Protocol):
         progress: Callable[[Progress], None],
     ) -> tuple[Explained, ...]:
         """Schedule the pending pods of the inputs, then explain those of `pods` not placed."""
+        ...
+
+    def open_tasks(
+        self, work: Work, settings: Settings, jobs: int | None, announce: Callable[[str], None]
+    ) -> TaskDriver:
+        """Start processes that run tasks of a sweep, on the Ray of the settings.
+
+        jobs: how many tasks run at a time; None for as many as a cluster has free CPUs. announce:
+        receives messages for the user. RoadsteadError if none can be started.
+        """
         ...
 
     def bench(

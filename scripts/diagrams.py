@@ -27,7 +27,10 @@ sys.path.insert(0, str(ROOT))
 from roadstead.attempts.pods import TABLE as ATTEMPTS  # noqa: E402
 from roadstead.binder.pods import TABLE as BINDER  # noqa: E402
 from roadstead.cache.pods import TABLE as CACHE  # noqa: E402
+from roadstead.journal_copy.receiver import TABLE as COPY_RECEIVER  # noqa: E402
+from roadstead.journal_copy.sender import TABLE as COPY_SENDER  # noqa: E402
 from roadstead.queue.queue_store import TABLE as QUEUE  # noqa: E402
+from roadstead.sweeps.tasks import TABLE as SWEEP  # noqa: E402
 from roadstead.transitions import TransitionTable  # noqa: E402
 
 PAGE = "docs/state-machines.md"
@@ -52,6 +55,19 @@ MACHINES = (
     Machine("attempts", "attempts.pods.TABLE", ATTEMPTS, "roadstead/attempts/core.py"),
     Machine("cache", "cache.pods.TABLE", CACHE, "roadstead/cache/__init__.py"),
     Machine("binder", "binder.pods.TABLE", BINDER, "roadstead/binder/__init__.py"),
+    Machine("sweep", "sweeps.tasks.TABLE", SWEEP, "roadstead/sweeps/__init__.py"),
+    Machine(
+        "sender of a journal copy",
+        "journal_copy.sender.TABLE",
+        COPY_SENDER,
+        "roadstead/journal_copy/sender.py",
+    ),
+    Machine(
+        "receiver of a journal copy",
+        "journal_copy.receiver.TABLE",
+        COPY_RECEIVER,
+        "roadstead/journal_copy/receiver.py",
+    ),
 )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 
 from roadstead.actors.binder.answers import BinderAnswers, keyed_batch, page_of
+from roadstead.actors.binder.copy_link import CopyLink
+from roadstead.actors.binder.journal import copied_journal, open_journal
 from roadstead.actors.binder.order import BindOrder
 from roadstead.actors.interface import NOTHING, Directory, Nothing
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
+    STATUS,
     ActorStatus,
     BindBatch,
     BoundPage,
@@ -16,6 +19,8 @@ from roadstead.actors.messages import (
     Evict,
     Evicted,
     NodeBatch,
+    OutcomePart,
+    OutcomeSize,
     PageRequest,
     PodBatch,
     PreemptedPage,
@@ -23,6 +28,7 @@ from roadstead.actors.messages import (
     RunningPods,
 )
 from roadstead.actors.messages.changes import NodeNames
+from roadstead.actors.messages.journal_copy import PAIR_AGAIN
 from roadstead.actors.messages.recovery import (
     LastRevisions,
     NodesPage,
@@ -36,23 +42,65 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
-from roadstead.journal import Journal, NullJournal
-from roadstead.journal.disk import RealDisk
+from roadstead.journal import Journal
+from roadstead.journal.disk import Disk
 from roadstead.journal.files import FileJournal
+from roadstead.journal.outcome import OutcomeFile
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_binder
 
 
 class BinderActor:
-    """The binder of a run. `journal` makes its binds durable; by default, as the plan says."""
+    """The binder of a run. `journal` makes its binds durable; by default, as the plan says.
 
-    def __init__(self, plan: RunPlan, directory: Directory, journal: Journal | None = None) -> None:
+    With a copy of the journal, every reply but a status waits until the copy has what it reports:
+    so nothing that only one disk has is seen outside (docs/decisions/0049).
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        directory: Directory,
+        journal: Journal | None = None,
+        *,
+        epoch: int = 1,
+        least_lsn: int = 0,
+        disk: Disk | None = None,
+    ) -> None:
+        """epoch: of this incarnation. least_lsn: a record that the journal must have; see
+        `copied_journal`. disk: in place of the folder of a journal with a copy.
+        """
+        self._link: CopyLink | None = None
+        if journal is None and plan.settings.journal_copy is not None:
+            journal, self._link = copied_journal(
+                plan, directory, self._halt, epoch=epoch, least_lsn=least_lsn, disk=disk
+            )
         self._journal = journal or open_journal(plan)
+        self._outcome: OutcomeFile | None = None
         self.binder = build_binder(plan, self._journal)
         self.core = self.binder.core
         self._answers = BinderAnswers(self.binder)
         self._order = BindOrder()
         self._verifying_s = 0.0
+
+    def _halt(self, why: str) -> None:
+        self.core.flush_failed(why)
+
+    async def before_reply(self, kind: str) -> None:
+        """Return when a reply to a method of this name may be sent."""
+        if self._link is None:
+            return
+        if kind in (STATUS.name, PAIR_AGAIN.name):
+            # The supervisor watches and replaces while the copy is lost.
+            self._link.start()
+        else:
+            await self._link.confirmed()
+
+    async def pair_again(self, _: Nothing) -> Nothing:
+        """Send the journal to a new process of its copy."""
+        if self._link is not None:
+            self._link.pair_again()
+        return NOTHING
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Add or change nodes."""
@@ -92,8 +140,10 @@ class BinderActor:
         started = time.perf_counter()
         requests = _requests(batch)
         decisions = self.binder.bind(requests, batch.volumes)
-        self.binder.commits.mark(time.monotonic())
         self._verifying_s += time.perf_counter() - started
+        if self._link is not None:
+            await self._link.confirmed()
+        self.binder.commits.mark(time.monotonic())
         answers = bind_answers(decisions)
         bound = len(answers.tokens) - len(answers.refused)
         log("binder", "batch committed", asked=len(requests), bound=bound)
@@ -156,6 +206,13 @@ class BinderActor:
         """Return all changes that commits made to claims and volumes."""
         return StorageLog(tuple(self.binder.volumes.log))
 
+    async def store_outcome(self, part: OutcomePart) -> OutcomeSize:
+        """Write a part of the run's outcome next to the journal."""
+        if self._outcome is None:
+            assert isinstance(self._journal, FileJournal), "an outcome without a journal"
+            self._outcome = OutcomeFile(self._journal.disk)
+        return OutcomeSize(self._outcome.store(part.offset, part.data, is_last=part.is_last))
+
     async def end_run(self, ends: RunEnded) -> Nothing:
         """Record that the run ended and its outcome is written; the last copy counts.
 
@@ -171,6 +228,8 @@ class BinderActor:
 
     def crashed(self) -> None:
         """Release the journal's folder for the next incarnation."""
+        if self._link is not None:
+            self._link.close()
         self.binder.close()
 
     async def status(self, _: Nothing) -> ActorStatus:
@@ -207,11 +266,3 @@ def _requests(batch: BindBatch) -> list[BindRequest]:
         BindRequest(token, uid, key, node, facts, batch.owner, batch.epoch, read, transaction)
         for (uid, key, facts), node, token, read, transaction in rows
     ]
-
-
-def open_journal(plan: RunPlan) -> Journal:
-    """Open the journal of a run, new or from an earlier process. JournalError if it is in use."""
-    folder = plan.settings.journal
-    if folder is None:
-        return NullJournal()
-    return FileJournal(RealDisk(folder))

@@ -13,11 +13,14 @@ from roadstead.actors.messages.binding import (
     END_RUN,
     EVICT,
     PREEMPTED,
+    STORE_OUTCOME,
     BindBatch,
     BoundPage,
     CommitPage,
     Evict,
     Evicted,
+    OutcomePart,
+    OutcomeSize,
     PreemptedPage,
     RunEnded,
 )
@@ -40,13 +43,6 @@ from roadstead.actors.messages.common import (
     STOP,
     ActorStatus,
     PageRequest,
-)
-from roadstead.actors.messages.pods import (
-    NO_PODS,
-    ClassColumn,
-    PodBatch,
-    pod_batch,
-    pod_columns,
 )
 from roadstead.actors.messages.queueing import (
     LEASE,
@@ -76,6 +72,13 @@ from roadstead.actors.messages.stream import (
     PackedChanges,
     nodes_batch,
 )
+from roadstead.facts.pod_batch import (
+    NO_PODS,
+    ClassColumn,
+    PodBatch,
+    pod_batch,
+    pod_columns,
+)
 
 __all__ = [
     "ADD_NODES",
@@ -103,6 +106,7 @@ __all__ = [
     "STATUS",
     "STOP",
     "STORAGE",
+    "STORE_OUTCOME",
     "SUBMIT",
     "UPDATE_ASSUMPTIONS",
     "VERSION",
@@ -121,6 +125,8 @@ __all__ = [
     "Leased",
     "NodeBatch",
     "NominateBatch",
+    "OutcomePart",
+    "OutcomeSize",
     "PackedChanges",
     "PageRequest",
     "PendingPage",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
-from roadstead.actors.messages.pods import PodBatch
 from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import GonePod
+from roadstead.facts.pod_batch import PodBatch
 from roadstead.storage.news import BoundVolumes
 
 
@@ -84,6 +84,25 @@ class CommitPage:
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomePart:
+    """Client → binder: a part of the outcome's file, at an offset. is_last: the file is complete.
+
+    A part that is there already changes nothing.
+    """
+
+    offset: int
+    data: bytes
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeSize:
+    """Binder → client: how much of the outcome's file the binder has."""
+
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """Client → binder: the run ended. digest: of the outcome, a file in the journal's folder."""
 
@@ -95,5 +114,6 @@ BIND = method("bind", BindBatch, BindAnswers)
 BOUND = method("bound", PageRequest, BoundPage)
 EVICT = method("evict", Evict, Evicted)
 PREEMPTED = method("preempted", PageRequest, PreemptedPage)
+STORE_OUTCOME = method("store_outcome", OutcomePart, OutcomeSize)
 END_RUN = method("end_run", RunEnded, Nothing)
 COMMITS = method("commits", PageRequest, CommitPage)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.cluster import RunningPods
-from roadstead.actors.messages.pods import NO_PODS, PodBatch
 from roadstead.actors.messages.recovery import PodRemoval, PodsPage
+from roadstead.facts.pod_batch import NO_PODS, PodBatch
 from roadstead.queue.reports import NodeChange, PodChange
 
 

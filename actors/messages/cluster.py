@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
-from roadstead.actors.messages.pods import PodBatch
 from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod_batch import PodBatch
 
 
 @dataclass(frozen=True, slots=True)

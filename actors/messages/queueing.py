@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
-from roadstead.actors.messages.pods import NO_PODS, PodBatch
+from roadstead.facts.pod_batch import NO_PODS, PodBatch
 from roadstead.queue.reports import PendingNote, ReturnedPod
 
 

@@ -20,8 +20,10 @@ from roadstead.actors.messages import (
     PREEMPTED,
     QUEUE_STATE,
     RUN,
+    STORE_OUTCOME,
     SUBMIT,
     NominateBatch,
+    OutcomePart,
     PageRequest,
     PodBatch,
     QueueStatus,
@@ -41,7 +43,7 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
-from roadstead.actors.runs.outcomes import write_outcome
+from roadstead.actors.runs.outcomes import encode_outcome
 from roadstead.actors.runs.scores import with_scores
 from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, check_room, is_idle
 from roadstead.actors.scheduler.concurrency_report import concurrency_of
@@ -53,6 +55,9 @@ from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
+
+OUTCOME_PART_BYTES = 4 << 20
+"""Bytes of the outcome in one message."""
 
 POLL_S = 0.1
 """Interval between two progress requests."""
@@ -99,13 +104,24 @@ class Client:
         )
 
     async def end(self, outcome: RunOutcome) -> None:
-        """Write the outcome into the journal's folder, and the end of the run into the journal.
+        """Let the binder write the outcome next to the journal, and the end of the run into it.
 
-        JournalError, or the binder's error, if that cannot be made durable.
+        The binder's error, if that cannot be made durable.
         """
-        folder = self._plan.settings.journal
-        if folder is not None:
-            await self._call(BINDER, END_RUN, RunEnded(write_outcome(folder, outcome)))
+        if self._plan.settings.journal is None:
+            return
+        data, digest = encode_outcome(outcome)
+        part_bytes = min(OUTCOME_PART_BYTES, self._plan.limits.max_bytes // 2)
+        # From the start again if the binder is replaced by one that has less of it.
+        offset, is_stored = 0, False
+        while not is_stored:
+            part = data[offset : offset + part_bytes]
+            is_last = offset + len(part) == len(data)
+            asked = OutcomePart(offset, part, is_last)
+            stored = await self._call(BINDER, STORE_OUTCOME, asked)
+            is_stored = is_last and stored.size_bytes == len(data)
+            offset = stored.size_bytes
+        await self._call(BINDER, END_RUN, RunEnded(digest))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

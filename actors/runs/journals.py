@@ -14,20 +14,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 
 from roadstead.actors.messages import RunningPods, node_batch, pod_batch
 from roadstead.actors.runs.outcomes import read_outcome
-from roadstead.facts.run_mark import BEGUN, RunMark
-from roadstead.facts.run_mark import FINISHED as ENDED
-from roadstead.journal.bound import BoundPods
-from roadstead.journal.columns import RecordColumns
-from roadstead.journal.disk import Disk, RealDisk
+from roadstead.journal.contents import JournalContents, read_journal
+from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
 from roadstead.journal.headers import FINISHED
-from roadstead.journal.records import JournalError, RecordKind
-from roadstead.journal.segments import LeftOut, Reader, is_closed
+from roadstead.journal.records import JournalError
+from roadstead.journal.segments import is_closed
+from roadstead.journal_copy.folder import INCOMPLETE, free_name
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import PlacedPod
@@ -65,14 +62,22 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
         return OpenedJournal(replace(plan, resume=False))
     # Actors may run in another working directory.
     folder = folder.resolve()
-    settings = plan.settings.model_copy(update={"journal": folder})
+    copy = plan.settings.journal_copy
+    folders = {"journal": folder, "journal_copy": None if copy is None else copy.resolve()}
+    settings = plan.settings.model_copy(update=folders)
     plan = replace(plan, settings=settings, digest=digest_of(plan, inputs))
     try:
         is_written = (folder / FINISHED).exists()
         holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
+        if (folder / INCOMPLETE).exists():
+            raise _refused(
+                folder,
+                "is a copy that lacks records of its journal: use the journal itself, or another "
+                "copy of it",
+            )
         # A finished run: keep its journal under a numbered name; the new run gets an empty folder.
         if is_written and not (plan.resume and keeps_outcome):
-            folder.rename(_free_name(folder))
+            folder.rename(free_name(folder))
             holds_run = False
     except OSError as failure:
         raise _refused(folder, f"cannot be used: {failure.strerror}") from failure
@@ -102,7 +107,9 @@ def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
         )
     outcome = None
     if seen.ended_with and keeps_outcome:
-        outcome = read_outcome(folder, seen.ended_with, seen.placements)
+        bound = seen.bound.items()
+        placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound)
+        outcome = read_outcome(folder, seen.ended_with, placements)
     if outcome is None and is_written:
         raise _refused(
             folder,
@@ -126,46 +133,10 @@ def _notes(folder: Path, seen: JournalContents, *, has_outcome: bool) -> tuple[s
     return tuple(notes)
 
 
-@dataclass(frozen=True, slots=True)
-class JournalContents:
-    """Contents of a journal.
-
-    began_with: digest of the inputs, "" if the journal ends before it. last_epoch: the highest of
-    any owner. ended_with: digest of the outcome, "" for a run that did not end. tail: incomplete
-    end that is left out.
-    """
-
-    began_with: str
-    last_epoch: int
-    ended_with: str
-    placements: tuple[PlacedPod, ...]
-    tail: LeftOut | None
-
-
-def read_journal(disk: Disk) -> JournalContents:
-    """Read a journal. JournalError if it is damaged."""
-    reader, bound = Reader(disk), BoundPods()
-    began_with, ended_with, last_epoch = "", "", 0
-    for group in reader.groups():
-        columns = RecordColumns.of(group)
-        bound.apply(columns)
-        last_epoch = max(last_epoch, *columns.epochs)
-        for kind, run in columns.runs():
-            if kind is not RecordKind.RUN:
-                # A record after the end mark: the run continued.
-                ended_with = ""
-                continue
-            marks = [each for each in run.subjects if isinstance(each, RunMark)]
-            began_with = began_with or next((e.digest for e in marks if e.what == BEGUN), "")
-            ended_with = next((e.digest for e in marks if e.what == ENDED), ended_with)
-    placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound.pods.items())
-    return JournalContents(began_with, last_epoch, ended_with, placements, reader.tail)
-
-
 def close_journal(plan: RunPlan) -> None:
     """Write the end of the journal of a run that is over, unless its binder did."""
     folder = plan.settings.journal
-    if folder is None or not folder.is_dir() or is_closed(disk := RealDisk(folder)):
+    if folder is None or not any(folder.glob("*.segment")) or is_closed(disk := RealDisk(folder)):
         return
     journal = FileJournal(disk)
     try:
@@ -179,13 +150,8 @@ def close_journal(plan: RunPlan) -> None:
 def mark_finished(plan: RunPlan) -> None:
     """Mark that the output of the run is written: the next run moves its journal aside."""
     folder = plan.settings.journal
-    if folder is not None and folder.is_dir():
+    if folder is not None and any(folder.glob("*.segment")):
         (folder / FINISHED).touch()
-
-
-def _free_name(folder: Path) -> Path:
-    names = (folder.with_name(f"{folder.name}.{number}") for number in count(1))
-    return next(path for path in names if not path.exists())
 
 
 def _refused(folder: Path, rule: str) -> InputError:

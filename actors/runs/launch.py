@@ -48,6 +48,8 @@ from roadstead.kernel.compile_process import detach_compilations
 from roadstead.lab.lab_run import LabRun, LabSetup
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan, check_schedulers
+from roadstead.sweeps.drivers import TaskDriver
+from roadstead.sweeps.tasks import Work
 
 T = TypeVar("T")
 ReportProgress = Callable[[Progress], None]
@@ -154,6 +156,17 @@ class ActorLauncher:
             lab_run = _run(all_of_it(partial(self._runtime, plan)))
         mark_finished(plan)
         return lab_run
+
+    def open_tasks(
+        self, work: Work, settings: Settings, jobs: int | None, announce: Callable[[str], None]
+    ) -> TaskDriver:
+        """Start processes that run tasks of a sweep, on the Ray of the settings."""
+        from roadstead.actors.sweeps.ray_tasks import RayTasks
+
+        try:
+            return RayTasks(work, settings, jobs, announce)
+        except _SYMPTOMS as failure:
+            raise RunFailedError(str(failure)) from failure
 
     def bench(
         self,
@@ -320,6 +333,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
         processes=processes(settings),
         options=settings.ray,
         journal=None if settings.journal is None else settings.journal.resolve(),
+        has_copy=settings.journal_copy is not None,
         limits=plan.limits,
         log_dir=plan.log_dir,
         start_s=settings.deadlines.start_s,
@@ -329,7 +343,8 @@ def open_runtime(plan: RunPlan) -> Runtime:
 def processes(settings: Settings) -> int:
     """Return how many processes the actors of a run need on Ray."""
     control = 1 if settings.control == "together" else 3
-    return control + settings.workers + settings.scheduler_count
+    copies = settings.journal_copy is not None
+    return control + copies + settings.workers + settings.scheduler_count
 
 
 def in_thread(

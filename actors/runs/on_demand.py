@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from roadstead.facts.pod import Pod
     from roadstead.lab.lab_run import LabRun, LabSetup
     from roadstead.report.ray_nodes import CheckedNode
+    from roadstead.sweeps.drivers import TaskDriver
+    from roadstead.sweeps.tasks import Work
 
 ReportProgress = Callable[[Progress], None]
 
@@ -76,6 +78,12 @@ class OnDemandLauncher:
         from roadstead.actors.runs.explainer import explain_pending
 
         return explain_pending(inputs, None, plan, pods)
+
+    def open_tasks(
+        self, work: Work, settings: Settings, jobs: int | None, announce: Callable[[str], None]
+    ) -> TaskDriver:
+        """See `ActorLauncher`."""
+        return self.actors().open_tasks(work, settings, jobs, announce)
 
     def bench(
         self,

@@ -1,8 +1,8 @@
 """The outcome of a run in the folder of its journal, from which its output can be written again.
 
 The journal's records say which pods are bound. The rest of an output (why pods are pending, who was
-evicted for whom, durations) is only in the actors of the run; before they end it is written to the
-file `outcome`, and the journal's last record contains its digest.
+evicted for whom, durations) is only in the actors of the run; before they end the binder writes it
+to the file `outcome`, and the journal's last record contains its digest.
 """
 
 from __future__ import annotations
@@ -11,17 +11,12 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadstead.journal import JournalError
-from roadstead.journal.disk import RealDisk
+from roadstead.journal.headers import OUTCOME
 from roadstead.protocol.codec import CodecError, DecodeLimits, from_wire, pack, to_wire, unpack
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import RunOutcome
 
-OUTCOME = "outcome"
-"""The file with the outcome, in the folder of the journal."""
-
-_NEW = "outcome.new"
 _MAGIC = b"RSOUTCM1"
 _LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
@@ -48,30 +43,10 @@ class _StoredOutcome:
     concurrency: Concurrency | None
 
 
-def write_outcome(folder: Path, outcome: RunOutcome) -> str:
-    """Write an outcome durably into the folder of its journal, and return its digest.
-
-    JournalError if it cannot be written.
-    """
+def encode_outcome(outcome: RunOutcome) -> tuple[bytes, str]:
+    """Return an outcome as the content of its file, with the digest of that."""
     data = _MAGIC + pack(to_wire(_kept(outcome)))
-    disk = RealDisk(folder)
-    try:
-        if _NEW in disk.names():
-            disk.remove(_NEW)
-        file = disk.create(_NEW)
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[file.write(rest) :]
-            file.sync()
-        finally:
-            file.close()
-        disk.rename(_NEW, OUTCOME)
-    except OSError as failure:
-        raise JournalError(
-            f"journal {folder}: the outcome of the run cannot be written: {failure.strerror}"
-        ) from failure
-    return hashlib.sha256(data).hexdigest()
+    return data, hashlib.sha256(data).hexdigest()
 
 
 def _kept(outcome: RunOutcome) -> _StoredOutcome:

@@ -29,13 +29,17 @@ class Dispatcher:
 
     To the text of an unexpected error (`BUGS`) it appends the actor's last messages, whether a
     handler raised it or the actor's status reports that one of its tasks did.
+
+    An actor with a method `before_reply` holds its replies back: each is sent once that returns for
+    the name of its method.
     """
 
-    __slots__ = ("_actor", "_fences", "_limits", "_transcript", "name")
+    __slots__ = ("_actor", "_before_reply", "_fences", "_limits", "_transcript", "name")
 
     def __init__(self, name: str, actor: object, limits: DecodeLimits) -> None:
         self.name = name
         self._actor = actor
+        self._before_reply = getattr(actor, "before_reply", None)
         self._limits = limits
         self._fences: dict[str, int] = {}
         self._transcript = Transcript(name)
@@ -82,6 +86,8 @@ class Dispatcher:
         if method is None or handler is None:
             raise ActorError(f"{self.name} has no handler {envelope.kind!r}")
         reply = await handler(from_wire(method.message, envelope.body))
+        if self._before_reply is not None:
+            await self._before_reply(envelope.kind)
         if method is STATUS and isinstance(reply, ActorStatus) and reply.error_kind in BUGS:
             reply = replace(reply, error=reply.error + self._transcript.excerpt(reply.error))
         return to_wire(reply)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from roadstead.actors.interface import (
     NOBODY,
@@ -108,6 +109,11 @@ class InlineRef:
             raise late(self.name, method.name, timeout_s) from None
         return open_reply(self.name, method, reply, self.limits)
 
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        return self.call(method, message, timeout_s=timeout_s)
+
 
 class InlineRuntime:
     """Runtime of actors in this process."""
@@ -141,6 +147,17 @@ class InlineRuntime:
     def lost(self) -> str:
         """Return "": there is no process but this one."""
         return ""
+
+    def journal_lost(self) -> str:
+        """Return "": there is one node."""
+        return ""
+
+    def journal_node(self) -> str:
+        """Return "": there is one node."""
+        return ""
+
+    def move_journal(self) -> None:
+        """Note nothing: there is one node."""
 
     async def kill(self, name: str) -> None:
         """End an actor at once."""

@@ -11,6 +11,7 @@ import ray
 from ray.exceptions import RayError
 
 from roadstead.actors.interface import Announce, NoNodeError, clock_s
+from roadstead.actors.names import BINDER, CONTROL, JOURNAL_COPY
 from roadstead.actors.runtime.ray_checks import NodeChecks, check_nodes
 from roadstead.actors.runtime.ray_heartbeats import Address
 from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
@@ -25,13 +26,20 @@ class RayCluster:
 
     run: name of the run on the cluster. nodes: those alive at the last look, by id. node_of:
     process → id of its node. head: address of the head's server. _used: nodes with a process of
-    this run, now or before.
+    this run, now or before. _home, _copy_node: ids of the nodes whose disks have the journal and
+    its copy, for a run with a copy; "" until there is one.
     """
 
-    def __init__(self, run: str, options: RayOptions, journal: Path | None) -> None:
-        """options: for reserved CPUs and labels. journal: folder of the binder's journal."""
+    def __init__(
+        self, run: str, options: RayOptions, journal: Path | None, *, has_copy: bool = False
+    ) -> None:
+        """options: for reserved CPUs and labels. journal: folder of the binder's journal. has_copy:
+        another node has a copy of it.
+        """
         self.run = run
         self.options = options
+        self._has_copy = has_copy
+        self._home = self._copy_node = ""
         self._journal = journal
         self._checks = NodeChecks()
         self.nodes: dict[str, RayNode] = {}
@@ -55,9 +63,10 @@ class RayCluster:
         """
         for name in processes:
             self.node_of.pop(name, None)
-        with _Request() as request:
+        with CpuRequest() as request:
             placed = await self._await_room(processes, without, timeout_s, announce, request)
         self.node_of |= {name: node.id for name, node in placed.items()}
+        self._note_disks()
         self._used |= {node.id: node for node in placed.values()}
         return placed
 
@@ -67,7 +76,7 @@ class RayCluster:
         without: Collection[str],
         timeout_s: float,
         announce: Announce,
-        request: _Request,
+        request: CpuRequest,
     ) -> dict[str, RayNode]:
         until_s = clock_s() + timeout_s
         announced = ""
@@ -107,8 +116,18 @@ class RayCluster:
             if not new:
                 return placed
             deadlines_s = {node.id: checks.deadline_s(node.id, until_s - clock_s()) for node in new}
-            for report in await check_nodes(new, self._journal, deadlines_s):
+            for report in await check_nodes(new, self._seen_journal(), deadlines_s):
                 checks.note(report, clock_s())
+
+    def _seen_journal(self) -> Path | None:
+        """Return the journal's folder if the binder's node must see the driver's; else None.
+
+        With a copy on another node, the journal of a new run may be on the disk of any node.
+        """
+        journal = self._journal
+        if journal is None or (self._has_copy and not any(journal.glob("*.segment"))):
+            return None
+        return journal
 
     def _rules(self) -> Rules:
         """Return the rules of placement; only nodes that see the journal may run the binder.
@@ -116,11 +135,35 @@ class RayCluster:
         A node that is not checked yet counts as one that does; its check decides.
         """
         control_on = None
-        if self._journal is not None:
+        if self._home:
+            control_on = frozenset({self._home})
+        elif self._seen_journal() is not None:
             control_on = frozenset(self.nodes.keys() - self._checks.blind())
         options = self.options
         near = ray.get_runtime_context().get_node_id()
-        return Rules(options.cpus_per_process, options.labels, control_on, near)
+        return Rules(options.cpus_per_process, options.labels, control_on, near, self._copy_node)
+
+    def _note_disks(self) -> None:
+        """Note which nodes' disks have the journal and its copy."""
+        if not self._has_copy:
+            return
+        self._copy_node = self.node_of.get(JOURNAL_COPY, self._copy_node)
+        for name in (CONTROL, BINDER):
+            self._home = self.node_of.get(name, self._home)
+
+    def journal_loss(self, lost: Collection[str]) -> str:
+        """Return how the node with the journal was lost; "" if it is not among the lost ones."""
+        if self._home not in lost:
+            return ""
+        return f"its Ray node {self._used[self._home]} does not answer"
+
+    def journal_node(self) -> str:
+        """Return the node with the journal, if a copy makes several possible; else ""."""
+        return str(self._used[self._home]) if self._home else ""
+
+    def move_journal(self) -> None:
+        """Note that the journal is from now on what the node of its copy has."""
+        self._home, self._copy_node = self._copy_node, ""
 
     def node_of_process(self, process: str) -> RayNode:
         """Return the node of a process that was placed."""
@@ -167,7 +210,7 @@ def alive_nodes() -> list[RayNode]:
     return sorted(nodes, key=lambda node: (node.name, node.id))
 
 
-class _Request:
+class CpuRequest:
     """The request for CPUs to the cluster's autoscaler, withdrawn at the end of the block.
 
     A cluster has one such request, and the last one counts, whoever sent it. So it is sent again at
@@ -178,7 +221,7 @@ class _Request:
     def __init__(self) -> None:
         self._is_sent = False
 
-    def __enter__(self) -> _Request:
+    def __enter__(self) -> CpuRequest:
         return self
 
     def send(self, cpus: Sequence[float]) -> None:
@@ -189,6 +232,10 @@ class _Request:
         with contextlib.suppress(RayError, OSError, RuntimeError):
             request_resources(bundles=[{"CPU": each} for each in cpus if each])
 
-    def __exit__(self, *_: object) -> None:
+    def withdraw(self) -> None:
+        """Ask for nothing more; without effect if nothing was sent."""
         if self._is_sent:
             self.send([])
+
+    def __exit__(self, *_: object) -> None:
+        self.withdraw()

@@ -55,7 +55,7 @@ class RayHost:
             self._failure = failure_out(failure.at(source=f"in the process {process} on Ray"))
 
     def __repr__(self) -> str:
-        """Return the name that Ray's dashboard and state API show beside the class."""
+        """Return the name that Ray's dashboard and state API show with the class."""
         return f"{self._setup.run or 'roadstead'} {self._process}"
 
     async def receive(self, name: str, data: bytes) -> bytes:

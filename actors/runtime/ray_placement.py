@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from roadstead.actors.names import BINDER, CACHE, CONTROL, QUEUE, SCHEDULER
+from roadstead.actors.names import BINDER, CACHE, CONTROL, JOURNAL_COPY, QUEUE, SCHEDULER
 from roadstead.config.ray import Role
 
 EPSILON = 1e-9
@@ -46,19 +46,23 @@ class Rules:
     """Rules for the nodes of each process.
 
     cpus: that each reserves. labels: that the nodes of a role must have. control_on: ids of the
-    nodes whose disk holds the journal; None without a journal. near: id of the driver's node.
+    nodes whose disk holds the journal; None if any node may hold it, or without a journal. near: id
+    of the driver's node. copy_near: of the node that had the copy of the journal last.
     """
 
     cpus: float = 1.0
     labels: Mapping[Role, Mapping[str, str]] = field(default_factory=dict)
     control_on: frozenset[str] | None = None
     near: str = ""
+    copy_near: str = ""
 
 
 def role_of(process: str) -> Role:
     """Return the role of a process by its name."""
     if process in (CONTROL, QUEUE, CACHE, BINDER):
         return "control"
+    if process == JOURNAL_COPY:
+        return "copy"
     return "scheduler" if process.startswith(SCHEDULER) else "worker"
 
 
@@ -83,10 +87,16 @@ def place(
             return Shortage(node)
         found |= dict.fromkeys(control, node)
         free[node.id] -= len(control) * rules.cpus
+    if JOURNAL_COPY in processes:
+        copy = _copy_node(by_id, free, rules, {**_ids(found), **node_of})
+        if isinstance(copy, str):
+            return Shortage(copy)
+        found[JOURNAL_COPY] = copy
+        free[copy.id] -= rules.cpus
     count = Counter((role_of(name), node_id) for name, node_id in node_of.items())
     for name in processes:
         role = role_of(name)
-        if role == "control":
+        if role in ("control", "copy"):
             continue
         fits = _fitting(role, rules.cpus, by_id, free, rules)
         if isinstance(fits, str):
@@ -127,6 +137,33 @@ def _control_node(
     return min(fits, key=rank)
 
 
+def _ids(found: Mapping[str, RayNode]) -> dict[str, str]:
+    return {name: node.id for name, node in found.items()}
+
+
+def _copy_node(
+    nodes: Mapping[str, RayNode], free: Mapping[str, float], rules: Rules, taken: Mapping[str, str]
+) -> RayNode | str:
+    """Return the node of the journal's copy, another one than control's; else why there is none.
+
+    By preference: the one that had it before, since its disk may have most of it; one with the
+    labels of control, which is to run there if the binder's node is lost; most free CPUs.
+    """
+    control = {node_id for name, node_id in taken.items() if role_of(name) == "control"}
+    others = {key: node for key, node in nodes.items() if key not in control}
+    if not others:
+        return "the copy of the journal needs another node than the binder's, and there is none"
+    fits = _fitting("copy", rules.cpus, others, free, rules)
+    if isinstance(fits, str):
+        return fits
+    wanted = rules.labels.get("control", {})
+
+    def rank(node: RayNode) -> tuple[bool, bool, float, str]:
+        return node.id != rules.copy_near, not _has(node, wanted), -free[node.id], node.name
+
+    return min(fits, key=rank)
+
+
 def _fitting(
     role: Role,
     cpus: float,
@@ -145,8 +182,9 @@ def _fitting(
     if fits:
         return fits
     most = max(labelled, key=lambda node: free[node.id])
+    who = "copy of the journal" if role == "copy" else role
     return (
-        f"the {role} wants {cpus:g} CPU{'' if cpus == 1 else 's'} on one node, and the most that "
+        f"the {who} wants {cpus:g} CPU{'' if cpus == 1 else 's'} on one node, and the most that "
         f"is free is {max(0.0, free[most.id]):g} on {most}; in all "
         f"{sum(max(0.0, free[node.id]) for node in labelled):g} of "
         f"{sum(node.cpus for node in labelled):g} CPUs are free"

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import ray
 from ray.actor import ActorHandle
@@ -43,9 +43,6 @@ from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
 from roadstead.actors.runtime.ray_session import (
-    OBJECT_STORE_BYTES,
-    SYSTEM,
-    RayBorrowed,
     RaySession,
     first_line,
     open_session,
@@ -84,9 +81,30 @@ class RayRef:
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
+        send = partial(self.handle.receive.remote, self.name, data)
+        return await self._reply(method, send, None, timeout_s)
+
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        data = self.stamp.envelope(method.name, message)
+        send = partial(self.handle.receive.remote, self.name, data)
+        sent: Awaitable[bytes] | None = None
+        with contextlib.suppress(RayError):
+            # An error of the first send is raised by the second one, in the coroutine.
+            sent = send()
+        return self._reply(method, send, sent, timeout_s)
+
+    async def _reply(
+        self,
+        method: Method[Q, A],
+        send: Callable[[], Awaitable[bytes]],
+        sent: Awaitable[bytes] | None,
+        timeout_s: float,
+    ) -> A:
         try:
             async with asyncio.timeout(timeout_s):
-                call = _call_until_available(partial(self.handle.receive.remote, self.name, data))
+                call = _call_until_available(send, sent)
                 reply = await _while_host(self.host_lost, self.name, call)
         except TimeoutError:
             raise late(self.name, method.name, timeout_s) from None
@@ -132,11 +150,12 @@ class RayRuntime:
         log_dir: str = "",
         options: RayOptions | None = None,
         journal: Path | None = None,
+        has_copy: bool = False,
         start_s: float = START_S,
     ) -> None:
         """processes: how many will be started, so that a local Ray starts them in parallel.
-        journal: folder of the binder's journal, which its node must see. start_s: deadline for the
-        start of Ray, or for joining one.
+        journal: folder of the binder's journal, which its node must see. has_copy: whether another
+        node has a copy of the journal. start_s: deadline for the start of Ray, or for joining one.
         """
         self._log_dir = log_dir
         self._limits = limits
@@ -151,21 +170,12 @@ class RayRuntime:
         options = options or RayOptions()
         RaySession.await_end(start_s)
         target = target_of(options, is_initialized=ray.is_initialized(), environ=os.environ)
-        self._ray: RaySession | RayBorrowed
+        self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
-            local: dict[str, object] = {
-                "num_cpus": max(1, processes),
-                "include_dashboard": False,
-                "object_store_memory": OBJECT_STORE_BYTES,
-                "_node_ip_address": "127.0.0.1",
-                "_system_config": SYSTEM,
-            }
-            self._ray = RaySession(target, start_s, namespace=self._namespace, **local)
             return
-        self._ray = open_session(target, options, start_s, self._namespace)
         if log_dir:
             self._logs = RunLogs(self._namespace, Path(log_dir))
-        self._cluster = RayCluster(self._namespace, options, journal)
+        self._cluster = RayCluster(self._namespace, options, journal, has_copy=has_copy)
         self._heartbeats = Heartbeats(self._cluster.head)
 
     def report_to(self, announce: Announce) -> None:
@@ -277,6 +287,21 @@ class RayRuntime:
             return ""
         return self._ray.lost()
 
+    def journal_lost(self) -> str:
+        """Return how the node with the journal was lost; "" while it answers."""
+        if self._cluster is None or self._heartbeats is None:
+            return ""
+        return self._cluster.journal_loss(self._heartbeats.lost)
+
+    def journal_node(self) -> str:
+        """Return the node with the journal, on a cluster that the run joined."""
+        return "" if self._cluster is None else self._cluster.journal_node()
+
+    def move_journal(self) -> None:
+        """Note that the journal is from now on what the node of its copy has."""
+        if self._cluster is not None:
+            self._cluster.move_journal()
+
     async def stop(self) -> None:
         """End all actors of the run, and shut Ray down in the background."""
         if self._heartbeats is not None:
@@ -316,12 +341,18 @@ def _say_nothing(_: str) -> None:
     """Ignore a message for the user, until `report_to` sets their receiver."""
 
 
-async def _call_until_available(call: Callable[[], Awaitable[T]]) -> T:
-    """Return the reply to a call; repeated if Ray loses it, so it may be received twice."""
+async def _call_until_available(
+    call: Callable[[], Awaitable[T]], begun: Awaitable[T] | None = None
+) -> T:
+    """Return the reply to a call; repeated if Ray loses it, so it may be received twice.
+
+    begun: the first call, if it is made already.
+    """
     while True:
         try:
-            return await call()
+            return await (call() if begun is None else begun)
         except ActorUnavailableError:
+            begun = None
             await asyncio.sleep(NAME_S)
 
 

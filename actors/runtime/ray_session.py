@@ -213,12 +213,24 @@ class RayBorrowed:
 
 
 def open_session(
-    target: RayTarget, options: RayOptions, timeout_s: float, namespace: str
+    target: RayTarget, options: RayOptions, timeout_s: float, namespace: str, processes: int = 1
 ) -> RaySession | RayBorrowed:
-    """Join the Ray of a target that is not local. Errors as for `RaySession`, InputError for a
-    runtime environment that cannot be read."""
+    """Start or join the Ray of a target. Errors as for `RaySession`, InputError for a runtime
+    environment that cannot be read.
+
+    processes: how many a local Ray may start at a time.
+    """
     if not target.address:
         return RayBorrowed()
+    if target.is_local:
+        local: dict[str, object] = {
+            "num_cpus": max(1, processes),
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_node_ip_address": "127.0.0.1",
+            "_system_config": SYSTEM,
+        }
+        return RaySession(target, timeout_s, namespace=namespace, **local)
     environment = runtime_env_in(options)
     return RaySession(target, timeout_s, namespace=namespace, runtime_env=environment)
 

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from roadstead.config.ray import LOCAL, RayOptions, check_address
+from roadstead.config.ray import ADDRESS_VARIABLE, LOCAL, RayOptions, check_address
 from roadstead.protocol.errors import InputError
 
-ADDRESS = "RAY_ADDRESS"
-
 JOB_VARIABLES = (
-    ADDRESS,
+    ADDRESS_VARIABLE,
     "RAY_JOB_CONFIG_JSON_ENV_VAR",
     "RAY_OVERRIDE_JOB_RUNTIME_ENV",
     "RAY_RUNTIME_ENV_HOOK",
@@ -47,13 +45,13 @@ def target_of(
         return RayTarget(options.address, "ray.address")
     if is_initialized:
         return RayTarget("", "initialized by this process")
-    address = environ.get(ADDRESS, "")
+    address = environ.get(ADDRESS_VARIABLE, "")
     if not address:
         return RayTarget(LOCAL, "by default")
     try:
-        return RayTarget(check_address(address), ADDRESS)
+        return RayTarget(check_address(address), ADDRESS_VARIABLE)
     except ValueError as failure:
-        raise InputError(str(failure), source=ADDRESS, value=address) from failure
+        raise InputError(str(failure), source=ADDRESS_VARIABLE, value=address) from failure
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from roadstead.actors.interface import (
     A,
@@ -40,13 +42,36 @@ class ReconnectingRef:
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         """Return the reply. ActorLostError if no incarnation runs for `timeout_s`."""
+        return await self.begin(method, message, timeout_s=timeout_s)
+
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        first: Coroutine[Any, Any, A] | None = None
+        with contextlib.suppress(ActorLostError):
+            first = self._found().begin(method, message, timeout_s=timeout_s)
+        return self._reply(first, method, message, timeout_s)
+
+    def _found(self) -> Ref:
+        if self._ref is None:
+            self._ref = self._find()
+        return self._ref
+
+    async def _reply(
+        self,
+        begun: Coroutine[Any, Any, A] | None,
+        method: Method[Q, A],
+        message: Q,
+        timeout_s: float,
+    ) -> A:
         until_s = clock_s() + timeout_s
         while True:
             try:
-                if self._ref is None:
-                    self._ref = self._find()
-                return await self._ref.call(method, message, timeout_s=timeout_s)
+                if begun is None:
+                    begun = self._found().call(method, message, timeout_s=timeout_s)
+                return await begun
             except ActorLostError:
+                begun = None
                 self._ref = None
                 if clock_s() >= until_s:
                     raise

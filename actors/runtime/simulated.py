@@ -8,9 +8,10 @@ seed gives the same run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from roadstead.actors.interface import (
     NOBODY,
@@ -80,6 +81,10 @@ class SimulatedActor:
         self.is_alive = False
         for task in list(self._tasks):
             task.cancel()
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """Let pending calls raise ActorLostError, as if the node of the actor were lost."""
         for future in list(self._pending):
             if not future.done():
                 future.set_exception(ActorLostError(f"{self.name} is gone"))
@@ -130,6 +135,11 @@ class SimulatedRef:
         if ended is not None:
             ended(answer)
         return answer
+
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        return self.call(method, message, timeout_s=timeout_s)
 
     async def _ask(self, kind: str, data: bytes) -> bytes:
         """Return the reply; waits forever if the network loses the request or the reply."""
@@ -234,6 +244,17 @@ class SimulatedRuntime:
     def lost(self) -> str:
         """Return "": only actors fail here, not the runtime."""
         return ""
+
+    def journal_lost(self) -> str:
+        """Return "": there is one node."""
+        return ""
+
+    def journal_node(self) -> str:
+        """Return "": there is one node."""
+        return ""
+
+    def move_journal(self) -> None:
+        """Note nothing: there is one node."""
 
     async def kill(self, name: str) -> None:
         """End an actor at once, unless it has ended."""

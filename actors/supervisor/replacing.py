@@ -6,6 +6,7 @@
     scheduler   scheduler                    the cache; the binder, for the ends of its attempts
     queue       queue, schedulers            the binder: pending pods
     cache       cache, workers, schedulers   the binder: nodes, bound pods, bound claims
+    copy        copy                         the journal, which the binder sends again
 
 Actors of one process are replaced together. State that only the lost actor had (leases,
 assumptions, nominations, the reasons of pending pods) is computed again: pending pods are tried
@@ -35,6 +36,7 @@ from roadstead.actors.messages import (
     pod_batch,
 )
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
+from roadstead.actors.messages.journal_copy import PAIR_AGAIN
 from roadstead.actors.messages.recovery import (
     ASSUMED_BY,
     BOUND_MEMBERS,
@@ -65,6 +67,7 @@ from roadstead.actors.messages.recovery import (
 from roadstead.actors.names import (
     BINDER,
     CACHE,
+    JOURNAL_COPY,
     QUEUE,
     SCHEDULER,
     WORKER,
@@ -140,7 +143,10 @@ class Refill:
     async def fill(self, names: set[str]) -> None:
         """Restore the state of these actors; schedulers then wait for RUN."""
         everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
-        # Fence first: later the binder is asked how old attempts ended, and after its answer none
+        if JOURNAL_COPY in names:
+            # First of all: the binder's other answers wait for the copy.
+            await self._call(BINDER, PAIR_AGAIN, NOTHING)
+        # Then fence: later the binder is asked how old attempts ended, and after its answer none
         # of them may commit (docs/decisions/0014). A new binder may have no record of a scheduler's
         # epoch, and would accept the first one that it receives: so it fences all schedulers.
         for name in everyone if BINDER in names else sorted(names.intersection(everyone)):

@@ -2,6 +2,7 @@
 
       watch ── lost, silent ──► replace its process, and all actors that depend on its lost state
         ▲                          │ no journal, or too often: the run ends with its last status
+        │                          │ the journal's node is lost: its copy is promoted
         └── the run continues ◄────┘
       Ray itself is lost: the run ends with that error
 
@@ -36,6 +37,7 @@ from roadstead.actors.interface import (
     clock_s,
     failure_in,
 )
+from roadstead.actors.journal_copy.actor import JournalCopyActor
 from roadstead.actors.logs import log
 from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
 from roadstead.actors.messages.process import FENCE, Fences
@@ -44,6 +46,7 @@ from roadstead.actors.names import (
     BINDER,
     CACHE,
     CONTROL,
+    JOURNAL_COPY,
     QUEUE,
     SCHEDULER,
     WORKER,
@@ -52,6 +55,7 @@ from roadstead.actors.names import (
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runtime.reconnecting import IncarnationFactory, ReconnectingRef
 from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.supervisor.journal_copies import JournalCopies
 from roadstead.actors.supervisor.plugin_processes import WatchedFactory, last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actors_to_replace
 from roadstead.actors.worker.actor import WorkerActor
@@ -118,6 +122,7 @@ class Supervisor:
         self.caller_of = caller_of
         in_plan = plan.settings.journal is not None
         self._has_journal = in_plan if has_journal is None else has_journal
+        self._copies = JournalCopies(runtime, plan)
         self._runtime = runtime
         self._plan = plan
         self._raw: dict[str, Ref] = {}
@@ -138,6 +143,8 @@ class Supervisor:
             groups = {CONTROL: control}
         else:
             groups = {name: [name] for name in control}
+        if self._copies.has_copy:
+            groups[JOURNAL_COPY] = [JOURNAL_COPY]
         groups |= {name: [name] for name in follower_names(settings)}
         return {
             host: {name: self._factory_of(name) for name in names} for host, names in groups.items()
@@ -153,7 +160,10 @@ class Supervisor:
         elif name == CACHE:
             build = partial(CacheActor, plan, is_new=is_new)
         elif name == BINDER:
-            build = partial(BinderActor, plan)
+            lsn = self._copies.least_lsn
+            build = partial(BinderActor, self._copies.plan, epoch=epoch, least_lsn=lsn)
+        elif name == JOURNAL_COPY:
+            build = partial(JournalCopyActor, plan, epoch=epoch)
         elif name.startswith(SCHEDULER):
             caller_of = self.caller_of
             build = partial(
@@ -222,7 +232,7 @@ class Supervisor:
         """Return what is kept of a run that ends here."""
         if not self._has_journal:
             return "there is no journal of what was bound"
-        journal = self._plan.settings.journal
+        journal = self._copies.text()
         return f"what the binder acknowledged is in {journal}, and --resume continues the run"
 
     async def _watch_actors(self) -> None:
@@ -301,6 +311,9 @@ class Supervisor:
         hosts = {host: set(builds) for host, builds in self.groups().items()}
         names = actors_to_replace({*why, *self._unfinished}, hosts)
         self._check_may_replace(why, names, began_s)
+        if BINDER in names and (lost := self._copies.loss()):
+            await self._copies.promote(self._raw, lost, epoch=self.epochs[BINDER] + 1)
+            names |= {JOURNAL_COPY}
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
         self._unfinished = names
         try:

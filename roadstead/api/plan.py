@@ -14,6 +14,7 @@ from roadstead.framework.given import worker_calls
 from roadstead.isolation import working_directory
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import InputError
+from roadstead.report.paths import check_folder
 from roadstead.report.result import InputDigest
 from roadstead.run import RunPlan, build_node_search, build_profiles, check_schedulers
 
@@ -85,6 +86,19 @@ def _text(config: Document) -> tuple[str, str]:
         return content.decode("utf-8-sig"), source
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", source=source) from error
+
+
+def check_journal(settings: Settings) -> None:
+    """Check the folders of the journal and its copy. InputError if they cannot be used."""
+    if settings.journal is not None:
+        check_folder(settings.journal, source="settings", field="journal")
+    elif settings.journal_copy is not None:
+        raise InputError(
+            "needs a journal to copy: set journal (--journal DIR), too",
+            source="settings",
+            field="journal_copy",
+            value=f'"{settings.journal_copy}"',
+        )
 
 
 def make_plan(

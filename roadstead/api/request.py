@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 from roadstead.api.config_source import Document, document_text
-from roadstead.api.plan import Note, make_plan, read_config
+from roadstead.api.plan import Note, check_journal, make_plan, read_config
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
-from roadstead.report.paths import check_folder
 from roadstead.report.result import InputDigest, digest_of_file
 from roadstead.run import RunPlan
 
@@ -55,8 +54,7 @@ class RunRequest:
             path = Path(os.fspath(self.settings))
             settings = load_settings_file(path, overrides=given, overrides_source=ARGUMENTS)
             digests = (digest_of_file(path),)
-        if settings.journal is not None:
-            check_folder(settings.journal, source="settings", field="journal")
+        check_journal(settings)
         if "runtime" not in settings.model_fields_set:
             # The command line defaults to Ray; here, processes are only started on request.
             settings = settings.model_copy(update={"runtime": "inline"})

@@ -58,6 +58,7 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     """
     from roadstead.cli.check_output import journal_and_output
     from roadstead.cli.check_simulated import check_simulated, runs_in
+    from roadstead.journal_copy.folder import INCOMPLETE
 
     if runs := runs_in(folder):
         check_simulated(runs, show, form)
@@ -67,6 +68,9 @@ def check_command(folder: Path, show: int, form: Form) -> None:
         raise InputError("does not exist", source=str(folder))
     if not journal.is_dir() or not any(journal.glob("*.segment")):
         rule = "holds no journal (roadstead schedule --output writes one, roadstead demo does not)"
+        raise InputError(rule, source=str(journal))
+    if (journal / INCOMPLETE).exists():
+        rule = "is a copy that lacks records of its journal: check the journal, or another copy"
         raise InputError(rule, source=str(journal))
     found = _checked(journal, output)
     if form == "json":

@@ -62,6 +62,7 @@ class PlanOptions:
     tie_break: str | None = None
     score_nodes: str | None = None
     journal: str | None = None
+    journal_copy: str | None = None
     resume: bool = False
     settings: Path | None = None
     log: Path | None = None
@@ -83,7 +84,7 @@ class PlanOptions:
         """Settings given as flags; None if a flag is missing."""
         names = (
             *("runtime", "shards", "seed", "schedulers", "batch", "tie_break"),
-            *("score_nodes", "journal"),
+            *("score_nodes", "journal", "journal_copy"),
         )
         given = {name: getattr(self, name) for name in names}
         given["ray.address"] = self.ray_address
@@ -222,6 +223,13 @@ _SETTINGS_OPTIONS = (
         metavar="DIR",
         help="Folder of the binder's journal [default: none; with --output DIR: DIR/journal]. "
         "none: no journal; a run whose binder is lost then ends.",
+    ),
+    click.option(
+        "--journal-copy",
+        metavar="DIR",
+        help="Folder of a second copy of the journal, on the disk of another Ray node than the "
+        "binder's. A bind is acknowledged when both disks have it, so the loss of either node "
+        "loses none.",
     ),
     click.option(
         "--resume",

@@ -43,11 +43,10 @@ def read_settings(
         now = "--" + current_name_of_shards(settings.mode)
         echo_note(f"--shards is the former name of {now}: use {now} {options.shards}")
     if options.journal == NO_JOURNAL:
-        return settings.model_copy(update={"journal": None})
-    if settings.journal is None and output is not None:
+        settings = settings.model_copy(update={"journal": None})
+    elif settings.journal is None and output is not None:
         settings = settings.model_copy(update={"journal": output / JOURNAL_DIRECTORY})
-    if settings.journal is not None:
-        check_folder(settings.journal, source="settings", field="journal")
+    plans.check_journal(settings)
     return settings
 
 

@@ -99,6 +99,12 @@ def noting_kept_results(plan: RunPlan) -> Iterator[None]:
                 f"Acknowledged binds are in {journal}; the same command with --resume continues "
                 "the run."
             )
+        elif plan.settings.journal_copy is not None:
+            interrupted.kept = (
+                f"Acknowledged binds are in {journal} and {plan.settings.journal_copy}, on the "
+                "nodes of control and journal-copy; on one of these, the same command with "
+                "--resume continues the run."
+            )
         else:
             interrupted.kept = "No result of the run is kept."
         raise

@@ -16,7 +16,12 @@ from roadstead.cli.options import (
     source_parameters,
 )
 from roadstead.cli.session import Session
-from roadstead.cli.stress_options import SweepOptions, sweep_parameters
+from roadstead.cli.stress_options import (
+    JobOptions,
+    SweepOptions,
+    job_parameters,
+    sweep_parameters,
+)
 
 
 @click.command("stress", cls=ReportingCommand)
@@ -28,11 +33,13 @@ from roadstead.cli.stress_options import SweepOptions, sweep_parameters
 )
 @gathered("asked", SweepOptions, sweep_parameters)
 @gathered("source", SourceOptions, source_parameters)
+@gathered("jobs", JobOptions, job_parameters)
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder for the runs (Parquet, JSON), report.html and, for study product, the journals.",
+    help="Folder for the runs (each as soon as it ends, at last as Parquet and JSON), report.html "
+    "and, for study product, the journals.",
 )
 @format_option
 @click.pass_obj
@@ -42,6 +49,7 @@ def stress_command(
     is_list: bool,
     asked: SweepOptions,
     source: SourceOptions,
+    jobs: JobOptions,
     output: Path | None,
     form: Form,
 ) -> None:
@@ -67,8 +75,13 @@ def stress_command(
       roadstead check heavy                # 0 violations
       roadstead stress --trace openb.trace --schedulers 1,2,4 --batch 256,1024
                                            # with a recommendation
+      roadstead stress --preset omega-trace --output trace --ray-address auto
+                                           # over all nodes of a Ray cluster
+      roadstead stress --preset omega-trace --output trace --resume
+                                           # the rest of an interrupted sweep
 
-    Exit status: 0 done, 1 a run failed, 2 wrong input.
+    Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted (SIGINT, SIGTERM);
+    finished combinations are shown, and finished runs are kept in --output.
     """
     if is_list:
         from rich.console import Console
@@ -82,4 +95,4 @@ def stress_command(
     if source.trace is not None or source.cluster or source.pods:
         source.check()
         asked = replace(asked, study=asked.study or "product")
-    stressing.stress(session, asked, source, scheduling.ResultTarget(form, output))
+    stressing.stress(session, asked, source, scheduling.ResultTarget(form, output), jobs)

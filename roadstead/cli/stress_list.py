@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from roadstead.api.product_runs import DEFAULT_FLEET, SCENARIOS
 from roadstead.cli.stress_options import FLAGS
 from roadstead.cli.stress_plan import NAMES, PRODUCT
-from roadstead.cli.stress_product import DEFAULT_FLEET, PARAMETERS, SCENARIOS
+from roadstead.cli.stress_product import PARAMETERS
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import MODEL_STUDIES, Parameter, Value
 from roadstead.report.text_table import Cells, Column, print_table, text

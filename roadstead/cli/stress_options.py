@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from roadstead.cli.options import Callback
+from roadstead.cli.options import Callback, ray_address_option
 
 FLAGS: Final = {
     "schedulers": "Numbers of schedulers (omega: of batch schedulers).",
@@ -49,6 +49,15 @@ class SweepOptions:
         return {flag: getattr(self, flag.replace("-", "_")) for flag in FLAGS}
 
 
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Where the runs of a sweep run, and whether it continues a stopped one."""
+
+    jobs: int | None = None
+    ray_address: str | None = None
+    resume: bool = False
+
+
 def _flag(name: str, text: str) -> Callable[[Callback], Callback]:
     return click.option(f"--{name}", metavar="V,…", help=text)
 
@@ -72,7 +81,7 @@ sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
         type=click.Choice(["model", "virtual", "inline", "ray"]),
         help="model: the models of the literature (the default of their studies). The others run "
         "Roadstead itself: virtual in simulated time, inline in this process (the default), ray in "
-        "processes of a local Ray.",
+        "processes of Ray. inline and ray measure real time: their runs run one after another.",
     ),
     *(_flag(name, text) for name, text in FLAGS.items()),
     click.option(
@@ -90,5 +99,23 @@ sweep_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
     ),
     click.option(
         "--first-seed", type=click.IntRange(0), metavar="N", help="First seed [default: 0]."
+    ),
+)
+
+job_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
+    click.option(
+        "--jobs",
+        type=click.IntRange(1, 10_000),
+        metavar="N",
+        help="Number of runs at a time, with the engines model and virtual [default: the number of "
+        "CPUs, from the moment at which other processes pay; on a cluster all its free CPUs]. The "
+        "results do not depend on it.",
+    ),
+    ray_address_option,
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Continue the stopped sweep in the --output folder: runs whose results it holds are "
+        "not repeated.",
     ),
 )

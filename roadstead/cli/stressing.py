@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +15,7 @@ from roadstead.cli.options import SourceOptions
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import ResultTarget
 from roadstead.cli.session import Session
+from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import (
     PRODUCT,
     Asked,
@@ -29,17 +26,21 @@ from roadstead.cli.stress_plan import (
     sweep_of,
     with_flags,
 )
+from roadstead.cli.stress_product import product_study
+from roadstead.cli.stress_runs import check_jobs, run_all
+from roadstead.interruption import Interrupted
 from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
-from roadstead.lab.sweep import Sweep, SweepResult, run_sweep
+from roadstead.lab.sweep import Sweep, SweepResult, swept
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 from roadstead.report.units import significant
+from roadstead.sweeps.carry_out import SweepEnd
+from roadstead.sweeps.results_file import NAME
 
 if TYPE_CHECKING:
     from roadstead.cli.stress_options import SweepOptions
+    from roadstead.inputs.loaded import Loaded
     from roadstead.lab.statistics import Band
-    from roadstead.lab.studies import Study
-    from roadstead.report.result import InputDigest
     from roadstead.report.stress_output import Origin
 
 SHOWN_FIGURES = 4
@@ -50,36 +51,52 @@ NOTES = {
 }
 """Notes on the basis of a recommendation, by engine."""
 
-MINUTE_S = 60.0
-LINES = 20
-"""Maximum number of progress lines of a sweep, if standard error is no terminal."""
-
 
 def stress(
-    session: Session, options: SweepOptions, source: SourceOptions, report: ResultTarget
+    session: Session,
+    options: SweepOptions,
+    source: SourceOptions,
+    report: ResultTarget,
+    jobs: JobOptions,
 ) -> None:
     """Run a sweep, write the output directory, print the result."""
     from roadstead.report.stress_output import check_stress_directory, write_stress
 
-    if report.output is not None:
-        check_stress_directory(report.output)
     asked = asked_of(options)
-    product = _product(session, asked, source, report.output)
+    check_jobs(asked.engine, jobs, report.output)
+    if report.output is not None:
+        check_stress_directory(report.output, is_resumed=jobs.resume)
+    loaded = _loaded(asked, source)
+    product = product_study(asked, loaded) if asked.study == PRODUCT else None
     sweep = sweep_of(asked, study_of(asked, product))
     busy = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
-    swept = run_sweep(sweep, ProgressLine())
-    idle = idle_note(swept)
-    advice = advise(swept, asked.engine, busy, idle)
+    end = run_all(session, asked, sweep, loaded, report.output, jobs)
+    _name_kept(end, report.output)
+    done = swept(sweep, end.results, end.ended)
+    idle = idle_note(done)
+    advice = advise(done, asked.engine, busy, idle)
     if report.output is not None:
         command = shlex.join(("roadstead", *session.args))
-        origin = _origin(asked.engine, sweep.study)
-        write_stress(report.output, swept, command, installed_versions(), advice, origin)
-    show(swept, advice, report)
+        origin = _origin(asked.engine, loaded)
+        write_stress(report.output, done, command, installed_versions(), advice, origin)
+    show(done, advice, report)
     if idle and advice is None:
         echo_note(f"note: {idle}")
-    if swept.ended is not None:
-        click.echo(f"Incomplete sweep: {len(swept.rows)} of at most {sweep.size} runs", err=True)
-        raise swept.ended
+    if done.ended is not None:
+        click.echo(f"Incomplete sweep: {len(done.rows)} of at most {sweep.size} runs", err=True)
+        raise done.ended
+
+
+def _name_kept(end: SweepEnd, output: Path | None) -> None:
+    """Name the file of finished runs in the message of an interruption, or in a note."""
+    if end.ended is None or output is None or not end.results:
+        return
+    stored = f"Finished runs are in {output / NAME}"
+    kept = f"{stored}; the same command with --resume continues the sweep."
+    if isinstance(end.ended, Interrupted):
+        end.ended.kept = kept
+    else:
+        echo_note(kept)
 
 
 def asked_of(options: SweepOptions) -> Asked:
@@ -116,14 +133,13 @@ def _engine(named: str, asked: Asked) -> str:
     return engine
 
 
-def _product(
-    session: Session, asked: Asked, source: SourceOptions, output: Path | None
-) -> Study | None:
-    if asked.study != PRODUCT:
+def _loaded(asked: Asked, source: SourceOptions) -> Loaded | None:
+    """Read the user's input of a sweep over the product; None for a scenario."""
+    if asked.study != PRODUCT or (source.trace is None and not source.cluster):
         return None
-    from roadstead.cli.stress_product import product_study
+    from roadstead.cli.sources import load
 
-    return product_study(session, asked, source, output)
+    return load(source, with_digests=True)
 
 
 def busy_note(engine: str, load: float, cores: int) -> str:
@@ -136,13 +152,13 @@ def busy_note(engine: str, load: float, cores: int) -> str:
     )
 
 
-def idle_note(swept: SweepResult) -> str:
+def idle_note(done: SweepResult) -> str:
     """A note if one batch contains all pods, so that a single scheduler leases them; "" otherwise.
 
     Such a run has no conflicts, whatever else is swept.
     """
-    for row in swept.rows:
-        if swept.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
+    for row in done.rows:
+        if done.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
             continue
         pods, batch = row.metrics["placed"] + row.metrics["pending"], float(row.values["batch"])
         if pods <= batch:
@@ -153,52 +169,53 @@ def idle_note(swept: SweepResult) -> str:
     return ""
 
 
-def _origin(engine: str, study: Study) -> Origin:
+def _origin(engine: str, loaded: Loaded | None) -> Origin:
     """The origin of a sweep, recorded so that it can be repeated."""
     from roadstead.bench.machine import commit_of, this_machine
     from roadstead.report.stress_output import Origin
 
-    inputs: tuple[InputDigest, ...] = getattr(study.run, "digests", ())
+    # A scenario has no input: its seed generates it.
+    inputs = () if loaded is None else loaded.digests
     return Origin(engine, inputs, asdict(this_machine()), commit_of(Path(__file__).parent))
 
 
-def advise(swept: SweepResult, engine: str, *more: str) -> Recommendation | None:
+def advise(done: SweepResult, engine: str, *more: str) -> Recommendation | None:
     """Recommend a combination, if the product was swept over more than one.
 
     more: notes on its basis, "" for none.
     """
-    points = swept.points()
+    points = done.points()
     if len(points) < 2 or any(name not in points[0].bands for name in COMPARED_METRICS):
         return None
-    if any(name == "recheck" for name, _ in swept.sweep.axes):
+    if any(name == "recheck" for name, _ in done.sweep.axes):
         return None
     advice = recommend(points)
     notes = [each for each in (NOTES.get(engine, ""), *more) if each]
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
-def show(swept: SweepResult, advice: Recommendation | None, report: ResultTarget) -> None:
+def show(done: SweepResult, advice: Recommendation | None, report: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
     if report.form == "json":
-        print_json(points_document(swept, advice))
+        print_json(points_document(done, advice))
     else:
-        _print_table(swept, advice)
+        _print_table(done, advice)
     if report.output is not None:
         click.echo(f"\nWritten to {report.output}", err=True)
 
 
-def _print_table(swept: SweepResult, advice: Recommendation | None) -> None:
+def _print_table(done: SweepResult, advice: Recommendation | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from roadstead.report.stress_plots import plain
     from roadstead.report.text_table import Column, indented, print_table, text
 
-    names = [name for name, _ in swept.sweep.axes]
-    points = swept.points()
-    shown = [name for name in swept.sweep.study.metrics if name in points[0].bands]
+    names = [name for name, _ in done.sweep.axes]
+    points = done.points()
+    shown = [name for name in done.sweep.study.metrics if name in points[0].bands]
     shown = shown[:SHOWN_FIGURES]
     columns = [*(text(plain(name)) for name in names), *(Column(plain(name)) for name in shown)]
     rows = [
@@ -209,8 +226,8 @@ def _print_table(swept: SweepResult, advice: Recommendation | None) -> None:
         for point in points
     ]
     console = Console()
-    print_table(console, swept.sweep.title, columns, rows, keys=max(1, len(names)))
-    console.print(Text("\n").join(indented(console, Text(_legend(swept.sweep)))))
+    print_table(console, done.sweep.title, columns, rows, keys=max(1, len(names)))
+    console.print(Text("\n").join(indented(console, Text(_legend(done.sweep)))))
     if advice is not None:
         console.print(Text(f"\n{advice.headline}", style="bold"))
         for reason in advice.reasons:
@@ -233,29 +250,3 @@ def _cell(band: Band) -> str:
     half = (band.high - band.low) / 2
     mean = significant(band.mean, 3)
     return f"{mean} ±{significant(half, 1)}" if half else mean
-
-
-class ProgressLine:
-    """Progress on standard error: one changing line on a terminal, otherwise some lines."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock, self._began_s = clock, clock()
-        self._step = -1
-        self._is_terminal = sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int, now: str) -> None:
-        text = f"run {done + 1} of {total}{self._left(done, total)}: {now}"
-        if self._is_terminal:
-            # A wrapped line would leave its first part behind at each change.
-            shown = text[: max(1, shutil.get_terminal_size().columns - 1)]
-            click.echo(f"\r\033[K{shown}", nl=done + 1 == total, err=True)
-        elif done * LINES // total > self._step:
-            self._step = done * LINES // total
-            click.echo(text, err=True)
-
-    def _left(self, done: int, total: int) -> str:
-        """The estimated remaining time; "" before the first run has ended, or below a minute."""
-        if not done:
-            return ""
-        left_s = (self._clock() - self._began_s) * (total - done) / done
-        return f", about {left_s / MINUTE_S:.0f} min left" if left_s >= MINUTE_S else ""

@@ -8,6 +8,8 @@ headers.py   segment and snapshot files: their names and headers
 segments.py  reading of segments and snapshots, and detection of damage
 writing.py   writing of a file, frame by frame
 files.py     FileJournal: appends, flushes, rotates, takes snapshots
+contents.py  the run in a journal
+outcome.py   the outcome of a run, in a file next to the journal
 disk.py      the file system calls of the journal, which a simulated disk can replace
 format_1.py  frames of the previous format
 """

@@ -45,6 +45,12 @@ class Disk(Protocol):
 
     def read(self, name: str) -> bytes: ...
 
+    def read_part(self, name: str, offset: int, size_bytes: int) -> bytes:
+        """Return at most so many bytes from an offset on; fewer only at the end of the file."""
+        ...
+
+    def size(self, name: str) -> int: ...
+
     def create(self, name: str) -> DiskFile:
         """Create an empty file. FileExistsError if the name exists."""
         ...
@@ -118,6 +124,14 @@ class RealDisk:
 
     def read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()
+
+    def read_part(self, name: str, offset: int, size_bytes: int) -> bytes:
+        with (self._folder / name).open("rb") as file:
+            file.seek(offset)
+            return file.read(size_bytes)
+
+    def size(self, name: str) -> int:
+        return (self._folder / name).stat().st_size
 
     def create(self, name: str) -> DiskFile:
         return RealFile(self._folder / name)

@@ -59,6 +59,11 @@ class FileJournal:
         self._is_open = False
         disk.lock()
 
+    @property
+    def disk(self) -> Disk:
+        """The folder of the journal."""
+        return self._disk
+
     def recovered(self) -> Iterator[JournalRecord]:
         """Yield the records of earlier processes: those of the snapshot, then every later one.
 

@@ -35,7 +35,10 @@ _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snapshot")
 FINISHED = "finished"
 """The file next to the journal of a run whose output is written."""
 
-NEW_SEGMENT, NEW_SNAPSHOT = "segment.new", "snapshot.new"
+OUTCOME = "outcome"
+"""The file with the outcome of a run, next to its journal."""
+
+NEW_SEGMENT, NEW_SNAPSHOT, NEW_OUTCOME = "segment.new", "snapshot.new", "outcome.new"
 """Names of files that are not complete yet; complete files are renamed."""
 
 

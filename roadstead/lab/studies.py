@@ -1,19 +1,22 @@
 """Studies: functions that a sweep can run, with their parameters, bounds and metrics.
 
 A study is a function of parameters and a seed. The engine `model` has the studies of this module;
-the study of the product's own actors is `product_study` in `roadstead/cli/stress_product.py`.
+the study of the product's own actors is `product_study` in `roadstead/cli/stress_product.py`, its
+runs are in `roadstead/api/product_runs.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from roadstead.lab import omega, parsync, policies
 from roadstead.lab.cells import CELLS
 from roadstead.lab.placement import PLACEMENTS
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.sweeps.functions import RunTask
+from roadstead.sweeps.tasks import Plain
 
 Value: TypeAlias = bool | int | float | str
 Values: TypeAlias = Mapping[str, Value]
@@ -72,13 +75,14 @@ class Parameter:
 class Study:
     """A study: name, description, parameters, and the function that does one run.
 
-    metrics: those to plot. is_possible: whether a combination of values can be run.
+    run: None for the product, whose runs need more than parameters. metrics: those to plot.
+    is_possible: whether a combination of values can be run.
     """
 
     name: str
     text: str
     parameters: tuple[Parameter, ...]
-    run: Run
+    run: Run | None
     metrics: tuple[str, ...]
     is_possible: Callable[[Values], bool] = lambda values: True
 
@@ -212,3 +216,18 @@ POLICIES: Final = Study(
 )
 
 MODEL_STUDIES: Final = {each.name: each for each in (OMEGA, EXTRA_SLOTS, POLICIES)}
+
+
+def model_runs(shared: Mapping[str, Plain]) -> RunTask:
+    """Return the function of one run of a sweep over a model, for `roadstead.sweeps`.
+
+    shared: `study`. A task has `values` and `seed`; its result is the metrics.
+    """
+    run = MODEL_STUDIES[str(shared["study"])].run
+    assert run is not None, "a model runs in this package"
+
+    def run_task(task: Mapping[str, Plain]) -> Plain:
+        values, seed = task["values"], task["seed"]
+        return dict(run(cast("Values", values), cast("int", seed)))
+
+    return run_task

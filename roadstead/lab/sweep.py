@@ -5,22 +5,19 @@ The first swept parameter is the x axis of plots; the others distinguish the lin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Final
+from typing import Final, cast
 
 from roadstead.lab.statistics import Band, band
-from roadstead.lab.studies import Study, Value
+from roadstead.lab.studies import Metrics, Study, Value
 from roadstead.protocol.errors import InputError, RoadsteadError
 
 MAX_RUNS: Final = 100_000
 MAX_VALUES: Final = 1000
 MAX_SEEDS: Final = 1000
-
-ReportRun = Callable[[int, int, str], None]
-"""Called before each run with the finished runs, the number of runs, and the next combination."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,14 @@ class Sweep:
             values = self.study.complete({**self.fixed, **point})
             if self.study.is_possible(values):
                 yield values
+
+    def runs(self) -> list[tuple[dict[str, Value], int]]:
+        """Parameters and seed of each run, in the order of the results."""
+        return [(values, seed) for values in self.points() for seed in self.seeds]
+
+    def name_of(self, values: Mapping[str, Value]) -> str:
+        """The combination of a run, in words."""
+        return ", ".join(f"{name} {values[name]}" for name, _ in self.axes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,27 +123,22 @@ def make_sweep(
     return sweep
 
 
-def run_sweep(sweep: Sweep, report: ReportRun) -> SweepResult:
-    """Run all combinations, one after another.
+def swept(
+    sweep: Sweep,
+    results: Mapping[int, object],
+    ended: RoadsteadError | KeyboardInterrupt | None = None,
+) -> SweepResult:
+    """Return the result of a sweep from the metrics of its runs, by their place in `Sweep.runs`.
 
-    After a failure or interruption, the result has the finished combinations and the exception; if
-    none is finished, the exception is raised.
+    ended: why the sweep ended early; then only combinations with metrics for every seed are kept,
+    and it is raised if there is none.
     """
     rows: list[SweepRun] = []
-    try:
-        _run_all(sweep, report, rows)
-    except (KeyboardInterrupt, RoadsteadError) as ended:
-        kept = len(rows) // len(sweep.seeds) * len(sweep.seeds)
-        if not kept:
-            raise
-        return SweepResult(sweep, tuple(rows[:kept]), ended)
-    return SweepResult(sweep, tuple(rows))
-
-
-def _run_all(sweep: Sweep, report: ReportRun, rows: list[SweepRun]) -> None:
-    points = list(sweep.points())
-    for values in points:
-        for seed in sweep.seeds:
-            now = ", ".join(f"{name} {values[name]}" for name, _ in sweep.axes)
-            report(len(rows), len(points) * len(sweep.seeds), now)
-            rows.append(SweepRun(values, seed, sweep.study.run(values, seed)))
+    runs, repeats = sweep.runs(), len(sweep.seeds)
+    for start in range(0, len(runs), repeats):
+        places = range(start, start + repeats)
+        if all(place in results for place in places):
+            rows += [SweepRun(*runs[each], cast("Metrics", results[each])) for each in places]
+    if ended is not None and not rows:
+        raise ended
+    return SweepResult(sweep, tuple(rows), ended)

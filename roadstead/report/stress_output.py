@@ -5,6 +5,7 @@ runs.json        the same, with what was swept, the command, versions, inputs an
 points.json      a band for each figure of each combination; the recommendation, if one is made
 report.html      plots and tables, for reading offline
 plots/           one SVG file for each figure
+results.jsonl    the figures of each run, written when it ended; `--resume` continues from them
 journal, runs/   of sweeps over the product: what the binders committed (`roadstead check`)
 """
 
@@ -27,6 +28,7 @@ from roadstead.report.plot import svg
 from roadstead.report.result import InputDigest, Json
 from roadstead.report.stress_page import page
 from roadstead.report.stress_plots import plots
+from roadstead.sweeps.results_file import NAME, refuse_unfinished
 
 FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
 FORMAT = "roadstead-stress"
@@ -44,19 +46,26 @@ class Origin:
     commit: str
 
 
-def check_stress_directory(directory: Path) -> None:
+def check_stress_directory(directory: Path, *, is_resumed: bool = False) -> None:
     """Raise InputError unless the directory is missing, empty, or holds a report without journals.
 
-    Journals of committed binds are never overwritten.
+    Journals of committed binds, and the runs of an unfinished sweep, are never overwritten. A sweep
+    that is resumed may have both.
     """
     source = str(directory)
     names = {path.name for path in entries(directory)}
-    if names & set(RUN_FOLDERS):
-        raise InputError("holds journals of an earlier sweep; name a new directory", source=source)
-    if names - {*FILES, PLOTS}:
+    if names - {*FILES, PLOTS, NAME, *RUN_FOLDERS}:
         raise InputError(
             "holds files that are no report of a sweep; name a new directory", source=source
         )
+    if is_resumed and (not names or NAME in names):
+        return
+    if not is_resumed:
+        refuse_unfinished(directory / NAME)
+    if names & set(RUN_FOLDERS):
+        raise InputError("holds journals of an earlier sweep; name a new directory", source=source)
+    if is_resumed:
+        raise InputError(f"holds no {NAME} of a sweep to continue", source=source)
 
 
 def write_stress(

@@ -11,13 +11,14 @@ from roadstead.actors import messages
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.interface import Method
+from roadstead.actors.journal_copy.actor import JournalCopyActor
 from roadstead.actors.messages.process import FENCE
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runtime.dispatch import PROCESS_CALLS
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.worker.actor import WorkerActor
 
-ACTORS = (QueueActor, CacheActor, BinderActor, SchedulerActor, WorkerActor)
+ACTORS = (QueueActor, CacheActor, BinderActor, JournalCopyActor, SchedulerActor, WorkerActor)
 MODULES = [
     importlib.import_module(f"{messages.__name__}.{each.name}")
     for each in pkgutil.iter_modules(messages.__path__)

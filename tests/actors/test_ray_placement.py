@@ -80,6 +80,44 @@ def test_the_binder_needs_a_node_with_the_journal():
     assert lost == Shortage("no node left has the folder of the journal")
 
 
+COPIED = ["control", "journal-copy", "scheduler-0"]
+
+
+def test_the_copy_of_the_journal_is_on_another_node_than_control():
+    nodes = [node("h1"), node("h2"), node("h3", free=3.0)]
+
+    placed = names(place(COPIED, nodes, Rules(near="id-h2"), {}))
+
+    assert (placed["control"], placed["journal-copy"]) == ("h2", "h1")
+
+
+def test_the_copy_prefers_a_node_that_control_could_run_on():
+    nodes = [node("h1"), node("h2", disk="ssd"), node("h3", free=2.0, disk="ssd")]
+
+    placed = names(place(COPIED, nodes, Rules(labels={"control": {"disk": "ssd"}}), {}))
+
+    assert (placed["control"], placed["journal-copy"]) == ("h2", "h3")
+
+
+def test_a_replaced_copy_returns_to_its_disk():
+    nodes = [node("h1"), node("h2"), node("h3", free=1.0)]
+    rules = Rules(copy_near="id-h3")
+
+    placed = place(["journal-copy"], nodes, rules, {"control": "id-h1"})
+
+    assert names(placed) == {"journal-copy": "h3"}
+
+
+def test_a_copy_without_a_second_node_has_no_place():
+    assert place(COPIED, [node("h1")], Rules(), {}) == Shortage(
+        "the copy of the journal needs another node than the binder's, and there is none"
+    )
+    assert place(COPIED, [node("h1"), node("h2", free=0.0)], Rules(), {}) == Shortage(
+        "the copy of the journal wants 1 CPU on one node, and the most that is free is 0 on h2 "
+        "(10.0.0.2); in all 0 of 4 CPUs are free"
+    )
+
+
 @given(
     st.lists(st.integers(0, 16), min_size=1, max_size=6),
     st.integers(1, 6),

@@ -13,6 +13,7 @@ from roadstead.cli.main import build_cli
 from roadstead.journal import JournalRecord, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.files import FileJournal
+from roadstead.journal_copy.folder import INCOMPLETE
 from tests.builders import node, pod
 from tests.cli import manifests
 from tests.cli.manifests import write
@@ -43,6 +44,16 @@ def of_node(lsn, name="n1", **facts):
 
 def bind(lsn, uid, cpu):
     return JournalRecord(lsn, RecordKind.BIND, uid, uid, "n1", f"t{lsn}", "s", 1, pod(cpu=cpu))
+
+
+def test_an_incomplete_copy_of_a_journal_is_not_checked(run, journal):
+    out = journal(of_node(1))
+    (out / "journal" / INCOMPLETE).touch()
+
+    result = run("check", str(out))
+
+    assert result.exit_code == 2
+    assert "is a copy that lacks records of its journal: check the journal" in result.stderr
 
 
 def test_a_journal_without_violations_is_reported_as_such(run, journal):

@@ -43,6 +43,28 @@ def test_a_named_folder_overrides_the_output_directory(run, launcher, cluster, p
     assert written["settings"]["journal"] == str(tmp_path / "mine")
 
 
+def test_the_copy_of_the_journal_has_a_folder_of_its_own(run, launcher, cluster, pods, tmp_path):
+    copied = ("--journal-copy", tmp_path / "copy")
+    run("schedule", "--cluster", cluster, "--pods", pods, "--output", tmp_path / "out", *copied)
+
+    assert launcher.plan.settings.journal_copy == tmp_path / "copy"
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (("--journal-copy", "c"), "needs a journal to copy: set journal (--journal DIR), too"),
+        (("--journal", "none", "--journal-copy", "c"), "needs a journal to copy"),
+        (("--journal", "c", "--journal-copy", "c"), "must be another folder than journal"),
+    ],
+)
+def test_a_copy_without_a_journal_of_its_own_is_refused(run, cluster, pods, options, rule):
+    ended = run("schedule", "--cluster", cluster, "--pods", pods, *options)
+
+    assert ended.exit_code != 0
+    assert rule in ended.stderr
+
+
 def test_an_output_directory_that_contains_only_journals_may_be_written(tmp_path):
     for name in ("journal", "journal.1"):
         (tmp_path / name).mkdir()

@@ -6,10 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from roadstead.actors.runs.launch import ActorLauncher
+from roadstead.api.product_runs import settings_of
 from roadstead.cli import stressing
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_plan import of_preset, study_of, with_flags
-from roadstead.cli.stress_product import PARAMETERS, is_possible, is_repeated, settings_of
+from roadstead.cli.stress_product import PARAMETERS, is_possible, is_repeated
+from roadstead.cli.sweep_progress import SweepProgress
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import Study
 from roadstead.lab.sweep import make_sweep
@@ -58,7 +60,7 @@ def test_the_table_shows_the_swept_values_and_figures(stress):
     result = stress(*SMALL, "--schedulers", "1,2")
 
     assert "batch schedulers" in result.stdout
-    assert "run 1 of 4: batch_schedulers 1" in result.stderr
+    assert "0 of 4 runs done, 1 running: batch_schedulers 1" in result.stderr
 
 
 def test_the_table_names_the_seeds_of_its_means_and_the_given_values(stress):
@@ -84,12 +86,20 @@ def test_the_list_has_every_preset_and_parameter_and_fits_the_terminal(stress, m
     assert any(line.split()[:3] == ["machines", "--vary", "10000"] for line in lines)
 
 
-def test_an_interrupted_sweep_prints_and_counts_the_finished_runs(stress, monkeypatch):
-    def interrupt(self, done, total, now):
-        if done == 3:
+def interrupt_at(monkeypatch, done):
+    """Interrupt a sweep once this number of its runs has ended."""
+    show = SweepProgress.__call__
+
+    def interrupt(self, counts, last):
+        show(self, counts, last)
+        if counts.done == done:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(stressing.ProgressLine, "__call__", interrupt)
+    monkeypatch.setattr(SweepProgress, "__call__", interrupt)
+
+
+def test_an_interrupted_sweep_prints_and_counts_the_finished_runs(stress, monkeypatch):
+    interrupt_at(monkeypatch, 3)
 
     result = stress(*SMALL, "--schedulers", "1,2", "--format", "json")
 
@@ -156,21 +166,6 @@ def test_an_axis_with_other_values_keeps_its_place():
 )
 def test_speed_on_a_busy_machine_gets_a_warning(engine, load, is_told):
     assert ("load" in stressing.busy_note(engine, load, cores=4)) == is_told
-
-
-def test_progress_estimates_the_remaining_time_once_it_is_known(capsys):
-    times = iter((0.0, 120.0, 240.0, 300.0))
-    tell = stressing.ProgressLine(lambda: next(times))
-
-    for done in range(4):
-        tell(done, 4, "x")
-
-    assert capsys.readouterr().err.splitlines() == [
-        "run 1 of 4: x",
-        "run 2 of 4, about 6 min left: x",
-        "run 3 of 4, about 4 min left: x",
-        "run 4 of 4, about 2 min left: x",
-    ]
 
 
 def test_a_file_sets_the_same_parameters_as_flags_which_override_it(stress, tmp_path):
@@ -247,7 +242,7 @@ def test_a_foreign_output_directory_is_refused_before_the_first_run(stress, tmp_
     result = stress("--preset", "quick", "--output", tmp_path)
 
     assert result.exit_code == 2
-    assert "run 1" not in result.stderr
+    assert "runs done" not in result.stderr
 
 
 def test_another_study_than_the_presets_starts_from_its_own_defaults(stress):
@@ -377,25 +372,3 @@ def test_every_preset_can_be_run(name):
     assert {*asked.vary, *asked.set} <= names
     if asked.study != "product":
         make_sweep(study, asked.vary, asked.set, [0], source=asked.source)
-
-
-def test_progress_on_a_terminal_is_one_changing_line(monkeypatch, capsys):
-    monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
-    tell = stressing.ProgressLine()
-
-    tell(0, 2, "load 0.5")
-    tell(1, 2, "load 0.6")
-
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert told.endswith("run 2 of 2: load 0.6\n")
-
-
-def test_a_line_of_progress_is_no_wider_than_the_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(stressing.sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "30")
-    tell = stressing.ProgressLine()
-
-    tell(0, 2, "partitions 8, schedulers 4, mode partitioned")
-
-    assert capsys.readouterr().err == "\r\033[Krun 1 of 2: partitions 8, sch"

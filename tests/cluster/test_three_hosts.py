@@ -237,3 +237,90 @@ def test_an_interrupted_run_gathers_logs_and_ends_in_time(cluster, fleet, tmp_pa
     assert {name.partition("@")[0] for name in gathered} == {
         *("driver.jsonl", "control", "scheduler-0", "worker-0", "worker-1")
     }
+
+
+class Copied:
+    """A run whose journal is on the second host's disk, with a copy on the third one's."""
+
+    def __init__(self, hosts, fleet, folder, **labels):
+        self.head, self.binder, self.other = hosts
+        self.journal, self.copy = self.binder.disk / "journal", self.other.disk / "copy"
+        settings = folder / "roadstead.yaml"
+        settings.write_text(
+            yaml.safe_dump({"ray": {"labels": {"control": {"place": "x"}} | labels}})
+        )
+        self.options = ("--ray-address", "auto", "--settings", str(settings), "--batch", "256")
+        self.command = (
+            *schedule(fleet, *self.options, "--schedulers", "2", "--output", str(folder / "out")),
+            *("--journal", str(self.journal), "--journal-copy", str(self.copy)),
+        )
+
+
+def same_files(one, folder, other, other_folder):
+    """The names of the journal's files on one host; they have the same bytes on another one."""
+    listed = [
+        host.run("sh", "-c", f"cd {where} && sha256sum *.segment outcome").stdout
+        for host, where in ((one, folder), (other, other_folder))
+    ]
+    assert listed[0] == listed[1]
+    return [line.split()[1] for line in listed[0].splitlines()]
+
+
+def placed_counts(messages):
+    lines = (line for line in messages if " placed of " in line)
+    return [int(line.split()[1].replace(",", "")) for line in lines]
+
+
+def test_the_loss_of_the_binders_node_with_its_disk_loses_nothing(cluster, fleet, tmp_path):
+    run = Copied(cluster, fleet, tmp_path)
+
+    messages = run_with_fault(run.head, run.command, run.binder.cut_power)
+
+    run.binder.restart(run.head, 4, "--labels=place=x")
+    found = checked(run.other, run.copy)
+    assert (found["violations"], found["binds_checked"]) == ([], 6_000)
+    counts = placed_counts(messages)
+    assert counts == sorted(counts), "what was acknowledged stays placed"
+    # The new copy is on the head, in the folder of the same name.
+    assert "outcome" in same_files(run.other, run.copy, run.head, run.copy)
+    assert checked(run.head, run.copy)["violations"] == []
+    assert not list(run.journal.parent.glob("*")), "the driver has no part of it"
+
+
+def test_a_run_goes_on_when_its_copy_has_a_new_node(cluster, fleet, tmp_path):
+    run = Copied(cluster, fleet, tmp_path)
+
+    messages = run_with_fault(run.head, run.command, run.other.cut_power)
+
+    run.other.restart(run.head, 4, "--labels=place=x")
+    *_, where = (line for line in messages if line.startswith("Ray at "))
+    on_head = next(part for part in where.split("; ") if f" on {run.head.name} (" in part)
+    assert "journal-copy" in on_head
+    assert checked(run.binder, run.journal)["binds_checked"] == 6_000
+    same_files(run.binder, run.journal, run.head, run.copy)
+
+
+def test_a_run_without_room_for_a_new_copy_ends_and_is_resumed_without_one(
+    cluster, fleet, tmp_path
+):
+    run = Copied(cluster, fleet, tmp_path, copy={"place": "x"})
+    running = run.head.begin(*run.command)
+    messages = []
+    for line in running.stderr:
+        messages.append(line)
+        if max([0, *placed_counts([line])]) >= CUT_AFTER and run.other.is_up:
+            run.other.cut_power()
+
+    assert running.wait() == 1
+    run.other.restart(run.head, 4, "--labels=place=x")
+    reason = messages[-1]
+    assert "journal-copy is gone: its Ray node h3" in reason
+    assert "No other node can run journal-copy" in reason
+    assert f"what the binder acknowledged is in {run.journal} on h2" in reason
+    resumed = run.binder.run(
+        *schedule(fleet, *run.options, "--output", str(tmp_path / "out"), "--resume", "--force"),
+        *("--journal", str(run.journal)),
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    found = checked(run.binder, run.journal)
+    assert (found["violations"], found["binds_checked"]) == ([], 6_000)

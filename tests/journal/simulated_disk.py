@@ -109,6 +109,14 @@ class SimulatedDisk:
     def read(self, name):
         return bytes(self.contents[name])
 
+    def read_part(self, name, offset, size_bytes):
+        if name not in self.contents:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+        return self.read(name)[offset : offset + size_bytes]
+
+    def size(self, name):
+        return len(self.contents[name])
+
     def create(self, name):
         self.fails("create")
         if name in self.contents:

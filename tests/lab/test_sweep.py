@@ -7,7 +7,7 @@ import pytest
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.statistics import Band, band
 from roadstead.lab.studies import EXTRA_SLOTS, MODEL_STUDIES, OMEGA, POLICIES, Parameter, Study
-from roadstead.lab.sweep import make_sweep, run_sweep
+from roadstead.lab.sweep import make_sweep, swept
 from roadstead.protocol.errors import InputError, RoadsteadError
 
 NUMBER = Parameter("number", 2, "a number", 1, 9)
@@ -32,8 +32,9 @@ def refusal(*args, **named):
     return str(refused.value)
 
 
-def quiet(done, total, now):
-    pass
+def metrics_of(sweep, count=None):
+    """The metrics of the first `count` runs, by their place."""
+    return dict(enumerate(sweep.study.run(*run) for run in sweep.runs()[:count]))
 
 
 def test_one_repeat_has_no_band():
@@ -127,58 +128,51 @@ def test_impossible_combinations_are_refused_and_the_rest_is_run():
     assert [each["number"] for each in sweep_of({"number": [1, 3]}, study=picky).points()] == [3]
 
 
-def test_every_combination_runs_with_every_seed_and_is_reported_before():
-    told = []
+def test_every_combination_has_a_run_with_every_seed_and_a_name():
     sweep = sweep_of({"number": [2, 4], "word": ["a", "b"]}, {"share": 0.5}, seeds=(0, 1, 2))
 
-    swept = run_sweep(sweep, lambda *what: told.append(what))
+    done = swept(sweep, metrics_of(sweep))
 
-    assert sweep.size == len(swept.rows) == len(told) == 12
-    assert told[0] == (0, 12, "number 2, word a")
-    points = swept.points()
+    assert sweep.size == len(done.rows) == len(sweep.runs()) == 12
+    assert sweep.name_of(sweep.runs()[0][0]) == "number 2, word a"
+    points = done.points()
     assert [point.values for point in points][1] == {"number": 2, "word": "b"}
     assert points[0].bands["product"].mean == 2.0
     assert points[-1].bands["product"].mean == 3.0
 
 
-def interrupted_after(runs):
-    def tell(done, total, now):
-        if done == runs:
-            raise KeyboardInterrupt
+def test_rows_are_in_the_order_of_the_plan_not_of_the_results():
+    sweep = sweep_of({"number": [1, 2]}, seeds=(0, 1))
+    metrics = metrics_of(sweep)
 
-    return tell
+    late_first = {place: metrics[place] for place in (3, 1, 2, 0)}
 
-
-def test_an_interrupted_sweep_keeps_the_finished_combinations():
-    swept = run_sweep(sweep_of({"number": [1, 2, 3]}, seeds=(0, 1)), interrupted_after(5))
-
-    assert isinstance(swept.ended, KeyboardInterrupt)
-    assert [point.values for point in swept.points()] == [{"number": 1}, {"number": 2}]
+    assert swept(sweep, late_first) == swept(sweep, metrics)
 
 
-def test_a_failed_run_keeps_earlier_ones():
-    def fails_at_three(values, seed):
-        if values["number"] == 3:
-            raise RoadsteadError("no more")
-        return {"product": 1.0}
+@pytest.mark.parametrize("ended", [KeyboardInterrupt(), RoadsteadError("no more")])
+def test_a_sweep_that_ended_early_keeps_the_finished_combinations(ended):
+    sweep = sweep_of({"number": [1, 2, 3, 4]}, seeds=(0, 1))
+    metrics = metrics_of(sweep)
+    del metrics[2], metrics[7]
 
-    study = Study("frail", "", (NUMBER,), fails_at_three, ("product",))
+    done = swept(sweep, metrics, ended)
 
-    swept = run_sweep(sweep_of({"number": [1, 2, 3, 4]}, seeds=(0, 1), study=study), quiet)
-
-    assert str(swept.ended) == "no more"
-    assert len(swept.points()) == 2
+    assert done.ended is ended
+    assert [point.values for point in done.points()] == [{"number": 1}, {"number": 3}]
 
 
-def test_a_sweep_interrupted_in_its_first_combination_has_no_result():
+def test_a_sweep_that_ended_in_its_first_combination_has_no_result():
+    sweep = sweep_of({"number": [1, 2]}, seeds=(0, 1))
+
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(sweep_of({"number": [1, 2]}, seeds=(0, 1)), interrupted_after(1))
+        swept(sweep, metrics_of(sweep, 1), KeyboardInterrupt())
 
 
 def test_a_sweep_without_axes_repeats_one_run():
-    swept = run_sweep(sweep_of({}, seeds=(0, 1)), quiet)
+    sweep = sweep_of({}, seeds=(0, 1))
 
-    assert [point.values for point in swept.points()] == [{}]
+    assert [point.values for point in swept(sweep, metrics_of(sweep)).points()] == [{}]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +196,7 @@ def test_every_preset_of_a_model_is_a_valid_sweep(name):
         (POLICIES, {"slots": 400, "schedulers": 2, "partitions": 2, "phase_s": 1.0}),
     ],
 )
-def test_every_model_gives_the_plotted_figures(study, small):
+def test_every_model_gives_the_plotted_metrics(study, small):
     metrics = study.run(study.complete(small), 1)
 
     assert set(study.metrics) <= set(metrics)

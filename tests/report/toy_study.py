@@ -1,7 +1,7 @@
 """A study that gives known figures, and sweeps of it."""
 
+from roadstead.lab import sweep as sweeps
 from roadstead.lab.studies import Parameter, Study
-from roadstead.lab.sweep import make_sweep, run_sweep
 
 STUDY = Study(
     "toy",
@@ -17,5 +17,5 @@ STUDY = Study(
 
 
 def swept(axes, seeds=(0, 1), study=STUDY):
-    sweep = make_sweep(study, axes, {}, seeds, source="x")
-    return run_sweep(sweep, lambda done, total, now: None)
+    sweep = sweeps.make_sweep(study, axes, {}, seeds, source="x")
+    return sweeps.swept(sweep, dict(enumerate(study.run(*run) for run in sweep.runs())))

@@ -9,10 +9,10 @@ from roadstead.actors.interface import open_reply
 from roadstead.actors.messages import BIND
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runs.journals import read_journal
 from roadstead.actors.runs.launch import first_of
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.journal.contents import read_journal
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunInputs
 from tests.simulation.limits import USUAL

@@ -120,6 +120,7 @@ def test_what_is_no_text_is_refused_by_line(tmp_path):
         ("t.tar", tar_bytes("w", other="x"), "holds no file t.*"),
         ("t.tar.gz", gzip.compress(b"no tar at all" * 99), "is damaged or cut short"),
     ],
+    ids=("zip", "tar", "tar.gz"),
 )
 def test_archives_without_the_file_are_refused(tmp_path, name, content, text):
     (tmp_path / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""Pods in a message: columns, and a table of their classes; never one message per pod."""
+"""Pods as they are sent: columns, and a table of their classes; never one message per pod."""
 
 from __future__ import annotations
 

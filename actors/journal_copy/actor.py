@@ -1,0 +1,91 @@
+"""JournalCopyActor: the shell around `CopyReceiver`, on another node than the binder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from roadstead.actors.interface import Directory, FencedError
+from roadstead.actors.logs import log
+from roadstead.actors.messages import ActorStatus
+from roadstead.actors.messages.journal_copy import (
+    CopyBegin,
+    CopyState,
+    CopyWrite,
+    Promote,
+    Promoted,
+)
+from roadstead.journal.disk import Disk, RealDisk
+from roadstead.journal_copy import CopyFencedError, CopyReceiver
+from roadstead.journal_copy.folder import free_name
+from roadstead.run import RunPlan
+
+
+class JournalCopyActor:
+    """The second copy of a run's journal, in the folder of the plan.
+
+    open_disk: opens the folder, and, if True is passed, moves a former one to another name first.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        directory: Directory,
+        *,
+        epoch: int = 1,
+        open_disk: Callable[[bool], Disk] | None = None,
+    ) -> None:
+        folder = plan.settings.journal_copy
+        if open_disk is None:
+            assert folder is not None, "a copy of the journal without a folder"
+            self._folder = folder
+            open_disk = self._real_disk
+        self._open_disk = open_disk
+        self.receiver = CopyReceiver(open_disk(False), self._set_aside, epoch)
+        self._messages = 0
+
+    def _real_disk(self, is_aside: bool) -> Disk:
+        if is_aside:
+            kept: Path = free_name(self._folder)
+            self._folder.rename(kept)
+            log("journal-copy", "a folder set aside", kept=str(kept))
+        return RealDisk(self._folder)
+
+    def _set_aside(self) -> Disk:
+        disk = self._open_disk(True)
+        disk.lock()
+        return disk
+
+    async def begin_copy(self, message: CopyBegin) -> CopyState:
+        """Pair with a binder; report the files of the folder."""
+        try:
+            return self.receiver.begin(message)
+        except CopyFencedError as fenced:
+            raise FencedError(str(fenced)) from None
+
+    async def write_copy(self, message: CopyWrite) -> CopyState:
+        """Carry out steps; they are durable when this returns."""
+        self._messages += 1
+        try:
+            return self.receiver.write(message)
+        except CopyFencedError as fenced:
+            raise FencedError(str(fenced)) from None
+
+    async def promote(self, ask: Promote) -> Promoted:
+        """Become the journal of a new binder, and release the folder to it."""
+        promoted = self.receiver.promote(ask.epoch)
+        log("journal-copy", "promoted", lsn=promoted.lsn, why_not=promoted.why)
+        return promoted
+
+    def crashed(self) -> None:
+        """Release the folder for the next incarnation."""
+        self.receiver.close()
+
+    async def status(self, _: object) -> ActorStatus:
+        receiver = self.receiver
+        return ActorStatus(
+            f"had a {receiver.state.value} copy of the journal in {receiver.path}, with at least "
+            f"{receiver.lsn} records",
+            error=receiver.failure,
+            counts=(("messages", self._messages),),
+        )

@@ -1,0 +1,24 @@
+"""Messages between the binder, the copy of its journal, and the supervisor."""
+
+from __future__ import annotations
+
+from roadstead.actors.interface import Nothing, method
+from roadstead.journal_copy import CopyBegin, CopyState, CopyWrite, Promote, Promoted
+
+BEGIN_COPY = method("begin_copy", CopyBegin, CopyState)
+WRITE_COPY = method("write_copy", CopyWrite, CopyState)
+PROMOTE = method("promote", Promote, Promoted)
+PAIR_AGAIN = method("pair_again", Nothing, Nothing)
+"""Supervisor → binder: the process of the copy is a new one. A second copy repeats the pairing."""
+
+__all__ = [
+    "BEGIN_COPY",
+    "PAIR_AGAIN",
+    "PROMOTE",
+    "WRITE_COPY",
+    "CopyBegin",
+    "CopyState",
+    "CopyWrite",
+    "Promote",
+    "Promoted",
+]

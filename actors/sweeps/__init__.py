@@ -1,0 +1,1 @@
+"""Sweeps on Ray: the driver of their tasks, and the nodes that run them."""

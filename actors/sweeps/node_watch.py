@@ -1,0 +1,119 @@
+"""NodeWatch: a thread that lists the nodes of a joined cluster for a sweep, and checks new ones.
+
+Both wait for the head and for nodes, up to a minute; the sweep itself waits for neither, so that it
+collects results and ends on a signal meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ray.exceptions import RayError
+
+from roadstead.actors.runtime.ray_checks import check_nodes
+from roadstead.actors.runtime.ray_cluster import CpuRequest, alive_nodes
+from roadstead.actors.runtime.ray_placement import RayNode
+from roadstead.actors.runtime.ray_session import first_line
+from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK
+from roadstead.protocol.errors import RoadsteadError
+
+LOOK_S = 2.0
+"""Pause between two listings of the nodes and their free CPUs."""
+
+NOTES_MAX = 1000
+"""Notes that wait for the user; the oldest are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The nodes that passed their check. running: the tasks on each when they were listed.
+
+    bad: reasons of the nodes that did not pass. is_whole: whether each node has been checked.
+    """
+
+    nodes: tuple[RayNode, ...]
+    running: Mapping[str, int]
+    bad: tuple[str, ...]
+    is_whole: bool
+
+
+class NodeWatch:
+    """Publishes lists of the nodes, and notes for the user; repeats the request for CPUs.
+
+    running: returns the number of tasks on each node.
+    """
+
+    def __init__(self, running: Callable[[], Mapping[str, int]]) -> None:
+        self._running = running
+        self._notes: deque[str] = deque(maxlen=NOTES_MAX)
+        self._fit: dict[str, bool] = {}
+        self._bad: list[str] = []
+        self._wanted: tuple[float, ...] = ()
+        self._request = CpuRequest()
+        self._latest: Look | None = None
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="sweep-nodes", daemon=True)
+        self._thread.start()
+
+    def collect(self) -> Look | None:
+        """Return the latest look, once; None if there is no new one."""
+        found, self._latest = self._latest, None
+        return found
+
+    def notes(self) -> Iterator[str]:
+        """Yield each new note for the user, once."""
+        while self._notes:
+            yield self._notes.popleft()
+
+    def request(self, cpus: Sequence[float]) -> None:
+        """Request nodes with room for these bundles at every look; [] sends no more requests."""
+        self._wanted = tuple(cpus)
+
+    def stop(self) -> None:
+        """Let the thread end after its present look, without waiting for it."""
+        self._wanted = ()
+        self._ends.set()
+        self._request.withdraw()
+
+    def _live(self) -> None:
+        while not self._ends.is_set():
+            try:
+                self._look()
+            except (RayError, RoadsteadError, ConnectionError, RuntimeError) as failure:
+                # The head may be away for a moment; the sweep ends if it stays so.
+                self._notes.append(f"The nodes of Ray cannot be listed: {first_line(failure)}")
+            self._ends.wait(LOOK_S)
+
+    def _look(self) -> None:
+        if wanted := self._wanted:
+            self._request.send(wanted)
+        running = self._running()
+        nodes = alive_nodes()
+        new = [node for node in nodes if node.id not in self._fit and node.cpus >= CPUS_PER_TASK]
+        self._publish(nodes, running, is_whole=not new)
+        if new:
+            asyncio.run(self._check(new, lambda: self._publish(nodes, running)))
+            self._publish(nodes, running, is_whole=True)
+
+    async def _check(self, nodes: Sequence[RayNode], publish: Callable[[], None]) -> None:
+        """Check nodes in parallel; each can be used as soon as its own check ends."""
+
+        async def check(node: RayNode) -> None:
+            for report in await check_nodes([node], None):
+                self._fit[node.id] = not report.problem
+                if report.problem:
+                    self._bad.append(f"{node}: {report.problem}")
+                    self._notes.append(f"Left out: {self._bad[-1]}")
+                publish()
+
+        await asyncio.gather(*map(check, nodes))
+
+    def _publish(
+        self, nodes: Sequence[RayNode], running: Mapping[str, int], *, is_whole: bool = False
+    ) -> None:
+        fit = tuple(node for node in nodes if self._fit.get(node.id))
+        self._latest = Look(fit, running, tuple(self._bad), is_whole)

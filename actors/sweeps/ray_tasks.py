@@ -1,0 +1,230 @@
+"""RayTasks: runs the tasks of a sweep as Ray tasks, on a Ray of its own or on all nodes of one.
+
+A task is sent as packed plain data with the name of its function; no object of a user is pickled.
+Ray repeats nothing (`max_retries=0`), since the core counts the starts of a task. On a joined Ray,
+each task reserves a CPU of a node that is checked before, and nodes are watched: Ray itself notices
+a lost one after 16 s (docs/decisions/0047 and 0048).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from roadstead.actors.interface import (
+    ERROR,
+    REPLY,
+    Announce,
+    Failure,
+    NoNodeError,
+    RunFailedError,
+    failure_in,
+    failure_out,
+)
+from roadstead.actors.runtime.ray_heartbeats import Heartbeats
+from roadstead.actors.runtime.ray_placement import RayNode
+from roadstead.actors.runtime.ray_session import RaySession, first_line, open_session
+from roadstead.actors.runtime.ray_target import target_of
+from roadstead.actors.sweeps.node_watch import NodeWatch
+from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK, TaskNodes
+from roadstead.config.settings import Settings
+from roadstead.protocol.codec import Envelope, from_wire, pack, to_wire
+from roadstead.sweeps.drivers import Ended, Failed, Finished, Lost
+from roadstead.sweeps.functions import LIMITS, run_task
+from roadstead.sweeps.tasks import Start, Work
+
+WAIT_S = 0.2
+"""Longest wait for a result: a signal, a lost node and new nodes are noticed after it."""
+
+LOCAL_NODE = "local"
+"""Id of the one node of a Ray of the sweep's own."""
+
+NO_ROOM = "no node that passed its check has a free CPU"
+
+
+def run_remotely(function: str, shared: bytes, task: bytes) -> bytes:
+    """Run a task in a process of Ray; return the envelope of its result or of its error."""
+    try:
+        return Envelope(REPLY, 0, 0, "", run_task(function, shared, task)).encode()
+    except Exception as failure:
+        return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
+
+
+@contextlib.contextmanager
+def ray_failures() -> Iterator[None]:
+    """Raise an error of Ray inside the block as a RunFailedError."""
+    try:
+        yield
+    except RayError as failure:
+        raise RunFailedError(f"Ray failed: {first_line(failure)}") from failure
+
+
+class RayTasks:
+    """Driver of a sweep (`TaskDriver`) on Ray.
+
+    _running: reference of its reply → start of a task, and the id of its node. _bad: reasons of the
+    nodes that did not pass their check. _is_looked: whether all nodes were checked once.
+    """
+
+    def __init__(
+        self, work: Work, settings: Settings, jobs: int | None, announce: Announce
+    ) -> None:
+        """jobs: tasks at a time; None for as many as the joined Ray has free CPUs.
+
+        Errors as for `open_session`.
+        """
+        self._work, self._jobs, self._announce = work, jobs, announce
+        self._start_s = settings.deadlines.start_s
+        RaySession.await_end(self._start_s)
+        is_initialized = ray.is_initialized()
+        target = target_of(settings.ray, is_initialized=is_initialized, environ=os.environ)
+        namespace = f"roadstead-{secrets.token_hex(6)}"
+        processes = jobs or os.cpu_count() or 1
+        self._ray = open_session(target, settings.ray, self._start_s, namespace, processes)
+        self._running: dict[ray.ObjectRef, tuple[Start, str]] = {}
+        self._nodes = TaskNodes(jobs)
+        self._watch: NodeWatch | None = None
+        self._heartbeats: Heartbeats | None = None
+        self._bad: tuple[str, ...] = ()
+        self._is_stopped = False
+        self._idle_since_s = time.monotonic()
+        self._is_waiting = self._is_looked = self._is_announced = False
+        self._function = ray.remote(run_remotely)
+        with ray_failures():
+            self._shared = ray.put(pack(work.shared))
+        if target.is_local:
+            node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
+            self._nodes.look([node], {})
+            return
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        self._heartbeats = Heartbeats((host, int(port)))
+        self._heartbeats.start()
+        self._watch = NodeWatch(lambda: self._nodes.running)
+
+    def room(self) -> int:
+        """See `TaskDriver`."""
+        return self._nodes.room
+
+    def start(self, start: Start) -> None:
+        """See `TaskDriver`."""
+        node = self._nodes.begin()
+        options: dict[str, object] = {"num_cpus": CPUS_PER_TASK, "max_retries": 0}
+        if self._heartbeats is not None:
+            self._heartbeats.watch({node.id: (node.address, node.port)})
+            strategy = NodeAffinitySchedulingStrategy(node.id, soft=False)
+            options["scheduling_strategy"] = strategy
+        task = pack(self._work.tasks[start.task])
+        with ray_failures():
+            remote = self._function.options(**options)
+            reply = remote.remote(self._work.function, self._shared, task)
+        self._running[reply] = start, node.id
+
+    def wait(self) -> Sequence[Ended]:
+        """See `TaskDriver`. RunFailedError if Ray itself is lost, NoNodeError without a node."""
+        self._check_ray()
+        ended: list[Ended] = self._lose_nodes()
+        self._look()
+        if not self._running:
+            if not ended:
+                self._await_room()
+            return ended
+        with ray_failures():
+            timeout_s = 0 if ended else WAIT_S
+            done, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
+        self._end_wait()
+        return [*ended, *map(self._result, done)]
+
+    def _result(self, reply: ray.ObjectRef) -> Ended:
+        start, node_id = self._running.pop(reply)
+        self._nodes.end(node_id)
+        try:
+            data = ray.get(reply)
+        except RayTaskError as failure:
+            # The function catches its own errors: its process could not even begin it.
+            return Failed(start, RunFailedError(f"run {start.task + 1}: {first_line(failure)}"))
+        except RayError as failure:
+            return Lost(start, first_line(failure))
+        envelope = Envelope.decode(data, LIMITS)
+        if envelope.kind == REPLY:
+            assert isinstance(envelope.body, bytes), "a packed result"
+            return Finished(start, envelope.body)
+        failed = from_wire(Failure, envelope.body)
+        return Failed(start, failure_in(f"run {start.task + 1}", failed))
+
+    def _check_ray(self) -> None:
+        if why := self._ray.lost():
+            raise RunFailedError(why)
+        if self._heartbeats is not None and self._heartbeats.is_head_lost:
+            raise RunFailedError("Ray's head does not answer any more")
+
+    def _lose_nodes(self) -> list[Ended]:
+        """Return the tasks on nodes that do not answer any more, and use these nodes no more."""
+        lost = self._heartbeats.lost if self._heartbeats is not None else frozenset()
+        self._nodes.lose(lost)
+        ended: list[Ended] = []
+        for reply, (start, node_id) in tuple(self._running.items()):
+            if node_id in lost:
+                del self._running[reply]
+                self._nodes.end(node_id)
+                ended.append(Lost(start, "its Ray node does not answer"))
+        return ended
+
+    def _look(self) -> None:
+        """Use the nodes that the watch has found."""
+        if self._watch is None:
+            return
+        for note in self._watch.notes():
+            self._announce(note)
+        found = self._watch.collect()
+        if found is not None:
+            self._bad, self._is_looked = found.bad, self._is_looked or found.is_whole
+            self._nodes.look(found.nodes, found.running)
+            if self._heartbeats is not None:
+                self._nodes.lose(self._heartbeats.lost)
+
+    def _await_room(self) -> None:
+        """Wait for a node; announce it once. NoNodeError if there was none for `start_s`."""
+        now_s = time.monotonic()
+        if self._nodes.room:
+            self._end_wait()
+            return
+        if not self._is_waiting:
+            self._is_waiting, self._idle_since_s = True, now_s
+            if self._watch is not None:
+                self._watch.request([CPUS_PER_TASK] * (self._jobs or 1))
+        if self._is_looked and not self._is_announced:
+            self._is_announced = True
+            self._announce(f"Waiting for the Ray cluster: {NO_ROOM}.")
+        if now_s - self._idle_since_s > self._start_s:
+            left_out = f"; left out: {'; '.join(self._bad)}" if self._bad else ""
+            raise NoNodeError(f"{NO_ROOM}{left_out}. Waited {self._start_s:g} s")
+        time.sleep(WAIT_S)
+
+    def _end_wait(self) -> None:
+        """Repeat the request for CPUs no more; it stays in force until the sweep ends."""
+        if self._is_waiting and self._watch is not None:
+            self._watch.request([])
+        self._is_waiting = False
+
+    def stop(self) -> None:
+        """See `TaskDriver`. Ray is shut down in the background."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        for watcher in (self._watch, self._heartbeats):
+            if watcher is not None:
+                watcher.stop()
+        if self._watch is None:
+            self._ray.leave(by_force=bool(self._running))
+            return
+        for reply in self._running:
+            with contextlib.suppress(RayError):
+                ray.cancel(reply, force=True)
+        self._ray.leave()

@@ -1,0 +1,83 @@
+"""TaskNodes: how many tasks of a sweep each node of a Ray cluster may run, and which node is next.
+
+A task goes to the node with the most room, so that tasks are spread. Ray's number of free CPUs is
+some tenths of a second old: it may still count a CPU of a task that has just started. So a node has
+room for the tasks that ran there at the look plus the free CPUs, and at most for its CPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from roadstead.actors.runtime.ray_placement import EPSILON, RayNode
+
+CPUS_PER_TASK = 1.0
+
+
+class TaskNodes:
+    """The nodes that may run tasks, and the number of tasks on each.
+
+    max_tasks: on all nodes; None without a limit. running: node's id → tasks; a new mapping at each
+    change, so that another thread may read it.
+    """
+
+    def __init__(self, max_tasks: int | None = None) -> None:
+        self._max_tasks = max_tasks
+        self._nodes: dict[str, RayNode] = {}
+        self._room: dict[str, int] = {}
+        self.running: Mapping[str, int] = {}
+        self._lost: set[str] = set()
+
+    def look(self, nodes: Iterable[RayNode], running: Mapping[str, int]) -> None:
+        """Use these nodes from now on. running: tasks on each when the nodes were listed."""
+        self._nodes = {node.id: node for node in nodes if node.id not in self._lost}
+        self._room = {
+            key: min(_room(node.cpus), running.get(key, 0) + _room(node.free_cpus))
+            for key, node in self._nodes.items()
+        }
+
+    @property
+    def room(self) -> int:
+        """The number of tasks that may run, those that run included."""
+        total = sum(max(room, self._tasks(key)) for key, room in self._room.items())
+        return total if self._max_tasks is None else min(total, self._max_tasks)
+
+    def begin(self) -> RayNode:
+        """Return the node with the most room and count a task there; there is room for it."""
+
+        def rank(node: RayNode) -> tuple[int, str, str]:
+            return self._tasks(node.id) - self._room[node.id], node.name, node.id
+
+        node = min(self._nodes.values(), key=rank)
+        assert rank(node)[0] < 0, "there is no room for a task"
+        self._count(node.id, 1)
+        return node
+
+    def end(self, node_id: str) -> None:
+        """Count a task on a node no more."""
+        assert self._tasks(node_id) > 0, "no task runs there"
+        self._count(node_id, -1)
+
+    def lose(self, node_ids: Collection[str]) -> None:
+        """Do not use these nodes any more; their tasks are ended one by one."""
+        self._lost |= set(node_ids)
+        for key in node_ids:
+            self._nodes.pop(key, None)
+            self._room.pop(key, None)
+
+    def _tasks(self, node_id: str) -> int:
+        return self.running.get(node_id, 0)
+
+    def _count(self, node_id: str, more: int) -> None:
+        self.running = {**self.running, node_id: self._tasks(node_id) + more}
+
+    def validate(self) -> None:
+        """Check that no lost node is used and no task is counted twice."""
+        assert self._nodes.keys() == self._room.keys(), "a node without room"
+        assert not self._lost & self._nodes.keys(), "a lost node is used"
+        assert all(count >= 0 for count in self.running.values()), "a task ended twice"
+        assert all(room >= 0 for room in self._room.values()), "negative room"
+
+
+def _room(cpus: float) -> int:
+    return max(0, int((cpus + EPSILON) // CPUS_PER_TASK))

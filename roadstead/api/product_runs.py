@@ -1,0 +1,166 @@
+"""Runs of the product's own actors in a sweep (`roadstead stress`), each with its metrics."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, cast
+
+from roadstead.api.launcher import open_launcher
+from roadstead.config.settings import Settings, load_settings
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.inputs.input_wire import decode_inputs
+from roadstead.inputs.loaded import load_generated
+from roadstead.lab.lab_run import LabRun, LabSetup, Recheck
+from roadstead.lab.regret import Placed, score_regret
+from roadstead.lab.scenarios import constraint_heavy, jobs
+from roadstead.lab.studies import Metrics, Values
+from roadstead.nodes.pod_class import PodClasses
+from roadstead.run import Launcher, RunInputs, RunPlan, build_profiles
+from roadstead.sweeps.functions import RunTask
+from roadstead.sweeps.tasks import Plain
+
+DEFAULT_FLEET: Final = "fleet"
+
+SCENARIOS: Final = {"constraint-heavy": constraint_heavy, "jobs": jobs}
+
+Inputs = tuple[RunInputs, ClusterFacts]
+
+
+def product_runs(shared: Mapping[str, Plain]) -> RunTask:
+    """Return the function of one run of a sweep over the product, for `roadstead.sweeps`.
+
+    shared: `engine`; `ray_address`, "" for the usual one; `inputs` of the user (`encode_inputs`),
+    None for a scenario. A task has `values`, `seed`, and `journal`, the folder of its journal, ""
+    for one that is deleted after the run. Its result is the metrics.
+    """
+    given = shared["inputs"]
+    inputs = None if given is None else decode_inputs(given)
+    return _ProductRuns(str(shared["engine"]), str(shared["ray_address"]), inputs, open_launcher())
+
+
+@dataclass(slots=True)
+class _ProductRuns:
+    """inputs: of the user, or None. _known: the scenario of the last run, by what generates it."""
+
+    engine: str
+    ray_address: str
+    inputs: Inputs | None
+    launcher: Launcher
+    _known: dict[tuple[object, ...], Inputs] = field(default_factory=dict)
+
+    def __call__(self, task: Mapping[str, Plain]) -> Plain:
+        values, seed = cast("Values", task["values"]), cast("int", task["seed"])
+        return dict(self._metrics(values, seed, str(task["journal"])))
+
+    def _metrics(self, values: Values, seed: int, journal: str) -> Metrics:
+        inputs, cluster = self.inputs or self._scenario(values, seed)
+        lab = LabSetup(_recheck(values), self.engine == "virtual")
+        with _journal(journal) as folder:
+            settings = settings_of(values, seed, self.engine, folder, self.ray_address)
+            plan = RunPlan(settings, cluster=cluster)
+            lab_run = self.launcher.run_lab(inputs, plan, lab)
+            violations, binds = _violations(folder)
+        return {
+            **lab_run.metrics(int(values["schedulers"])),
+            "violations": float(violations),
+            "violation_share": violations / binds if binds else 0.0,
+            "score_regret": _regret(inputs, plan, lab_run),
+            "utilization": _utilization(inputs, lab_run),
+        }
+
+    def _scenario(self, values: Values, seed: int) -> Inputs:
+        kind, nodes, pods = str(values["workload"]), int(values["nodes"]), int(values["pods"])
+        key = (kind, nodes, pods, seed)
+        if key not in self._known:
+            self._known.clear()
+            self._known[key] = _generate(kind, nodes, pods, seed)
+        return self._known[key]
+
+
+def _generate(kind: str, nodes: int, pods: int, seed: int) -> Inputs:
+    if kind == DEFAULT_FLEET:
+        loaded = load_generated(nodes, pods, seed, with_digests=False)
+        return loaded.inputs, loaded.cluster
+    facts, pending = SCENARIOS[kind](nodes, pods, seed)
+    inputs = RunInputs(tuple(facts), (), tuple(pending))
+    return inputs, ClusterFacts(namespaces=(("default", ()),))
+
+
+@contextmanager
+def _journal(folder: str) -> Iterator[Path]:
+    """Yield the folder of a run's journal; a temporary one for "".
+
+    A folder that exists is of a start of this run that was lost or stopped: it is removed.
+    """
+    if not folder:
+        with tempfile.TemporaryDirectory(prefix="roadstead-stress-") as temporary:
+            yield Path(temporary) / "journal"
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    yield Path(folder)
+
+
+def _recheck(values: Values) -> Recheck:
+    found: Mapping[str, Recheck] = {"all": "all", "node": "node", "none": "none"}
+    return found[str(values["recheck"])]
+
+
+def settings_of(
+    values: Values, seed: int, engine: str, journal: Path, ray_address: str = ""
+) -> Settings:
+    """The settings of a run. Raises ConfigError if values contradict each other."""
+    mode, schedulers = str(values["mode"]), int(values["schedulers"])
+    is_partitioned = mode == "partitioned"
+    given: dict[str, object] = {
+        "runtime": "ray" if engine == "ray" else "inline",
+        "seed": seed,
+        "journal": journal,
+        **{name: values[name] for name in ("mode", "schedulers", "batch", "tie_break")},
+        **{name: values[name] for name in ("conflicts", "transaction")},
+    }
+    if ray_address:
+        given["ray.address"] = ray_address
+    if is_partitioned:
+        given["partitions"] = max(int(values["partitions"]), schedulers, 2)
+    if values["staleness_s"] and mode != "exact":
+        given["staleness_s"] = values["staleness_s"]
+    if is_partitioned:
+        given["partition_policy"] = values["partition_policy"]
+    if values["decision_job_s"] or values["decision_task_s"]:
+        time = {"job_s": values["decision_job_s"], "task_s": values["decision_task_s"]}
+        given["decision_time"] = {"batch": time, "service": time}
+    return load_settings(overrides=given, source="stress")
+
+
+def _violations(journal: Path) -> tuple[int, int]:
+    """(binds that break a rule, binds checked), by the independent checker."""
+    from roadstead.invariants.checker import check
+    from roadstead.journal.disk import RealDisk
+    from roadstead.journal.segments import Reader
+
+    result = check(Reader(RealDisk(journal)).records())
+    return len({(each.lsn, each.pod) for each in result.violations}), result.binds_checked
+
+
+def _placed(inputs: RunInputs, lab_run: LabRun) -> list[Placed]:
+    pods = {identity.uid: (identity, facts) for identity, facts in inputs.pending}
+    return [(*pods[uid], node) for uid, node in lab_run.placements]
+
+
+def _regret(inputs: RunInputs, plan: RunPlan, lab_run: LabRun) -> float:
+    classes = PodClasses()
+    profiles = build_profiles(plan, classes)
+    return score_regret(inputs.nodes, inputs.running, _placed(inputs, lab_run), classes, profiles)
+
+
+def _utilization(inputs: RunInputs, lab_run: LabRun) -> float:
+    """The share of all CPU that pods request at the end."""
+    total = sum(dict(node.allocatable).get("cpu", 0) for node in inputs.nodes)
+    pods = [*inputs.running, *_placed(inputs, lab_run)]
+    used = sum(dict(facts.requests).get("cpu", 0) for _, facts, _ in pods)
+    return used / total if total else 0.0

@@ -1,0 +1,150 @@
+"""The runs of a sweep: as tasks, in this process or others, and their stored results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Final, cast
+
+from roadstead.cli.session import Session
+from roadstead.cli.stress_options import JobOptions
+from roadstead.cli.stress_plan import PRODUCT, Asked
+from roadstead.cli.stress_product import journals_of
+from roadstead.cli.sweep_progress import SweepProgress
+from roadstead.config.ray import ADDRESS_VARIABLE, LOCAL
+from roadstead.config.settings import load_settings
+from roadstead.lab.sweep import Sweep
+from roadstead.protocol.errors import InputError
+from roadstead.sweeps.carry_out import NoStore, Processes, ResultStore, SweepEnd, carry_out
+from roadstead.sweeps.results_file import NAME, ResultsFile, header_of
+from roadstead.sweeps.tasks import Plain, Work
+
+if TYPE_CHECKING:
+    from roadstead.inputs.loaded import Loaded
+
+SPREADABLE: Final = ("model", "virtual")
+"""Engines whose runs use one core, and whose results do not depend on the machine."""
+
+
+def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
+    """Raise InputError if the options do not fit the engine or each other."""
+    if options.resume and output is None:
+        raise InputError("needs the --output folder of the sweep to continue", source="--resume")
+    if engine in SPREADABLE:
+        return
+    if options.jobs is not None and options.jobs > 1:
+        rule = f"must be 1 with the engine {engine}: its runs measure real time, one after another"
+        raise InputError(rule, source="--jobs", value=str(options.jobs))
+    if engine != "ray" and options.ray_address is not None:
+        rule = f"has no use with the engine {engine}, which runs in this process"
+        raise InputError(rule, source="--ray-address")
+
+
+def joins_cluster(engine: str, options: JobOptions) -> bool:
+    """Whether the runs of a sweep are spread over a Ray that is joined."""
+    address = options.ray_address or os.environ.get(ADDRESS_VARIABLE) or LOCAL
+    return engine in SPREADABLE and address != LOCAL
+
+
+def cores() -> int:
+    """The number of CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_all(
+    session: Session,
+    asked: Asked,
+    sweep: Sweep,
+    loaded: Loaded | None,
+    output: Path | None,
+    options: JobOptions,
+) -> SweepEnd:
+    """Carry out a sweep, with progress on standard error."""
+    runs = sweep.runs()
+    progress = SweepProgress(lambda number: sweep.name_of(runs[number][0]))
+    if joins_cluster(asked.engine, options):
+        if output is not None and asked.study == PRODUCT:
+            progress.note("The journals of runs on a cluster are checked there and not kept.")
+        work = _work(asked, sweep, loaded, None, options)
+    else:
+        work = _work(asked, sweep, loaded, output, options)
+    processes = processes_of(session, asked, work, options, progress)
+    try:
+        with _store(asked, sweep, loaded, output, options) as store:
+            return carry_out(work, processes, store, progress, monotonic)
+    finally:
+        progress.end()
+
+
+def _work(
+    asked: Asked, sweep: Sweep, loaded: Loaded | None, output: Path | None, options: JobOptions
+) -> Work:
+    runs: list[dict[str, Plain]] = [
+        {"values": cast("dict[str, Plain]", values), "seed": seed} for values, seed in sweep.runs()
+    ]
+    if asked.study != PRODUCT:
+        return Work("model", {"study": asked.study}, tuple(runs))
+    shared: dict[str, Plain] = {
+        "engine": asked.engine,
+        "ray_address": (options.ray_address or "") if asked.engine == "ray" else "",
+        "inputs": None,
+    }
+    if loaded is not None:
+        from roadstead.inputs.input_wire import encode_inputs
+
+        shared["inputs"] = cast("Plain", encode_inputs(loaded.inputs, loaded.cluster))
+    journals = journals_of(sweep, output)
+    tasks = [{**run, "journal": folder} for run, folder in zip(runs, journals, strict=True)]
+    return Work(PRODUCT, shared, tuple(tasks))
+
+
+def processes_of(
+    session: Session, asked: Asked, work: Work, options: JobOptions, progress: SweepProgress
+) -> Processes | None:
+    """The other processes that may run tasks; None without any."""
+    if asked.engine not in SPREADABLE:
+        return None
+    settings = load_settings(overrides={"ray.address": options.ray_address})
+    is_joined = joins_cluster(asked.engine, options)
+    jobs = options.jobs or (None if is_joined else cores())
+    if jobs == 1 and not is_joined:
+        return None
+    return Processes(
+        lambda: session.launcher().open_tasks(work, settings, jobs, progress.note),
+        jobs,
+        is_joined or options.jobs is not None,
+    )
+
+
+@contextmanager
+def _store(
+    asked: Asked, sweep: Sweep, loaded: Loaded | None, output: Path | None, options: JobOptions
+) -> Iterator[ResultStore]:
+    """Yield the storage of the results: a file in the output folder, if there is one."""
+    if output is None:
+        yield NoStore()
+        return
+    path, header = output / NAME, header_of(_plan(asked, sweep, loaded), len(sweep.runs()))
+    opened = ResultsFile.resume(path, header) if options.resume else ResultsFile.begin(path, header)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _plan(asked: Asked, sweep: Sweep, loaded: Loaded | None) -> dict[str, Plain]:
+    """Everything that decides the results of a sweep, as `--resume` compares it."""
+    digests = () if loaded is None else loaded.digests
+    return {
+        "study": asked.study,
+        "engine": asked.engine,
+        "vary": [[name, list(values)] for name, values in sweep.axes],
+        "set": dict(sweep.fixed),
+        "seeds": list(sweep.seeds),
+        "inputs": [each.sha256 for each in digests],
+    }

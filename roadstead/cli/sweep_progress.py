@@ -1,0 +1,77 @@
+"""Progress of a sweep on standard error: one changing line on a terminal, otherwise some lines."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
+
+import click
+
+from roadstead.cli.notes import echo_note
+from roadstead.sweeps.tasks import Counts
+
+MINUTE_S: Final = 60.0
+LINES: Final = 20
+"""Maximum number of lines about finished runs, if standard error is no terminal."""
+
+
+class SweepProgress:
+    """Prints the numbers of finished, running and lost runs, and the run that was started last."""
+
+    def __init__(
+        self, name_of: Callable[[int], str], clock: Callable[[], float] = monotonic
+    ) -> None:
+        """name_of: the combination of a run, in words, by its number."""
+        self._name_of = name_of
+        self._clock, self._began_s = clock, clock()
+        self._shown: tuple[int, int] | None = None
+        self._text = ""
+        self._is_terminal = sys.stderr.isatty()
+
+    def __call__(self, counts: Counts, last: int) -> None:
+        """Show the counts. last: number of the run that was started last."""
+        step = counts.done * LINES // max(1, counts.total), counts.losses
+        if not self._is_terminal and step == self._shown:
+            return
+        self._shown = step
+        parts = [f"{counts.done} of {counts.total} runs done"]
+        if counts.running:
+            parts.append(f"{counts.running} running")
+        if counts.losses:
+            parts.append(f"{counts.losses} lost")
+        text = ", ".join(parts) + self._left(counts)
+        if counts.running and (name := self._name_of(last)):
+            text = f"{text}: {name}"
+        if self._is_terminal:
+            self._change(text)
+        else:
+            click.echo(text, err=True)
+
+    def _change(self, text: str) -> None:
+        # A wrapped line would leave its first part behind at each change.
+        text = text[: max(1, shutil.get_terminal_size().columns - 1)]
+        if text != self._text:
+            click.echo(f"\r\033[K{text}", nl=False, err=True)
+            self._text = text
+
+    def note(self, text: str) -> None:
+        """Print a line for the user."""
+        self.end()
+        echo_note(text)
+
+    def end(self) -> None:
+        """End the changing line, so that other output begins on a new one."""
+        if self._text:
+            click.echo(err=True)
+            self._text = ""
+
+    def _left(self, counts: Counts) -> str:
+        """The estimated remaining time; "" before the first run has ended, or below a minute."""
+        done = counts.done - counts.restored
+        if done <= 0:
+            return ""
+        left_s = (self._clock() - self._began_s) * (counts.total - counts.done) / done
+        return f", about {left_s / MINUTE_S:.0f} min left" if left_s >= MINUTE_S else ""

@@ -1,0 +1,54 @@
+"""OutcomeFile: the outcome of a run as a file next to its journal, written part by part."""
+
+from __future__ import annotations
+
+from roadstead.journal.disk import Disk, DiskFile
+from roadstead.journal.headers import NEW_OUTCOME, OUTCOME
+from roadstead.journal.records import JournalError
+
+
+class OutcomeFile:
+    """The file `outcome`. It has its name when it is complete and durable."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._file: DiskFile | None = None
+        self._size_bytes = 0
+
+    def store(self, offset: int, data: bytes, *, is_last: bool) -> int:
+        """Append a part at an offset; return the size of the file so far.
+
+        A part that is there already changes nothing, and one behind the end neither: the caller
+        goes on at the returned size. JournalError if it cannot be written.
+        """
+        try:
+            if self._file is None and not offset:
+                self._begin()
+            if self._file is not None and offset == self._size_bytes:
+                self._append(self._file, data)
+                if is_last:
+                    self._finish(self._file)
+        except OSError as failure:
+            raise JournalError(
+                f"journal {self._disk.path}: the outcome of the run cannot be written: "
+                f"{failure.strerror or failure}"
+            ) from failure
+        return self._size_bytes
+
+    def _begin(self) -> None:
+        if NEW_OUTCOME in self._disk.names():
+            self._disk.remove(NEW_OUTCOME)
+        self._file, self._size_bytes = self._disk.create(NEW_OUTCOME), 0
+
+    def _append(self, file: DiskFile, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = file.write(rest)
+            self._size_bytes += written
+            rest = rest[written:]
+
+    def _finish(self, file: DiskFile) -> None:
+        file.sync()
+        file.close()
+        self._file = None
+        self._disk.rename(NEW_OUTCOME, OUTCOME)

@@ -1,0 +1,129 @@
+"""Messages between the sender and the receiver of a journal copy, and the steps that they carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from roadstead.protocol.errors import RoadsteadError
+
+CHUNK_BYTES = 4 << 20
+"""Bytes of files in one message."""
+
+MAX_WAITING_BYTES = 64 << 20
+"""Bytes of steps that wait for the copy. With more, the sender drops them and catches up from the
+files instead, so that its memory is bounded whatever the copy does."""
+
+
+class CopyFencedError(RoadsteadError):
+    """A newer binder uses the copy, or it was promoted: this binder must acknowledge nothing."""
+
+
+class StepKind(StrEnum):
+    """Operations on files.
+
+    CREATE: an empty file. APPEND: bytes at an offset, which is the file's size. SYNC: make a file
+    durable; without a name, the names of the folder. CUT: shorten a file to an offset. RENAME:
+    give a file another name, durably. REMOVE: delete a file. ASIDE: set all files of the folder
+    aside, since they are of another journal.
+    """
+
+    CREATE = "create"
+    APPEND = "append"
+    SYNC = "sync"
+    CUT = "cut"
+    RENAME = "rename"
+    REMOVE = "remove"
+    ASIDE = "aside"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation on a file. to: the new name of RENAME."""
+
+    kind: StepKind
+    name: str = ""
+    to: str = ""
+    offset: int = 0
+    data: bytes = b""
+
+
+Pairing = tuple[int, int]
+"""Epoch of the binder, and its number of the attempt to pair with a copy: later ones are higher."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyBegin:
+    """Binder → copy: pair, and report the files. A second copy of it changes nothing."""
+
+    epoch: int
+    attempt: int
+
+    @property
+    def pairing(self) -> Pairing:
+        return self.epoch, self.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class CopyWrite:
+    """Binder → copy: carry out these steps durably. A second copy of it changes nothing.
+
+    copy: the incarnation of the copy whose files the steps continue; another one refuses them.
+    number: of the message within its pairing, from 1. lsn: the last record that the copy has after
+    it, for certain. is_complete: after it, the copy has everything that was ever acknowledged.
+    """
+
+    epoch: int
+    attempt: int
+    copy: int
+    number: int
+    steps: tuple[Step, ...]
+    lsn: int = 0
+    is_complete: bool = True
+
+    @property
+    def pairing(self) -> Pairing:
+        return self.epoch, self.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFile:
+    """A file of a copy. digest: of its bytes."""
+
+    name: str
+    size_bytes: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """Copy → binder: its pairing, and the number of the last message that is durable.
+
+    copy: its incarnation. files: before the first message of the pairing, the files that the folder
+    has; else none.
+    """
+
+    epoch: int = 0
+    attempt: int = 0
+    copy: int = 0
+    number: int = 0
+    files: tuple[CopyFile, ...] = ()
+
+    @property
+    def pairing(self) -> Pairing:
+        return self.epoch, self.attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Supervisor → copy: become the journal. epoch: of the binder that will open it."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """Copy → supervisor. lsn: of a record that it has. why: it is not promoted; "" if it is."""
+
+    lsn: int = 0
+    why: str = ""

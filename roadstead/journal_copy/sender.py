@@ -1,0 +1,298 @@
+"""CopySender: what of the journal is sent to its copy, what is confirmed, and what is caught up.
+
+States and events, as `scripts/diagrams.py` draws them from `journal_copy.sender.TABLE`:
+
+    UNPAIRED    ── pair ──► CATCHING_UP   ── fence ──► FENCED   ↺ lose
+    CATCHING_UP ── lose ──► UNPAIRED   ── catch_up ──► COPYING   ── fence ──► FENCED   ↺ confirm
+    COPYING     ── lose ──► UNPAIRED   ── fence ──► FENCED   ↺ confirm
+    FENCED      ↺ fence
+
+- UNPAIRED: the next message is a `CopyBegin`. Nothing is recorded for later but the position: the
+  files have it.
+- CATCHING_UP: the copy reported its files. Where they are the beginnings of the journal's, the rest
+  is sent; otherwise all of it, after the copy has set its files aside. Files are read in parts when
+  these are sent; steps that are recorded meanwhile wait.
+- COPYING: recorded steps are sent in order, in messages of bounded size.
+- FENCED: another binder uses the copy. Final.
+
+One message is sent at a time, again and again until it is answered. `lose` (a copy that knows
+nothing of the pairing, too many waiting bytes, a file that changes before it is caught up) begins
+the next attempt.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+
+from roadstead.journal.disk import Disk
+from roadstead.journal_copy.folder import copied_names, digest_of
+from roadstead.journal_copy.messages import (
+    CHUNK_BYTES,
+    MAX_WAITING_BYTES,
+    CopyBegin,
+    CopyFencedError,
+    CopyFile,
+    CopyState,
+    CopyWrite,
+    Pairing,
+    Step,
+    StepKind,
+)
+from roadstead.transitions import History, TransitionTable
+
+
+class SenderState(StrEnum):
+    UNPAIRED = "unpaired"
+    CATCHING_UP = "catching up"
+    COPYING = "copying"
+    FENCED = "fenced"
+
+
+class SenderEvent(StrEnum):
+    PAIR = "pair"
+    CONFIRM = "confirm"
+    CATCH_UP = "catch_up"
+    LOSE = "lose"
+    FENCE = "fence"
+
+
+_S, _E = SenderState, SenderEvent
+
+TABLE: TransitionTable[SenderState, SenderEvent] = TransitionTable(
+    "journal copy, sender",
+    {
+        (_S.UNPAIRED, _E.PAIR): _S.CATCHING_UP,
+        (_S.UNPAIRED, _E.LOSE): _S.UNPAIRED,
+        (_S.UNPAIRED, _E.FENCE): _S.FENCED,
+        (_S.CATCHING_UP, _E.CONFIRM): _S.CATCHING_UP,
+        (_S.CATCHING_UP, _E.CATCH_UP): _S.COPYING,
+        (_S.CATCHING_UP, _E.LOSE): _S.UNPAIRED,
+        (_S.CATCHING_UP, _E.FENCE): _S.FENCED,
+        (_S.COPYING, _E.CONFIRM): _S.COPYING,
+        (_S.COPYING, _E.LOSE): _S.UNPAIRED,
+        (_S.COPYING, _E.FENCE): _S.FENCED,
+        (_S.FENCED, _E.FENCE): _S.FENCED,
+    },
+)
+
+MOVES = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
+"""Steps after which a file that is not caught up cannot be read as it was."""
+
+DURABLE = MOVES | {StepKind.SYNC}
+"""Steps whose caller relies on them."""
+
+
+class CopySender:
+    """The sender of one binder. Steps are recorded in any state, also before there is a copy.
+
+    position: number of recorded steps. wanted: the position that must be durable on both disks
+    before anything that follows from it may leave the binder. confirmed: the position up to which
+    the copy is durable.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        epoch: int,
+        lsn: Callable[[], int] = lambda: 0,
+        *,
+        chunk_bytes: int = CHUNK_BYTES,
+        max_waiting_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
+        """disk: of the binder's journal, for reading. lsn: returns the journal's last record."""
+        self.state = SenderState.UNPAIRED
+        self.position = self.wanted = self.confirmed = 0
+        self.lsn = lsn
+        self._disk = disk
+        self._chunk_bytes, self._max_waiting_bytes = chunk_bytes, max_waiting_bytes
+        self._pairing: Pairing = (epoch, 1)
+        self._history: History = ()
+        # The incarnation of the copy, and the number of the last message to it.
+        self._copy = self._number = 0
+        self._sent: CopyBegin | CopyWrite | None = None
+        # The position after the message that is sent, and the record that the copy has by then.
+        self._sent_position = self._sent_lsn = 0
+        self._parts: deque[tuple[str, int, int]] = deque()
+        self._queue: deque[Step] = deque()
+        self._waiting_bytes = 0
+        # The journal's last record at a position, for positions that are not sent.
+        self._lsns: deque[tuple[int, int]] = deque()
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the copy has everything that must be durable."""
+        return self.confirmed >= self.wanted
+
+    def record(self, step: Step) -> None:
+        """Note a step that the binder's own disk has carried out, or begins to."""
+        self.position += 1
+        if step.kind in DURABLE:
+            self.wanted = self.position
+        if self.state not in (SenderState.CATCHING_UP, SenderState.COPYING):
+            return
+        unread = {name for name, _, _ in self._parts}
+        if step.kind in MOVES and unread & {step.name, step.to}:
+            self._lose()
+            return
+        self._queue.append(step)
+        if step.kind is StepKind.SYNC:
+            self._lsns.append((self.position, self.lsn()))
+        self._waiting_bytes += len(step.data)
+        if self._waiting_bytes > self._max_waiting_bytes:
+            self._lose()
+
+    def next_message(self) -> CopyBegin | CopyWrite | None:
+        """Return the message to send now: the unanswered one, else the next; None if none is due.
+
+        CopyFencedError if this binder is fenced.
+        """
+        if self.state is SenderState.FENCED:
+            raise CopyFencedError("another binder has taken over the copy of the journal")
+        if self._sent is None and self.state is SenderState.UNPAIRED:
+            self._sent = CopyBegin(*self._pairing)
+        elif self._sent is None and self._is_due():
+            self._sent = self._next_write()
+        return self._sent
+
+    def _is_due(self) -> bool:
+        # A FLUSHED frame, which no caller waits for, is sent with the records after it.
+        return self.state is SenderState.CATCHING_UP or not self.is_confirmed
+
+    def _next_write(self) -> CopyWrite:
+        steps, room_bytes = [], self._chunk_bytes
+        while room_bytes > 0 and self._parts:
+            step = self._next_part(room_bytes)
+            room_bytes -= len(step.data)
+            steps.append(step)
+        position = self.position - len(self._queue)
+        while room_bytes > 0 and self._queue and not self._parts:
+            step = self._next_queued(room_bytes)
+            room_bytes -= len(step.data)
+            steps.append(step)
+            position = self.position - len(self._queue)
+        is_complete = not self._parts
+        if is_complete:
+            self._sent_position = position
+            while self._lsns and self._lsns[0][0] <= position:
+                _, self._sent_lsn = self._lsns.popleft()
+        self._number += 1
+        return CopyWrite(
+            *self._pairing, self._copy, self._number, tuple(steps), self._sent_lsn, is_complete
+        )
+
+    def _next_part(self, room_bytes: int) -> Step:
+        """Return the next step of catching up: what is to be done first, or a part of a file."""
+        name, offset, end = self._parts.popleft()
+        if not name:
+            return Step(StepKind.ASIDE)
+        if offset < 0:
+            return Step(StepKind.CREATE, name)
+        stop = min(end, offset + room_bytes)
+        data = self._disk.read_part(name, offset, stop - offset)
+        assert len(data) == stop - offset, f"{name} is shorter than it was"
+        if stop < end:
+            self._parts.appendleft((name, stop, end))
+        return Step(StepKind.APPEND, name, offset=offset, data=data)
+
+    def _next_queued(self, room_bytes: int) -> Step:
+        """Remove and return the next recorded step, or the first part of its bytes."""
+        step = self._queue[0]
+        if len(step.data) <= room_bytes:
+            self._waiting_bytes -= len(step.data)
+            return self._queue.popleft()
+        first, rest = step.data[:room_bytes], step.data[room_bytes:]
+        self._waiting_bytes -= len(first)
+        self._queue[0] = Step(step.kind, step.name, offset=step.offset + len(first), data=rest)
+        return Step(step.kind, step.name, offset=step.offset, data=first)
+
+    def answered(self, answer: CopyState) -> None:
+        """Apply the copy's answer to the message that was sent last. A second copy does nothing."""
+        if self.state is SenderState.FENCED or self._sent is None:
+            return
+        if answer.epoch > self._pairing[0]:
+            self.fence()
+        elif answer.pairing != self._pairing:
+            # A copy whose process is new.
+            self._lose()
+        elif isinstance(self._sent, CopyBegin):
+            self._apply(SenderEvent.PAIR)
+            self._sent, self._copy = None, answer.copy
+            self._plan(answer.files)
+        elif answer.copy != self._copy or answer.number < self._sent.number:
+            self._lose()
+        elif answer.number == self._sent.number:
+            self._confirm(self._sent)
+
+    def _confirm(self, sent: CopyWrite) -> None:
+        is_caught_up = sent.is_complete and self.state is SenderState.CATCHING_UP
+        self._apply(SenderEvent.CATCH_UP if is_caught_up else SenderEvent.CONFIRM)
+        self._sent = None
+        self.confirmed = max(self.confirmed, self._sent_position)
+
+    def _plan(self, files: Iterable[CopyFile]) -> None:
+        """Plan the parts of files that the copy lacks. ("", 0, 0): set aside; offset -1: create."""
+        self._sent_position = self.confirmed
+        self._lsns.append((self.position, self.lsn()))
+        sizes = {name: self._disk.size(name) for name in copied_names(self._disk)}
+        there = {each.name: each for each in files}
+        is_beginning = all(
+            each.size_bytes <= sizes.get(each.name, -1)
+            and each.digest == digest_of(self._disk, each.name, each.size_bytes)
+            for each in there.values()
+        )
+        if not is_beginning:
+            there = {}
+            self._parts.append(("", 0, 0))
+        for name, size_bytes in sizes.items():
+            found = there.get(name)
+            offset = 0 if found is None else found.size_bytes
+            if found is None:
+                self._parts.append((name, -1, size_bytes))
+            if offset < size_bytes:
+                self._parts.append((name, offset, size_bytes))
+
+    def pair_again(self) -> None:
+        """Begin the next attempt: the process of the copy is a new one. Does nothing if fenced."""
+        if self.state is not SenderState.FENCED:
+            self._lose()
+
+    def fence(self) -> None:
+        """Note that a newer binder uses the copy."""
+        self._apply(SenderEvent.FENCE)
+        self._drop()
+
+    def _lose(self) -> None:
+        self._apply(SenderEvent.LOSE)
+        self._drop()
+        epoch, attempt = self._pairing
+        self._pairing = epoch, attempt + 1
+        self._number = 0
+
+    def _drop(self) -> None:
+        self._sent = None
+        self._parts.clear()
+        self._queue.clear()
+        self._lsns.clear()
+        self._waiting_bytes = 0
+
+    def _apply(self, event: SenderEvent) -> None:
+        arrow = TABLE.follow("pairing", self.state, event, self._history)
+        self.state, self._history = arrow.target, arrow.extend(self._history)
+
+    def validate(self) -> None:
+        """Check every invariant; raises AssertionError."""
+        assert self.confirmed <= self.position, "more is confirmed than was recorded"
+        assert self.wanted <= self.position, "a later position is wanted than was recorded"
+        waiting_bytes = sum(len(step.data) for step in self._queue)
+        assert waiting_bytes == self._waiting_bytes <= self._max_waiting_bytes, "waiting bytes"
+        if self.state in (SenderState.UNPAIRED, SenderState.FENCED):
+            assert not self._queue, f"steps wait {self.state}"
+            assert not self._parts, f"files are to be caught up {self.state}"
+        if self.state is SenderState.COPYING:
+            assert not self._parts, "files are to be caught up after it"
+            sent = self._sent_position if self._sent is not None else self.confirmed
+            assert sent + len(self._queue) == self.position, "a step is neither sent nor waits"
+        if self._sent is not None:
+            assert self._sent.pairing == self._pairing, "a message of another pairing is sent"

@@ -1,0 +1,183 @@
+"""Carrying out a sweep: its core, a driver, and a file of its results.
+
+Where a task ran changes no result, and results are used in the order of the tasks. So a sweep may
+begin in this process and continue in others: starting those takes seconds (`pays`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from roadstead.interruption import cancelling_on_signal
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.sweeps.core import SweepCore
+from roadstead.sweeps.drivers import Failed, Finished, InProcess, TaskDriver
+from roadstead.sweeps.functions import read_result
+from roadstead.sweeps.tasks import Counts, Plain, Work
+
+PAYS_S = 15.0
+"""Time that other processes must save, by the estimate, before they are started on their own: they
+take 4 to 8 s to start, and import the same modules again."""
+
+MEASURED_TASKS = 2
+"""Tasks after which there is an estimate. The first one is left out of it: it imports and compiles
+what the others find there."""
+
+
+class ResultStore(Protocol):
+    """Storage of the results of a sweep."""
+
+    def stored(self) -> Mapping[int, Plain]:
+        """Return the results that are stored."""
+        ...
+
+    def add(self, task: int, result: Plain) -> None:
+        """Store the result of a task that has none."""
+        ...
+
+
+class NoStore:
+    """Stores nothing."""
+
+    def stored(self) -> Mapping[int, Plain]:
+        """Return nothing."""
+        return {}
+
+    def add(self, task: int, result: Plain) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Other processes that can run tasks.
+
+    open: starts them and returns their driver. jobs: how many tasks they run at a time, if that is
+    known. is_at_once: start them before the first task, else as soon as it pays.
+    """
+
+    open: Callable[[], TaskDriver]
+    jobs: int | None
+    is_at_once: bool
+
+
+ReportCounts = Callable[[Counts, int], None]
+"""Called when counts change, with them and the number of the task that was started last."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepEnd:
+    """results: task → result, in the order of their ends. ended: why the sweep ended early."""
+
+    results: Mapping[int, Plain]
+    ended: RoadsteadError | KeyboardInterrupt | None = None
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A sweep that is carried out. stopped: set by a signal."""
+
+    work: Work
+    core: SweepCore
+    store: ResultStore
+    report: ReportCounts
+    stopped: threading.Event = field(default_factory=threading.Event)
+    _last: int = 0
+
+    def drive(self, driver: TaskDriver, until: Callable[[], bool] = lambda: False) -> None:
+        """Run tasks until the sweep is over, or is stopped, or `until` holds after a task."""
+        core = self.core
+        try:
+            while not core.is_over and not self.stopped.is_set():
+                for start in core.start(driver.room()):
+                    driver.start(start)
+                    self._last = start.task
+                self.report(core.counts, self._last)
+                if self._collect(driver) and until():
+                    return
+            if self.stopped.is_set():
+                # Results that are there already are kept; the others would take too long.
+                core.stop()
+                self._collect(driver)
+        finally:
+            driver.stop()
+
+    def _collect(self, driver: TaskDriver) -> int:
+        """Record the tasks that ended; return their number."""
+        found = driver.wait()
+        for ended in found:
+            if isinstance(ended, Finished):
+                result = read_result(ended.result)
+                if self.core.finish(ended.start, result):
+                    self.store.add(ended.start.task, result)
+            elif isinstance(ended, Failed):
+                self.core.fail(ended.start, ended.error)
+            else:
+                self.core.lose(ended.start, ended.why)
+        if self.core.failure is not None:
+            self.core.abandon()
+        return len(found)
+
+
+def carry_out(
+    work: Work,
+    processes: Processes | None,
+    store: ResultStore,
+    report: ReportCounts,
+    clock: Callable[[], float],
+) -> SweepEnd:
+    """Run all tasks whose results are not stored.
+
+    processes: None to run all of them in this process. clock: seconds; decides only where tasks
+    run. After the first failure, or a signal, no further task is started, and running ones are
+    ended.
+    """
+    core = SweepCore(len(work.tasks))
+    core.restore(store.stored())
+    sweep = _Sweep(work, core, store, report)
+    try:
+        if processes is None or not processes.is_at_once:
+            sweep.drive(InProcess(work), _Estimate(core, processes, clock).is_slow)
+        if processes is not None and not core.is_over:
+            # Starting them takes seconds, in which nothing else would be shown.
+            report(core.counts, 0)
+            driver = processes.open()
+            with cancelling_on_signal(sweep.stopped.set):
+                sweep.drive(driver)
+        report(core.counts, len(work.tasks) - 1)
+    except (KeyboardInterrupt, RoadsteadError) as ended:
+        core.abandon()
+        return SweepEnd(core.results, ended)
+    return SweepEnd(core.results, core.failure)
+
+
+class _Estimate:
+    """The time that other processes would save, from the tasks that ran in this one."""
+
+    def __init__(
+        self, core: SweepCore, processes: Processes | None, clock: Callable[[], float]
+    ) -> None:
+        self._core, self._processes, self._clock = core, processes, clock
+        self._ended = 0
+        self._first_s = 0.0
+
+    def is_slow(self) -> bool:
+        """Whether to continue in other processes; called after each task."""
+        self._ended += 1
+        if self._processes is None or self._core.is_over:
+            return False
+        now_s = self._clock()
+        if self._ended == 1:
+            self._first_s = now_s
+        if self._ended < MEASURED_TASKS:
+            return False
+        counts = self._core.counts
+        task_s = (now_s - self._first_s) / (self._ended - 1)
+        return pays(task_s, counts.total - counts.done, self._processes.jobs or 1)
+
+
+def pays(task_s: float, tasks: int, jobs: int) -> bool:
+    """Whether `jobs` processes save enough on this many tasks of `task_s` each."""
+    return task_s * (tasks - -(-tasks // jobs)) > PAYS_S

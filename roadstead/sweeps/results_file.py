@@ -1,0 +1,198 @@
+"""The results of a sweep, stored one by one: a file of lines, from which a stopped sweep continues.
+
+The first line is a header with the plan of the sweep, each further one a result, in JSON:
+
+    {"format": "roadstead-sweep", "version": 1, "code": "…", "tasks": 12, "plan": {…}}
+    {"task": 3, "result": …}
+
+A process that is killed may leave a part of a line at the end; it is cut off by the next one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from roadstead.package_files import package_digest
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.sweeps.tasks import Plain
+
+NAME: Final = "results.jsonl"
+"""Of the file, in the output folder of a sweep."""
+
+FORMAT: Final = "roadstead-sweep"
+VERSION: Final = 1
+LINE_MAX_BYTES: Final = 1 << 24
+CONTINUE: Final = "name a new directory"
+
+NOT_JSON: Final = (ValueError, RecursionError)
+
+
+def header_of(plan: Mapping[str, Plain], tasks: int) -> dict[str, Plain]:
+    """Return the header of a sweep. plan: all that decides its results, in JSON's types."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "code": package_digest(),
+        "tasks": tasks,
+        "plan": dict(plan),
+    }
+
+
+class ResultsFile:
+    """The open file; locked, so that no second process continues the same sweep."""
+
+    def __init__(self, file: BinaryIO, path: Path, stored: Mapping[int, Plain]) -> None:
+        self._file, self._path = file, path
+        self._stored = dict(stored)
+
+    @classmethod
+    def begin(cls, path: Path, header: Mapping[str, Plain]) -> ResultsFile:
+        """Make the file, or empty it. InputError if it cannot be written."""
+        file = _locked(path)
+        file.truncate(0)
+        made = cls(file, path, {})
+        made._append(header)
+        return made
+
+    @classmethod
+    def resume(cls, path: Path, header: Mapping[str, Plain]) -> ResultsFile:
+        """Open the file of the same plan, or make it if it does not exist.
+
+        InputError if it is of another plan or of other code of Roadstead, or no such file.
+        """
+        file = _locked(path)
+        try:
+            found = _read(file, path)
+            if found is not None:
+                _check_same(found[0], header, path)
+        except InputError:
+            file.close()
+            raise
+        if found is None:
+            file.truncate(0)
+        opened = cls(file, path, {} if found is None else found[1])
+        if found is None:
+            opened._append(header)
+        return opened
+
+    def stored(self) -> Mapping[int, Plain]:
+        """Return the results by task."""
+        return self._stored
+
+    def add(self, task: int, result: Plain) -> None:
+        """Append a result. InputError if the file cannot be written."""
+        self._append({"task": task, "result": result})
+        self._stored[task] = result
+
+    def _append(self, document: Mapping[str, Plain]) -> None:
+        line = json.dumps(document).encode() + b"\n"
+        try:
+            # One write: a process that is killed leaves whole lines, but for the last.
+            written = self._file.write(line)
+        except OSError as error:
+            rule = f"cannot be written: {error.strerror}"
+            raise InputError(rule, source=str(self._path)) from error
+        if written != len(line):
+            raise InputError("cannot be written: the disk is full", source=str(self._path))
+
+    def close(self) -> None:
+        """Close the file, which unlocks it. A second call does nothing."""
+        self._file.close()
+
+
+def refuse_unfinished(path: Path) -> None:
+    """Raise InputError if there is a file of a sweep with fewer results than tasks."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        found = _read(file, path)
+    if found is not None and len(found[1]) < int(str(found[0]["tasks"])):
+        rule = f"holds an unfinished sweep: continue it with --resume, or {CONTINUE}"
+        raise InputError(rule, source=str(path))
+
+
+def _locked(path: Path) -> BinaryIO:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b", buffering=0)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise InputError("is in use by another process", source=str(path)) from error
+    return cast("BinaryIO", file)
+
+
+def _read(file: BinaryIO, path: Path) -> tuple[dict[str, Plain], dict[int, Plain]] | None:
+    """Return the header and the results; None for a file without a whole header.
+
+    Cuts off a last line without its end. InputError for anything else that is not such a file.
+    """
+    file.seek(0)
+    content = file.read()
+    whole = content.rfind(b"\n") + 1
+    lines = content[:whole].splitlines()
+    if whole < len(content) and file.writable():
+        file.truncate(whole)
+    if not lines:
+        return None
+    header = _object(lines[0], path, 1)
+    total = _count(header.get("tasks"))
+    if header.get("format") != FORMAT or header.get("version") != VERSION or total is None:
+        rule = f"is no file of results of a sweep (format {FORMAT}, version {VERSION})"
+        raise InputError(rule, source=str(path))
+    results: dict[int, Plain] = {}
+    for number, line in enumerate(lines[1:], 2):
+        row = _object(line, path, number)
+        task = _count(row.get("task"))
+        if task is None or task >= total or "result" not in row:
+            rule = f"must have a result, and a task below {total}"
+            raise InputError(rule, source=str(path), field=f"line {number}")
+        results[task] = row["result"]
+    return header, results
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return None
+    return value
+
+
+def _object(line: bytes, path: Path, number: int) -> dict[str, Plain]:
+    if len(line) > LINE_MAX_BYTES:
+        rule = f"is longer than {LINE_MAX_BYTES:,} bytes"
+        raise InputError(rule, source=str(path), field=f"line {number}")
+    try:
+        found = json.loads(line)
+    except NOT_JSON as error:
+        raise InputError("is no JSON", source=str(path), field=f"line {number}") from error
+    if not isinstance(found, dict):
+        raise InputError("must be an object", source=str(path), field=f"line {number}")
+    return found
+
+
+def _check_same(stored: Mapping[str, Plain], wanted: Mapping[str, Plain], path: Path) -> None:
+    """Raise InputError, with the first difference, unless both headers are equal."""
+    before, now = _as_json(stored), _as_json(wanted)
+    if before == now:
+        return
+    plan, wanted_plan = before.pop("plan"), now.pop("plan")
+    if isinstance(plan, dict) and isinstance(wanted_plan, dict):
+        for key in {**plan, **wanted_plan}:
+            if plan.get(key) != wanted_plan.get(key):
+                was, to = cut_short(json.dumps(plan.get(key))), json.dumps(wanted_plan.get(key))
+                rule = f"was begun with {was}, and this command has {cut_short(to)}: {CONTINUE}"
+                raise InputError(rule, source=str(path), field=key)
+    rule = f"was begun by other code of Roadstead, whose results may differ: {CONTINUE}"
+    raise InputError(rule, source=str(path))
+
+
+def _as_json(header: Mapping[str, Plain]) -> dict[str, Plain]:
+    found: dict[str, Plain] = json.loads(json.dumps(dict(header)))
+    return found
