@@ -147,7 +147,9 @@ class ControllerPlan:
     replicas: pods of a Deployment, ReplicaSet or StatefulSet; completions of a Job; 0 for a
     DaemonSet. changes: in time order. durations: running times of its pods; None until deleted.
     first_ordinal, is_parallel: of a StatefulSet. max_surge, max_unavailable: of rollouts.
-    parallelism, backoff_limit: of a Job. failing: the share of a Job's pods that fail, 0 to 1.
+    recreates: a rollout of a Deployment begins when all old pods are gone. updates_on_delete: a
+    rollout deletes no pods. min_ready_us: how long a pod runs before it is available. parallelism,
+    backoff_limit: of a Job. failing: the share of a Job's pods that fail, 0 to 1.
     """
 
     index: int
@@ -164,6 +166,9 @@ class ControllerPlan:
     is_parallel: bool = False
     max_surge: Share = Share(basis_points=2_500)
     max_unavailable: Share = Share(basis_points=2_500)
+    recreates: bool = False
+    updates_on_delete: bool = False
+    min_ready_us: int = 0
     parallelism: int = 1
     backoff_limit: int = 6
     failing: float = 0.0
