@@ -155,7 +155,7 @@ class DaemonSetCore(ControllerCore):
         commands: list[Command] = []
         for node in [*unhealthy, *healthy[: max(0, most - missing)]]:
             commands += self._delete(node)
-        if not self._old and not missing:
+        if not self._old and not missing and not commands:
             self._is_rolling = False
             self.note("rollout finished")
         return commands

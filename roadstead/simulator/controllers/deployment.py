@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from roadstead.simulator.component import Command, World
 from roadstead.simulator.controllers.replica_set import ReplicaSet, SetsOfPods
-from roadstead.simulator.controllers.rolling import new_set_size, proportion, resolve_bounds
+from roadstead.simulator.controllers.rolling import new_set_size, proportional_sizes, resolve_bounds
 from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
 
@@ -99,26 +99,12 @@ class DeploymentCore(SetsOfPods):
             for each in self._old_sets():
                 self._scale(each, 0)
         elif not self.plan.recreates:
-            self._scale_all(active)
+            sizes = proportional_sizes(active, self.replicas, self._bounds[0])
+            for each, size in zip(active, sizes, strict=True):
+                self._scale(each, size)
         for each in active:
             # Sets that keep their size are recorded, too; else this would be repeated.
             self._scale(each, each.replicas)
-
-    def _scale_all(self, active: list[ReplicaSet]) -> None:
-        most = self.replicas + self._bounds[0] if self.replicas else 0
-        total = sum(each.replicas for each in active)
-        wanted, added = most - total, 0
-        # Growth prefers newer sets of equal size, shrinking older ones.
-        sign = -1 if wanted > 0 else 1
-        active = sorted(active, key=lambda each: (-each.replicas, sign * each.order))
-        sizes = []
-        for each in active:
-            change = proportion(each.replicas, self.replicas, most, each.most, wanted - added)
-            added += change
-            sizes.append(each.replicas + change)
-        sizes[0] = max(0, sizes[0] + wanted - added)
-        for each, size in zip(active, sizes, strict=True):
-            self._scale(each, size)
 
     def _is_complete(self, new: ReplicaSet) -> bool:
         """Whether all replicas are available pods of the new template."""

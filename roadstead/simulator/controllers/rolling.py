@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from roadstead.simulator.scenario import Share
 
 
@@ -27,18 +30,47 @@ def new_set_size(size: int, total: int, replicas: int, surge: int) -> int:
     return size if room <= 0 else size + min(room, replicas - size)
 
 
-def proportion(size: int, replicas: int, most: int, most_before: int, left: int) -> int:
-    """Return by how much a set is scaled if its Deployment is (GetReplicaSetProportion).
+class SizedSet(Protocol):
+    """A ReplicaSet, see there."""
 
-    most, most_before: greatest number of pods of the Deployment, now and when the set was scaled
-    last. left: by how much all sets together may still be scaled; its sign is the direction.
+    replicas: int
+    most: int
+    order: int
+
+
+def proportional_sizes(sets: Sequence[SizedSet], replicas: int, surge: int) -> list[int]:
+    """Return the sizes of sets after their Deployment was scaled in a rollout (scale in sync.go).
+
+    sets: that want pods. What rounding leaves over is added to the largest set.
     """
+    most = replicas + surge if replicas else 0
+    wanted, added = most - sum(each.replicas for each in sets), 0
+    # Among sets of one size, growth prefers newer ones, shrinking older ones.
+    sign = -1 if wanted > 0 else 1
+    order = sorted(
+        range(len(sets)), key=lambda index: (-sets[index].replicas, sign * sets[index].order)
+    )
+    sizes = [each.replicas for each in sets]
+    for index in order:
+        change = _proportion(sets[index], replicas, most, wanted - added)
+        added += change
+        sizes[index] += change
+    sizes[order[0]] = max(0, sizes[order[0]] + wanted - added)
+    return sizes
+
+
+def _proportion(each: SizedSet, replicas: int, most: int, left: int) -> int:
+    """Return by how much a set is scaled with its Deployment (GetReplicaSetProportion).
+
+    left: by how much all sets together may still be scaled; its sign is the direction.
+    """
+    size = each.replicas
     if not size or not left:
         return 0
     if not replicas:
         fraction = -size
     else:
-        fraction = _rounded(size * most, most_before) - size if most_before else 0
+        fraction = _rounded(size * most, each.most) - size if each.most else 0
     return min(fraction, left) if left > 0 else max(fraction, left)
 
 
