@@ -79,8 +79,7 @@ class FakeFleet:
         self.now_us = 0
         self.starts = starts
         self.nodes: dict[str, NodeFacts] = {
-            each.name: each
-            for each in (NodeFacts(n) if isinstance(n, str) else n for n in nodes)
+            each.name: each for each in (NodeFacts(n) if isinstance(n, str) else n for n in nodes)
         }
         self.lives = PodLives()
         self.notes: list[tuple[int, str, str]] = []
