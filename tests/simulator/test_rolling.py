@@ -1,4 +1,4 @@
-"""The arithmetic of rollouts: what upstream's unit tests state, and what must hold for any sizes."""
+"""The arithmetic of rollouts: what upstream states, and what must hold for any sizes."""
 
 from dataclasses import dataclass
 
