@@ -10,7 +10,7 @@
     daemon_set.py      DaemonSet: a pod on each node that may run it
     job.py             Job: pods until so many have succeeded
 
-A controller compares what it wants with what is there, whatever happened before (as upstream's
+A controller compares what it wants with what is there, not with what happened before (as upstream's
 controllers do), and so needs no transition table. All its reactions to the events of one time are
 one comparison: then no command is under way, and what it sees is complete.
 """

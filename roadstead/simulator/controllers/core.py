@@ -16,7 +16,7 @@ _DRAWS_PER_BLOCK: Final = 256
 
 
 class ControllerCore:
-    """One controller of a scenario; subclasses say what it does.
+    """One controller of a scenario; subclasses define what it does.
 
     is_live: it was created, and is neither deleted nor finished. replicas, template: what is wanted
     now. replaces_at_once: it may replace a pod that ended when it was created.

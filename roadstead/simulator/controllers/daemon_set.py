@@ -20,7 +20,7 @@ from roadstead.simulator.scenario import ControllerChange, ControllerPlan
 class DaemonSetCore(ControllerCore):
     """A DaemonSet.
 
-    A node has its pod until that has ended. `_changed`: nodes to look at, in the order in which
+    A node has its pod until that has ended. `_changed`: nodes to check, in the order in which
     they changed. `_wanted`: nodes that should run a pod. `_old`: nodes whose pod has an old
     template, in the order in which the pods were created.
     """
@@ -35,7 +35,7 @@ class DaemonSetCore(ControllerCore):
         self._changed: dict[str, None] = {}
         self._old: dict[str, None] = {}
         self._facts: dict[str, PodFacts] = {}
-        self._looks_at_all = True
+        self._checks_all = True
         self._is_rolling = False
 
     # What happens to the controller.
@@ -47,12 +47,12 @@ class DaemonSetCore(ControllerCore):
             return
         self._facts.clear()
         self._old = dict.fromkeys(each for each in self._pods if each not in self._leaving)
-        self._looks_at_all = True
+        self._checks_all = True
         self._is_rolling = True
         self.note("rollout started")
 
     def node_changed(self, name: str) -> None:
-        """Look at a node that was added, changed or removed at the next `sync`."""
+        """Check a node that was added, changed or removed at the next `sync`."""
         self._changed[name] = None
 
     # What happens to its pods.
@@ -92,7 +92,7 @@ class DaemonSetCore(ControllerCore):
     def sync(self, world: World) -> list[Command]:
         commands: list[Command] = []
         pods: list[NewPod] = []
-        for name in self._nodes_to_look_at(world):
+        for name in self._nodes_to_check(world):
             node, life = world.nodes.get(name), self._pods.get(name)
             is_wanted = node is not None and should_run(self._template_facts, node)
             (self._wanted.add if is_wanted else self._wanted.discard)(name)
@@ -106,11 +106,11 @@ class DaemonSetCore(ControllerCore):
             commands.append(CreatePods(tuple(pods), controller=self.plan.index))
         return commands
 
-    def _nodes_to_look_at(self, world: World) -> dict[str, None]:
+    def _nodes_to_check(self, world: World) -> dict[str, None]:
         """Return the nodes that changed, in order; after a change of the template, all."""
         changed, self._changed = self._changed, {}
-        if self._looks_at_all:
-            self._looks_at_all = False
+        if self._checks_all:
+            self._checks_all = False
             changed = dict.fromkeys(world.nodes) | changed
         return changed
 

@@ -76,6 +76,8 @@ class DeploymentCore(SetsOfPods):
     def _resize(self, owner: ReplicaSet, replicas: int) -> None:
         owner.replicas = replicas
         deletions = self.remove_excess(owner, self._now_us)
+        if self.plan.recreates:
+            self._leaving |= dict.fromkeys(each.uid for each in deletions)
         self._commands += deletions
 
     def _scale(self, owner: ReplicaSet, replicas: int) -> None:
@@ -163,12 +165,6 @@ class DeploymentCore(SetsOfPods):
         has_old = any(each.active for each in self.sets.values() if each is not new)
         if not has_old and not self._leaving and new.replicas != self.replicas:
             self._scale(new, self.replicas)
-
-    def remove_excess(self, owner: ReplicaSet, now_us: int) -> list[Command]:
-        before = set(owner.active) if self.plan.recreates else set()
-        commands = super().remove_excess(owner, now_us)
-        self._leaving |= dict.fromkeys(sorted(before - owner.active.keys()))
-        return commands
 
     def _note_end(self) -> None:
         new = self.set_for(self.template)

@@ -17,7 +17,7 @@ from roadstead.simulator.scenario import ControllerPlan
 SECOND_US: Final = 1_000_000
 BACKOFF_US: Final = 10 * SECOND_US
 BACKOFF_MAX_US: Final = 600 * SECOND_US
-"""Of upstream's code; its documentation says six minutes."""
+"""Of upstream's code; six minutes in its documentation."""
 
 
 class JobCore(ControllerCore):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from roadstead.simulator.component import Command, CreatePods, NewPod, World
+from roadstead.simulator.component import Command, CreatePods, EndPod, NewPod, World
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
 from roadstead.simulator.controllers.deletion_order import first_to_delete
 from roadstead.simulator.pod_lives import PodLife
@@ -99,7 +99,7 @@ class SetsOfPods(ControllerCore):
             found = self.sets[base] = ReplicaSet(base, template, len(self.sets))
         return found
 
-    def remove_excess(self, owner: ReplicaSet, now_us: int) -> list[Command]:
+    def remove_excess(self, owner: ReplicaSet, now_us: int) -> list[EndPod]:
         """Return the deletions of pods that a set has too many."""
         related = (life for each in self.sets.values() for life in each.active.values())
         chosen = owner.reconcile(related, now_us)
