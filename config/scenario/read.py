@@ -26,7 +26,7 @@ PathParts = tuple[str | int, ...]
 _TYPE_ERRORS: Final = frozenset(
     {"string_type", "dict_type", "list_type", "int_type", "model_type", "dataclass_type"}
 )
-"""Errors of one choice of a union, which say nothing where another choice fits better."""
+"""Errors of one choice of a union, which explain nothing where another choice fits better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _problem(error: ErrorDetails, path: PathParts) -> Problem:
     if error["type"] == "extra_forbidden":
         rule += _suggestion(path)
     elif error["type"] == "value_error" and isinstance(value, dict):
-        # The rule names the keys; the mapping says nothing.
+        # The rule names the keys; the mapping explains nothing.
         return Problem(join_path("", path), rule)
     return malformed(join_path("", path), value, rule)
 

@@ -185,7 +185,7 @@ def _controller(
         spec=read.template.spec,
     )
     given = getattr(getattr(read.found, "spec", None), "selector", None)
-    # The selector of another kind of object (a ReplicationController's is a map) says nothing.
+    # The selector of another kind of object (a ReplicationController's is a map) is not read.
     selector = given if isinstance(given, LabelSelector) else LabelSelector(match_labels=labels)
     if kind == "Deployment":
         spec = ReplicaSetSpec(replicas=replicas, selector=selector, template=template)

@@ -149,7 +149,7 @@ class Component:
         return ()
 
     def pod_ended(self, life: PodLife) -> Commands:
-        """React to the end of a pod; its `ends_as` says how."""
+        """React to the end of a pod, see its `ends_as`."""
         return ()
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
