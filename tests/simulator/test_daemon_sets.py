@@ -135,6 +135,15 @@ def test_an_update_replaces_as_many_pods_at_a_time_as_may_be_missing():
     assert fleet.notes[1:] == [(60, "rollout started", ""), (150, "rollout finished", "")]
 
 
+def test_a_percentage_of_pods_that_may_be_missing_is_rounded_up():
+    plan = replace(daemon_set(rolled_out(60, 1)), max_unavailable=Share(basis_points=3_000))
+    fleet = FakeFleet(plan, nodes=nodes(5))
+
+    fleet.run_to(60)
+
+    assert len(fleet.active()) == 3, "30% of 5 are 1.5"
+
+
 def test_an_update_replaces_pods_that_are_not_available_first():
     fleet = FakeFleet(daemon_set(rolled_out(60, 1)), nodes=nodes(3), starts=False)
     fleet.start(*fleet.created[:2])

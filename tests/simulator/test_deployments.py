@@ -128,6 +128,20 @@ def test_a_deployment_that_is_scaled_in_a_rollout_keeps_the_proportion():
     assert sizes(fleet) == (14, 9, 0)
 
 
+def test_a_rollout_continues_when_it_is_scaled_to_the_size_that_it_has():
+    fleet = FakeFleet(deployment(4, 0, 2, rolled_out(60, 1), scaled(120, 2)), starts=False)
+    started(fleet, "web-a")
+    fleet.run_to(60)
+    assert sizes(fleet) == (2, 2, 0)
+
+    fleet.run_to(120)
+    fleet.starts = True
+    for _ in range(4):
+        started(fleet, "web-b")
+
+    assert sizes(fleet) == (0, 2, 0)
+
+
 def test_without_a_rollout_it_is_scaled_like_a_replica_set():
     fleet = FakeFleet(deployment(4, 1, 0, scaled(60, 9), scaled(120, 2), scaled(180, 0)))
 

@@ -160,6 +160,18 @@ def test_an_update_waits_for_a_pod_that_does_not_run():
     assert revisions(fleet) == "ab", "now web-1 terminates"
 
 
+def test_an_update_goes_pod_by_pod_in_a_parallel_set_too():
+    fleet = FakeFleet(stateful(3, rolled_out(60, 1), is_parallel=True))
+    fleet.run_to(59)
+    fleet.starts = False
+
+    fleet.run_to(200)
+    assert revisions(fleet) == "aab"
+    fleet.start(fleet.pod("web-2"))
+
+    assert revisions(fleet) == "ab"
+
+
 def test_a_pod_that_is_lost_in_an_update_returns_with_the_new_template():
     fleet = FakeFleet(stateful(3, rolled_out(60, 1)))
     fleet.run_to(70)

@@ -92,7 +92,10 @@ class DeploymentCore(SetsOfPods):
         return any(each.replicas and each.desired != self.replicas for each in self.sets.values())
 
     def _scale_in_proportion(self) -> None:
-        """Scale the sets; in a rollout all of them, so that their proportion stays (scale)."""
+        """Scale the sets; in a rollout all of them, so that their proportion stays (scale).
+
+        Sets that keep their size are recorded, too; else this would be repeated.
+        """
         active = [each for each in self.sets.values() if each.replicas]
         new = self.sets.get(self.plan.templates[self.template].base)
         if len(active) == 1:
@@ -104,9 +107,6 @@ class DeploymentCore(SetsOfPods):
             sizes = proportional_sizes(active, self.replicas, self._bounds[0])
             for each, size in zip(active, sizes, strict=True):
                 self._scale(each, size)
-        for each in active:
-            # Sets that keep their size are recorded, too; else this would be repeated.
-            self._scale(each, each.replicas)
 
     def _is_complete(self, new: ReplicaSet) -> bool:
         """Whether all replicas are available pods of the new template."""

@@ -68,8 +68,6 @@ class StatefulSetCore(ControllerCore):
         self._pods[ordinal] = life
         self._template_of[ordinal] = self.template
         self._missing.discard(ordinal)
-        if ordinal not in self._ordinals:
-            self._condemned.add(ordinal)
 
     def pod_available(self, life: PodLife) -> None:
         if self._pods.get(life.ordinal) is life and life.ordinal not in self._leaving:
