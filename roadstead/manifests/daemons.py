@@ -97,18 +97,27 @@ def _tolerant(pod: Pod) -> Pod:
 
 def should_run(pod: PodFacts, node: NodeFacts) -> bool:
     """Whether a daemon set with this pod runs one on the node (NodeShouldRunDaemonPod)."""
+    return _is_for(pod, node) and _tolerates(pod, node, (NO_SCHEDULE, NO_EXECUTE))
+
+
+def may_continue(pod: PodFacts, node: NodeFacts) -> bool:
+    """Whether a daemon set leaves such a pod on the node (NodeShouldRunDaemonPod, too)."""
+    return _is_for(pod, node) and _tolerates(pod, node, (NO_EXECUTE,))
+
+
+def _is_for(pod: PodFacts, node: NodeFacts) -> bool:
     if pod.node_name not in ("", node.name):
         return False
     labels = dict(node.labels)
     if any(labels.get(key) != value for key, value in pod.node_selector):
         return False
     terms = pod.required_node_terms
-    if terms is not None and not any(term.matches(labels, node.name) for term in terms):
-        return False
+    return terms is None or any(term.matches(labels, node.name) for term in terms)
+
+
+def _tolerates(pod: PodFacts, node: NodeFacts, effects: tuple[str, ...]) -> bool:
     return all(
-        tolerated(taint, pod.tolerations)
-        for taint in node.taints
-        if taint.effect in (NO_SCHEDULE, NO_EXECUTE)
+        tolerated(taint, pod.tolerations) for taint in node.taints if taint.effect in effects
     )
 
 

@@ -43,7 +43,14 @@ from roadstead.protocol.objects.workloads import (
     ReplicaSetSpec,
     StatefulSetSpec,
 )
-from roadstead.scenario.templates import At, TemplateObject, Templates, file_stem
+from roadstead.scenario.templates import (
+    GRACE_MAX_S,
+    SECOND_US,
+    At,
+    TemplateObject,
+    Templates,
+    file_stem,
+)
 from roadstead.simulator.scenario import (
     NEVER_US,
     ControllerChange,
@@ -125,6 +132,7 @@ class ControllerCompiler:
             deleted_us=NEVER_US if entry.delete_at is None else entry.delete_at,
             changes=_changes(entry, rollouts),
             durations=durations,
+            min_ready_us=_min_ready_us(first),
         )
         return _with_parameters(plan, entry, first)
 
@@ -221,6 +229,12 @@ def _completions(found: ApiObject, entry: JobEntry) -> int:
     return _given(entry.completions, own, _parallelism(found, entry))
 
 
+def _min_ready_us(read: TemplateObject) -> int:
+    """Return minReadySeconds of a file with a controller that has it."""
+    given = read.written(("spec", "minReadySeconds"))
+    return given * SECOND_US if type(given) is int and 0 < given <= GRACE_MAX_S else 0
+
+
 def _given(*values: int | None) -> int:
     """Return the first value that is given; the last one always is."""
     return next(value for value in values if value is not None)
@@ -259,17 +273,30 @@ def _with_parameters(
             surge = read.share((*_ROLLING, "maxSurge")) if surge is None else surge
             missing = read.share((*_ROLLING, "maxUnavailable")) if missing is None else missing
         return replace(
-            plan, max_surge=share_of(surge, QUARTER), max_unavailable=share_of(missing, QUARTER)
+            plan,
+            max_surge=share_of(surge, QUARTER),
+            max_unavailable=share_of(missing, QUARTER),
+            recreates=read.written(("spec", "strategy", "type")) == "Recreate",
         )
     if isinstance(entry, DaemonSetEntry):
         missing = entry.max_unavailable
         if missing is None and isinstance(found, DaemonSet):
             missing = read.share((*_DAEMON_ROLLING, "maxUnavailable"))
-        return replace(plan, max_surge=Share(0), max_unavailable=share_of(missing, Share(1)))
+        return replace(
+            plan,
+            max_surge=Share(0),
+            max_unavailable=share_of(missing, Share(1)),
+            updates_on_delete=_updates_on_delete(read),
+        )
     if isinstance(entry, StatefulSetEntry):
         start = found.spec.ordinals.start if isinstance(found, StatefulSet) else 0
         policy = entry.pod_management or read.written(("spec", "podManagementPolicy"))
-        return replace(plan, first_ordinal=start, is_parallel=policy == "Parallel")
+        return replace(
+            plan,
+            first_ordinal=start,
+            is_parallel=policy == "Parallel",
+            updates_on_delete=_updates_on_delete(read),
+        )
     if isinstance(entry, JobEntry):
         limit = read.written(("spec", "backoffLimit")) if isinstance(found, Job) else None
         own = limit if type(limit) is int and limit >= 0 else None
@@ -280,3 +307,7 @@ def _with_parameters(
             failing=entry.failing,
         )
     return plan
+
+
+def _updates_on_delete(read: TemplateObject) -> bool:
+    return read.written(("spec", "updateStrategy", "type")) == "OnDelete"

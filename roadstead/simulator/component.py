@@ -3,9 +3,9 @@
 A component (a controller, the node lifecycle, the faults of a scenario) sees what happens and
 returns commands, which the engine carries out in order before anything else happens:
 
-    engine ── pod started, pod ended, node put, node dropped, wake ──► component
-       ▲                                                                   │
-       └── CreatePods, EndPod, PutNode, DropNode, WakeAt, Note ◄───────────┘
+    engine ── pod created, started, terminating, ended, node put, dropped, wake ──► component
+       ▲                                                                           │
+       └── CreatePods, EndPod, PutNode, DropNode, WakeAt, Note ◄───────────────────┘
 
 A component changes nothing itself, reads no clock, and draws random numbers only from the seed that
 it was made with.
@@ -120,7 +120,7 @@ class World(Protocol):
 class Component:
     """A component that does nothing; each method is called after what it names has happened.
 
-    sees_all_pods: `pod_started` and `pod_ended` are called for pods without a controller, too.
+    sees_all_pods: the methods of pods are called for pods without a controller, too.
     """
 
     sees_all_pods = False
@@ -136,12 +136,20 @@ class Component:
         """Act at a time that a `WakeAt` named."""
         return ()
 
+    def pod_created(self, life: PodLife) -> Commands:
+        """React to a new pod, before it is scheduled."""
+        return ()
+
     def pod_started(self, life: PodLife) -> Commands:
         """React to a pod that runs now."""
         return ()
 
+    def pod_terminating(self, life: PodLife) -> Commands:
+        """React to the beginning of a graceful deletion; `pod_ended` follows it."""
+        return ()
+
     def pod_ended(self, life: PodLife) -> Commands:
-        """React to the end of a pod; its `ends_as` says how."""
+        """React to the end of a pod, see its `ends_as`."""
         return ()
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:

@@ -239,6 +239,8 @@ class Engine:
             ends_as=new.ends_as,
         )
         self.lives.create(life)
+        for component in self._components if controller >= 0 else self._see_all:
+            self._command(component, component.pod_created(life))
         return life
 
     def _place(self, life: PodLife) -> bool:
@@ -368,6 +370,8 @@ class Engine:
             life.ends_as = command.ending
             self.lives.apply(life, LifeEvent.TERMINATE)
             self._push(self.now_us + life.grace_us, FREES, self._finish, life)
+            for component in self._components if life.controller >= 0 else self._see_all:
+                self._command(component, component.pod_terminating(life))
         else:
             self._ended(life, LifeEvent.VANISH, command.ending)
 

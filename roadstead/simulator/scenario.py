@@ -1,8 +1,7 @@
 """A scenario in compiled form: what an engine needs to play it, without files and manifests.
 
 All times are whole microseconds from the start of the scenario; NEVER_US means never. Pods of one
-template share one `PodFacts` object, so that a class is found by identity. Built by
-`roadstead.scenario.compile`.
+template share one `PodFacts`, so that a class is found by identity. Built by `scenario.compile`.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from roadstead.manifests.names import unique_suffix
 NEVER_US: Final = -1
 
 ControllerKind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
+_SUFFIXED: Final = ("Deployment", "ReplicaSet", "DaemonSet", "Job")
 NodeAction = Literal["lose", "drain", "cordon", "taint", "add", "remove"]
 
 
@@ -147,7 +147,9 @@ class ControllerPlan:
     replicas: pods of a Deployment, ReplicaSet or StatefulSet; completions of a Job; 0 for a
     DaemonSet. changes: in time order. durations: running times of its pods; None until deleted.
     first_ordinal, is_parallel: of a StatefulSet. max_surge, max_unavailable: of rollouts.
-    parallelism, backoff_limit: of a Job. failing: the share of a Job's pods that fail, 0 to 1.
+    recreates: a rollout of a Deployment begins when all old pods are gone. updates_on_delete: a
+    rollout deletes no pods. min_ready_us: how long a pod runs before it is available. parallelism,
+    backoff_limit: of a Job. failing: the share of a Job's pods that fail, 0 to 1.
     """
 
     index: int
@@ -164,32 +166,35 @@ class ControllerPlan:
     is_parallel: bool = False
     max_surge: Share = Share(basis_points=2_500)
     max_unavailable: Share = Share(basis_points=2_500)
+    recreates: bool = False
+    updates_on_delete: bool = False
+    min_ready_us: int = 0
     parallelism: int = 1
     backoff_limit: int = 6
     failing: float = 0.0
 
     def pod(self, template: int, number: int) -> tuple[str, PodFacts]:
-        """Return name and facts of a pod; equal arguments give equal names.
+        """Return name and facts of a pod, unless of a DaemonSet; equal arguments give equal names.
 
-        number: its ordinal in a StatefulSet, else the number of pods that the controller created
-        before it. Not for a DaemonSet.
+        number: its ordinal in a StatefulSet, else of pods that the controller created before it.
         """
         plan = self.templates[template]
         if self.kind == "StatefulSet":
             return f"{plan.base}-{number}", plan.ordinals[number - self.first_ordinal]
-        return f"{plan.base}-{unique_suffix(number)}", plan.facts
+        return f"{plan.base}-{self._suffix(number)}", plan.facts
+
+    def _suffix(self, number: int) -> str:
+        # Controllers of two kinds may have one name; their pods must not.
+        return unique_suffix(number * len(_SUFFIXED) + _SUFFIXED.index(self.kind))
 
     def daemon(self, template: int, node: NodeFacts, number: int) -> tuple[str, PodFacts] | None:
-        """Return name and facts of a DaemonSet's pod for a node; None if it does not run there.
-
-        number: of pods that the controller created before it.
-        """
+        """Return name and facts of a DaemonSet's pod, as `pod` does; None if it needs none."""
         plan = self.templates[template]
         if not should_run(plan.facts, node):
             return None
         pinned = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node.name,)),))
         facts = replace(plan.facts, required_node_terms=(pinned,))
-        return f"{plan.base}-{unique_suffix(number)}", facts
+        return f"{plan.base}-{self._suffix(number)}", facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +318,7 @@ class ControllerTimings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfigText:
-    """One KubeSchedulerConfiguration that the scenario is played under. name: for people."""
+    """One KubeSchedulerConfiguration of the scenario. name: for people."""
 
     name: str
     source: str

@@ -2,7 +2,7 @@
 
 A table is a folder of parts, `pods/part-00000.parquet` and so on, each with at most PART_ROWS rows.
 A part is complete when it has its name, so that a run that was killed leaves whole parts only, and
-memory is bounded whatever the horizon. All times are microseconds from the start of the scenario.
+memory is bounded for any horizon. All times are microseconds from the start of the scenario.
 """
 
 from __future__ import annotations

@@ -1,0 +1,150 @@
+"""Controllers: carries out the controllers of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from roadstead.facts.node import NodeFacts
+from roadstead.simulator.component import Commands, Component, WakeAt, World
+from roadstead.simulator.controllers.core import ControllerCore
+from roadstead.simulator.controllers.daemon_set import DaemonSetCore
+from roadstead.simulator.controllers.deployment import DeploymentCore
+from roadstead.simulator.controllers.job import JobCore
+from roadstead.simulator.controllers.replica_set import ReplicaSetCore
+from roadstead.simulator.controllers.stateful_set import StatefulSetCore
+from roadstead.simulator.pod_lives import LifeState, PodLife
+from roadstead.simulator.scenario import NEVER_US, ControllerKind, ControllerPlan
+
+PAUSE_US: Final = 1_000_000
+"""How long a controller pauses after a pod that ended at the time of its creation."""
+
+_CORES: Final[Mapping[ControllerKind, type[ControllerCore]]] = {
+    "Deployment": DeploymentCore,
+    "ReplicaSet": ReplicaSetCore,
+    "StatefulSet": StatefulSetCore,
+    "DaemonSet": DaemonSetCore,
+    "Job": JobCore,
+}
+
+Key = tuple[str | int, ...]
+
+
+class Controllers(Component):
+    """All controllers of a plan; a pod's `controller` is its index here.
+
+    plans: `Plan.controllers`. seed: of durations and failures. cores: by index.
+    """
+
+    def __init__(self, plans: Sequence[ControllerPlan], seed: int) -> None:
+        self.cores = [_CORES[plan.kind](plan, seed) for plan in plans]
+        self._daemon_sets = [each for each in self.cores if isinstance(each, DaemonSetCore)]
+        self._is_woken = [False] * len(plans)
+        self._pauses_until_us = [0] * len(plans)
+
+    def attach(self, world: World) -> None:
+        self._world = world
+
+    def begin(self) -> Iterator[WakeAt]:
+        for core in self.cores:
+            plan = core.plan
+            yield WakeAt(plan.created_us, ("create", plan.index))
+            for number, change in enumerate(plan.changes):
+                yield WakeAt(change.at_us, ("change", plan.index, number))
+            if plan.deleted_us != NEVER_US:
+                yield WakeAt(plan.deleted_us, ("delete", plan.index))
+
+    def wake(self, key: Key) -> Commands:
+        what, index = key[0], int(key[1])
+        core = self.cores[index]
+        if what == "sync":
+            return self._sync(index)
+        if what == "available":
+            return self._available(index, str(key[2]))
+        if what == "create":
+            core.create(self._world)
+            return self._soon(index)
+        if what == "change":
+            core.change(core.plan.changes[int(key[2])])
+            return self._soon(index)
+        assert what == "delete", f"a controller does not know what to do: {what}"
+        # Of a Job that has finished, too: upstream deletes it with its pods.
+        return [*core.delete(), *core.collect_notes()]
+
+    # What happens to pods and nodes.
+
+    def pod_created(self, life: PodLife) -> Commands:
+        if life.controller >= 0:
+            self.cores[life.controller].pod_created(life)
+        return ()
+
+    def pod_started(self, life: PodLife) -> Commands:
+        index = life.controller
+        if index < 0:
+            return ()
+        core, ready_us = self.cores[index], self.cores[index].plan.min_ready_us
+        if ready_us:
+            at_us = self._world.now_us + ready_us
+            return (WakeAt(at_us, ("available", index, life.uid)),)
+        core.pod_available(life)
+        return self._soon(index)
+
+    def _available(self, index: int, uid: str) -> Commands:
+        life = self._world.pods.get(uid)
+        if life is None or life.state is not LifeState.RUNNING:
+            return ()
+        self.cores[index].pod_available(life)
+        return self._soon(index)
+
+    def pod_terminating(self, life: PodLife) -> Commands:
+        index = life.controller
+        return self._left(index, life) if index >= 0 else ()
+
+    def pod_ended(self, life: PodLife) -> Commands:
+        index = life.controller
+        if index < 0:
+            return ()
+        commands = self._left(index, life)
+        self.cores[index].pod_ended(life)
+        return commands
+
+    def _left(self, index: int, life: PodLife) -> Commands:
+        core, now_us = self.cores[index], self._world.now_us
+        was_unasked = core.pod_leaves(life, now_us)
+        if was_unasked and life.created_us == now_us and not core.replaces_at_once:
+            # Its replacement might end at once, too, and no time would ever pass.
+            self._pauses_until_us[index] = now_us + PAUSE_US
+            return (WakeAt(now_us + PAUSE_US, ("sync", index)),)
+        return self._soon(index)
+
+    def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
+        return self._node_changed(facts.name)
+
+    def node_dropped(self, name: str) -> Commands:
+        return self._node_changed(name)
+
+    def _node_changed(self, name: str) -> Commands:
+        for each in self._daemon_sets:
+            each.node_changed(name)
+        return [wake for each in self._daemon_sets for wake in self._soon(each.plan.index)]
+
+    # When a controller acts.
+
+    def _soon(self, index: int) -> tuple[WakeAt, ...]:
+        """Let a controller act at this time, when all commands are carried out."""
+        if self._is_woken[index] or not self.cores[index].is_live:
+            return ()
+        self._is_woken[index] = True
+        return (WakeAt(self._world.now_us, ("sync", index)),)
+
+    def _sync(self, index: int) -> Commands:
+        self._is_woken[index] = False
+        core = self.cores[index]
+        if not core.is_live or self._world.now_us < self._pauses_until_us[index]:
+            return ()
+        return [*core.sync(self._world), *core.collect_notes()]
+
+    def validate(self) -> None:
+        """Check the counts of all controllers (O(pods))."""
+        for core in self.cores:
+            core.validate()

@@ -1,0 +1,131 @@
+"""ControllerCore: what all controllers have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+from typing import ClassVar, Final
+
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.generate import raw_stream
+from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
+from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
+from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+
+_DRAWS_PER_BLOCK: Final = 256
+
+
+class ControllerCore:
+    """One controller of a scenario; subclasses define what it does.
+
+    is_live: it was created, and is neither deleted nor finished. replicas, template: what is wanted
+    now. replaces_at_once: it may replace a pod that ended when it was created.
+    """
+
+    replaces_at_once: ClassVar[bool] = False
+
+    def __init__(self, plan: ControllerPlan, seed: int) -> None:
+        self.plan = plan
+        self.is_live = False
+        self.replicas, self.template = plan.replicas, 0
+        self.created_pods = 0
+        self._notes: list[Command] = []
+        self._durations = None if plan.durations is None else plan.durations.draws(seed, plan.index)
+        self._failures = _failures(plan, seed) if plan.failing else None
+
+    @property
+    def subject(self) -> str:
+        """The controller's name in the tables."""
+        return f"{self.plan.kind}/{self.plan.name}"
+
+    # What happens to the controller.
+
+    def create(self, world: World) -> None:
+        """Begin to act."""
+        self.is_live = True
+        self.note("controller created")
+
+    def change(self, change: ControllerChange) -> None:
+        """Change the number of replicas, or the template."""
+        if change.replicas is not None and change.replicas != self.replicas:
+            self.note("controller scaled", f"from {self.replicas:,} to {change.replicas:,} pods")
+            self.replicas = change.replicas
+        if change.template is not None:
+            self.template = change.template
+
+    def delete(self) -> Iterable[Command]:
+        """Stop, and delete all pods."""
+        self.note("controller deleted")
+        return self._stop()
+
+    # What happens to its pods.
+
+    def pod_created(self, life: PodLife) -> None:
+        """Store a pod that it asked for."""
+        raise NotImplementedError
+
+    def pod_available(self, life: PodLife) -> None:
+        """Count a pod that has run for `min_ready_us`."""
+
+    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+        """Count a pod out: it terminates or has ended. Return whether it was not asked to."""
+        raise NotImplementedError
+
+    def pod_ended(self, life: PodLife) -> None:
+        """Forget a pod that has ended; `pod_leaves` was called before."""
+
+    def sync(self, world: World) -> list[Command]:
+        """Return what makes the pods those that are wanted. Nothing is under way when called."""
+        raise NotImplementedError
+
+    def remaining(self) -> Iterable[PodLife]:
+        """Return the pods that were not asked to leave, in the order of their creation."""
+        raise NotImplementedError
+
+    def validate(self) -> None:
+        """Check that the controller's counts agree (O(pods))."""
+
+    # For subclasses.
+
+    def note(self, what: str, detail: str = "") -> None:
+        """Record an event of the controller with the next commands."""
+        self._notes.append(Note(what, self.subject, detail))
+
+    def collect_notes(self) -> list[Command]:
+        """Return the notes since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
+
+    def new_pod(
+        self, name: str, facts: PodFacts, grace_us: int, ordinal: int, *, reuses_name: bool = False
+    ) -> NewPod:
+        """Make a pod, with the next duration of the controller's own stream."""
+        self.created_pods += 1
+        return NewPod(
+            self.plan.namespace,
+            name,
+            facts,
+            NEVER_US if self._durations is None else next(self._durations),
+            grace_us,
+            ordinal,
+            reuses_name,
+            Ending.FAILED if self._failures is not None and next(self._failures) else Ending.DONE,
+        )
+
+    def _stop(self) -> list[Command]:
+        self.is_live = False
+        return [end_pod(life) for life in list(self.remaining())]
+
+
+def end_pod(life: PodLife) -> EndPod:
+    """Return the command to delete a pod as its controller does."""
+    return EndPod(life.uid, Ending.DELETED)
+
+
+def _failures(plan: ControllerPlan, seed: int) -> Iterator[bool]:
+    """Yield for one pod after the other whether it fails, without end."""
+    bound = round(plan.failing * 2**64)
+    for block in count():
+        purpose = f"failing pods of controller {plan.index} block {block}"
+        for drawn in raw_stream(seed, purpose, _DRAWS_PER_BLOCK).tolist():
+            yield drawn < bound

@@ -1,0 +1,167 @@
+"""DaemonSet: a pod on each node that may run it.
+
+Upstream: pkg/controller/daemon (daemon_controller.go, update.go). Its pods name their node in a
+required node affinity, and the scheduler places them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.manifests.daemons import may_continue, should_run
+from roadstead.simulator.component import Command, CreatePods, NewPod, World
+from roadstead.simulator.controllers.core import ControllerCore, end_pod
+from roadstead.simulator.pod_lives import LifeState, PodLife
+from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+
+
+class DaemonSetCore(ControllerCore):
+    """A DaemonSet.
+
+    A node has its pod until that has ended. `_changed`: nodes to check, in the order in which
+    they changed. `_wanted`: nodes that should run a pod. `_old`: nodes whose pod has an old
+    template, in the order in which the pods were created.
+    """
+
+    def __init__(self, plan: ControllerPlan, seed: int) -> None:
+        super().__init__(plan, seed)
+        self._pods: dict[str, PodLife] = {}
+        self._node_of: dict[int, str] = {}
+        self._available: set[str] = set()
+        self._leaving: set[str] = set()
+        self._wanted: set[str] = set()
+        self._changed: dict[str, None] = {}
+        self._old: dict[str, None] = {}
+        self._facts: dict[str, PodFacts] = {}
+        self._checks_all = True
+        self._is_rolling = False
+
+    # What happens to the controller.
+
+    def change(self, change: ControllerChange) -> None:
+        before = self.plan.templates[self.template]
+        super().change(change)
+        if self.plan.templates[self.template] == before:
+            return
+        self._facts.clear()
+        self._old = dict.fromkeys(each for each in self._pods if each not in self._leaving)
+        self._checks_all = True
+        self._is_rolling = True
+        self.note("rollout started")
+
+    def node_changed(self, name: str) -> None:
+        """Check a node that was added, changed or removed at the next `sync`."""
+        self._changed[name] = None
+
+    # What happens to its pods.
+
+    def pod_created(self, life: PodLife) -> None:
+        self._pods[self._node_of[life.ordinal]] = life
+
+    def pod_available(self, life: PodLife) -> None:
+        node = self._node_of.get(life.ordinal)
+        if node is not None and node not in self._leaving:
+            self._available.add(node)
+
+    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+        node = self._node_of.get(life.ordinal)
+        if node is None or node in self._leaving:
+            return False
+        self._leaves(node)
+        return True
+
+    def _leaves(self, node: str) -> None:
+        self._leaving.add(node)
+        self._available.discard(node)
+        self._old.pop(node, None)
+
+    def pod_ended(self, life: PodLife) -> None:
+        node = self._node_of.pop(life.ordinal)
+        del self._pods[node]
+        self._leaving.discard(node)
+        self._changed[node] = None
+
+    def remaining(self) -> Iterable[PodLife]:
+        lives = (life for each, life in self._pods.items() if each not in self._leaving)
+        return sorted(lives, key=lambda life: life.number)
+
+    # What it does.
+
+    def sync(self, world: World) -> list[Command]:
+        commands: list[Command] = []
+        pods: list[NewPod] = []
+        for name in self._nodes_to_check(world):
+            node, life = world.nodes.get(name), self._pods.get(name)
+            is_wanted = node is not None and should_run(self._template_facts, node)
+            (self._wanted.add if is_wanted else self._wanted.discard)(name)
+            if life is None:
+                if node is not None and is_wanted:
+                    pods.append(self._make(node))
+            elif name not in self._leaving and not self._stays(life, node):
+                commands += self._delete(name)
+        commands += self._update(len(pods))
+        if pods:
+            commands.append(CreatePods(tuple(pods), controller=self.plan.index))
+        return commands
+
+    def _nodes_to_check(self, world: World) -> dict[str, None]:
+        """Return the nodes that changed, in order; after a change of the template, all."""
+        changed, self._changed = self._changed, {}
+        if self._checks_all:
+            self._checks_all = False
+            changed = dict.fromkeys(world.nodes) | changed
+        return changed
+
+    @property
+    def _template_facts(self) -> PodFacts:
+        return self.plan.templates[self.template].facts
+
+    def _stays(self, life: PodLife, node: NodeFacts | None) -> bool:
+        """Whether a pod stays; a pending one whose node is gone does not."""
+        if node is None:
+            return life.state is not LifeState.PENDING
+        return may_continue(self._template_facts, node)
+
+    def _make(self, node: NodeFacts) -> NewPod:
+        number = self.created_pods
+        made = self.plan.daemon(self.template, node, number)
+        assert made is not None, f"{self.subject} does not run on {node.name}"
+        name, facts = made
+        self._node_of[number] = node.name
+        # Equal facts are one object, as classes are found by identity.
+        facts = self._facts.setdefault(node.name, facts)
+        return self.new_pod(
+            name, facts, self.plan.templates[self.template].lifecycle.grace_us, number
+        )
+
+    def _delete(self, node: str) -> list[Command]:
+        self._leaves(node)
+        return [end_pod(self._pods[node])]
+
+    def _update(self, new: int) -> list[Command]:
+        """Delete pods with an old template as far as pods may be missing (rollingUpdate).
+
+        new: number of pods that are created now.
+        """
+        if self.plan.updates_on_delete or not self._is_rolling:
+            return []
+        most = self.plan.max_unavailable.of(len(self._wanted), rounds_up=True) or 1
+        unhealthy = [each for each in self._old if each not in self._available]
+        healthy = [each for each in self._old if each in self._available]
+        # Nodes with a pod, but none that is available.
+        missing = len(self._pods) - len(self._available) + new
+        commands: list[Command] = []
+        for node in [*unhealthy, *healthy[: max(0, most - missing)]]:
+            commands += self._delete(node)
+        if not self._old and not missing and not commands:
+            self._is_rolling = False
+            self.note("rollout finished")
+        return commands
+
+    def validate(self) -> None:
+        assert len(self._node_of) == len(self._pods), f"{self.subject} waits for pods"
+        for number, node in self._node_of.items():
+            assert self._pods[node].ordinal == number, f"{node} has another pod than it should"
+        assert self._available <= self._pods.keys() - self._leaving, "pods that left count"

@@ -1,0 +1,50 @@
+"""Which pods of a ReplicaSet are deleted first (upstream controller_utils.go, ActivePodsWithRanks).
+
+The first rule that tells two pods apart decides; the pod that is named first is deleted first:
+
+1. without a node, with one
+2. not running, running (with a node, a pod that does not run yet is pending)
+3. not ready, ready: a pod is ready when it runs
+4. a lower, a higher deletion cost: not simulated
+5. with more pods of the same Deployment on its node, with fewer
+6. ready for a shorter, for a longer time, by powers of two; of those with the same power, by UID
+7. more, fewer restarts: no container is restarted
+8. younger, older, in the same way
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from roadstead.simulator.pod_lives import LifeState, PodLife
+
+SECOND_US: Final = 1_000_000
+
+
+def first_to_delete(
+    pods: Iterable[PodLife], related: Iterable[PodLife], wanted: int, now_us: int
+) -> list[PodLife]:
+    """Return the pods to delete, the first one first.
+
+    related: all active pods of the same Deployment, or of the ReplicaSet itself. wanted: how many.
+    """
+    found = list(pods)
+    if wanted >= len(found):
+        return found
+    on_node = Counter(life.node for life in related if life.node)
+    return sorted(found, key=lambda life: _rank(life, on_node, now_us))[:wanted]
+
+
+def _rank(life: PodLife, on_node: Mapping[str, int], now_us: int) -> tuple[int, int, int, int, str]:
+    is_running = life.state is LifeState.RUNNING
+    since_us = life.started_us if is_running else life.created_us
+    number = on_node[life.node] if life.node else 0
+    return bool(life.node), is_running, -number, _power(now_us, since_us), life.uid
+
+
+def _power(now_us: int, since_us: int) -> int:
+    """Return the power of two of the nanoseconds since a time, which is stored in seconds."""
+    age_us = now_us - since_us // SECOND_US * SECOND_US
+    return (age_us * 1_000).bit_length() - 1

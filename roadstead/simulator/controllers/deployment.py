@@ -1,0 +1,173 @@
+"""Deployment: a ReplicaSet for each template, and the rollout from old ones to the new one.
+
+Upstream: pkg/controller/deployment (sync.go, rolling.go, recreate.go). One step of upstream follows
+the other without delay here, so a sync makes all steps that the pods allow.
+"""
+
+from __future__ import annotations
+
+from roadstead.simulator.component import Command, World
+from roadstead.simulator.controllers.replica_set import ReplicaSet, SetsOfPods
+from roadstead.simulator.controllers.rolling import new_set_size, proportional_sizes, resolve_bounds
+from roadstead.simulator.pod_lives import PodLife
+from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+
+
+class DeploymentCore(SetsOfPods):
+    """A Deployment."""
+
+    def __init__(self, plan: ControllerPlan, seed: int) -> None:
+        super().__init__(plan, seed)
+        self._commands: list[Command] = []
+        self._leaving: dict[str, None] = {}
+        self._is_rolling = False
+        self._now_us = 0
+
+    def change(self, change: ControllerChange) -> None:
+        before = self.plan.templates[self.template].base
+        super().change(change)
+        base = self.plan.templates[self.template].base
+        if base != before:
+            self._is_rolling = True
+            self.note("rollout started", base)
+
+    def pod_ended(self, life: PodLife) -> None:
+        self._leaving.pop(life.uid, None)
+
+    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+        if self.plan.recreates:
+            self._leaving[life.uid] = None
+        return super().pod_leaves(life, now_us)
+
+    def sync(self, world: World) -> list[Command]:
+        self._now_us = world.now_us
+        if self._is_scaled():
+            self._scale_in_proportion()
+        if self.plan.recreates:
+            self._recreate()
+        else:
+            while self._grow_new() or self._shrink_old():
+                pass
+        for each in self.sets.values():
+            # Pods may have left without any scaling.
+            self._resize(each, each.replicas)
+            self._commands += self.create_missing(each)
+        self._note_end()
+        commands, self._commands = self._commands, []
+        return commands
+
+    # Sizes.
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        """How many pods may be above, and how many below the replicas."""
+        if self.plan.recreates:
+            return 0, 0
+        return resolve_bounds(self.plan.max_surge, self.plan.max_unavailable, self.replicas)
+
+    def _old_sets(self) -> list[ReplicaSet]:
+        """Return the sets of other templates that want pods, the oldest first."""
+        new = self.plan.templates[self.template].base
+        return [each for each in self.sets.values() if each.base != new and each.replicas]
+
+    def _total(self) -> int:
+        return sum(each.replicas for each in self.sets.values())
+
+    def _resize(self, owner: ReplicaSet, replicas: int) -> None:
+        owner.replicas = replicas
+        deletions = self.remove_excess(owner, self._now_us)
+        if self.plan.recreates:
+            self._leaving |= dict.fromkeys(each.uid for each in deletions)
+        self._commands += deletions
+
+    def _scale(self, owner: ReplicaSet, replicas: int) -> None:
+        """Scale a set, and record the size of the Deployment with it."""
+        self._resize(owner, replicas)
+        owner.desired, owner.most = self.replicas, self.replicas + self._bounds[0]
+
+    # Scaling of the Deployment (sync.go).
+
+    def _is_scaled(self) -> bool:
+        """Whether the number of replicas changed since the sets were scaled (isScalingEvent)."""
+        return any(each.replicas and each.desired != self.replicas for each in self.sets.values())
+
+    def _scale_in_proportion(self) -> None:
+        """Scale the sets; in a rollout all of them, so that their proportion stays (scale).
+
+        Sets that keep their size are recorded, too; else this would be repeated.
+        """
+        active = [each for each in self.sets.values() if each.replicas]
+        new = self.sets.get(self.plan.templates[self.template].base)
+        if len(active) == 1:
+            self._scale(active[0], self.replicas)
+        elif new is not None and self._is_complete(new) and new.desired == self.replicas:
+            for each in self._old_sets():
+                self._scale(each, 0)
+        elif not self.plan.recreates:
+            sizes = proportional_sizes(active, self.replicas, self._bounds[0])
+            for each, size in zip(active, sizes, strict=True):
+                self._scale(each, size)
+
+    def _is_complete(self, new: ReplicaSet) -> bool:
+        """Whether all replicas are available pods of the new template."""
+        return new.replicas == self.replicas == len(new.available)
+
+    # Rolling updates (rolling.go).
+
+    def _grow_new(self) -> bool:
+        """Scale the new set as far as the surge allows; return whether it changed."""
+        new = self.set_for(self.template)
+        if new.replicas == self.replicas:
+            return False
+        if new.replicas > self.replicas:
+            size = self.replicas
+        else:
+            size = new_set_size(new.replicas, self._total(), self.replicas, self._bounds[0])
+        if size == new.replicas:
+            return False
+        self._scale(new, size)
+        return True
+
+    def _shrink_old(self) -> bool:
+        """Scale old sets down as far as pods may be missing; return whether one changed."""
+        old = self._old_sets()
+        if not old:
+            return False
+        new = self.set_for(self.template)
+        least = self.replicas - self._bounds[1]
+        # Pods of the new set that are not available yet must not make more old ones go.
+        allowed = self._total() - least - (new.replicas - len(new.available))
+        if allowed <= 0:
+            return False
+        available = sum(len(each.available) for each in self.sets.values())
+        removed = self._remove(old, allowed, unhealthy=True)
+        removed += self._remove(old, available - least, unhealthy=False)
+        return removed > 0
+
+    def _remove(self, old: list[ReplicaSet], allowed: int, *, unhealthy: bool) -> int:
+        """Scale old sets down, by pods that are not available or by any; return by how many."""
+        removed = 0
+        for each in old:
+            most = each.replicas - (len(each.available) if unhealthy else 0)
+            count = min(allowed - removed, most)
+            if count > 0:
+                self._scale(each, each.replicas - count)
+                removed += count
+        return removed
+
+    # Rollouts that begin anew (recreate.go).
+
+    def _recreate(self) -> None:
+        """Delete all old pods; when all are gone, create the new ones."""
+        new = self.set_for(self.template)
+        for each in self._old_sets():
+            self._scale(each, 0)
+        has_old = any(each.active for each in self.sets.values() if each is not new)
+        if not has_old and not self._leaving and new.replicas != self.replicas:
+            self._scale(new, self.replicas)
+
+    def _note_end(self) -> None:
+        new = self.set_for(self.template)
+        if self._is_rolling and self._is_complete(new) and not self._old_sets():
+            self._is_rolling = False
+            self.note("rollout finished", new.base)

@@ -1,0 +1,98 @@
+"""Job: pods until so many have succeeded, or too many have failed.
+
+Upstream: pkg/controller/job (job_controller.go, backoff_utils.go). A pod that ends in another way
+than by success has failed, also one that was evicted, preempted, deleted or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from roadstead.simulator.component import Command, CreatePods, NewPod, WakeAt, World
+from roadstead.simulator.controllers.core import ControllerCore
+from roadstead.simulator.pod_lives import NEVER_US, Ending, LifeState, PodLife
+from roadstead.simulator.scenario import ControllerPlan
+
+SECOND_US: Final = 1_000_000
+BACKOFF_US: Final = 10 * SECOND_US
+BACKOFF_MAX_US: Final = 600 * SECOND_US
+"""Of upstream's code; six minutes in its documentation."""
+
+
+class JobCore(ControllerCore):
+    """A Job.
+
+    succeeded, failed: pods so far. failed_since_success: failures after the last success.
+    """
+
+    replaces_at_once = True
+
+    def __init__(self, plan: ControllerPlan, seed: int) -> None:
+        super().__init__(plan, seed)
+        self.succeeded = self.failed = self.failed_since_success = 0
+        self._failed_us = self._succeeded_us = self._wakes_us = NEVER_US
+        self._active: dict[str, PodLife] = {}
+
+    def pod_created(self, life: PodLife) -> None:
+        self._active[life.uid] = life
+
+    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+        if self._active.pop(life.uid, None) is None:
+            return False
+        if life.state is LifeState.ENDED and life.ends_as is Ending.DONE:
+            self.succeeded += 1
+            self.failed_since_success, self._succeeded_us = 0, now_us
+        else:
+            self.failed += 1
+            self._count_failure(now_us)
+        return True
+
+    def remaining(self) -> Iterable[PodLife]:
+        return self._active.values()
+
+    def _count_failure(self, now_us: int) -> None:
+        # Of one time, a success counts as the last one (newBackoffRecord).
+        if self._succeeded_us != now_us:
+            self.failed_since_success += 1
+            self._failed_us = now_us
+
+    def sync(self, world: World) -> list[Command]:
+        if self.failed > self.plan.backoff_limit:
+            self.note("job failed", f"{self.failed:,} pods failed: BackoffLimitExceeded")
+            return self._stop()
+        if self.succeeded >= self.replicas:
+            self.note("job completed", f"{self.succeeded:,} pods succeeded")
+            return self._stop()
+        wanted = min(self.plan.parallelism, self.replicas - self.succeeded) - len(self._active)
+        if wanted <= 0:
+            return []
+        until_us = self._failed_us + backoff_us(self.failed_since_success)
+        if self.failed_since_success and world.now_us < until_us:
+            if self._wakes_us == until_us:
+                return []
+            self._wakes_us = until_us
+            return [WakeAt(until_us, ("sync", self.plan.index))]
+        return [CreatePods(tuple(self._make() for _ in range(wanted)), controller=self.plan.index)]
+
+    def _make(self) -> NewPod:
+        number = self.created_pods
+        name, facts = self.plan.pod(self.template, number)
+        return self.new_pod(
+            name, facts, self.plan.templates[self.template].lifecycle.grace_us, number
+        )
+
+    def validate(self) -> None:
+        ended = self.succeeded + self.failed
+        if self.is_live:
+            assert ended + len(self._active) == self.created_pods, f"{self.subject} lost a pod"
+            assert self.succeeded + len(self._active) <= self.replicas, f"{self.subject}: too many"
+            assert len(self._active) <= self.plan.parallelism, f"{self.subject}: too many at once"
+
+
+def backoff_us(failures: int) -> int:
+    """Return the time between the last of so many failures in a row and the next creation."""
+    if not failures:
+        return 0
+    # No power of two beyond the first that exceeds the bound matters.
+    return min(BACKOFF_US << min(failures - 1, 16), BACKOFF_MAX_US)

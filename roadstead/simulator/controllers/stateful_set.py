@@ -1,0 +1,175 @@
+"""StatefulSet: numbered pods, each with its name and claims, one after another.
+
+Upstream: pkg/controller/statefulset (stateful_set_control.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from roadstead.simulator.component import Command, CreatePods, World
+from roadstead.simulator.controllers.core import ControllerCore, end_pod
+from roadstead.simulator.pod_lives import PodLife
+from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+
+
+class StatefulSetCore(ControllerCore):
+    """A StatefulSet.
+
+    A pod has its ordinal until it has ended. `_steady`: every ordinal below it has an available
+    pod. `_missing`: wanted ordinals without a pod. `_condemned`: ordinals of pods beyond the
+    replicas. `_old`: ordinals of pods with another template than the wanted one.
+    """
+
+    def __init__(self, plan: ControllerPlan, seed: int) -> None:
+        super().__init__(plan, seed)
+        self._pods: dict[int, PodLife] = {}
+        self._template_of: dict[int, int] = {}
+        self._available: set[int] = set()
+        self._leaving: set[int] = set()
+        self._missing: set[int] = set()
+        self._condemned: set[int] = set()
+        self._old: set[int] = set()
+        self._steady = plan.first_ordinal
+        self._is_rolling = False
+
+    @property
+    def _ordinals(self) -> range:
+        first = self.plan.first_ordinal
+        return range(first, first + self.replicas)
+
+    # What happens to the controller.
+
+    def create(self, world: World) -> None:
+        super().create(world)
+        self._missing = set(self._ordinals)
+
+    def change(self, change: ControllerChange) -> None:
+        template = self.template
+        super().change(change)
+        wanted = self._ordinals
+        self._missing = {each for each in wanted if each not in self._pods}
+        self._condemned = {each for each in self._pods if each not in wanted}
+        self._steady = min(self._steady, wanted.stop)
+        if self.template != template and not self._is_same(template):
+            self._old = {each for each in self._pods if not self._is_same(self._template_of[each])}
+            self._is_rolling = True
+            self.note("rollout started")
+
+    def _is_same(self, template: int) -> bool:
+        """Whether a template makes the same pods as the wanted one."""
+        templates = self.plan.templates
+        return templates[template] == templates[self.template]
+
+    # What happens to its pods.
+
+    def pod_created(self, life: PodLife) -> None:
+        ordinal = life.ordinal
+        self._pods[ordinal] = life
+        self._template_of[ordinal] = self.template
+        self._missing.discard(ordinal)
+
+    def pod_available(self, life: PodLife) -> None:
+        if self._pods.get(life.ordinal) is life and life.ordinal not in self._leaving:
+            self._available.add(life.ordinal)
+
+    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+        ordinal = life.ordinal
+        if self._pods.get(ordinal) is not life or ordinal in self._leaving:
+            return False
+        self._leaves(ordinal)
+        return True
+
+    def _leaves(self, ordinal: int) -> None:
+        self._leaving.add(ordinal)
+        self._available.discard(ordinal)
+        self._old.discard(ordinal)
+        self._steady = min(self._steady, ordinal)
+
+    def pod_ended(self, life: PodLife) -> None:
+        ordinal = life.ordinal
+        if self._pods.get(ordinal) is not life:
+            return
+        del self._pods[ordinal], self._template_of[ordinal]
+        self._leaving.discard(ordinal)
+        self._condemned.discard(ordinal)
+        if ordinal in self._ordinals:
+            self._missing.add(ordinal)
+
+    def remaining(self) -> Iterable[PodLife]:
+        lives = (life for each, life in self._pods.items() if each not in self._leaving)
+        return sorted(lives, key=lambda life: life.number)
+
+    # What it does.
+
+    def sync(self, world: World) -> list[Command]:
+        if self.plan.is_parallel:
+            # The order of ordinals, though they need not wait for each other.
+            commands = self._create(sorted(self._missing))
+            for ordinal in sorted(self._condemned - self._leaving, reverse=True):
+                commands += self._delete(ordinal)
+            return commands + self._update()
+        if (first := self._first_not_available()) is not None:
+            return self._create([first]) if first in self._missing else []
+        return self._delete_last() if self._condemned else self._update()
+
+    def _first_not_available(self) -> int | None:
+        """Return the lowest wanted ordinal without an available pod."""
+        for ordinal in range(self._steady, self._ordinals.stop):
+            if ordinal not in self._available:
+                return ordinal
+            self._steady = ordinal + 1
+        return None
+
+    def _create(self, ordinals: Iterable[int]) -> list[Command]:
+        lifecycle = self.plan.templates[self.template].lifecycle
+        pods = tuple(
+            self.new_pod(
+                *self.plan.pod(self.template, ordinal),
+                lifecycle.grace_us,
+                ordinal,
+                reuses_name=True,
+            )
+            for ordinal in ordinals
+        )
+        return [CreatePods(pods, controller=self.plan.index)] if pods else []
+
+    def _delete(self, ordinal: int) -> list[Command]:
+        self._leaves(ordinal)
+        return [end_pod(self._pods[ordinal])]
+
+    def _delete_last(self) -> list[Command]:
+        """Delete the last pod beyond the replicas, if no other one is under way.
+
+        One that is not available holds up the deletion of those below it, unless it is the first
+        such pod of all (processCondemned).
+        """
+        last = max(self._condemned)
+        if last in self._leaving:
+            return []
+        if last not in self._available and last != min(self._condemned - self._available):
+            return []
+        return self._delete(last)
+
+    def _update(self) -> list[Command]:
+        """Delete the last pod with an old template, if all pods after it are available."""
+        if self.plan.updates_on_delete or not self._is_rolling:
+            return []
+        for ordinal in reversed(self._ordinals):
+            if ordinal in self._old:
+                return self._delete(ordinal)
+            if ordinal not in self._available:
+                return []
+        self._is_rolling = False
+        self.note("rollout finished")
+        return []
+
+    def validate(self) -> None:
+        wanted = self._ordinals
+        for ordinal, life in self._pods.items():
+            assert life.ordinal == ordinal, f"{life.uid} is counted as ordinal {ordinal}"
+        if self.is_live:
+            assert self._missing == {each for each in wanted if each not in self._pods}
+            assert self._condemned == {each for each in self._pods if each not in wanted}
+        assert self._available <= self._pods.keys() - self._leaving, "pods that left count"
+        assert all(each in self._available for each in range(wanted.start, self._steady))
