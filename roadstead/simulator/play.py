@@ -12,6 +12,7 @@ from roadstead.run import RunPlan
 from roadstead.simulator.component import Component
 from roadstead.simulator.delay import Delay
 from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.nodes.life import NodeLife, needs_node_life
 from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
 from roadstead.simulator.recorder import TableRecorder
 from roadstead.simulator.scenario import Plan
@@ -52,6 +53,13 @@ def run_plan(plan: Plan, variant: Variant) -> RunPlan:
     )
 
 
+def components_of(plan: Plan, seed: int) -> tuple[Component, ...]:
+    """Return the components that a plan needs, in the order in which they react."""
+    found: list[Component] = []
+    found += [NodeLife(plan, seed)] if needs_node_life(plan) else []
+    return tuple(found)
+
+
 def build_engine(
     plan: Plan,
     variant: Variant,
@@ -82,7 +90,8 @@ def play(
     """
     began_s = read_processor_s()
     recorder = TableRecorder(directory, plan)
-    engine = build_engine(plan, variant, recorder, accelerator)
+    components = components_of(plan, variant.seed)
+    engine = build_engine(plan, variant, recorder, accelerator, components)
     engine.run(on_step)
     engine.validate()
     recorder.close(engine)
