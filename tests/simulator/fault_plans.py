@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from roadstead.cycle.batch import Accelerator
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
@@ -109,6 +110,10 @@ class History:
     bound: list[tuple[float, str, str]] = field(default_factory=list)
     lives: dict[str, PodLife] = field(default_factory=dict)
 
+    def begin(self, engine: Engine, life: NodeLife) -> None:
+        """Store what a test checks while the plan is played."""
+        self.engine, self.node_life = engine, life
+
     def pod_ended(self, life: PodLife) -> None:
         self.lives[life.identity.name] = life
         self.ended[life.identity.name] = (life.ended_us / S, str(life.ends_as))
@@ -133,13 +138,18 @@ class History:
 
 
 def played(
-    plan: Plan, *more: Component, seed: int = 0, accelerator: Any = None, on_step: Any = None
+    plan: Plan,
+    *more: Component,
+    seed: int = 0,
+    accelerator: Accelerator | None = None,
+    history: History | None = None,
 ) -> tuple[History, Engine]:
     """Play a plan with its node life, and check the invariants at the end."""
-    life, history = NodeLife(plan, seed), History()
+    life, history = NodeLife(plan, seed), history or History()
     recorder = _Recorder(history)
     engine = build_engine(plan, Variant(seed), recorder, accelerator, (life, *more))
-    engine.run(on_step)
+    history.begin(engine, life)
+    engine.run()
     engine.validate()
     life.validate()
     return history, engine

@@ -7,7 +7,8 @@
     taint_evictions.py  pods that do not tolerate NoExecute taints: the taint eviction controller
     budgets.py          disruptions allowed by each budget: the disruption controller
     drains.py           cordoned nodes whose pods are evicted: kubectl drain and the Eviction API
-    life.py             `NodeLife`, the component that joins them
+    evictions.py        taints, drains and budgets together, as commands
+    life.py             `NodeLife`, the component: nodes, and all of the above
 
-The modules below `NodeLife` are synchronous cores: they know neither the engine nor each other.
+The other modules are synchronous cores, which know neither the engine nor its commands.
 """

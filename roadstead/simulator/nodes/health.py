@@ -165,8 +165,9 @@ class NodeHealth:
             yield Finding(Verdict.READY, name)
 
     def is_ready(self, name: str) -> bool:
-        """Whether the API has a node as ready."""
-        return self._nodes[name].status is not NodeStatus.UNKNOWN
+        """Whether the API has a node, and has it as ready."""
+        node = self._nodes.get(name)
+        return node is not None and node.status is not NodeStatus.UNKNOWN
 
     def answers(self, name: str) -> bool:
         """Whether a node has not stopped."""

@@ -3,8 +3,7 @@
     Faults ── which nodes ──► NodeMarks ──► PutNode
        │ lost, back                ▲ taints
        └──► NodeHealth ────────────┘
-    NoExecute taints ──► TaintEvictions ──► EndPod
-    drains ──► Drains ◄── refusals ── Budgets ──► SetBudgets
+    NoExecute taints, drains ──► Evictions ──► EndPod, SetBudgets
 
 It alone changes nodes that exist. A pod that is evicted from a node whose machine has stopped ends
 as LOST, others as EVICTED.
@@ -22,22 +21,19 @@ from roadstead.simulator.component import (
     Commands,
     Component,
     DropNode,
-    EndPod,
     Note,
     PutNode,
     ResumeNode,
-    SetBudgets,
     StopNode,
     WakeAt,
     World,
 )
-from roadstead.simulator.nodes.budgets import Budgets
-from roadstead.simulator.nodes.drains import Drain, Drains, has_to_go
+from roadstead.simulator.nodes.drains import Drain
+from roadstead.simulator.nodes.evictions import Evictions
 from roadstead.simulator.nodes.faults import Faults, Occurrence
 from roadstead.simulator.nodes.health import Finding, NodeHealth, Verdict, ZoneFinding
 from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
-from roadstead.simulator.nodes.taint_evictions import PlannedEviction, TaintEvictions
-from roadstead.simulator.pod_lives import NEVER_US, Ending, LifeState, PodLife
+from roadstead.simulator.pod_lives import NEVER_US, PodLife
 from roadstead.simulator.scenario import Plan
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -55,14 +51,11 @@ class NodeLife(Component):
         self._faults = Faults(plan, seed)
         self._marks = NodeMarks()
         self._health = NodeHealth(plan.timings)
-        self._evictions = TaintEvictions()
-        self._drains = Drains()
-        self._budgets = Budgets(plan.budgets, plan.controllers, plan.pods)
-        self._budgets_version = 0
         self._seed = seed
         # Causes for which a machine is stopped, and the nodes that an occurrence concerns.
         self._down: dict[str, dict[Cause, None]] = {}
         self._concerned: dict[Cause, tuple[str, ...]] = {}
+        self._evictions = Evictions(plan, self._down, self._health.is_ready)
         self._no_execute: dict[str, tuple[Taint, ...]] = {}
         self._health_wakes_us = NEVER_US
         for node in plan.nodes:
@@ -70,7 +63,7 @@ class NodeLife(Component):
 
     def attach(self, world: World) -> None:
         """Store the world."""
-        self._world = world
+        self._world = self._evictions.world = world
 
     def begin(self) -> Commands:
         """Plan the first occurrence of each event, and the first outages."""
@@ -78,9 +71,7 @@ class NodeLife(Component):
             yield WakeAt(at_us, ("event", index, 0))
         for node in self._world.nodes.values():
             yield from self._plan_outages(node)
-        for at_us in self._budgets.change_times_us():
-            yield WakeAt(at_us, ("budgets",))
-        yield from self._recount(is_whole=True)
+        yield from self._evictions.begin()
 
     def wake(self, key: Key) -> Commands:
         """Act at the time of an event, an outage, a pass, an eviction or a retry."""
@@ -97,34 +88,31 @@ class NodeLife(Component):
                 self._health_wakes_us = NEVER_US
                 yield from self._found(self._health.advance(self._world.now_us))
             case ("evict", str(uid)):
-                yield from self._evict_due(uid)
+                yield from self._evictions.evict_due(uid)
             case ("drain", str(node), *cause):
-                if (drain := self._drains.get(node, tuple(cause))) is not None:
-                    yield from self._try_drain(drain)
+                yield from self._evictions.try_drain(node, tuple(cause))
             case _:
                 assert key == ("budgets",), f"nothing wakes with the key {key}"
-                yield from self._recount(is_whole=True)
+                yield from self._evictions.recount(is_whole=True)
         yield from self._after()
 
     # What happens to pods and nodes.
 
     def pod_started(self, life: PodLife) -> Commands:
         """Count a pod; plan its eviction if it tolerates its node for a time only."""
-        self._count(life)
+        self._evictions.count(life)
         if taints := self._no_execute.get(life.node):
-            yield from self._consider((life,), taints)
+            yield from self._evictions.consider((life,), taints)
         yield from self._after()
 
     def pod_terminating(self, life: PodLife) -> Commands:
         """Count a pod no more."""
-        self._count(life)
+        self._evictions.count(life)
         return self._after()
 
     def pod_ended(self, life: PodLife) -> Commands:
         """Forget a pod; its node may be drained by its end."""
-        self._count(life)
-        self._evictions.forget(life.uid)
-        for drain in self._drains.pod_ended(life.uid):
+        for drain in self._evictions.pod_ended(life):
             yield from self._drained(drain)
         yield from self._after()
 
@@ -139,7 +127,7 @@ class NodeLife(Component):
             if taints:
                 self._no_execute[name] = taints
             if taints != before:
-                yield from self._consider(self._world.pods_on(name), taints)
+                yield from self._evictions.consider(self._world.pods_on(name), taints)
         yield from self._after()
 
     def node_dropped(self, name: str) -> Commands:
@@ -167,7 +155,7 @@ class NodeLife(Component):
         self._marks.drop(name)
         self._health.drop(name)
         self._faults.drop_node(name)
-        self._drains.drop_node(name)
+        self._evictions.drop_node(name)
         self._down.pop(name, None)
         self._no_execute.pop(name, None)
 
@@ -182,8 +170,7 @@ class NodeLife(Component):
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
             self._health_wakes_us = at_us
             yield WakeAt(at_us, ("health",))
-        if self._budgets.version != self._budgets_version:
-            yield from self._recount()
+        yield from self._evictions.recount_if_changed()
 
     # Events of the scenario.
 
@@ -313,91 +300,32 @@ class NodeLife(Component):
             yield PutNode(facts)
         yield Note("node ready" if is_ready else "node not ready", name)
         for life in self._world.pods_on(name):
-            self._count(life)
+            self._evictions.count(life)
 
-    # Evictions.
-
-    def _consider(self, lives: Iterable[PodLife], taints: tuple[Taint, ...]) -> Iterator[Command]:
-        now_us = self._world.now_us
-        running = [each for each in lives if each.state is not LifeState.TERMINATING]
-        for plan in list(self._evictions.consider(running, taints, now_us)):
-            if plan.at_us > now_us:
-                yield WakeAt(plan.at_us, ("evict", plan.uid))
-            else:
-                yield from self._evict_due(plan.uid)
-
-    def _evict_due(self, uid: str) -> Iterator[Command]:
-        plan: PlannedEviction | None = self._evictions.due(uid, self._world.now_us)
-        life = self._world.pods.get(uid)
-        if plan is not None and life is not None:
-            yield from self._evict(life, f"from {life.node}, for the taint {plan.taints}")
-
-    def _evict(self, life: PodLife, why: str) -> Iterator[Command]:
-        self._budgets.evicted(life)
-        yield Note("pod evicted", life.uid, why)
-        yield EndPod(life.uid, Ending.LOST if life.node in self._down else Ending.EVICTED)
+    # Drains.
 
     def _drain(self, name: str, cause: Cause, *, removes: bool) -> Iterator[Command]:
-        facts = self._marks.cordon(name, cause)
-        if facts is not None:
+        if (facts := self._marks.cordon(name, cause)) is not None:
             yield PutNode(facts)
-        here = [each.uid for each in self._world.pods_on(name) if has_to_go(each)]
-        now_us = self._world.now_us
-        drain = self._drains.begin(name, cause, here, now_us, removes=removes)
-        yield Note("drain began", name, f"{len(here)} pods")
+        drain = self._evictions.drain(name, cause, removes=removes)
+        yield Note("drain began", name, f"{len(drain.waiting)} pods")
         if drain.is_done:
             yield from self._drained(drain)
         else:
-            yield from self._try_drain(drain)
-
-    def _try_drain(self, drain: Drain) -> Iterator[Command]:
-        pods = self._world.pods
-        attempted = self._drains.attempt(drain, self._refusal, self._world.now_us)
-        for uid in attempted.evicted:
-            yield from self._evict(pods[uid], f"from {drain.node}, for its drain")
-        for uid, reason in attempted.refused:
-            yield Note("eviction refused", uid, reason)
-
-    def _refusal(self, uid: str) -> str | None:
-        life = self._world.pods[uid]
-        if life.state is LifeState.TERMINATING:
-            return None
-        refusal = self._budgets.refusal(life, self._world.now_us)
-        if not refusal:
-            # Now, as the next pod may be covered by the same budget.
-            self._budgets.evicted(life)
-        return refusal
+            yield from self._evictions.try_drain(name, cause)
 
     def _drained(self, drain: Drain) -> Iterator[Command]:
-        self._drains.end(drain)
+        self._evictions.end_drain(drain.node, drain.cause)
         took_s = (self._world.now_us - drain.began_us) // 1_000_000
         yield Note("drained", drain.node, f"in {took_s} s")
         if drain.removes:
             yield from self._drop(drain.node, "after its drain")
 
     def _end_drain(self, name: str, cause: Cause) -> Iterator[Command]:
-        if (drain := self._drains.get(name, cause)) is not None:
-            self._drains.end(drain)
+        if (drain := self._evictions.end_drain(name, cause)) is not None:
             left = len(drain.waiting) + len(drain.leaving)
             yield Note("drain unfinished", name, f"{left} pods are left")
         yield from self._put(self._marks.lift(name, cause), "uncordoned", name)
-
-    # Budgets.
-
-    def _count(self, life: PodLife) -> None:
-        is_ready = life.node in self._marks and self._health.is_ready(life.node)
-        self._budgets.count(life, is_node_ready=is_ready)
-
-    def _recount(self, *, is_whole: bool = False) -> Iterator[Command]:
-        now_us = self._world.now_us
-        self._budgets_version = self._budgets.version
-        if (budgets := self._budgets.recount(now_us, is_whole=is_whole)) is not None:
-            yield SetBudgets(budgets)
-        for drain in self._drains.blocked():
-            at_us = drain.next_try_us(now_us)
-            if at_us != drain.planned_us:
-                drain.planned_us = at_us
-                yield WakeAt(at_us, ("drain", drain.node, *drain.cause))
 
 
 def needs_node_life(plan: Plan) -> bool:
