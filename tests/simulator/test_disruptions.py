@@ -219,3 +219,20 @@ def test_preemption_reads_the_budgets_as_they_are_at_the_time(others, victim):
     history, _ = played(plan)
 
     assert history.ended == {victim: (100, "preempted")}
+
+
+def test_a_node_that_is_removed_during_its_drain_is_removed_once():
+    plan = plan_of(
+        nodes_of(2),
+        Pods(((150, "a", on_node("x", labels=WEB)),)),
+        events=[
+            event_of("add", 100, for_s=200, nodes=(node_of("x"),)),
+            event_of("remove", 500, "x", index=1),
+        ],
+        budgets=(budget(max_unavailable=Share(0)),),
+    )
+
+    history, _ = played(plan)
+
+    assert history.noted("drained", "node removed") == [(500, "node removed", "x")]
+    assert history.ended == {"a": (500, "lost")}

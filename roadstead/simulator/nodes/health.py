@@ -263,10 +263,6 @@ class NodeHealth:
             for zone in zones.values():
                 zone.rate.change(0.0, now_us)
             return
-        if all_were_down:
-            # It could see no node until now: the grace period of silent ones begins.
-            for node in self._nodes.values():
-                node.silent_since_us = now_us
         for key in zones if all_were_down else changed:
             zone = zones[key]
             zone.rate.change(zone_rate(zone.state, zone.nodes, self._timings), now_us)
