@@ -95,10 +95,11 @@ class LastingEvent(EventTime):
 
 
 class LoseEvent(LastingEvent):
-    """Nodes fail: they stop, and so do their pods."""
+    """Nodes fail: they stop, and so do their pods; see docs/node-life.md."""
 
     lose: SomeNodes
-    """Nodes that fail. After `for` they are back, without their pods."""
+    """Nodes that fail. After `for` they are back, and with them the pods that were not evicted by
+    then."""
 
 
 class DrainEvent(LastingEvent):

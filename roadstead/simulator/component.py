@@ -5,7 +5,8 @@ returns commands, which the engine carries out in order before anything else hap
 
     engine ── pod created, started, terminating, ended, node put, dropped, wake ──► component
        ▲                                                                           │
-       └── CreatePods, EndPod, PutNode, DropNode, WakeAt, Note ◄───────────────────┘
+       └── CreatePods, EndPod, PutNode, DropNode, StopNode, ResumeNode, ◄──────────┘
+           SetBudgets, WakeAt, Note
 
 A component changes nothing itself, reads no clock, and draws random numbers only from the seed that
 it was made with.
@@ -17,9 +18,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
+from roadstead.simulator.scenario import TimedToleration
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class NewPod:
     """A pod to create. ordinal: what its controller knows it by; see `PodLife`.
 
     reuses_name: another pod may have had its name; its UID then differs from its name. ends_as: how
-    it ends when its duration is over.
+    it ends when its duration is over. no_execute: see `PodLifecycle`.
     """
 
     namespace: str
@@ -38,6 +41,7 @@ class NewPod:
     ordinal: int = 0
     reuses_name: bool = False
     ends_as: Ending = Ending.DONE
+    no_execute: tuple[TimedToleration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,27 @@ class DropNode:
 
 
 @dataclass(frozen=True, slots=True)
+class StopNode:
+    """Stop the machine of a node: its pods make no progress; see `StoppedNodes`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeNode:
+    """Start a stopped machine again; nothing happens if there is no such one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetBudgets:
+    """Replace the disruption budgets that preemption reads."""
+
+    budgets: tuple[DisruptionBudget, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WakeAt:
     """Call `wake` of the component with this key at a time; at once if the time has passed."""
 
@@ -92,7 +117,9 @@ class Note:
     detail: str = ""
 
 
-Command: TypeAlias = CreatePods | EndPod | PutNode | DropNode | WakeAt | Note
+Command: TypeAlias = (
+    CreatePods | EndPod | PutNode | DropNode | StopNode | ResumeNode | SetBudgets | WakeAt | Note
+)
 Commands: TypeAlias = Iterable[Command]
 
 

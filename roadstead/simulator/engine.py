@@ -35,6 +35,9 @@ from roadstead.simulator.component import (
     NewPod,
     Note,
     PutNode,
+    ResumeNode,
+    SetBudgets,
+    StopNode,
     WakeAt,
 )
 from roadstead.simulator.delay import Delay
@@ -48,6 +51,7 @@ from roadstead.simulator.pod_lives import (
     PodLives,
 )
 from roadstead.simulator.scenario import Arrival, InitialPod, Plan, merge_arrivals
+from roadstead.simulator.stopped_nodes import StoppedNodes
 from roadstead.simulator.virtual_cluster import VirtualCluster
 
 FREES, WANTS, TIMERS, SAMPLES = range(4)
@@ -112,6 +116,7 @@ class Engine:
         self.now_us = 0
         self.lives = PodLives()
         self.nodes: dict[str, NodeFacts] = {}
+        self._stopped = StoppedNodes()
         self._seed = seed
         self._recorder = recorder
         self._components = tuple(components)
@@ -191,7 +196,13 @@ class Engine:
 
     def _initial(self, pod: InitialPod) -> NewPod:
         identity, lifecycle = pod.identity, pod.lifecycle
-        return NewPod(identity.namespace, identity.name, pod.facts, grace_us=lifecycle.grace_us)
+        return NewPod(
+            identity.namespace,
+            identity.name,
+            pod.facts,
+            grace_us=lifecycle.grace_us,
+            no_execute=lifecycle.no_execute,
+        )
 
     def _sample(self, _: object) -> None:
         self._recorder.sample(self)
@@ -201,9 +212,11 @@ class Engine:
     # Pods are created.
 
     def _arrive(self, arrival: Arrival) -> None:
-        grace_us = arrival.lifecycle.grace_us
+        grace_us, no_execute = arrival.lifecycle.grace_us, arrival.lifecycle.no_execute
         pods = tuple(
-            NewPod(facts.namespace, name, facts, arrival.duration_us, grace_us)
+            NewPod(
+                facts.namespace, name, facts, arrival.duration_us, grace_us, no_execute=no_execute
+            )
             for name, facts in arrival.pods
         )
         self._create_pods(CreatePods(pods, arrival.source))
@@ -237,6 +250,7 @@ class Engine:
             new.grace_us,
             new.ordinal,
             ends_as=new.ends_as,
+            no_execute=new.no_execute,
         )
         self.lives.create(life)
         for component in self._components if controller >= 0 else self._see_all:
@@ -300,8 +314,13 @@ class Engine:
 
     def _bind_late(self, subject: object) -> None:
         life, node = cast("tuple[PodLife, str]", subject)
-        if life.state is LifeState.PENDING:
+        if life.state is not LifeState.PENDING:
+            return
+        if node in self.nodes:
             self._bind(life, node)
+        else:
+            # Its node was removed while the decision took its time.
+            self._ended(life, LifeEvent.VANISH, Ending.LOST)
 
     def _plan_queue_wake(self) -> None:
         """Plan a step for the next pod that the queue tries again by itself."""
@@ -347,19 +366,24 @@ class Engine:
 
     def _start(self, subject: object) -> None:
         life = cast("PodLife", subject)
-        if life.state is not LifeState.BOUND:
+        if life.state is not LifeState.BOUND or life.node in self._stopped:
             return
         life.started_us = self.now_us
         self.lives.apply(life, LifeEvent.START)
         if life.duration_us != NEVER_US:
-            self._push(self.now_us + life.duration_us, FREES, self._finish, life)
+            self._finish_at(life, self.now_us + life.duration_us)
         for component in self._components if life.controller >= 0 else self._see_all:
             self._command(component, component.pod_started(life))
+
+    def _finish_at(self, life: PodLife, at_us: int) -> None:
+        life.due_us = at_us
+        self._push(at_us, FREES, self._finish, life)
 
     def _finish(self, subject: object) -> None:
         """End a pod whose duration or grace period is over."""
         life = cast("PodLife", subject)
-        if life.state is not LifeState.ENDED:
+        # Another time is due if its node stopped, or if it is deleted before its duration is over.
+        if life.state is not LifeState.ENDED and life.due_us == self.now_us:
             self._ended(life, LifeEvent.FINISH, life.ends_as)
 
     def _end(self, command: EndPod) -> None:
@@ -369,7 +393,9 @@ class Engine:
         if life.state in ON_NODE and command.is_graceful and life.grace_us:
             life.ends_as = command.ending
             self.lives.apply(life, LifeEvent.TERMINATE)
-            self._push(self.now_us + life.grace_us, FREES, self._finish, life)
+            grace_over_us = self.now_us + life.grace_us
+            if life.node not in self._stopped and not 0 <= life.due_us <= grace_over_us:
+                self._finish_at(life, grace_over_us)
             for component in self._components if life.controller >= 0 else self._see_all:
                 self._command(component, component.pod_terminating(life))
         else:
@@ -399,6 +425,12 @@ class Engine:
                 self._put_node(facts)
             case DropNode(name):
                 self._drop_node(name)
+            case StopNode(name):
+                self._stopped.stop(name, self.pods_on(name), self.now_us)
+            case ResumeNode(name):
+                self._resume_node(name)
+            case SetBudgets(budgets):
+                self.cluster.set_budgets(budgets)
             case WakeAt(at_us, key):
                 self._push(at_us, FREES, self._wake, (component, key))
             case Note():
@@ -416,11 +448,19 @@ class Engine:
         for each in self._components:
             self._command(each, each.node_put(facts, is_new=is_new))
 
+    def _resume_node(self, name: str) -> None:
+        for life, in_us in self._stopped.resume(name, self.pods_on(name)):
+            if life.state is LifeState.BOUND:
+                self._push(self.now_us + self.plan.start_delay_us, FREES, self._start, life)
+            else:
+                self._finish_at(life, self.now_us + in_us)
+
     def _drop_node(self, name: str) -> None:
         if name not in self.nodes:
             return
         for life in self.pods_on(name):
             self._ended(life, LifeEvent.VANISH, Ending.LOST)
+        self._stopped.drop(name)
         del self.nodes[name]
         self.cluster.remove_nodes([name])
         self._recorder.node(self.now_us, name, None, is_new=False)
@@ -433,3 +473,4 @@ class Engine:
         for life in self.lives.by_uid.values():
             if life.state in ON_NODE:
                 assert self.cluster.node_of(life.uid) == life.node, f"{life.uid} is on two nodes"
+                assert life.node in self.nodes, f"{life.uid} is on {life.node}, which is gone"

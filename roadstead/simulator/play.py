@@ -13,6 +13,7 @@ from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
 from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.nodes.life import NodeLife, needs_node_life
 from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
 from roadstead.simulator.recorder import TableRecorder
 from roadstead.simulator.scenario import Plan
@@ -57,6 +58,7 @@ def components_of(plan: Plan, seed: int) -> tuple[Component, ...]:
     """Return the components that a plan needs, in the order in which they react."""
     found: list[Component] = []
     found += [Controllers(plan.controllers, seed)] if plan.controllers else []
+    found += [NodeLife(plan, seed)] if needs_node_life(plan) else []
     return tuple(found)
 
 

@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import Final
 
 from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.simulator.scenario import TimedToleration
 from roadstead.transitions import History, TransitionTable
 
 
@@ -96,7 +97,8 @@ class PodLife:
     created it, -1 for neither. duration_us: how long it runs, NEVER_US until it is deleted.
     grace_us: of its termination. attempts: how often a scheduler tried it. ends_as: how it ended,
     or will end if nothing else happens. ordinal: what its controller knows it by. preemptor: key of
-    the pod for which it was preempted.
+    the pod for which it was preempted. no_execute: see `PodLifecycle`. due_us: when its duration or
+    grace period is over, NEVER_US if that is not planned.
     """
 
     number: int
@@ -118,6 +120,8 @@ class PodLife:
     attempts: int = 0
     ends_as: Ending = Ending.DONE
     preemptor: str = ""
+    no_execute: tuple[TimedToleration, ...] = ()
+    due_us: int = NEVER_US
 
     @property
     def uid(self) -> str:

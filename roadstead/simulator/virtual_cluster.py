@@ -23,6 +23,7 @@ from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.node_search import PendingSearch
 from roadstead.cycle.table_cycle import TableCycle
+from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts
 from roadstead.local.run import LocalRun
@@ -106,6 +107,11 @@ class VirtualCluster:
             left = [each.key for each in self.table.residents.on(name) if each.uid in self._direct]
             assert not left, f"node {name} is removed with {left}"
         self._run.remove_nodes(names)
+
+    def set_budgets(self, budgets: tuple[DisruptionBudget, ...]) -> None:
+        """Replace the disruption budgets that preemption reads."""
+        for profile in self._run.profiles.values():
+            profile.budgets = budgets
 
     # Pods.
 

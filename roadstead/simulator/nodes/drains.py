@@ -1,0 +1,138 @@
+"""Drains: nodes whose pods are evicted one after the other, as `kubectl drain` does.
+
+    began ── evict each pod ──► all gone: drained
+               ▲     └─ refused by its budget ─► tried again after RETRY_US
+               └──────────────────────────────────────┘
+
+Pods of DaemonSets stay. An eviction that a budget refuses is tried again every RETRY_US; the tries
+between which no budget has changed are left out, since they would be refused again.
+
+Upstream: staging/src/k8s.io/kubectl/pkg/drain, 1.34, with --ignore-daemonsets, --force and
+--delete-emptydir-data. It drains the nodes of one call in turn; here each has a drain of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from roadstead.simulator.nodes.marks import Cause
+from roadstead.simulator.pod_lives import PodLife
+
+RETRY_US: Final = 5_000_000
+
+
+@dataclass(slots=True)
+class Drain:
+    """The drain of a node. waiting: pods to evict; leaving: pods that terminate. By UID.
+
+    removes: the node is removed when it is drained. tried_us, planned_us: last try, and next one.
+    """
+
+    node: str
+    cause: Cause
+    began_us: int
+    removes: bool
+    waiting: dict[str, None]
+    leaving: dict[str, None] = field(default_factory=dict)
+    noted: set[str] = field(default_factory=set)
+    tried_us: int = -1
+    planned_us: int = -1
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no pod is left that has to go."""
+        return not self.waiting and not self.leaving
+
+    def next_try_us(self, now_us: int) -> int:
+        """Return when refused evictions are tried again, if a budget has changed now."""
+        rounds = -(-(now_us - self.began_us) // RETRY_US)
+        at_us = self.began_us + rounds * RETRY_US
+        return at_us if at_us > self.tried_us else at_us + RETRY_US
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """What one round of evictions came to: pods to evict, and (pod, reason) refused for the first
+    time.
+    """
+
+    evicted: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...]
+
+
+class Drains:
+    """The drains under way, at most one of a node and a cause."""
+
+    def __init__(self) -> None:
+        self._drains: dict[tuple[str, Cause], Drain] = {}
+        self._of_pod: dict[str, list[Drain]] = {}
+
+    def begin(
+        self, node: str, cause: Cause, pods: Iterable[str], now_us: int, *, removes: bool
+    ) -> Drain:
+        """Begin to drain a node. pods: all that have to go, by UID."""
+        drain = Drain(node, cause, now_us, removes, dict.fromkeys(pods))
+        self._drains[node, cause] = drain
+        for uid in drain.waiting:
+            self._of_pod.setdefault(uid, []).append(drain)
+        return drain
+
+    def get(self, node: str, cause: Cause) -> Drain | None:
+        """Return the drain of a node for a cause; None if there is none, or it is over."""
+        return self._drains.get((node, cause))
+
+    def blocked(self) -> list[Drain]:
+        """Return the drains with evictions that were refused."""
+        return [each for each in self._drains.values() if each.waiting]
+
+    def attempt(self, drain: Drain, evict: Callable[[str], str | None], now_us: int) -> Attempted:
+        """Try to evict the pods that wait. evict: returns why it refuses, "" if it does not, and
+        None for a pod that terminates already.
+        """
+        drain.tried_us = now_us
+        evicted, refused = [], []
+        for uid in list(drain.waiting):
+            reason = evict(uid)
+            if reason:
+                if uid not in drain.noted:
+                    drain.noted.add(uid)
+                    refused.append((uid, reason))
+                continue
+            del drain.waiting[uid]
+            drain.leaving[uid] = None
+            if reason is not None:
+                evicted.append(uid)
+        return Attempted(tuple(evicted), tuple(refused))
+
+    def pod_ended(self, uid: str) -> list[Drain]:
+        """Note the end of a pod; return the drains that are done by it."""
+        done = []
+        for drain in self._of_pod.pop(uid, ()):
+            drain.waiting.pop(uid, None)
+            drain.leaving.pop(uid, None)
+            if drain.is_done:
+                done.append(drain)
+        return done
+
+    def end(self, drain: Drain) -> None:
+        """End a drain, done or not."""
+        self._drains.pop((drain.node, drain.cause), None)
+        for uid in (*drain.waiting, *drain.leaving):
+            drains = self._of_pod.get(uid, [])
+            if drain in drains:
+                drains.remove(drain)
+            if not drains:
+                self._of_pod.pop(uid, None)
+
+    def drop_node(self, node: str) -> None:
+        """End all drains of a node that was removed."""
+        for drain in [each for (name, _), each in self._drains.items() if name == node]:
+            self.end(drain)
+
+
+def has_to_go(life: PodLife) -> bool:
+    """Whether a drain evicts a pod."""
+    owner = life.facts.owner
+    return owner is None or owner.kind != "DaemonSet"

@@ -1,0 +1,136 @@
+"""Evictions: what taints and drains do to pods, as commands, within the budgets that apply.
+
+A taint evicts without regard to budgets, a drain only what they allow. Both delete gracefully.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+
+from roadstead.facts.taints import Taint
+from roadstead.simulator.component import Command, EndPod, Note, SetBudgets, WakeAt, World
+from roadstead.simulator.nodes.budgets import Budgets
+from roadstead.simulator.nodes.drains import Drain, Drains, has_to_go
+from roadstead.simulator.nodes.marks import Cause
+from roadstead.simulator.nodes.taint_evictions import TaintEvictions
+from roadstead.simulator.pod_lives import Ending, LifeState, PodLife
+from roadstead.simulator.scenario import Plan
+
+
+class Evictions:
+    """The pods to evict, and the budgets. stopped: nodes whose machine has stopped.
+
+    is_ready: whether the API has a node as ready. world: set before anything happens.
+    """
+
+    world: World
+
+    def __init__(
+        self, plan: Plan, stopped: Container[str], is_ready: Callable[[str], bool]
+    ) -> None:
+        self._stopped, self._is_ready = stopped, is_ready
+        self._tainted = TaintEvictions()
+        self._drains = Drains()
+        self._budgets = Budgets(plan.budgets, plan.controllers, plan.pods)
+        self._version = 0
+
+    def begin(self) -> Iterator[Command]:
+        """Give preemption the budgets, and plan when their numbers change by themselves."""
+        for at_us in self._budgets.change_times_us():
+            yield WakeAt(at_us, ("budgets",))
+        yield from self.recount(is_whole=True)
+
+    # Pods.
+
+    def count(self, life: PodLife) -> None:
+        """Count a pod for its budgets as it is now."""
+        self._budgets.count(life, is_node_ready=self._is_ready(life.node))
+
+    def pod_ended(self, life: PodLife) -> list[Drain]:
+        """Forget a pod; return the drains that are done by its end."""
+        self.count(life)
+        self._tainted.forget(life.uid)
+        return self._drains.pod_ended(life.uid)
+
+    def _evict(self, life: PodLife, why: str) -> Iterator[Command]:
+        self._budgets.evicted(life)
+        yield Note("pod evicted", life.uid, why)
+        yield EndPod(life.uid, Ending.LOST if life.node in self._stopped else Ending.EVICTED)
+
+    # Taints.
+
+    def consider(self, lives: Iterable[PodLife], taints: tuple[Taint, ...]) -> Iterator[Command]:
+        """Evict, now or later, the pods on a node that do not tolerate its NoExecute taints."""
+        now_us = self.world.now_us
+        running = [each for each in lives if each.state is not LifeState.TERMINATING]
+        for plan in list(self._tainted.consider(running, taints, now_us)):
+            if plan.at_us > now_us:
+                yield WakeAt(plan.at_us, ("evict", plan.uid))
+            else:
+                yield from self.evict_due(plan.uid)
+
+    def evict_due(self, uid: str) -> Iterator[Command]:
+        """Evict a pod, if it is still to be evicted and its time has come."""
+        plan, life = self._tainted.due(uid, self.world.now_us), self.world.pods.get(uid)
+        if plan is not None and life is not None:
+            yield from self._evict(life, f"from {life.node}, for the taint {plan.taints}")
+
+    # Drains.
+
+    def drain(self, name: str, cause: Cause, *, removes: bool) -> Drain:
+        """Begin to drain a node, without an eviction yet."""
+        here = [each.uid for each in self.world.pods_on(name) if has_to_go(each)]
+        return self._drains.begin(name, cause, here, self.world.now_us, removes=removes)
+
+    def try_drain(self, name: str, cause: Cause) -> Iterator[Command]:
+        """Evict what budgets allow, if the drain is under way."""
+        drain = self._drains.get(name, cause)
+        if drain is None:
+            return
+        attempted = self._drains.attempt(drain, self._refusal, self.world.now_us)
+        for uid in attempted.evicted:
+            yield from self._evict(self.world.pods[uid], f"from {name}, for its drain")
+        for uid, reason in attempted.refused:
+            yield Note("eviction refused", uid, reason)
+
+    def _refusal(self, uid: str) -> str | None:
+        life = self.world.pods[uid]
+        if life.state is LifeState.TERMINATING:
+            return None
+        refusal = self._budgets.refusal(life, self.world.now_us)
+        if not refusal:
+            # Now, as the next pod may be covered by the same budget.
+            self._budgets.evicted(life)
+        return refusal
+
+    def end_drain(self, name: str, cause: Cause) -> Drain | None:
+        """End a drain, done or not, and return it; None if it is over already."""
+        drain = self._drains.get(name, cause)
+        if drain is not None:
+            self._drains.end(drain)
+        return drain
+
+    def drop_node(self, name: str) -> None:
+        """End the drains of a node that was removed."""
+        self._drains.drop_node(name)
+
+    # Budgets.
+
+    def recount_if_changed(self) -> Iterator[Command]:
+        """Recount the budgets if a pod began or ceased to count for them."""
+        if self._budgets.version != self._version:
+            yield from self.recount()
+
+    def recount(self, *, is_whole: bool = False) -> Iterator[Command]:
+        """Recount the budgets; refused evictions are tried again at their next time.
+
+        is_whole: numbers of replicas may have changed, too.
+        """
+        now_us, self._version = self.world.now_us, self._budgets.version
+        if (budgets := self._budgets.recount(now_us, is_whole=is_whole)) is not None:
+            yield SetBudgets(budgets)
+        for drain in self._drains.blocked():
+            at_us = drain.next_try_us(now_us)
+            if at_us != drain.planned_us:
+                drain.planned_us = at_us
+                yield WakeAt(at_us, ("drain", drain.node, *drain.cause))

@@ -1,0 +1,281 @@
+"""NodeHealth: nodes that stop answering, as the node lifecycle controller sees them.
+
+A node's status:
+
+    READY   ── stop ──► SILENT    ── expire ──► UNKNOWN
+    SILENT  ── answer ──► READY
+    UNKNOWN ── answer ──► READY
+
+A silent node is still ready in the API. When it has been silent for the grace period, its status is
+unknown: it is not ready, and it has the NoSchedule taint. Its zone's queue then adds the NoExecute
+taint, at the zone's rate. When it answers, the NoSchedule taint is removed at once, and NoExecute
+by the next pass. Passes are at whole multiples of PASS_US; those that would find nothing new are
+left out.
+
+Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go, 1.34 (monitorNodeHealth,
+processTaintBaseEviction, handleDisruption, doNoExecuteTaintingPass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from roadstead.facts.node import NodeFacts
+from roadstead.simulator.nodes.eviction_rate import (
+    EvictionRate,
+    ZoneState,
+    zone_rate,
+    zone_state,
+)
+from roadstead.simulator.scenario import ControllerTimings
+from roadstead.transitions import History, TransitionTable
+
+PASS_US: Final = 5_000_000
+"""Upstream's --node-monitor-period."""
+
+EXCLUDED_LABEL: Final = "node.kubernetes.io/exclude-disruption"
+
+
+class NodeStatus(StrEnum):
+    """What the controller knows of a node."""
+
+    READY = "ready"
+    SILENT = "silent"
+    UNKNOWN = "unknown"
+
+
+class NodeEvent(StrEnum):
+    """Events of a node's status."""
+
+    STOP = "stop"
+    ANSWER = "answer"
+    EXPIRE = "expire"
+
+
+_S, _E = NodeStatus, NodeEvent
+
+TABLE: Final[TransitionTable[NodeStatus, NodeEvent]] = TransitionTable(
+    "node health",
+    {
+        (_S.READY, _E.STOP): _S.SILENT,
+        (_S.SILENT, _E.ANSWER): _S.READY,
+        (_S.SILENT, _E.EXPIRE): _S.UNKNOWN,
+        (_S.UNKNOWN, _E.ANSWER): _S.READY,
+    },
+)
+
+
+class Verdict(StrEnum):
+    """What the controller decides about a node."""
+
+    NOT_READY = "not ready"
+    READY = "ready"
+    EVICT = "evict"
+    SPARE = "spare"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A verdict on a node: its NoSchedule taint is put or removed, or its NoExecute taint."""
+
+    verdict: Verdict
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneFinding:
+    """A zone has another state. zone: its key, "" for nodes without a zone."""
+
+    zone: str
+    state: ZoneState
+    not_ready: int
+    nodes: int
+
+
+@dataclass(slots=True)
+class _Node:
+    zone: str
+    is_counted: bool
+    status: NodeStatus = NodeStatus.READY
+    history: History = ()
+    silent_since_us: int = 0
+    is_tainted: bool = False
+
+
+@dataclass(slots=True)
+class _Zone:
+    rate: EvictionRate
+    state: ZoneState = ZoneState.NORMAL
+    nodes: int = 0
+    not_ready: int = 0
+    queue: dict[str, None] = field(default_factory=dict)
+
+
+class NodeHealth:
+    """The status of all nodes, and the queues of nodes to taint. Zones are named by their keys."""
+
+    def __init__(self, timings: ControllerTimings) -> None:
+        self._timings = timings
+        self._nodes: dict[str, _Node] = {}
+        self._zones: dict[str, _Zone] = {}
+        # Nodes that the next pass has to look at, and whether it has to judge the zones.
+        self._watched: dict[str, None] = {}
+        self._has_news = False
+        self._passed_us = -1
+
+    # Nodes.
+
+    def add(self, facts: NodeFacts) -> None:
+        """Add a node that is ready. AssertionError for one that is known."""
+        assert facts.name not in self._nodes, f"node {facts.name} is added twice"
+        is_counted = all(key != EXCLUDED_LABEL for key, _ in facts.labels)
+        node = self._nodes[facts.name] = _Node(facts.zone, is_counted)
+        zone = self._zones.setdefault(node.zone, _Zone(EvictionRate(self._timings.eviction_per_s)))
+        zone.nodes += node.is_counted
+        self._has_news = True
+
+    def drop(self, name: str) -> None:
+        """Remove a node. AssertionError for one that is not known."""
+        assert name in self._nodes, f"node {name} is not known"
+        node = self._nodes.pop(name)
+        zone = self._zones[node.zone]
+        zone.nodes -= node.is_counted
+        zone.not_ready -= node.is_counted and node.status is NodeStatus.UNKNOWN
+        zone.queue.pop(name, None)
+        self._watched.pop(name, None)
+        self._has_news = True
+
+    def stop(self, name: str, now_us: int) -> None:
+        """Note that a node answers no more. IllegalTransitionError if it has stopped already."""
+        node = self._nodes[name]
+        self._move(name, node, NodeEvent.STOP)
+        node.silent_since_us = now_us
+        self._watched[name] = None
+
+    def answer(self, name: str) -> Iterator[Finding]:
+        """Note that a node answers again. IllegalTransitionError if it had not stopped."""
+        node = self._nodes[name]
+        was_unknown = node.status is NodeStatus.UNKNOWN
+        self._move(name, node, NodeEvent.ANSWER)
+        self._watched[name] = None
+        if was_unknown:
+            yield Finding(Verdict.READY, name)
+
+    def is_ready(self, name: str) -> bool:
+        """Whether the API has a node, and has it as ready."""
+        node = self._nodes.get(name)
+        return node is not None and node.status is not NodeStatus.UNKNOWN
+
+    def answers(self, name: str) -> bool:
+        """Whether a node has not stopped."""
+        return self._nodes[name].status is NodeStatus.READY
+
+    # Time.
+
+    def next_us(self, now_us: int) -> int | None:
+        """Return when `advance` has something to do after now; None if nothing is to be done."""
+        times = [now_us - now_us % PASS_US + PASS_US] if self._watched or self._has_news else []
+        for zone in self._zones.values():
+            if zone.queue and (at_us := zone.rate.next_us(now_us)) is not None:
+                times.append(at_us)
+        return min(times, default=None)
+
+    def advance(self, now_us: int) -> list[Finding | ZoneFinding]:
+        """Do what is due: a pass over the nodes, and the taints that the rates allow."""
+        found: list[Finding | ZoneFinding] = []
+        if not now_us % PASS_US and now_us > self._passed_us:
+            self._passed_us = now_us
+            for name in list(self._watched):
+                found += self._look_at(name, now_us)
+            if self._has_news:
+                self._has_news = False
+                found += self._judge_zones(now_us)
+        for zone in self._zones.values():
+            while zone.queue and zone.rate.accept(now_us):
+                name = next(iter(zone.queue))
+                del zone.queue[name]
+                node = self._nodes[name]
+                if node.status is NodeStatus.UNKNOWN:
+                    node.is_tainted = True
+                    found.append(Finding(Verdict.EVICT, name))
+        return found
+
+    def _look_at(self, name: str, now_us: int) -> Iterator[Finding]:
+        node = self._nodes[name]
+        if node.status is NodeStatus.UNKNOWN:
+            # By the status before this pass, as upstream: a node is queued one pass after it is not
+            # ready.
+            if not node.is_tainted:
+                self._zones[node.zone].queue.setdefault(name)
+            del self._watched[name]
+            return
+        yield from self._spare(name)
+        if node.status is NodeStatus.READY:
+            del self._watched[name]
+        elif now_us > node.silent_since_us + self._timings.node_monitor_grace_us:
+            self._move(name, node, NodeEvent.EXPIRE)
+            yield Finding(Verdict.NOT_READY, name)
+
+    def _spare(self, name: str) -> Iterator[Finding]:
+        node = self._nodes[name]
+        self._zones[node.zone].queue.pop(name, None)
+        if node.is_tainted:
+            node.is_tainted = False
+            yield Finding(Verdict.SPARE, name)
+
+    def _move(self, name: str, node: _Node, event: NodeEvent) -> None:
+        arrow = TABLE.follow(name, node.status, event, node.history)
+        if node.is_counted:
+            change = (arrow.target is NodeStatus.UNKNOWN) - (node.status is NodeStatus.UNKNOWN)
+            self._zones[node.zone].not_ready += change
+            self._has_news |= bool(change)
+        node.status, node.history = arrow.target, arrow.extend(node.history)
+
+    # Zones.
+
+    def _judge_zones(self, now_us: int) -> Iterator[Finding | ZoneFinding]:
+        zones = {key: zone for key, zone in self._zones.items() if zone.nodes}
+        states = {
+            key: zone_state(zone.nodes, zone.not_ready, self._timings)
+            for key, zone in zones.items()
+        }
+        all_down = all(each is ZoneState.FULL_DISRUPTION for each in states.values())
+        all_were_down = all(each.state is ZoneState.FULL_DISRUPTION for each in zones.values())
+        changed = [key for key, state in states.items() if zones[key].state is not state]
+        for key, zone in self._zones.items():
+            zone.state = states.get(key, ZoneState.NORMAL)
+            if key not in states:
+                zone.rate = EvictionRate(self._timings.eviction_per_s)
+        for key in changed:
+            zone = zones[key]
+            yield ZoneFinding(key, zone.state, zone.not_ready, zone.nodes)
+        if all_down and all_were_down:
+            return
+        if all_down:
+            # Then rather the controller is cut off: it evicts from no node.
+            for name, node in self._nodes.items():
+                yield from self._spare(name)
+                if node.status is NodeStatus.UNKNOWN:
+                    self._watched[name] = None
+            for zone in zones.values():
+                zone.rate.change(0.0, now_us)
+            return
+        for key in zones if all_were_down else changed:
+            zone = zones[key]
+            zone.rate.change(zone_rate(zone.state, zone.nodes, self._timings), now_us)
+
+    def validate(self) -> None:
+        """Check that zones count their nodes, and that no node with something due is left out."""
+        for key, zone in self._zones.items():
+            here = [each for each in self._nodes.values() if each.zone == key and each.is_counted]
+            unknown = sum(each.status is NodeStatus.UNKNOWN for each in here)
+            assert (zone.nodes, zone.not_ready) == (len(here), unknown), f"zone {key}: counts"
+            assert all(name in self._nodes for name in zone.queue), f"zone {key}: a node is gone"
+        for name, node in self._nodes.items():
+            is_tainted, queue = node.is_tainted, self._zones[node.zone].queue
+            is_ready = node.status is NodeStatus.READY
+            is_done = not is_tainted if is_ready else is_tainted or name in queue
+            assert is_done or name in self._watched, f"node {name} is not watched"

@@ -1,0 +1,343 @@
+"""NodeLife: the component that plays faults of nodes, and what a cluster does about them.
+
+    Faults ── which nodes ──► NodeMarks ──► PutNode
+       │ lost, back                ▲ taints
+       └──► NodeHealth ────────────┘
+    NoExecute taints, drains ──► Evictions ──► EndPod, SetBudgets
+
+It alone changes nodes that exist. A pod that is evicted from a node whose machine has stopped ends
+as LOST, others as EVICTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.taints import Taint
+from roadstead.simulator.component import (
+    Command,
+    Commands,
+    Component,
+    DropNode,
+    Note,
+    PutNode,
+    ResumeNode,
+    StopNode,
+    WakeAt,
+    World,
+)
+from roadstead.simulator.nodes.drains import Drain
+from roadstead.simulator.nodes.evictions import Evictions
+from roadstead.simulator.nodes.faults import Faults, Occurrence
+from roadstead.simulator.nodes.health import Finding, NodeHealth, Verdict, ZoneFinding
+from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
+from roadstead.simulator.pod_lives import NEVER_US, PodLife
+from roadstead.simulator.scenario import Plan
+
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+NO_SCHEDULE: Final = "NoSchedule"
+HEALTH: Final[Cause] = ("health",)
+
+Key = tuple[str | int, ...]
+
+
+class NodeLife(Component):
+    """The life of all nodes of a scenario; see the module. seed: of its random choices."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.sees_all_pods = True
+        self._faults = Faults(plan, seed)
+        self._marks = NodeMarks()
+        self._health = NodeHealth(plan.timings)
+        self._seed = seed
+        # Causes for which a machine is stopped, and the nodes that an occurrence concerns.
+        self._down: dict[str, dict[Cause, None]] = {}
+        self._concerned: dict[Cause, tuple[str, ...]] = {}
+        self._evictions = Evictions(plan, self._down, self._health.is_ready)
+        self._no_execute: dict[str, tuple[Taint, ...]] = {}
+        self._health_wakes_us = NEVER_US
+        for node in plan.nodes:
+            self._add(node)
+
+    def attach(self, world: World) -> None:
+        """Store the world."""
+        self._world = self._evictions.world = world
+
+    def begin(self) -> Commands:
+        """Plan the first occurrence of each event, and the first outages."""
+        for index, at_us in self._faults.first_us():
+            yield WakeAt(at_us, ("event", index, 0))
+        for node in self._world.nodes.values():
+            yield from self._plan_outages(node)
+        yield from self._evictions.begin()
+
+    def wake(self, key: Key) -> Commands:
+        """Act at the time of an event, an outage, a pass, an eviction or a retry."""
+        match key:
+            case ("event", int(index), int(number)):
+                yield from self._occur(self._faults.occurrence(index, number))
+            case ("undo", int(index), int(number)):
+                yield from self._undo(self._faults.occurrence(index, number))
+            case ("fail", int(index), str(node), int(end_us)):
+                yield from self._fail(index, node, end_us)
+            case ("repair", int(index), str(node)):
+                yield from self._repair(index, node)
+            case ("health",):
+                self._health_wakes_us = NEVER_US
+                yield from self._found(self._health.advance(self._world.now_us))
+            case ("evict", str(uid)):
+                yield from self._evictions.evict_due(uid)
+            case ("drain", str(node), *cause):
+                yield from self._evictions.try_drain(node, tuple(cause))
+            case _:
+                assert key == ("budgets",), f"nothing wakes with the key {key}"
+                yield from self._evictions.recount(is_whole=True)
+        yield from self._after()
+
+    # What happens to pods and nodes.
+
+    def pod_started(self, life: PodLife) -> Commands:
+        """Count a pod; plan its eviction if it tolerates its node for a time only."""
+        self._evictions.count(life)
+        if taints := self._no_execute.get(life.node):
+            yield from self._evictions.consider((life,), taints)
+        yield from self._after()
+
+    def pod_terminating(self, life: PodLife) -> Commands:
+        """Count a pod no more."""
+        self._evictions.count(life)
+        return self._after()
+
+    def pod_ended(self, life: PodLife) -> Commands:
+        """Forget a pod; its node may be drained by its end."""
+        for drain in self._evictions.pod_ended(life):
+            yield from self._drained(drain)
+        yield from self._after()
+
+    def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
+        """React to a node that was added, or whose taints may have changed."""
+        name = facts.name
+        if is_new:
+            self._add(facts)
+            yield from self._plan_outages(facts)
+        elif name in self._marks:
+            taints, before = no_execute_taints(facts), self._no_execute.pop(name, ())
+            if taints:
+                self._no_execute[name] = taints
+            if taints != before:
+                yield from self._evictions.consider(self._world.pods_on(name), taints)
+        yield from self._after()
+
+    def node_dropped(self, name: str) -> Commands:
+        """Forget a node."""
+        self._forget(name)
+        return self._after()
+
+    def validate(self) -> None:
+        """Check the cores, and that they know the same nodes (O(nodes))."""
+        self._health.validate()
+        for name in self._world.nodes:
+            assert name in self._marks, f"node {name} is not known"
+            is_stopped = not self._health.answers(name)
+            assert is_stopped == (name in self._down), f"node {name} is stopped for no cause"
+
+    def _add(self, node: NodeFacts) -> None:
+        self._marks.add(node)
+        self._health.add(node)
+        if taints := no_execute_taints(node):
+            self._no_execute[node.name] = taints
+
+    def _forget(self, name: str) -> None:
+        if name not in self._marks:
+            return
+        self._marks.drop(name)
+        self._health.drop(name)
+        self._faults.drop_node(name)
+        self._evictions.drop_node(name)
+        self._down.pop(name, None)
+        self._no_execute.pop(name, None)
+
+    def _plan_outages(self, node: NodeFacts) -> Iterator[Command]:
+        for failure, begin_us, end_us in self._faults.add_node(node, self._world.now_us):
+            yield WakeAt(begin_us, ("fail", failure, node.name, end_us))
+
+    def _after(self) -> Iterator[Command]:
+        """Yield what follows from any change: the next pass, budgets, tries of drains."""
+        now_us = self._world.now_us
+        at_us = self._health.next_us(now_us)
+        if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
+            self._health_wakes_us = at_us
+            yield WakeAt(at_us, ("health",))
+        yield from self._evictions.recount_if_changed()
+
+    # Events of the scenario.
+
+    def _occur(self, occurrence: Occurrence) -> Iterator[Command]:
+        plan, number = occurrence.plan, occurrence.number
+        if occurrence.next_us != NEVER_US:
+            yield WakeAt(occurrence.next_us, ("event", plan.index, number + 1))
+        cause: Cause = ("event", plan.index, number)
+        added = plan.added(number) if plan.action == "add" else ()
+        chosen = tuple(each.name for each in added)
+        if plan.action != "add":
+            nodes = self._world.nodes.values()
+            known = (node for node in nodes if node.name in self._marks)
+            chosen = plan.chosen(known, self._seed, number)
+        if occurrence.ends_us != NEVER_US:
+            self._concerned[cause] = chosen
+            yield WakeAt(occurrence.ends_us, ("undo", plan.index, number))
+        for node in added:
+            yield PutNode(node)
+            yield Note("node added", node.name)
+        for name in () if added else chosen:
+            match plan.action:
+                case "lose":
+                    yield from self._stop(name, cause, "by an event")
+                case "drain":
+                    yield from self._drain(name, cause, removes=False)
+                case "cordon":
+                    yield from self._put(self._marks.cordon(name, cause), "cordoned", name)
+                case "taint":
+                    assert plan.taint is not None, "an event without its taint"
+                    facts = self._marks.taint(name, cause, plan.taint)
+                    yield from self._put(facts, "tainted", name, _described(plan.taint))
+                case "remove":
+                    yield from self._drop(name, "by an event")
+
+    def _undo(self, occurrence: Occurrence) -> Iterator[Command]:
+        plan = occurrence.plan
+        cause: Cause = ("event", plan.index, occurrence.number)
+        for name in self._concerned.pop(cause):
+            if name not in self._marks:
+                continue
+            match plan.action:
+                case "lose":
+                    yield from self._resume(name, cause)
+                case "drain":
+                    yield from self._end_drain(name, cause)
+                case "cordon":
+                    yield from self._put(self._marks.lift(name, cause), "uncordoned", name)
+                case "taint":
+                    yield from self._put(self._marks.lift(name, cause), "taint removed", name)
+                case "add":
+                    yield from self._drain(name, cause, removes=True)
+
+    def _put(
+        self, facts: NodeFacts | None, what: str, name: str, detail: str = ""
+    ) -> Iterator[Command]:
+        if facts is not None:
+            yield PutNode(facts)
+            yield Note(what, name, detail)
+
+    def _drop(self, name: str, why: str) -> Iterator[Command]:
+        # At once, so that nothing puts the node again before the command is carried out.
+        self._forget(name)
+        yield Note("node removed", name, why)
+        yield DropNode(name)
+
+    # Machines that stop, and the controller that notices.
+
+    def _stop(self, name: str, cause: Cause, why: str) -> Iterator[Command]:
+        causes = self._down.setdefault(name, {})
+        causes[cause] = None
+        if len(causes) == 1:
+            self._health.stop(name, self._world.now_us)
+            yield StopNode(name)
+            yield Note("node lost", name, why)
+
+    def _resume(self, name: str, cause: Cause) -> Iterator[Command]:
+        causes = self._down.get(name, {})
+        if cause not in causes:
+            return
+        del causes[cause]
+        if causes:
+            return
+        del self._down[name]
+        yield ResumeNode(name)
+        yield Note("node back", name)
+        yield from self._found(self._health.answer(name))
+
+    def _fail(self, failure: int, name: str, end_us: int) -> Iterator[Command]:
+        if name in self._marks:
+            yield WakeAt(end_us, ("repair", failure, name))
+            yield from self._stop(name, ("failure", failure), "by a random failure")
+
+    def _repair(self, failure: int, name: str) -> Iterator[Command]:
+        if name not in self._marks:
+            return
+        yield from self._resume(name, ("failure", failure))
+        if (outage := self._faults.next_outage(failure, name)) is not None:
+            begin_us, end_us = outage
+            yield WakeAt(begin_us, ("fail", failure, name, end_us))
+
+    def _found(self, findings: Iterable[Finding | ZoneFinding]) -> Iterator[Command]:
+        for finding in findings:
+            if isinstance(finding, ZoneFinding):
+                region, _, zone = finding.zone.partition(":\x00:")
+                name = "/".join(filter(None, (region, zone))) or "nodes without a zone"
+                detail = f"{finding.not_ready} of {finding.nodes} nodes are not ready"
+                yield Note(f"zone {finding.state}", name, detail)
+                continue
+            name = finding.node
+            match finding.verdict:
+                case Verdict.NOT_READY | Verdict.READY:
+                    yield from self._readiness(name, is_ready=finding.verdict is Verdict.READY)
+                case Verdict.EVICT:
+                    facts = self._marks.taint(name, HEALTH, Taint(UNREACHABLE, "", NO_EXECUTE))
+                    yield from self._put(facts, "eviction began", name)
+                case Verdict.SPARE:
+                    facts = self._marks.lift_taint(name, HEALTH, NO_EXECUTE)
+                    yield from self._put(facts, "eviction ended", name)
+
+    def _readiness(self, name: str, *, is_ready: bool) -> Iterator[Command]:
+        if is_ready:
+            facts = self._marks.lift_taint(name, HEALTH, NO_SCHEDULE)
+        else:
+            facts = self._marks.taint(name, HEALTH, Taint(UNREACHABLE, "", NO_SCHEDULE))
+        if facts is not None:
+            yield PutNode(facts)
+        yield Note("node ready" if is_ready else "node not ready", name)
+        for life in self._world.pods_on(name):
+            self._evictions.count(life)
+
+    # Drains.
+
+    def _drain(self, name: str, cause: Cause, *, removes: bool) -> Iterator[Command]:
+        if (facts := self._marks.cordon(name, cause)) is not None:
+            yield PutNode(facts)
+        drain = self._evictions.drain(name, cause, removes=removes)
+        yield Note("drain began", name, f"{len(drain.waiting)} pods")
+        if drain.is_done:
+            yield from self._drained(drain)
+        else:
+            yield from self._evictions.try_drain(name, cause)
+
+    def _drained(self, drain: Drain) -> Iterator[Command]:
+        self._evictions.end_drain(drain.node, drain.cause)
+        took_s = (self._world.now_us - drain.began_us) // 1_000_000
+        yield Note("drained", drain.node, f"in {took_s} s")
+        if drain.removes:
+            yield from self._drop(drain.node, "after its drain")
+
+    def _end_drain(self, name: str, cause: Cause) -> Iterator[Command]:
+        if (drain := self._evictions.end_drain(name, cause)) is not None:
+            left = len(drain.waiting) + len(drain.leaving)
+            yield Note("drain unfinished", name, f"{left} pods are left")
+        yield from self._put(self._marks.lift(name, cause), "uncordoned", name)
+
+
+def needs_node_life(plan: Plan) -> bool:
+    """Whether anything can happen that `NodeLife` plays; without it, a run is quicker."""
+    return bool(
+        plan.node_events
+        or plan.failures
+        or plan.budgets
+        or any(no_execute_taints(node) for node in plan.nodes)
+    )
+
+
+def _described(taint: Taint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"

@@ -1,0 +1,104 @@
+"""NodeMarks: cordons and taints of nodes, each for as long as its cause lasts.
+
+Two events may cordon one node at the same time; it is schedulable again when both are over, and a
+taint that a node had from the start is back when an event that replaced it is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.taints import Taint
+
+NO_EXECUTE = "NoExecute"
+
+Cause = tuple[str | int, ...]
+"""What marks nodes, such as one occurrence of an event of the scenario."""
+
+
+@dataclass(slots=True)
+class _Marks:
+    base: NodeFacts
+    cordons: dict[Cause, None] = field(default_factory=dict)
+    taints: dict[tuple[Cause, str], Taint] = field(default_factory=dict)
+
+    def facts(self) -> NodeFacts:
+        # Key and effect identify a taint; a later one replaces the value of an earlier one.
+        taints = {(each.key, each.effect): each for each in self.base.taints}
+        taints.update(((each.key, each.effect), each) for each in self.taints.values())
+        return replace(
+            self.base,
+            taints=tuple(taints.values()),
+            unschedulable=self.base.unschedulable or bool(self.cordons),
+        )
+
+
+class NodeMarks:
+    """What marks which nodes. Each method returns the new facts of the node, None if none changed.
+
+    A node that is not known has no marks and gets none.
+    """
+
+    def __init__(self) -> None:
+        self._marks: dict[str, _Marks] = {}
+        self._facts: dict[str, NodeFacts] = {}
+
+    def add(self, facts: NodeFacts) -> None:
+        """Add a node as it is without marks."""
+        self._marks[facts.name] = _Marks(facts)
+        self._facts[facts.name] = facts
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._marks
+
+    def drop(self, name: str) -> None:
+        """Forget a node and its marks."""
+        self._marks.pop(name, None)
+        self._facts.pop(name, None)
+
+    def cordon(self, name: str, cause: Cause) -> NodeFacts | None:
+        """Make a node unschedulable."""
+        if name not in self._marks:
+            return None
+        self._marks[name].cordons[cause] = None
+        return self._changed(name)
+
+    def taint(self, name: str, cause: Cause, taint: Taint) -> NodeFacts | None:
+        """Taint a node; one cause may add one taint of each effect."""
+        if name not in self._marks:
+            return None
+        self._marks[name].taints[cause, taint.effect] = taint
+        return self._changed(name)
+
+    def lift(self, name: str, cause: Cause) -> NodeFacts | None:
+        """Remove the cordon and the taints of a cause."""
+        return self._lift(name, cause, ("NoSchedule", "PreferNoSchedule", NO_EXECUTE))
+
+    def lift_taint(self, name: str, cause: Cause, effect: str) -> NodeFacts | None:
+        """Remove the taint of a cause with an effect."""
+        return self._lift(name, cause, (effect,), keeps_cordon=True)
+
+    def _lift(
+        self, name: str, cause: Cause, effects: tuple[str, ...], *, keeps_cordon: bool = False
+    ) -> NodeFacts | None:
+        marks = self._marks.get(name)
+        if marks is None:
+            return None
+        if not keeps_cordon:
+            marks.cordons.pop(cause, None)
+        for effect in effects:
+            marks.taints.pop((cause, effect), None)
+        return self._changed(name)
+
+    def _changed(self, name: str) -> NodeFacts | None:
+        facts = self._marks[name].facts()
+        if facts == self._facts[name]:
+            return None
+        self._facts[name] = facts
+        return facts
+
+
+def no_execute_taints(facts: NodeFacts) -> tuple[Taint, ...]:
+    """Return the NoExecute taints of a node."""
+    return tuple(each for each in facts.taints if each.effect == NO_EXECUTE)

@@ -1,0 +1,51 @@
+"""StoppedNodes: nodes whose machine has stopped, and what this does to the pods on them.
+
+The cluster does not know at once that a machine has stopped: its pods stay bound, and more may be
+bound to it until its node is not ready. None of them makes progress: no pod starts, finishes, or
+completes its termination there. When the machine is back, each goes on with the time it had left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from roadstead.simulator.pod_lives import NEVER_US, LifeState, PodLife
+
+
+class StoppedNodes:
+    """The names of stopped nodes, and the pods' remaining times."""
+
+    def __init__(self) -> None:
+        self._left_us: dict[str, dict[PodLife, int]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left_us
+
+    def stop(self, name: str, lives: Iterable[PodLife], now_us: int) -> None:
+        """Stop a node and the pods on it; nothing happens if it has stopped already."""
+        if name in self._left_us:
+            return
+        left_us = self._left_us[name] = {}
+        for life in lives:
+            if life.due_us != NEVER_US:
+                left_us[life] = life.due_us - now_us
+                life.due_us = NEVER_US
+
+    def resume(self, name: str, lives: Iterable[PodLife]) -> Iterator[tuple[PodLife, int]]:
+        """Start a node again; yield the pods that have something to do, and in how long.
+
+        A terminating pod ends at once, as no process of it is left; a bound one has yet to start,
+        which the caller delays as it delays every start.
+        """
+        left_us = self._left_us.pop(name, None)
+        if left_us is None:
+            return
+        for life in lives:
+            if life.state is LifeState.BOUND or life.state is LifeState.TERMINATING:
+                yield life, 0
+            elif life in left_us:
+                yield life, left_us[life]
+
+    def drop(self, name: str) -> None:
+        """Forget a node that was removed."""
+        self._left_us.pop(name, None)
