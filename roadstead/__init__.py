@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from roadstead.api.cluster import Cluster, load, load_config
     from roadstead.api.explanation import PodExplanation
     from roadstead.api.result import Result
+    from roadstead.api.simulation import SimulationResult, simulate
     from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 
 __all__ = [
@@ -27,16 +28,19 @@ __all__ = [
     "PodExplanation",
     "Result",
     "RoadsteadError",
+    "SimulationResult",
     "UnsupportedError",
     "__version__",
     "load",
     "load_config",
+    "simulate",
 ]
 
 _MODULES = {
     **dict.fromkeys(("Cluster", "load", "load_config"), "api.cluster"),
     "PodExplanation": "api.explanation",
     "Result": "api.result",
+    **dict.fromkeys(("SimulationResult", "simulate"), "api.simulation"),
     **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),
 }
 
