@@ -77,13 +77,13 @@ _ATTEMPTS: Final = (
     "WHERE pod = $pod ORDER BY time_us"
 )
 _CHANGES: Final = """
-SELECT ended_us AS at, 'pod ' || uid || ' ended on ' || node || ' (' || ending || ')' AS what
+SELECT ended_us AS moment, 'pod ' || uid || ' ended on ' || node || ' (' || ending || ')' AS what
 FROM pods WHERE node = $node AND number <> $pod AND ended_us > $after AND ended_us <= $until
 UNION ALL SELECT time_us, 'node ' || node || ' was ' || what
 FROM nodes WHERE time_us > $after AND time_us <= $until
 UNION ALL SELECT time_us, what || ' ' || subject
 FROM events WHERE time_us > $after AND time_us <= $until
-ORDER BY at DESC"""
+ORDER BY moment DESC"""
 
 
 def choose_run(

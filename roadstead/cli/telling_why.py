@@ -125,7 +125,10 @@ def _changes(story: PodStory) -> Iterator[str]:
 def _introduction(story: PodStory, moment: Moment) -> str:
     where = f"{moment.state} on {moment.node}" if moment.node else str(moment.state)
     if moment.time_us == story.pod.bound_us:
-        return f"Why {story.pod.node}, at {_time(moment.time_us)}:"
+        best = moment.explanation.best
+        equal = len(best) if story.pod.node in best else 0
+        seed = f", by the seed among {equal:,} equally good nodes" if equal > 1 else ""
+        return f"Why {story.pod.node}, at {_time(moment.time_us)}{seed}:"
     return f"At {_time(moment.time_us)}, when it was {where}, as if it were on no node:"
 
 

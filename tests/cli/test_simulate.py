@@ -34,9 +34,7 @@ TASK = {
     "kind": "Pod",
     "metadata": {"name": "task", "namespace": "shop"},
     "spec": {
-        "containers": [
-            {"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}
-        ]
+        "containers": [{"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}]
     },
 }
 Write = Callable[[str], Path]
@@ -190,9 +188,10 @@ def test_why_at_a_time_explains_each_node(run: Run, played: Path) -> None:
     document = json.loads(result.stdout)
     assert document["explained_at_us"] == 360_000_000
     assert document["explanation"]["feasible"] == []
-    assert document["explanation"]["nodes"] == ["cpu-8-0", "cpu-8-1"] or len(
-        document["explanation"]["nodes"]
-    ) == 2
+    assert (
+        document["explanation"]["nodes"] == ["cpu-8-0", "cpu-8-1"]
+        or len(document["explanation"]["nodes"]) == 2
+    )
 
 
 def test_why_from_another_folder_finds_the_files_of_the_scenario(
@@ -333,7 +332,7 @@ def test_a_run_that_is_killed_can_be_continued(
     run: Run, scenario: Path, signum: int, status: int
 ) -> None:
     text = LONG.replace("sample: 10m\nseeds: 2", "sample: 1h\nseeds: 1")
-    written(Path(), text.replace("30d", "2d").replace("10m", "9s"), "long.yaml")
+    written(Path(), text.replace("30d", "1d").replace("10m", "3s"), "long.yaml")
     command = [sys.executable, "-m", "roadstead", "simulate", "long.yaml", "-o", "killed"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
         parts = Path("killed/default-0/pods")
