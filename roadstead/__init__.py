@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from roadstead.api.cluster import Cluster, load, load_config
     from roadstead.api.explanation import PodExplanation
     from roadstead.api.result import Result
+    from roadstead.api.simulation import SimulationResult, simulate
     from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
     from roadstead.report.drain_result import DrainResult
     from roadstead.report.fit_result import FitResult
@@ -34,10 +35,12 @@ __all__ = [
     "Result",
     "RoadsteadError",
     "ShrinkResult",
+    "SimulationResult",
     "UnsupportedError",
     "__version__",
     "load",
     "load_config",
+    "simulate",
 ]
 
 _MODULES = {
@@ -47,6 +50,7 @@ _MODULES = {
     **dict.fromkeys(("GrowResult", "ShrinkResult"), "report.grow_result"),
     "PodExplanation": "api.explanation",
     "Result": "api.result",
+    **dict.fromkeys(("SimulationResult", "simulate"), "api.simulation"),
     **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),
 }
 

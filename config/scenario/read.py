@@ -40,12 +40,16 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFile:
-    """A scenario, with the file from which each of its top-level keys is."""
+    """A scenario, with the file from which each of its top-level keys is.
+
+    named: the files that it names, in the order in which `existing` returned them.
+    """
 
     scenario: Scenario
     document: Mapping[str, object]
     main: SourceText
     origins: Mapping[str, SourceText] = field(default_factory=dict)
+    named: dict[Path, None] = field(default_factory=dict, compare=False)
 
     def origin(self, path: Sequence[str | int]) -> SourceText:
         """Return the file in which a path is written."""
@@ -60,6 +64,7 @@ class ScenarioFile:
         found = self.file(path, name)
         if not found.is_file():
             raise self.error(path, "is not a file" if found.exists() else "does not exist", name)
+        self.named[found] = None
         return found
 
     def place(self, path: Sequence[str | int]) -> str:

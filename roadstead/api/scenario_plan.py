@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, choose_plugins
-from roadstead.config.scenario.read import load_scenario
+from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.scenario.compile import compile_scenario, config_texts
 from roadstead.simulator.scenario import Plan, SchedulerConfigText
 
@@ -18,7 +18,11 @@ def load_scenario_plan(path: Path, plugins: Sequence[str] = ()) -> tuple[Plan, C
     If the scenario has no configuration, the plugins are added to the default one. Raises
     InputError; nothing of the scenario has run.
     """
-    file = load_scenario(path)
+    return plan_of(load_scenario(path), plugins)
+
+
+def plan_of(file: ScenarioFile, plugins: Sequence[str] = ()) -> tuple[Plan, ChosenPlugins]:
+    """Compile a scenario that was read, as `load_scenario_plan`."""
     configs = tuple(config_texts(file))
     text = "\n".join(each.text for each in configs)
     chosen = choose_plugins(plugins, text)

@@ -85,6 +85,15 @@ def own_peak_bytes(proc: Path = PROC) -> int:
     return _peak(proc, os.getpid()) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def own_memory_bytes(proc: Path = PROC) -> int:
+    """The memory that this process has now, or its peak where only that is known."""
+    try:
+        pages = int((proc / "self" / "statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return own_peak_bytes(proc)
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, float]:
     """Process → its processor time in seconds, for a process and its descendants.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Callback = Callable[..., None]
 Form = Literal["table", "json"]
 RunForm = Literal["table", "wide", "json", "yaml", "csv", "name", "bindings"]
+QueryForm = Literal["table", "csv", "json"]
 
 NO_JOURNAL: Final = "none"
 PRESETS: Final = "binpack, default, gpu-binpack, spread"

@@ -3,156 +3,158 @@
 from __future__ import annotations
 
 import json
-import shutil
-import time
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from roadstead.api.run_folder import REPORT_FILE
+from roadstead.api.simulated_report import HEADS, summary_row, wait_text, write_report
+from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
+from roadstead.cli.notes import echo_note
 from roadstead.cli.options import Form
+from roadstead.config.scenario.read import load_scenario
 from roadstead.config.scenario.values import time_text
-from roadstead.cycle.batch import Accelerator
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
-from roadstead.protocol.errors import InputError
-from roadstead.report.paths import entries
-from roadstead.scenario.compile import load_plan
-from roadstead.simulator.play import Variant, play
+from roadstead.interruption import Interrupted
 from roadstead.simulator.tables import COLUMNS
 
 if TYPE_CHECKING:
-    from roadstead.simulator.engine import Engine
-    from roadstead.simulator.scenario import Plan
-    from roadstead.simulator.summary import RunSummary
+    from rich.console import Console
 
-SCENARIO_FILE: Final = "scenario.yaml"
-SUMMARY_FILE: Final = "summary.json"
+    from roadstead.simulator.engine import Engine
+    from roadstead.simulator.summary import RunSummary, Waits
+
 SHOWN_US: Final = 60_000_000
 LINES: Final = 10
 """Progress lines of a run if standard error is no terminal."""
 
+OWNERS_MAX: Final = 50
 
-def simulate(
-    path: Path, output: Path | None, *, seed: int | None, is_replaced: bool, form: Form
-) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of the command. seed: None for all."""
+
+    output: Path | None
+    seed: int | None
+    is_replaced: bool
+    is_resumed: bool
+    is_wide: bool
+    form: Form
+
+
+def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
     """Play the runs of a scenario one after the other; write tables, print figures."""
-    plan = load_plan(path)
-    directory = output or Path(f"{path.stem}.run")
-    variants = variants_of(plan, seed)
-    _prepare(directory, is_replaced=is_replaced)
-    shutil.copyfile(path, directory / SCENARIO_FILE)
-    for note in plan.notes:
-        click.echo(f"note: {note}", err=True)
-    accelerator = Accelerator(load(), Coverage())
-    summaries = []
-    for variant in variants:
-        name = run_name(variant)
-        with shown(plan, name) as on_step:
-            summary = play(
-                plan,
-                variant,
-                directory / name,
-                accelerator,
-                on_step,
-                read_processor_s=time.process_time,
-            )
-        text = json.dumps(summary.as_json(), indent=2)
-        (directory / name / SUMMARY_FILE).write_text(f"{text}\n", encoding="utf-8")
-        summaries.append(summary)
-    if form == "json":
-        runs = [each.as_json() for each in summaries]
-        click.echo(json.dumps({"directory": str(directory), "runs": runs}, indent=2))
+    simulation = prepare_simulation(load_scenario(path), plugins)
+    folder = asked.output or Path(f"{path.stem}.run")
+    variants = simulation.variants(asked.seed)
+    replaces, resumes = asked.is_replaced, asked.is_resumed
+    prepare_folder(simulation, folder, variants, is_replaced=replaces, is_resumed=resumes)
+    for note in simulation.plan.notes:
+        echo_note(f"note: {note}")
+    try:
+        with shown_runs(simulation.plan.horizon_us, len(variants)) as on_step:
+            summaries = list(play_all(simulation, folder, variants, on_step))
+        write_report(folder, [*variants], summaries)
+    except Interrupted as interrupted:
+        interrupted.kept = (
+            f"Finished runs and whole parts of tables are in {folder}; the same command with "
+            "--resume continues."
+        )
+        raise
+    by_name = dict(zip(variants, summaries, strict=True))
+    if asked.form == "json":
+        runs = [{"run": name, **each.as_json()} for name, each in by_name.items()]
+        click.echo(json.dumps({"directory": str(folder), "runs": runs}, indent=2))
         return
-    click.echo("\n".join(summary_lines(summaries)))
-    click.echo(f"\nTables: {directory}/*/{{{','.join(COLUMNS)}}}")
+    from rich.console import Console
 
-
-def variants_of(plan: Plan, seed: int | None) -> list[Variant]:
-    """Return the runs of a scenario: each configuration with each seed, or with one alone."""
-    seeds = plan.seeds if seed is None else (seed,)
-    configs = [(each.text, each.name) for each in plan.configs] or [("", "")]
-    return [Variant(each, text, name) for text, name in configs for each in seeds]
-
-
-def run_name(variant: Variant) -> str:
-    """Return the name of a run's folder, such as `default-0` or `binpack-3`."""
-    return f"{Path(variant.config_source).stem or 'default'}-{variant.seed}"
-
-
-def _prepare(directory: Path, *, is_replaced: bool) -> None:
-    """Make the directory of the results. InputError if it holds something else, or results."""
-    if found := entries(directory):
-        is_ours = any(each.name == SCENARIO_FILE for each in found)
-        if not is_ours:
-            raise InputError("holds other files; name a new directory", source=str(directory))
-        if not is_replaced:
-            rule = "holds the results of a run (--force replaces them)"
-            raise InputError(rule, source=str(directory))
-        shutil.rmtree(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    console = Console()
+    print_summaries(console, by_name)
+    if asked.is_wide:
+        print_waits(console, by_name)
+    click.echo(f"\nTables: {folder}/*/{{{','.join(COLUMNS)}}}", err=True)
+    click.echo(f"Report: {folder}/{REPORT_FILE}", err=True)
 
 
 @contextmanager
-def shown(plan: Plan, name: str) -> Iterator[Callable[[Engine], None]]:
-    """Yield a callback that shows how far a run is: a bar on a terminal, otherwise lines."""
-    import sys
-
+def shown_runs(horizon_us: int, runs: int) -> Iterator[Callable[[str, Engine], None]]:
+    """Yield a callback that shows how far each run is: a bar on a terminal, otherwise lines."""
     if sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(name, total=plan.horizon_us)
-            yield lambda engine: bar.update(task, completed=engine.now_us)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[at]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+            tasks: dict[str, TaskID] = {}
+
+            def show(name: str, engine: Engine) -> None:
+                if name not in tasks:
+                    description = f"{name} ({len(tasks) + 1} of {runs})"
+                    tasks[name] = bars.add_task(description, total=horizon_us, at="")
+                bars.update(tasks[name], completed=engine.now_us, at=_reached(engine, horizon_us))
+
+            yield show
         return
-    step = 0
+    steps: dict[str, int] = {}
 
-    def line(engine: Engine) -> None:
-        nonlocal step
-        if (reached := LINES * engine.now_us // plan.horizon_us) > step:
-            step = reached
-            pods = f"{engine.lives.created:,} pods"
-            now_us = engine.now_us // SHOWN_US * SHOWN_US
-            text = f"{name}: {time_text(now_us)} of {time_text(plan.horizon_us)}, {pods}"
-            click.echo(text, err=True)
+    def line(name: str, engine: Engine) -> None:
+        if (reached := LINES * engine.now_us // horizon_us) > steps.get(name, 0):
+            steps[name] = reached
+            click.echo(f"{name}: {_reached(engine, horizon_us)}", err=True)
 
     yield line
 
 
-def summary_lines(summaries: list[RunSummary]) -> Iterator[str]:
-    """Yield a table with a row for each run."""
-    heads = (
-        "run",
-        "pods",
-        "bound",
-        "pending",
-        "running",
-        "ended",
-        "wait p50",
-        "p99",
-        "max",
-        "CPU s",
-    )
-    rows = [heads, *(_row(each) for each in summaries)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
-    for row in rows:
-        first, *others = zip(row, widths, strict=True)
-        cells = [f"{first[0]:<{first[1]}}", *(f"{text:>{width}}" for text, width in others)]
-        yield "  ".join(cells)
+def _reached(engine: Engine, horizon_us: int) -> str:
+    now_us = engine.now_us // SHOWN_US * SHOWN_US
+    return f"{time_text(now_us)} of {time_text(horizon_us)}, {engine.lives.created:,} pods"
 
 
-def _row(summary: RunSummary) -> tuple[str, ...]:
-    waits = summary.waits.quantiles_us
-    return (
-        f"{Path(summary.config).stem}-{summary.seed}",
-        f"{summary.created:,}",
-        f"{summary.bound:,}",
-        f"{summary.pending:,}",
-        f"{summary.running:,}",
-        f"{sum(summary.endings.values()):,}",
-        *(f"{waits[name] / 1e6:,.1f} s" for name in ("p50", "p99", "max")),
-        f"{summary.processor_s:.1f}",
-    )
+def print_summaries(console: Console, summaries: Mapping[str, RunSummary]) -> None:
+    """Print a table with a row for each run."""
+    from roadstead.protocol.errors import printable
+    from roadstead.report.text_table import Column, print_table, text
+
+    rows = [
+        (*map(printable, summary_row(name, each)), f"{each.processor_s:.1f}")
+        for name, each in summaries.items()
+    ]
+    columns = [text("run"), *map(Column, HEADS[1:6])]
+    columns += [*map(Column, HEADS[6:]), Column("CPU s")]
+    print_table(console, "Pods at the horizon, and waits from creation to bind", columns, rows)
+
+
+def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:
+    """Print the waits of each run by owner, the longest p99 first."""
+    from roadstead.protocol.errors import printable
+    from roadstead.report.text_table import Column, print_table, text
+
+    columns = [text("owner"), Column("bound"), *map(Column, HEADS[6:])]
+    for name, summary in summaries.items():
+        owners = sorted(summary.waits_of.items(), key=_longest_first)
+        rows = [
+            (
+                printable(owner) or "(none)",
+                f"{waits.pods:,}",
+                *(wait_text(waits.quantiles_us[each]) for each in HEADS[6:]),
+            )
+            for owner, waits in owners[:OWNERS_MAX]
+        ]
+        more = len(owners) - OWNERS_MAX
+        left_out = f"… and {more:,} more owners; --format json has all" if more > 0 else ""
+        title = f"Waits from creation to bind, {printable(name)}"
+        print_table(console, title, columns, rows, left_out=left_out)
+
+
+def _longest_first(each: tuple[str, Waits]) -> tuple[int, str]:
+    return -each[1].quantiles_us["p99"], each[0]

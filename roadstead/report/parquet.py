@@ -31,9 +31,14 @@ MEMORY_MAX_BYTES = 2 << 30
 def write_parquet(path: Path, table: Table) -> None:
     """Write the table to a file. Raises OSError if it cannot be written."""
     # arro3 panics on a full disk. It writes to memory, and Python writes the file and raises.
+    path.write_bytes(encode_parquet(table))
+
+
+def encode_parquet(table: Table) -> bytes:
+    """Return the bytes of a file with the table; equal tables give equal bytes."""
     file = BytesIO()
     io.write_parquet(table, file, compression=COMPRESSION)
-    path.write_bytes(file.getbuffer())
+    return file.getvalue()
 
 
 def read_columns(path: Path, names: Sequence[str]) -> list[list[object]]:

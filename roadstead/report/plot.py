@@ -62,7 +62,8 @@ class Plot:
     """Titles, axes and lines of a plot.
 
     words: labels of the x values 0, 1, …, if the axis has words. interval: description of the
-    intervals for the legend, used if one is drawn. notes: sentences below the legend.
+    intervals for the legend, used if one is drawn. notes: sentences below the legend. events:
+    values of x at which a vertical line is drawn, with its text. has_markers: at each point.
     """
 
     title: str
@@ -72,12 +73,15 @@ class Plot:
     words: tuple[str, ...] = ()
     interval: str = ""
     notes: tuple[str, ...] = ()
+    events: tuple[tuple[float, str], ...] = ()
+    has_markers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class _Area:
     """The rectangle of the data, in pixels, and its scales."""
 
+    top: float
     left: float
     right: float
     base: float
@@ -101,6 +105,7 @@ def svg(plot: Plot) -> str:
         *head,
         *_y_axis(area, y_ticks),
         *x_axis,
+        *_events(plot, area),
         *_data(plot, area),
         *legend,
         *notes,
@@ -143,7 +148,7 @@ def _area(plot: Plot, top: float) -> tuple[_Area, list[Tick]]:
         x = Scale(-0.5, len(plot.words) - 0.5, left, right - left)
     else:
         x = x_scale(_x_values(plot), left + INSET, right - left - 2 * INSET)
-    return _Area(left, right, base, x, y), ticks
+    return _Area(top, left, right, base, x, y), ticks
 
 
 def _x_values(plot: Plot) -> list[float]:
@@ -203,6 +208,13 @@ def _axis_break(area: _Area) -> list[str]:
     ]
 
 
+def _events(plot: Plot, area: _Area) -> Iterator[str]:
+    for value, text in plot.events:
+        at = area.x.at(value)
+        line = rule(at, area.top, at, area.base, "event")
+        yield f"<g><title>{escaped(text)}</title>{line}</g>"
+
+
 def _data(plot: Plot, area: _Area) -> Iterator[str]:
     for index, line in enumerate(plot.lines):
         look = Look(index)
@@ -221,7 +233,8 @@ def _data(plot: Plot, area: _Area) -> Iterator[str]:
             ]
             yield from [look.line(joined)] if len(joined) > 1 else []
         for (x, y), (value, band) in zip(pixels, line.points, strict=True):
-            yield look.marker(x, y, _point_title(plot, line, value, band))
+            if plot.has_markers:
+                yield look.marker(x, y, _point_title(plot, line, value, band))
         yield "</g>"
 
 

@@ -54,6 +54,7 @@ STYLE: Final = f"""\
 .plot .middle {{ text-anchor: middle }} .plot .end {{ text-anchor: end }}
 .plot .page {{ fill: #fff }} .plot .note {{ fill: #556 }}
 .plot .grid {{ stroke: #e3e6e9 }} .plot .axis {{ stroke: #556 }}
+.plot .event {{ stroke: #c4521d; stroke-dasharray: 2 3 }}
 {_colours(LIGHT)}
 @media (prefers-color-scheme: dark) {{
 .plot text {{ fill: #dfe3e7 }} .plot .page {{ fill: #15181b }} .plot .note {{ fill: #99a2ab }}

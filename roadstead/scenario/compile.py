@@ -77,6 +77,20 @@ def config_texts(file: ScenarioFile) -> Iterator[SchedulerConfigText]:
         yield SchedulerConfigText(name, f"preset {name}", text)
 
 
+def manifest_paths(file: ScenarioFile) -> list[str]:
+    """Return the files, folders and globs of the fleet. InputError for one that does not exist."""
+    paths = []
+    for number, entry in enumerate(file.scenario.fleet):
+        if isinstance(entry, ManifestFleet):
+            at, names = ("fleet", number, "manifests"), entry.manifests
+            for name in [names] if isinstance(names, str) else names:
+                path = file.file(at, name)
+                if not path.exists() and not set("*?[") & set(name):
+                    raise file.error(at, "does not exist", name)
+                paths.append(str(path))
+    return paths
+
+
 @dataclass(slots=True)
 class _Compilation:
     file: ScenarioFile
@@ -137,19 +151,8 @@ class _Compilation:
 
     def _manifests(self) -> Manifests:
         """Read the manifests of all entries of the fleet together, each file once."""
-        paths: list[str] = []
-        for number, entry in enumerate(self.file.scenario.fleet):
-            if isinstance(entry, ManifestFleet):
-                names = entry.manifests
-                for name in [names] if isinstance(names, str) else names:
-                    paths.append(self._pattern(("fleet", number, "manifests"), name))
+        paths = manifest_paths(self.file)
         return read_manifests(paths, stdin=io.BytesIO(b"")) if paths else Manifests()
-
-    def _pattern(self, at: At, name: str) -> str:
-        path = self.file.file(at, name)
-        if not path.exists() and not set("*?[") & set(name):
-            raise self.file.error(at, "does not exist", name)
-        return str(path)
 
     def _fleet(self, compiler: NodeCompiler, manifests: Manifests) -> tuple[NodeFacts, ...]:
         nodes: list[NodeFacts] = []

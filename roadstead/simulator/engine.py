@@ -41,6 +41,7 @@ from roadstead.simulator.component import (
     WakeAt,
 )
 from roadstead.simulator.delay import Delay
+from roadstead.simulator.limits import LimitExceededError
 from roadstead.simulator.pod_lives import (
     NEVER_US,
     ON_NODE,
@@ -145,13 +146,28 @@ class Engine:
 
     # The loop.
 
-    def run(self, on_step: Callable[[Engine], None] | None = None) -> None:
-        """Play the scenario to its horizon. on_step: called now and then, for progress."""
+    def run(
+        self,
+        on_step: Callable[[Engine], None] | None = None,
+        *,
+        until_us: int | None = None,
+    ) -> None:
+        """Play the scenario to its horizon, once.
+
+        on_step: called now and then, for progress and limits. until_us: stop there, after all
+        events of that time, without the last sample.
+        """
         self._begin()
         heap, horizon_us, steps = self._heap, self.plan.horizon_us, 0
+        if until_us is not None:
+            horizon_us = min(horizon_us, until_us + 1)
         arrival = next(self._arrivals, None)
         while True:
-            if arrival is not None and (not heap or (arrival.at_us, WANTS) <= heap[0][:2]):
+            if (
+                arrival is not None
+                and arrival.at_us < horizon_us
+                and (not heap or (arrival.at_us, WANTS) <= heap[0][:2])
+            ):
                 self.now_us = arrival.at_us
                 self._arrive(arrival)
                 arrival = next(self._arrivals, None)
@@ -166,6 +182,8 @@ class Engine:
             steps += 1
             if on_step is not None and not steps % STEPS_PER_PROGRESS:
                 on_step(self)
+        if until_us is not None:
+            return
         self.now_us = horizon_us
         self._recorder.sample(self)
 
@@ -253,6 +271,11 @@ class Engine:
             no_execute=new.no_execute,
         )
         self.lives.create(life)
+        if len(self.lives.by_uid) > self.plan.limits.pods:
+            raise LimitExceededError(
+                f"more than {self.plan.limits.pods:,} pods exist (limits.pods); "
+                "let fewer arrive, let them end, or raise the limit"
+            )
         for component in self._components if controller >= 0 else self._see_all:
             self._command(component, component.pod_created(life))
         return life

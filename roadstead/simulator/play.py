@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from roadstead.config.scenario.values import time_text
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Accelerator
 from roadstead.run import RunPlan
@@ -13,6 +14,7 @@ from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
 from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.limits import LimitExceededError, check_memory
 from roadstead.simulator.nodes.life import NodeLife, needs_node_life
 from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
 from roadstead.simulator.recorder import TableRecorder
@@ -85,18 +87,30 @@ def play(
     on_step: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
+    read_memory_bytes: Callable[[], int] = lambda: 0,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
-    read_processor_s: the processor time of this process. Raises OSError, QueueFullError.
+    Parts of tables that are in the directory must be those of this run; they are compared, not
+    written again. read_processor_s, read_memory_bytes: of this process. Raises OSError,
+    QueueFullError, LimitExceededError, PartDiffersError.
     """
     began_s = read_processor_s()
     recorder = TableRecorder(directory, plan)
     components = components_of(plan, variant.seed)
     engine = build_engine(plan, variant, recorder, accelerator, components)
-    engine.run(on_step)
-    engine.validate()
-    recorder.close(engine)
+
+    def step(engine: Engine) -> None:
+        check_memory(plan.limits.memory_bytes, read_memory_bytes())
+        if on_step is not None:
+            on_step(engine)
+
+    try:
+        engine.run(step)
+        engine.validate()
+        recorder.close(engine)
+    except LimitExceededError as error:
+        raise LimitExceededError(f"at {time_text(engine.now_us)}: {error}") from error
     counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()
     return RunSummary(
         scenario=plan.name,

@@ -26,12 +26,13 @@ class TableRecorder:
     def __init__(self, directory: Path, plan: Plan) -> None:
         self._plan = plan
         self.counts = SummaryCounts()
-        self._pods = TableWriter(directory, "pods")
-        self._attempts = TableWriter(directory, "attempts")
-        self._events = TableWriter(directory, "events")
-        self._nodes = TableWriter(directory, "nodes")
-        self._samples = TableWriter(directory, "samples")
-        self._classes = TableWriter(directory, "classes")
+        most = plan.limits.rows
+        self._pods = TableWriter(directory, "pods", most)
+        self._attempts = TableWriter(directory, "attempts", most)
+        self._events = TableWriter(directory, "events", most)
+        self._nodes = TableWriter(directory, "nodes", most)
+        self._samples = TableWriter(directory, "samples", most)
+        self._classes = TableWriter(directory, "classes", most)
         self._class_of: dict[PodFacts, int] = {}
         # By id first, as hashing facts takes long; facts in `_class_of` keep their id.
         self._class_by_id: dict[int, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -49,6 +49,12 @@ class RunSummary:
     def as_json(self) -> dict[str, object]:
         """Return the summary as a JSON object."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> RunSummary:
+        """Return the summary that `as_json` returned. Raises KeyError, TypeError or ValueError."""
+        waits_of = {owner: Waits(**each) for owner, each in document["waits_of"].items()}
+        return cls(**{**document, "waits": Waits(**document["waits"]), "waits_of": waits_of})
 
 
 @dataclass(slots=True)

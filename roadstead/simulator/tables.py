@@ -2,12 +2,15 @@
 
 A table is a folder of parts, `pods/part-00000.parquet` and so on, each with at most PART_ROWS rows.
 A part is complete when it has its name, so that a run that was killed leaves whole parts only, and
-memory is bounded for any horizon. All times are microseconds from the start of the scenario.
+memory is bounded at any horizon. A run that is played again into its folder gives the same parts:
+those that are there are compared, the others written. All times are microseconds from the start of
+the scenario.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,7 +18,8 @@ from typing import Final
 from arro3.core import DataType
 
 from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
-from roadstead.report.parquet import write_parquet
+from roadstead.report.parquet import encode_parquet
+from roadstead.simulator.limits import LimitExceededError, PartDiffersError
 
 PART_ROWS: Final = 1 << 16
 
@@ -90,10 +94,13 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
 class TableWriter:
     """Appends rows to one table.
 
-    directory: of all tables; the table's folder is made there. rows: number of rows so far.
+    directory: of all tables; the table's folder is made there. max_rows: of the table. rows: number
+    of rows in parts.
     """
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, max_rows: int = sys.maxsize) -> None:
+        self._name, self._max_rows = name, max_rows
+        self._next_write = min(PART_ROWS, max_rows + 1)
         self._folder = directory / name
         self._columns = COLUMNS[name]
         self._rows: list[Row] = []
@@ -102,15 +109,28 @@ class TableWriter:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def append(self, row: Row) -> None:
-        """Append a row. Raises OSError if a part cannot be written."""
+        """Append a row.
+
+        Raises OSError if a part cannot be written, PartDiffersError if another one has its name,
+        LimitExceededError beyond `max_rows`.
+        """
         self._rows.append(row)
-        if len(self._rows) >= PART_ROWS:
+        if len(self._rows) >= self._next_write:
+            if self.rows + len(self._rows) > self._max_rows:
+                rule = f"table {self._name} has more than {self._max_rows:,} rows"
+                raise LimitExceededError(f"{rule} (limits.rows)")
             self._write()
+            self._next_write = min(PART_ROWS, self._max_rows + 1 - self.rows)
 
     def close(self) -> None:
-        """Write the remaining rows; a table without rows has one empty part."""
+        """Write the remaining rows; a table without rows has one empty part. Raises as `append`."""
         if self._rows or not self._parts:
             self._write()
+        if more := sorted(self._folder.glob("part-*.parquet"))[self._parts :]:
+            raise PartDiffersError(f"{more[0]} is there, and the run has no such part")
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"part-{number:05}.parquet"
 
     def _write(self) -> None:
         values: Sequence[Sequence[object]] = (
@@ -118,10 +138,15 @@ class TableWriter:
         )
         kinds = [kind for kind, _ in self._columns.values()]
         columns = [column(each, kind) for each, kind in zip(values, kinds, strict=True)]
-        target = self._folder / f"part-{self._parts:05}.parquet"
-        unfinished = target.with_suffix(".unfinished")
-        write_parquet(unfinished, make_table(dict(zip(self._columns, columns, strict=True))))
-        os.replace(unfinished, target)
+        target = self._part(self._parts)
+        content = encode_parquet(make_table(dict(zip(self._columns, columns, strict=True))))
+        if target.exists():
+            if target.read_bytes() != content:
+                raise PartDiffersError(f"{target} differs from what the run gives now")
+        else:
+            unfinished = target.with_suffix(".unfinished")
+            unfinished.write_bytes(content)
+            os.replace(unfinished, target)
         self._parts += 1
         self.rows += len(self._rows)
         self._rows = []

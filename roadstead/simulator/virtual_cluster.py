@@ -20,16 +20,20 @@ from roadstead.cache import CacheSettings, ClusterState
 from roadstead.cache.core import CacheCore
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.explain import Explanation
 from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.node_search import PendingSearch
+from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts
+from roadstead.framework.tie_break import TieBreak
 from roadstead.local.run import LocalRun
 from roadstead.nodes.partitioning import partitioning_over
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
+from roadstead.protocol.errors import InputError
 from roadstead.queue.reports import PendingNote
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import ReportPods
@@ -84,7 +88,7 @@ class VirtualCluster:
             state=_uncounted_state(plan),
             on_report=on_report,
         )
-        self._accelerator = accelerator
+        self._plan, self._accelerator = plan, accelerator
         self._cycle: TableCycle = self._run.scheduler.cycle.scopes[0].cycle
         self._direct: dict[str, _DirectPod] = {}
         self._classes: dict[int, _DirectClass] = {}
@@ -207,6 +211,31 @@ class VirtualCluster:
         """Return the node of a pod; None if it is on none."""
         direct = self._direct.get(uid)
         return self._commits.bound.get(uid) if direct is None else direct.node_name
+
+    # Explanations.
+
+    def explain(self, pod: Pod, others: Sequence[Pod] = (), nominated: str = "") -> Explanation:
+        """Explain a pod as if it were on no node. The cluster cannot be used afterwards.
+
+        others: pods that are taken off their nodes, too. nominated: the node to which the pod is
+        nominated. Extenders are not called, and nodes are not sampled. InputError for a pod of no
+        profile.
+        """
+        table, settings = self.table, self._plan.settings
+        for identity, facts in (pod, *others):
+            if node := self.node_of(identity.uid):
+                table.remove_pod(node, table.classes.pod_class(facts), uid=identity.uid)
+        identity, facts = pod
+        pod_class = table.classes.pod_class(facts)
+        if nominated:
+            table.withdraw(nominated, pod_class)
+        profile = self._run.profiles.get(facts.scheduler_name)
+        if profile is None:
+            rule = f"is not a profile of the configuration ({', '.join(self._run.profiles)})"
+            raise InputError(rule, obj=f'Pod "{identity.key}"', value=facts.scheduler_name)
+        cycle = PlainCycle(table, self._run.profiles, TieBreak(settings.tie_break, settings.seed))
+        signature = profile.class_of(pod_class, identity.uid)
+        return cycle.explain(PodInCycle(identity.uid, identity.key, pod_class, signature))
 
     # The way of `place`.
 

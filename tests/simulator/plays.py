@@ -40,7 +40,7 @@ def plan_of(nodes, arrivals=(), *, horizon_s=100.0, grace_s=0.0, **more):
         sample_us=more.pop("sample_us", 10 * SECOND_US),
         start_delay_us=more.pop("start_delay_us", 0),
         timings=TIMINGS,
-        limits=Limits(10**6, 10**7, 1 << 32),
+        limits=more.pop("limits", Limits(10**6, 10**7, 1 << 32)),
         sources=sources,
         **more,
     )

@@ -1,0 +1,143 @@
+"""The life of one pod of a simulated run, from the run's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final, cast
+
+from roadstead.api.run_folder import RecordedRun
+from roadstead.api.run_query import RunQuery
+from roadstead.protocol.errors import InputError, cut_short
+
+CHANGES_MAX: Final = 5
+NAMES_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PodFound:
+    """A row of `pods`; times in microseconds, None for what did not occur."""
+
+    number: int
+    uid: str
+    owner: str | None
+    pod_class: int
+    priority: int
+    created_us: int
+    bound_us: int | None
+    started_us: int | None
+    ended_us: int | None
+    ending: str | None
+    node: str | None
+    preemptor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Equal attempts in a row. message: "" if the pod was bound."""
+
+    first_us: int
+    last_us: int
+    count: int
+    outcome: str
+    node: str
+    nominated: str
+    message: str
+    plugins: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that happened between the last attempt in vain and the bind."""
+
+    time_us: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodStory:
+    """The life of a pod. requests: as JSON. changes: the last ones; more_changes: the others."""
+
+    run: str
+    pod: PodFound
+    requests: str
+    attempts: tuple[Attempts, ...]
+    changes: tuple[Change, ...] = ()
+    more_changes: int = 0
+
+
+_FOUND: Final = (
+    "SELECT number, uid, owner, class, priority, created_us, bound_us, started_us, ended_us, "
+    "ending, node, preemptor FROM pods WHERE "
+)
+_ATTEMPTS: Final = (
+    "SELECT time_us, outcome, node, nominated, message, plugins FROM attempts "
+    "WHERE pod = $pod ORDER BY time_us"
+)
+_CHANGES: Final = """
+SELECT ended_us AS moment, 'pod ' || uid || ' ended on ' || node || ' (' || ending || ')' AS what
+FROM pods WHERE node = $node AND number <> $pod AND ended_us > $after AND ended_us <= $until
+UNION ALL SELECT time_us, 'node ' || node || ' was ' || what
+FROM nodes WHERE time_us > $after AND time_us <= $until
+UNION ALL SELECT time_us, what || ' ' || subject
+FROM events WHERE time_us > $after AND time_us <= $until
+ORDER BY moment DESC"""
+
+
+def choose_run(
+    runs: Sequence[tuple[Path, RecordedRun]], seed: int | None, config: str | None
+) -> tuple[Path, RecordedRun]:
+    """Return the first run with a seed and a configuration. Raises InputError."""
+    for path, run in runs:
+        if seed in (None, run.seed) and config in (None, run.config):
+            return path, run
+    names = ", ".join(run.name for _, run in runs[:NAMES_MAX])
+    raise InputError(f"has no such run with tables (there are: {names})", source=str(path.parent))
+
+
+def tell_story(folder: Path, run: str, name: str) -> PodStory:
+    """Return the life of a pod. folder: of one run. Raises InputError if it is not clear which."""
+    query = RunQuery(folder)
+    pod = _find(query, folder, name)
+    classes = query.ask(
+        "SELECT requests FROM classes WHERE class = $class", {"class": pod.pod_class}
+    )
+    requests = next((str(each[0]) for each in classes.rows), "{}")
+    attempts = _in_a_row(list(query.ask(_ATTEMPTS, {"pod": pod.number}).rows))
+    failed = [each.last_us for each in attempts if each.outcome != "bound"]
+    if pod.bound_us is None or not failed:
+        return PodStory(run, pod, requests, attempts)
+    values = {
+        "node": pod.node,
+        "pod": pod.number,
+        "after": max(failed),
+        "until": pod.bound_us,
+    }
+    rows = list(query.ask(_CHANGES, values).rows)
+    shown = [Change(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
+    return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), len(rows) - len(shown))
+
+
+def _find(query: RunQuery, folder: Path, name: str) -> PodFound:
+    exact = "uid = $name OR name = $name OR namespace || '/' || name = $name"
+    for where in (exact, "starts_with(name, $name) OR starts_with(uid, $name)"):
+        sql = f"{_FOUND}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
+        rows = list(query.ask(sql, {"name": name}).rows)
+        if len(rows) == 1:
+            return PodFound(*rows[0])  # type: ignore[arg-type]
+        if rows:
+            names = ", ".join(str(row[1]) for row in rows[:NAMES_MAX])
+            more = ", …" if len(rows) > NAMES_MAX else ""
+            rule = f"is the name of several pods; name one by its UID: {names}{more}"
+            raise InputError(rule, source=str(folder), value=cut_short(name))
+    raise InputError("is no pod of the run", source=str(folder), value=cut_short(name))
+
+
+def _in_a_row(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:
+    found = []
+    for what, group in groupby(rows, key=lambda row: row[1:]):
+        times = [cast("int", row[0]) for row in group]
+        found.append(Attempts(times[0], times[-1], len(times), *(str(each or "") for each in what)))
+    return tuple(found)

@@ -1,0 +1,140 @@
+"""The folder of a scenario's runs: what is where, and `run.json`, from which runs are repeated.
+
+FOLDER/scenario.yaml           the scenario as it was played
+FOLDER/run.json                runs, digests of all inputs, versions
+FOLDER/NAME/TABLE/part-*       tables of one run
+FOLDER/NAME/summary.json       its figures; written last, so such a run is finished
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from roadstead.config.files import read_bytes
+from roadstead.config.scenario.read import ScenarioFile, read_scenario
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.result import InputDigest
+
+SCENARIO_FILE: Final = "scenario.yaml"
+RECORD_FILE: Final = "run.json"
+SUMMARY_FILE: Final = "summary.json"
+REPORT_FILE: Final = "report.html"
+PODS: Final = "pods"
+MAX_RECORD_BYTES: Final = 16 << 20
+PLATFORM: Final = frozenset({"platform"})
+"""Versions that do not change what a run gives."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RecordedRun(_Record):
+    """A run: its folder's name, the configuration it was played under ("" for none), its seed."""
+
+    name: str = Field(min_length=1, max_length=300, pattern=r"^[^/\x00]*[0-9]$")
+    config: str
+    seed: int
+
+
+class RunRecord(_Record):
+    """`run.json`. directory: of the scenario, relative to the folder. inputs: name → SHA-256."""
+
+    format: int = Field(ge=1, le=1)
+    directory: str
+    is_repeatable: bool
+    runs: tuple[RecordedRun, ...] = Field(min_length=1, max_length=100_000)
+    inputs: dict[str, str]
+    plugins: tuple[str, ...] = ()
+    versions: dict[str, str]
+
+
+def write_record(folder: Path, record: RunRecord, scenario_text: str) -> None:
+    """Write `scenario.yaml` and `run.json`. Raises InputError if they cannot be written."""
+    try:
+        (folder / SCENARIO_FILE).write_text(scenario_text, encoding="utf-8")
+        text = json.dumps(record.model_dump(mode="json"), indent=2)
+        replace_text(folder / RECORD_FILE, f"{text}\n")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(folder)) from error
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file that is complete when it has its name. Raises OSError."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def read_record(folder: Path) -> RunRecord:
+    """Read `run.json`. Raises InputError if it is missing or wrong."""
+    path = folder / RECORD_FILE
+    if not path.is_file():
+        rule = "holds no simulated runs (roadstead simulate writes them)"
+        raise InputError(rule if folder.is_dir() else "does not exist", source=str(folder))
+    try:
+        return RunRecord.model_validate_json(read_bytes(path, MAX_RECORD_BYTES))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        shown = cut_short(first["input"])
+        raise InputError(first["msg"], source=str(path), field=field, value=shown) from None
+
+
+def recorded_scenario(folder: Path, record: RunRecord) -> ScenarioFile:
+    """Return the scenario of a folder. Names in it are relative to where it was played from."""
+    path = folder / SCENARIO_FILE
+    text = read_bytes(path, MAX_RECORD_BYTES).decode("utf-8", errors="replace")
+    directory = Path(os.path.normpath(folder / record.directory))
+    return read_scenario(text, source=str(path), directory=directory)
+
+
+def check_inputs(
+    folder: Path,
+    record: RunRecord,
+    inputs: Sequence[InputDigest],
+    plugins: Sequence[str],
+    versions: Mapping[str, str],
+) -> None:
+    """Raise InputError unless a run that is played now gives what the recorded ones gave."""
+    source = str(folder / RECORD_FILE)
+    if not record.is_repeatable:
+        rule = "decision_time: measured differs from run to run, so a run cannot be repeated"
+        raise InputError(rule, source=source)
+    now = {each.name: each.sha256 for each in inputs}
+    for name in sorted(now.keys() | record.inputs.keys()):
+        if now.get(name) != record.inputs.get(name):
+            rule = "is not what the run was played with, so the run cannot be repeated"
+            raise InputError(rule, source=source, field="inputs", value=f'"{name}"')
+    if tuple(plugins) != record.plugins:
+        names = " ".join(f"--plugin {each}" for each in record.plugins) or "no --plugin"
+        rule = f"was played with {names}; give the same, since a folder names no code to run"
+        raise InputError(rule, source=source, field="plugins")
+    for name in sorted((versions.keys() | record.versions.keys()) - PLATFORM):
+        was, is_now = record.versions.get(name, "none"), versions.get(name, "none")
+        if was != is_now:
+            rule = f"was {was} and is {is_now} here, so the run cannot be repeated exactly"
+            raise InputError(rule, source=source, field=f"versions.{name}")
+
+
+def run_folders(folder: Path) -> list[tuple[Path, RecordedRun]]:
+    """Return the runs of a folder, or the one run if it is the folder of a run.
+
+    Those that have no tables yet are left out. Raises InputError if there are none.
+    """
+    if (folder / PODS).is_dir() and not (folder / RECORD_FILE).exists():
+        parent = folder.absolute().parent
+        runs = read_record(parent).runs
+        found = [(folder, each) for each in runs if each.name == folder.absolute().name]
+    else:
+        runs = read_record(folder).runs
+        found = [(folder / each.name, each) for each in runs if (folder / each.name).is_dir()]
+    if not found:
+        raise InputError("has no run with tables yet", source=str(folder))
+    return found

@@ -1,0 +1,160 @@
+"""SQL over the tables of simulated runs. The only module that imports duckdb.
+
+The statement is of a user who may have copied it, and the tables may be another user's: it may read
+these tables and nothing else, and it has a bounded amount of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from roadstead.api.run_folder import RecordedRun, run_folders
+from roadstead.protocol.errors import InputError, RoadsteadError, cut_short, printable
+from roadstead.simulator.tables import COLUMNS
+
+if TYPE_CHECKING:
+    from arro3.core import Table
+    from duckdb import DuckDBPyConnection
+
+MEMORY_MB: Final = 2048
+FETCHED_ROWS: Final = 1024
+MAX_SQL_BYTES: Final = 1 << 20
+MAX_ERROR_CHARS: Final = 300
+
+Value = object
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a query. rows: to be read once, in pieces. Reading raises RoadsteadError."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Value, ...]]
+
+
+class RunQuery:
+    """The tables of some runs as SQL views.
+
+    With several runs, each view begins with the columns `config` and `seed`.
+    """
+
+    def __init__(self, folder: Path, memory_mb: int = MEMORY_MB) -> None:
+        """Open the runs of a folder, or the one run. Raises InputError."""
+        self.runs: Sequence[tuple[Path, RecordedRun]] = run_folders(folder)
+        self._connection = _connect(memory_mb)
+        files = []
+        for table in COLUMNS:
+            folders = [(run, path.absolute() / table) for path, run in self.runs]
+            parts = [(run, sorted(each.glob("part-*.parquet"))) for run, each in folders]
+            known = [(run, list(map(str, each))) for run, each in parts if each]
+            files += [name for _, names in known for name in names]
+            self._create(table, known)
+        self._connection.execute("SET allowed_paths = " + _listed(files))
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def ask(self, sql: str, values: Mapping[str, Value] | None = None) -> Answer:
+        """Run one SELECT. values: of its parameters `$name`. Raises InputError."""
+        from duckdb import Error
+
+        self._check(sql)
+        try:
+            result = self._connection.execute(sql, dict(values) if values else None)
+            columns = tuple(each[0] for each in result.description or ())
+        except Error as error:
+            raise _refusal(error) from error
+        return Answer(columns, self._rows())
+
+    def arrow(self, sql: str) -> Table:
+        """Run one SELECT; return its result as an Arrow table. Raises InputError."""
+        from arro3.core import Table
+        from duckdb import Error
+
+        self._check(sql)
+        try:
+            return Table.from_arrow(self._connection.sql(sql))
+        except Error as error:
+            raise _refusal(error) from error
+
+    def _rows(self) -> Iterator[tuple[Value, ...]]:
+        from duckdb import Error
+
+        while True:
+            try:
+                rows = self._connection.fetchmany(FETCHED_ROWS)
+            except Error as error:
+                raise _refusal(error) from error
+            if not rows:
+                return
+            yield from rows
+
+    def _check(self, sql: str) -> None:
+        from duckdb import Error, StatementType
+
+        if len(sql.encode(errors="replace")) > MAX_SQL_BYTES:
+            raise InputError(f"is longer than {MAX_SQL_BYTES:,} bytes", source="SQL")
+        try:
+            types = [each.type for each in self._connection.extract_statements(sql)]
+        except Error as error:
+            raise _refusal(error) from error
+        if types not in ([StatementType.SELECT], [StatementType.EXPLAIN]):
+            rule = "must be one SELECT (or FROM, WITH, DESCRIBE, SUMMARIZE, EXPLAIN)"
+            raise InputError(rule, source="SQL", value=cut_short(sql))
+
+    def _create(self, table: str, runs: Sequence[tuple[RecordedRun, Sequence[str]]]) -> None:
+        columns = ", ".join(f'"{name}"' for name in COLUMNS[table])
+        selects = []
+        for run, names in runs:
+            of_run = f"{_text(run.config)} AS config, CAST({run.seed:d} AS BIGINT) AS seed, "
+            which = of_run if len(self.runs) > 1 else ""
+            selects.append(f"SELECT {which}{columns} FROM read_parquet({_listed(names)})")  # noqa: S608
+        if not selects:
+            types = ", ".join(f'NULL AS "{name}"' for name in COLUMNS[table])
+            selects.append(f"SELECT {types} WHERE false")
+        from duckdb import Error
+
+        try:
+            self._connection.execute(f'CREATE VIEW "{table}" AS ' + " UNION ALL ".join(selects))
+        except Error as error:
+            rule = f"cannot be read: {_line(error)}"
+            raise InputError(rule, source=f"table {table}") from error
+
+
+def _connect(memory_mb: int) -> DuckDBPyConnection:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise RoadsteadError("queries need duckdb: pip install duckdb") from error
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{memory_mb}MB",
+            "temp_directory": "",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            # Otherwise a table's name may be that of a Python variable.
+            "python_enable_replacements": "false",
+        },
+    )
+
+
+def _refusal(error: Exception) -> InputError:
+    return InputError(_line(error), source="SQL")
+
+
+def _line(error: Exception) -> str:
+    """Return a duckdb error as one line, without the excerpt of the statement."""
+    text = str(error).partition("\n\nLINE ")[0]
+    line = printable(" ".join(text.split()))
+    return f"{line[:MAX_ERROR_CHARS]}…" if len(line) > MAX_ERROR_CHARS else line
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "[" + ", ".join(map(_text, names)) + "]"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

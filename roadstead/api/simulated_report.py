@@ -1,0 +1,65 @@
+"""Writing the report of a folder of simulated runs, from their tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from roadstead.api.run_folder import REPORT_FILE, replace_text, run_folders
+from roadstead.api.run_query import RunQuery
+from roadstead.config.scenario.values import time_text
+from roadstead.report.result import installed_versions
+from roadstead.report.simulated_page import simulated_page
+from roadstead.report.simulated_plots import EVENTS_MAX, RUNS_MAX, SampledRun
+from roadstead.simulator.summary import RunSummary
+
+HEADS = ("run", "pods", "bound", "pending", "running", "ended", "p50", "p90", "p99", "max")
+SAMPLES = """SELECT metric, resource, time_us, value FROM samples
+WHERE zone = '' AND metric IN ('running', 'pending', 'allocatable', 'requested', 'fragmentation')
+ORDER BY time_us"""
+EVENTS = "SELECT time_us, what, subject, detail FROM events ORDER BY time_us LIMIT $most"
+LISTED_MAX = EVENTS_MAX * 25
+
+
+def wait_text(us: float) -> str:
+    """A waiting time in seconds."""
+    return f"{us / 1e6:,.1f} s"
+
+
+def summary_row(name: str, summary: RunSummary) -> tuple[str, ...]:
+    """Return the cells of a run under HEADS."""
+    waits = summary.waits.quantiles_us
+    counts = (summary.created, summary.bound, summary.pending, summary.running)
+    return (
+        name,
+        *(f"{each:,}" for each in (*counts, sum(summary.endings.values()))),
+        *(wait_text(waits[each]) for each in HEADS[6:]),
+    )
+
+
+def write_report(folder: Path, names: Sequence[str], summaries: Sequence[RunSummary]) -> None:
+    """Write `report.html`. Raises InputError for tables that cannot be read, and OSError."""
+    heads = (*HEADS[:6], *(f"wait {each}" for each in HEADS[6:]))
+    rows = [summary_row(name, each) for name, each in zip(names, summaries, strict=True)]
+    runs = [
+        _sampled(path, run.name) if number < RUNS_MAX else SampledRun(run.name, {})
+        for number, (path, run) in enumerate(run_folders(folder))
+    ]
+    page = simulated_page(summaries[0].scenario, heads, rows, runs, installed_versions())
+    replace_text(folder / REPORT_FILE, page)
+
+
+def _sampled(path: Path, name: str) -> SampledRun:
+    query = RunQuery(path)
+    samples: defaultdict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
+    for metric, resource, time_us, value in query.ask(SAMPLES).rows:
+        at = cast("int", time_us), cast("float", value)
+        samples[str(metric), str(resource)].append(at)
+    events = []
+    for time_us, what, subject, detail in query.ask(EVENTS, {"most": LISTED_MAX}).rows:
+        at_us = cast("int", time_us)
+        more = f" ({detail})" if detail else ""
+        events.append((at_us, f"{time_text(at_us // 1000 * 1000)}: {what} {subject}{more}"))
+    return SampledRun(name, samples, tuple(events))

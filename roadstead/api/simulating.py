@@ -1,0 +1,213 @@
+"""The steps of simulated runs that the command line and the Python API share."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadstead.api.plugin_choice import ChosenPlugins
+from roadstead.api.run_folder import (
+    RECORD_FILE,
+    SCENARIO_FILE,
+    SUMMARY_FILE,
+    RecordedRun,
+    RunRecord,
+    check_inputs,
+    read_record,
+    recorded_scenario,
+    replace_text,
+    write_record,
+)
+from roadstead.api.scenario_plan import plan_of
+from roadstead.bench.machine import own_memory_bytes
+from roadstead.config.files import read_bytes
+from roadstead.config.reader import MAX_TEXT_BYTES
+from roadstead.config.scenario.read import ScenarioFile
+from roadstead.cycle.batch import Accelerator
+from roadstead.framework.user_plugins import digests_of
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.protocol.errors import InputError
+from roadstead.report.paths import entries
+from roadstead.report.result import InputDigest, installed_versions
+from roadstead.scenario.inputs import input_digests
+from roadstead.simulator.engine import Engine
+from roadstead.simulator.play import Variant, play
+from roadstead.simulator.replay import Moment, explain_at, explain_bind
+from roadstead.simulator.scenario import Plan
+from roadstead.simulator.summary import RunSummary
+
+OnStep = Callable[[str, Engine], None]
+"""Called now and then with the name of a run and its engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A scenario that can be played. inputs: digests of all that it was read from.
+
+    plugins: as the user named them; chosen: what they are.
+    """
+
+    file: ScenarioFile
+    plan: Plan
+    plugins: tuple[str, ...]
+    chosen: ChosenPlugins
+    inputs: tuple[InputDigest, ...]
+
+    def variants(self, seed: int | None = None) -> dict[str, Variant]:
+        """Return the runs by name, such as `binpack-3`: each configuration with each seed.
+
+        seed: in place of all seeds.
+        """
+        plan, chosen, found = self.plan, self.chosen, dict[str, Variant]()
+        configs = [(each.text, each.name) for each in plan.configs] or [("", "")]
+        times = Counter[str]()
+        for text, config in configs:
+            stem = config.replace("/", "_") or "default"
+            times[stem] += 1
+            stem += f".{times[stem]}" if times[stem] > 1 else ""
+            for each in plan.seeds if seed is None else (seed,):
+                found[f"{stem}-{each}"] = Variant(
+                    each, text, config, chosen.paths, chosen.directory
+                )
+        return found
+
+    def recorded_variant(self, folder: Path, name: str) -> Variant:
+        """Return a run that a folder records; its seed may be none of the scenario's."""
+        run = next(each for each in read_record(folder).runs if each.name == name)
+        variant = self.variants(run.seed).get(name)
+        if variant is None:
+            raise InputError("is no run of the scenario", source=str(folder), value=name)
+        return variant
+
+    def record(self, folder: Path, variants: dict[str, Variant]) -> RunRecord:
+        """Return what `run.json` holds."""
+        return RunRecord(
+            format=1,
+            directory=os.path.relpath(self.file.main.directory, folder),
+            is_repeatable=not self.plan.decision.is_measured,
+            runs=tuple(
+                RecordedRun(name=name, config=each.config_source or "default", seed=each.seed)
+                for name, each in variants.items()
+            ),
+            inputs={each.name: each.sha256 for each in self.inputs},
+            plugins=self.plugins,
+            versions=installed_versions(),
+        )
+
+
+def prepare_simulation(file: ScenarioFile, plugins: Sequence[str] = ()) -> Simulation:
+    """Compile a scenario and compute the digests of its inputs. Raises InputError."""
+    plan, chosen = plan_of(file, plugins)
+    code = [InputDigest(f"plugin {name}", digest) for name, digest in digests_of(chosen.paths)]
+    return Simulation(file, plan, tuple(plugins), chosen, (*input_digests(file), *code))
+
+
+def recorded_simulation(folder: Path, plugins: Sequence[str] = ()) -> Simulation:
+    """Return the simulation of a folder, to be repeated.
+
+    Raises InputError if anything that affects its results has changed.
+    """
+    record = read_record(folder)
+    simulation = prepare_simulation(recorded_scenario(folder, record), plugins)
+    check_inputs(folder, record, simulation.inputs, plugins, installed_versions())
+    return simulation
+
+
+def prepare_folder(
+    simulation: Simulation,
+    folder: Path,
+    variants: dict[str, Variant],
+    *,
+    is_replaced: bool,
+    is_resumed: bool,
+    flags: str = "--force replaces them, --resume continues",
+) -> None:
+    """Make the folder of some runs, or check that it holds these runs, to be continued.
+
+    flags: for the error text. Raises InputError if it holds something else, or results that must be
+    kept.
+    """
+    found = entries(folder)
+    if is_resumed:
+        if not found:
+            raise InputError("holds no runs to continue", source=str(folder))
+        record = read_record(folder)
+        check_inputs(folder, record, simulation.inputs, simulation.plugins, installed_versions())
+        if {each.name for each in record.runs} != variants.keys():
+            names = ", ".join(each.name for each in record.runs)
+            raise InputError("holds other runs than these", source=str(folder), value=names)
+        return
+    # `roadstead schedule` writes a run.json, too.
+    if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
+        raise InputError("holds other files; name a new directory", source=str(folder))
+    if found and not is_replaced:
+        raise InputError(f"holds the results of a run ({flags})", source=str(folder))
+    if found:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_record(folder, simulation.record(folder, variants), simulation.file.main.text)
+
+
+def play_all(
+    simulation: Simulation, folder: Path, variants: dict[str, Variant], on_step: OnStep
+) -> Iterator[RunSummary]:
+    """Play the runs one after the other, and yield their figures; finished ones are only read.
+
+    A run whose tables are there in part is played from its start: the parts are compared, the rest
+    is written. Raises PartDiffersError, LimitExceededError, QueueFullError, OSError.
+    """
+    accelerator = Accelerator(load(), Coverage())
+    for name, variant in variants.items():
+        path = folder / name / SUMMARY_FILE
+        if path.exists():
+            yield _read_summary(path)
+            continue
+
+        def step(engine: Engine, name: str = name) -> None:
+            on_step(name, engine)
+
+        summary = play(
+            simulation.plan,
+            variant,
+            folder / name,
+            accelerator,
+            step,
+            read_processor_s=time.process_time,
+            read_memory_bytes=own_memory_bytes,
+        )
+        replace_text(path, f"{json.dumps(summary.as_json(), indent=2)}\n")
+        yield summary
+
+
+def _read_summary(path: Path) -> RunSummary:
+    try:
+        return RunSummary.from_json(json.loads(read_bytes(path, MAX_TEXT_BYTES)))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError("is damaged", source=str(path)) from error
+
+
+def explained(
+    path: Path, run: str, number: int, at_us: int | None, plugins: Sequence[str]
+) -> Moment:
+    """Explain a pod of a recorded run at its bind, or at a time, by playing the run again.
+
+    path: of the run. number: of the pod. Raises InputError if inputs have changed, or if the pod
+    does not exist at the time.
+    """
+    simulation = recorded_simulation(path.absolute().parent, plugins)
+    variant = simulation.recorded_variant(path.absolute().parent, run)
+    accelerator, plan = Accelerator(load(), Coverage()), simulation.plan
+    if at_us is None:
+        return explain_bind(plan, variant, number, accelerator, _ignore)
+    return explain_at(plan, variant, number, at_us, accelerator, _ignore)
+
+
+def _ignore(_: Engine) -> None:
+    """Show no progress."""

@@ -1,0 +1,139 @@
+"""`roadstead.simulate` and its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from roadstead.api.config_source import Document, document_text
+from roadstead.api.frames import as_frame
+from roadstead.api.run_query import RunQuery
+from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
+from roadstead.config.scenario.read import load_scenario, read_scenario
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.simulator.engine import Engine
+from roadstead.simulator.summary import RunSummary
+from roadstead.simulator.tables import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from arro3.core import Table
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationProgress:
+    """How far a run is. pods: created so far. Times in microseconds of the scenario."""
+
+    run: str
+    now_us: int
+    horizon_us: int
+    pods: int
+
+
+class RunTables(Mapping[str, "Table"]):
+    """The tables of simulated runs by name, read from their files at each access.
+
+    Of several runs, each table begins with the columns `config` and `seed`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in COLUMNS:
+            raise KeyError(name)
+        return RunQuery(self._folder).arrow(f'SELECT * FROM "{name}"')  # noqa: S608
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COLUMNS)
+
+    def __len__(self) -> int:
+        return len(COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SimulationResult:
+    """The result of `simulate`. summaries: figures by run. notes: on the scenario.
+
+    directory: of the files, which is removed with the result if none was given.
+    """
+
+    directory: Path
+    summaries: Mapping[str, RunSummary]
+    notes: tuple[str, ...]
+    _temporary: TemporaryDirectory[str] | None = None
+
+    def __repr__(self) -> str:
+        pods = sum(each.created for each in self.summaries.values())
+        runs = "1 run" if len(self.summaries) == 1 else f"{len(self.summaries):,} runs"
+        return f"<SimulationResult of {runs}: {pods:,} pods>"
+
+    @property
+    def summary(self) -> RunSummary:
+        """The figures of the only run. Raises InputError if there are several."""
+        if len(self.summaries) > 1:
+            raise InputError("is of several runs; use summaries", obj="result", field="summary")
+        return next(iter(self.summaries.values()))
+
+    @property
+    def tables(self) -> RunTables:
+        """The Arrow tables by name: pods, classes, attempts, events, nodes, samples."""
+        return RunTables(self.directory)
+
+    def to_arrow(self, table: str = "pods") -> Table:
+        """Return a table. Raises InputError for an unknown name."""
+        if table not in COLUMNS:
+            rule = f"is no table (there are: {', '.join(COLUMNS)})"
+            raise InputError(rule, field="table", value=cut_short(table))
+        return self.tables[table]
+
+    def to_pandas(self, table: str = "pods") -> pd.DataFrame:
+        """Return `to_arrow` as a pandas frame. Raises RoadsteadError if pandas is not installed."""
+        return as_frame(self.to_arrow(table))
+
+    def query(self, sql: str) -> Table:
+        """Return the result of one SELECT over the tables, as `roadstead query`."""
+        return RunQuery(self.directory).arrow(sql)
+
+
+def simulate(
+    scenario: Document,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    seed: int | None = None,
+    plugin: str | tuple[str, ...] | list[str] = (),
+    force: bool = False,
+    resume: bool = False,
+    progress: Callable[[SimulationProgress], None] | None = None,
+) -> SimulationResult:
+    """Play a scenario in virtual time, as `roadstead simulate`.
+
+    scenario: a path, or its content as a dictionary, in which names of files are relative to the
+    working directory. output: a folder; by default a temporary one. seed: in place of all seeds.
+    force, resume: as the flags. Raises InputError for wrong input, RoadsteadError if a run fails.
+    """
+    if isinstance(scenario, Mapping):
+        text = document_text(scenario, "scenario")
+        file = read_scenario(text, source="scenario", directory=Path())
+    else:
+        file = load_scenario(Path(os.fspath(scenario)))
+    if force and resume:
+        raise InputError("exclude each other", source="arguments", field="force and resume")
+    simulation = prepare_simulation(file, (plugin,) if isinstance(plugin, str) else tuple(plugin))
+    temporary = TemporaryDirectory(prefix="roadstead-") if output is None else None
+    folder = Path(temporary.name) if temporary is not None else Path(os.fspath(output or ""))
+    variants, horizon_us = simulation.variants(seed), simulation.plan.horizon_us
+    prepare_folder(simulation, folder, variants, is_replaced=force, is_resumed=resume)
+
+    def on_step(name: str, engine: Engine) -> None:
+        if progress is not None:
+            created = engine.lives.created
+            progress(SimulationProgress(name, engine.now_us, horizon_us, created))
+
+    summaries = list(play_all(simulation, folder, variants, on_step))
+    by_name = dict(zip(variants, summaries, strict=True))
+    return SimulationResult(folder, by_name, simulation.plan.notes, temporary)

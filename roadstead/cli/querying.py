@@ -1,0 +1,77 @@
+"""Printing the answers of queries."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from roadstead.api.run_query import Answer, RunQuery, Value
+from roadstead.cli.options import QueryForm
+from roadstead.protocol.errors import printable
+
+CELL_MAX_CHARS = 200
+
+
+def query(folder: Path, sql: str) -> Answer:
+    """Return the answer of a statement. Raises InputError."""
+    return RunQuery(folder).ask(sql)
+
+
+def print_answer(answer: Answer, form: QueryForm, most: int | None) -> None:
+    """Print an answer as it is read. most: rows of a table, None for all."""
+    if form == "json":
+        _print_json(answer)
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(answer.columns)
+        writer.writerows(answer.rows)
+    else:
+        _print_table(answer, most)
+
+
+def _print_json(answer: Answer) -> None:
+    # Row by row: the whole answer may be large.
+    before = "[\n"
+    for row in answer.rows:
+        named = dict(zip(answer.columns, row, strict=True))
+        click.echo(f"{before}  {json.dumps(named, default=str)}", nl=False)
+        before = ",\n"
+    click.echo("[]" if before == "[\n" else "\n]")
+
+
+def _print_table(answer: Answer, most: int | None) -> None:
+    from rich.console import Console
+
+    from roadstead.report.text_table import Column, print_table, text
+
+    rows = list(islice(answer.rows, most))
+    is_more = next(answer.rows, None) is not None
+    is_figure = [
+        any(_is_number(row[at]) for row in rows) and all(_is_number(row[at], None) for row in rows)
+        for at in range(len(answer.columns))
+    ]
+    columns = [
+        Column(printable(name)) if figure else text(printable(name))
+        for name, figure in zip(answer.columns, is_figure, strict=True)
+    ]
+    left_out = "… and more; --rows 0 prints all" if is_more else ""
+    cells = [[_cell(value) for value in row] for row in rows]
+    print_table(Console(), "", columns, cells, left_out=left_out)
+
+
+def _is_number(value: Value, *also: None) -> bool:
+    return value in also or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    shown = printable(str(value))
+    return f"{shown[:CELL_MAX_CHARS]}…" if len(shown) > CELL_MAX_CHARS else shown

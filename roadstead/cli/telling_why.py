@@ -1,0 +1,144 @@
+"""Printing the life of a pod of a simulated run, and why it was bound to its node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from roadstead.api.pod_story import Attempts, PodStory, choose_run, tell_story
+from roadstead.api.run_folder import run_folders
+from roadstead.cli.notes import echo_note
+from roadstead.cli.options import Form
+from roadstead.config.scenario.values import micros, time_text
+from roadstead.protocol.errors import InputError, cut_short, printable
+from roadstead.simulator.replay import Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """at: text of a time, None for the bind. seed, config: None for the first run."""
+
+    pod: str
+    at: str | None
+    seed: int | None
+    config: str | None
+    is_from_tables: bool
+    plugins: tuple[str, ...]
+
+
+def why(folder: Path, question: Question, top: int | None, form: Form) -> None:
+    """Print the answer. Raises InputError."""
+    at_us = None if question.at is None else _micros(question.at)
+    path, run = choose_run(run_folders(folder), question.seed, question.config)
+    story = tell_story(path, run.name, question.pod)
+    moment = _moment(path, story, at_us, question)
+    if form == "json":
+        explanation = None if moment is None else moment.explanation.document()
+        at = None if moment is None else moment.time_us
+        document = asdict(story) | {"explained_at_us": at, "explanation": explanation}
+        click.echo(json.dumps(document, indent=2))
+        return
+    for line in story_lines(story):
+        click.echo(printable(line))
+    if moment is not None:
+        from rich.console import Console
+
+        from roadstead.report.explain_table import ShownLimits, print_explanation
+
+        click.echo(f"\n{_introduction(story, moment)}")
+        print_explanation(Console(), moment.explanation, ShownLimits.of(top))
+
+
+def _micros(text: str) -> int:
+    try:
+        at_us = micros(text)
+    except ValueError as error:
+        raise InputError(str(error), source="--at", value=cut_short(text)) from error
+    assert isinstance(at_us, int), "a text is converted"
+    return at_us
+
+
+def _moment(path: Path, story: PodStory, at_us: int | None, question: Question) -> Moment | None:
+    """Play the run again up to a time or the bind; None if that is not asked for, or impossible."""
+    if question.is_from_tables or (at_us is None and story.pod.bound_us is None):
+        return None
+    from roadstead.api.simulating import explained
+
+    try:
+        return explained(path, story.run, story.pod.number, at_us, question.plugins)
+    except InputError as error:
+        if at_us is not None:
+            raise
+        echo_note(f"Why it was bound to {story.pod.node} is not known: {error}")
+        return None
+
+
+def story_lines(story: PodStory) -> Iterator[str]:
+    """Yield the life of a pod, a line for each event."""
+    pod = story.pod
+    owner = f" by {pod.owner}" if pod.owner else ""
+    requests = json.loads(story.requests)
+    needs = ", ".join(f"{name} {amount}" for name, amount in requests.items()) or "nothing"
+    yield f"{pod.uid} in {story.run}: requests {needs}; priority {pod.priority}"
+    yield f"{_at(pod.created_us)}created{owner}"
+    for each in story.attempts:
+        if each.outcome == "bound":
+            if story.changes or story.more_changes:
+                yield from _changes(story)
+            waited = each.last_us - pod.created_us
+            after = f", {_time(waited)} after its creation" if waited else ", at once"
+            yield f"{_at(each.last_us)}bound to {each.node}{after}"
+        else:
+            yield from _attempt_lines(each)
+    if pod.started_us is not None:
+        yield f"{_at(pod.started_us)}started"
+    if pod.ended_us is not None:
+        by = f" for {pod.preemptor}" if pod.preemptor else ""
+        yield f"{_at(pod.ended_us)}ended: {pod.ending}{by}"
+    elif pod.bound_us is not None:
+        yield "at the end of the run it was on its node"
+    else:
+        yield "at the end of the run it was pending"
+
+
+def _attempt_lines(each: Attempts) -> Iterator[str]:
+    by = f" by {each.plugins.replace(',', ', ')}" if each.plugins else ""
+    times = f", {each.count:,} times until {_time(each.last_us)}" if each.count > 1 else ""
+    yield f"{_at(each.first_us)}tried and refused{by}{times}"
+    if each.message:
+        yield f"{'':>{WIDTH}}{each.message}"
+    if each.nominated:
+        yield f"{'':>{WIDTH}}nominated to {each.nominated}: pods there are preempted for it"
+
+
+def _changes(story: PodStory) -> Iterator[str]:
+    if story.more_changes:
+        yield f"{'':>{WIDTH}}{story.more_changes:,} earlier changes since the last attempt"
+    for each in story.changes:
+        yield f"{_at(each.time_us)}{each.text}"
+
+
+def _introduction(story: PodStory, moment: Moment) -> str:
+    where = f"{moment.state} on {moment.node}" if moment.node else str(moment.state)
+    if moment.time_us == story.pod.bound_us:
+        best = moment.explanation.best
+        equal = len(best) if story.pod.node in best else 0
+        seed = f", by the seed among {equal:,} equally good nodes" if equal > 1 else ""
+        return f"Why {story.pod.node}, at {_time(moment.time_us)}{seed}:"
+    return f"At {_time(moment.time_us)}, when it was {where}, as if it were on no node:"
+
+
+WIDTH = 14
+
+
+def _at(at_us: int) -> str:
+    return f"{_time(at_us):<{WIDTH}}"
+
+
+def _time(at_us: int) -> str:
+    """Return a time in whole milliseconds."""
+    return time_text(at_us // 1000 * 1000)

@@ -1,0 +1,60 @@
+"""The report of simulated runs: one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from roadstead.report.html_page import html_page, text
+from roadstead.report.plot import svg
+from roadstead.report.simulated_plots import RUNS_MAX, SampledRun, sample_plots
+
+EVENTS_LISTED: Final = 200
+
+_STYLE: Final = """
+.plots { display: flex; flex-wrap: wrap; gap: 1rem }
+.plots svg { max-width: 100%; height: auto }
+"""
+
+
+def simulated_page(
+    scenario: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    runs: Sequence[SampledRun],
+    versions: Mapping[str, str],
+) -> str:
+    """Return the page. heads, rows: the table of the runs."""
+    more = f" of the first {RUNS_MAX} of {len(runs)} runs" if len(runs) > RUNS_MAX else ""
+    parts = [
+        f"<h1>{text(scenario)}</h1>",
+        *_table(heads, rows),
+        f"<h2>Over time{more}</h2>",
+        '<div class="plots">',
+        *(svg(each) for each in sample_plots(runs)),
+        "</div>",
+        *_events(runs),
+        f"<p><small>{text(', '.join(f'{k} {v}' for k, v in versions.items()))}</small></p>",
+    ]
+    return html_page(scenario, parts, _STYLE)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield '<div class="wide"><table><tr>'
+    yield from (f"<th>{text(each)}</th>" for each in heads)
+    yield "</tr>"
+    for first, *others in rows:
+        cells = "".join(f"<td>{text(each)}</td>" for each in others)
+        yield f'<tr><td class="word">{text(first)}</td>{cells}</tr>'
+    yield "</table></div>"
+
+
+def _events(runs: Sequence[SampledRun]) -> Iterator[str]:
+    if not runs or not runs[0].events:
+        return
+    first = runs[0]
+    yield f"<h2>Events of {text(first.name)}</h2><ul>"
+    yield from (f"<li>{text(each)}</li>" for _, each in first.events[:EVENTS_LISTED])
+    yield "</ul>"
+    if len(first.events) > EVENTS_LISTED:
+        yield f"<p>… and {len(first.events) - EVENTS_LISTED:,} more</p>"

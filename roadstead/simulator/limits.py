@@ -1,0 +1,26 @@
+"""Errors that end a simulated run, and the bounds of a scenario that raise one of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roadstead.protocol.errors import RoadsteadError
+
+MIB_BYTES: Final = 1 << 20
+
+
+class LimitExceededError(RoadsteadError):
+    """A run exceeds a bound of its scenario."""
+
+
+class PartDiffersError(RoadsteadError):
+    """A part of a table that a run wrote before is not what the run gives when played again."""
+
+
+def check_memory(limit_bytes: int, memory_bytes: int) -> None:
+    """Raise LimitExceededError if the process is larger than it may be."""
+    if memory_bytes > limit_bytes:
+        used, most = memory_bytes // MIB_BYTES, limit_bytes // MIB_BYTES
+        raise LimitExceededError(
+            f"the process uses {used:,} MiB, and may use {most:,} MiB (limits.memory_mib)"
+        )

@@ -1,0 +1,351 @@
+"""`roadstead simulate`, `why` and `query` on small scenarios."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.scenario.files import written
+
+SCENARIO = """apiVersion: roadstead.dev/v1
+kind: Scenario
+metadata: {name: busy}
+fleet: [{generate: {nodes: 2, shape: cpu-8}}]
+workload:
+- name: tasks
+  arrivals: {every: 1m, count: 20}
+  duration: 10m
+  pods: [{template: task.yaml}]
+horizon: 1h
+sample: 10m
+seeds: 2
+"""
+TASK = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "task", "namespace": "shop"},
+    "spec": {
+        "containers": [{"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}]
+    },
+}
+Write = Callable[[str], Path]
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a scenario in which four pods fit at a time, so that others wait; enter its folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "task.yaml").write_text(json.dumps(TASK))
+    return written(tmp_path, SCENARIO, "busy.yaml")
+
+
+@pytest.fixture
+def played(run: Run, scenario: Path) -> Path:
+    assert run("simulate", scenario).exit_code == 0
+    return Path("busy.run")
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def test_simulate_prints_the_runs_and_writes_their_tables_and_a_report(
+    run: Run, scenario: Path
+) -> None:
+    result = run("simulate", scenario, "--wide")
+
+    assert result.exit_code == 0
+    assert [line.split()[:3] for line in result.stdout.splitlines() if "busy" not in line][2:4] == [
+        ["default-0", "20", "20"],
+        ["default-1", "20", "20"],
+    ]
+    assert "Waits from creation to bind, default-1" in result.stdout
+    page = Path("busy.run/report.html").read_text()
+    assert page.count("<svg") >= 4
+    assert "cpu: allocatable and requested" in page
+
+
+def test_one_scenario_gives_the_same_tables_twice(run: Run, played: Path) -> None:
+    run("simulate", "busy.yaml", "-o", "again")
+
+    assert tables(played) == tables(Path("again"))
+
+
+def test_the_tables_of_a_run_keep_every_rule(run: Run, played: Path) -> None:
+    result = run("check", played)
+
+    assert result.exit_code == 0, result.stdout
+
+
+def test_json_has_the_waits_of_each_run_by_owner(run: Run, scenario: Path) -> None:
+    document = json.loads(run("simulate", scenario, "--format", "json", "--seed", "1").stdout)
+
+    assert [each["run"] for each in document["runs"]] == ["default-1"]
+    assert document["runs"][0]["waits_of"]["tasks"]["quantiles_us"]["p50"] > 0
+
+
+def test_results_are_kept_unless_force_is_given(run: Run, played: Path) -> None:
+    refused = run("simulate", "busy.yaml")
+
+    assert refused.exit_code == 2
+    assert "holds the results of a run (--force replaces them, --resume cont" in refused.stderr
+    assert run("simulate", "busy.yaml", "--force").exit_code == 0
+
+
+def test_a_folder_of_another_command_is_never_replaced(run: Run, scenario: Path) -> None:
+    folder = Path("out")
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+
+    result = run("simulate", scenario, "-o", folder, "--force")
+
+    assert (result.exit_code, (folder / "run.json").exists()) == (2, True)
+
+
+def test_resume_plays_only_runs_that_are_not_finished(run: Run, played: Path) -> None:
+    before = tables(played)
+    finished = (played / "default-0" / "summary.json").stat().st_mtime_ns
+    (played / "default-1" / "summary.json").unlink()
+    (played / "default-1" / "pods" / "part-00000.parquet").unlink()
+
+    result = run("simulate", "busy.yaml", "--resume")
+
+    assert result.exit_code == 0
+    assert tables(played) == before
+    assert (played / "default-0" / "summary.json").stat().st_mtime_ns == finished
+
+
+def changed_task(folder: Path) -> str:
+    Path("task.yaml").write_text(json.dumps(TASK).replace('"3"', '"2"'))
+    return 'inputs: "task.yaml" is not what the run was played with'
+
+
+def changed_scenario(folder: Path) -> str:
+    written(Path(), SCENARIO.replace("10m", "11m"), "busy.yaml")
+    return 'inputs: "scenario" is not what the run was played with'
+
+
+def changed_version(folder: Path) -> str:
+    record = json.loads((folder / "run.json").read_text())
+    record["versions"]["numpy"] = "1.0"
+    (folder / "run.json").write_text(json.dumps(record))
+    return "versions.numpy: was 1.0 and is"
+
+
+def unreadable_record(folder: Path) -> str:
+    (folder / "run.json").write_text('{"format": 1, "runs": [{"name": "../..", "seed": 1}]}')
+    return "run.json"
+
+
+@pytest.mark.parametrize(
+    "change", [changed_task, changed_scenario, changed_version, unreadable_record]
+)
+def test_resume_is_refused_if_an_input_has_changed(
+    run: Run, played: Path, change: Callable[[Path], str]
+) -> None:
+    rule = change(played)
+
+    result = run("simulate", "busy.yaml", "--resume")
+
+    assert result.exit_code == 2
+    assert rule in result.stderr
+
+
+def test_why_tells_the_life_of_a_pod_that_waited(run: Run, played: Path) -> None:
+    result = run("why", played, "task-0-5")
+
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "shop/task-0-5 in default-0: requests cpu 3000; priority 0"
+    assert [line[14:] for line in lines[1:7]] == [
+        "created by tasks",
+        "tried and refused by NodeResourcesFit",
+        "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: "
+        "0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+        lines[4][14:],
+        lines[5][14:],
+        "started",
+    ]
+    assert "ended on" in lines[4]
+    assert "after its creation" in lines[5]
+    assert "ended: done" in lines[7]
+    assert "Why cpu-8-" in result.stdout
+    assert "NodeResourcesFit" in result.stdout.split("Scores of", 1)[1]
+
+
+def test_why_at_a_time_explains_each_node(run: Run, played: Path) -> None:
+    result = run("why", played, "shop/task-0-5", "--at", "6m", "--format", "json")
+
+    document = json.loads(result.stdout)
+    assert document["explained_at_us"] == 360_000_000
+    assert document["explanation"]["feasible"] == []
+    assert (
+        document["explanation"]["nodes"] == ["cpu-8-0", "cpu-8-1"]
+        or len(document["explanation"]["nodes"]) == 2
+    )
+
+
+def test_why_from_another_folder_finds_the_files_of_the_scenario(
+    run: Run, played: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = played.absolute()
+    monkeypatch.chdir("/")
+
+    assert "Scores of" in run("why", folder, "task-0-5", "--seed", "1").stdout
+
+
+def test_why_has_the_life_but_no_scores_if_an_input_has_changed(run: Run, played: Path) -> None:
+    changed_task(played)
+
+    life, moment = run("why", played, "task-0-5"), run("why", played, "task-0-5", "--at", "6m")
+
+    assert "ended: done" in life.stdout
+    assert "is not known" in life.stderr
+    assert moment.exit_code == 2
+    assert "is not what the run was played with" in moment.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["task-0"], "is the name of several pods; name one by its UID"),
+        (["task-9"], "is no pod of the run"),
+        (["%"], "is no pod of the run"),
+        (["' OR 1=1 --"], "is no pod of the run"),
+        (["task-0-5", "--at", "soon"], "--at"),
+        (["task-0-5", "--at", "1s"], "is no time at which the pod exists"),
+        (["task-0-5", "--seed", "7"], "has no such run with tables"),
+    ],
+)
+def test_why_refuses_wrong_questions(
+    run: Run, played: Path, arguments: list[str], rule: str
+) -> None:
+    result = run("why", played, *arguments)
+
+    assert result.exit_code == 2
+    assert rule in result.stderr
+
+
+def test_query_prints_tables_csv_and_json(run: Run, played: Path) -> None:
+    sql = "SELECT seed, ending, count(*) AS pods FROM pods GROUP BY ALL ORDER BY ALL"
+
+    table, text = run("query", played, sql).stdout, run("query", played, sql, "--format", "csv")
+    rows = json.loads(run("query", played, sql, "--format", "json").stdout)
+
+    assert [line.split() for line in table.splitlines() if line][:2] == [
+        ["seed", "ending", "pods"],
+        ["0", "done", "20"],
+    ]
+    assert text.stdout.splitlines()[:2] == ["seed,ending,pods", "0,done,20"]
+    assert rows[1] == {"seed": 1, "ending": "done", "pods": 20}
+
+
+def test_query_of_one_run_has_no_columns_of_the_run(run: Run, played: Path) -> None:
+    result = run("query", played / "default-1", "FROM pods LIMIT 1", "--format", "csv")
+
+    assert result.stdout.startswith("number,namespace,name,")
+
+
+def test_a_table_has_a_bounded_number_of_rows(run: Run, played: Path) -> None:
+    result = run("query", played, "SELECT number FROM pods", "--rows", "3")
+
+    assert result.stdout.splitlines()[-1] == "… and more; --rows 0 prints all"
+
+
+def test_every_query_of_the_help_runs(run: Run, played: Path) -> None:
+    text = " ".join(run("query", "--help").stdout.split())
+    queries = [part.split('"')[0] for part in text.split('small.run "')[1:]]
+
+    assert len(queries) >= 5
+    for sql in queries:
+        assert run("query", played, sql).exit_code == 0, sql
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('task.yaml')",
+        "SELECT * FROM 'task.yaml'",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM read_parquet('https://example.com/x.parquet')",
+        "COPY pods TO 'pods.csv'",
+        "COPY (SELECT 1) TO 'busy.run/default-0/pods/part-00000.parquet'",
+        "ATTACH 'other.db'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET memory_limit = '99GB'",
+        "PRAGMA database_list",
+        "CREATE TABLE t AS FROM pods",
+        "DROP VIEW pods",
+        "EXPORT DATABASE 'x'",
+        "SELECT 1; SELECT 2",
+        "SELECT * FROM range(9000000000) t(a) ORDER BY hash(a)",
+        "SELECT * FROM played",
+        "SELECT wrong FROM pods",
+        "SELEC",
+        "",
+    ],
+)
+def test_query_refuses_what_is_no_query_of_the_tables(run: Run, played: Path, sql: str) -> None:
+    before = tables(played)
+
+    result = run("query", played, sql)
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("SQL: ")
+    assert result.stderr.count("\n") == 1, "one line"
+    assert tables(played) == before
+    assert not Path("pods.csv").exists()
+
+
+def test_a_damaged_table_is_an_error(run: Run, played: Path) -> None:
+    (played / "default-0" / "pods" / "part-00000.parquet").write_bytes(b"PAR1" * 9)
+
+    result = run("query", played, "FROM pods")
+
+    assert result.exit_code == 2
+    assert "table pods: cannot be read" in result.stderr
+
+
+def test_a_folder_without_runs_is_an_error(run: Run, tmp_path: Path) -> None:
+    assert "does not exist" in run("query", tmp_path / "none", "FROM pods").stderr
+    assert "holds no simulated runs" in run("why", tmp_path, "web").stderr
+
+
+LONG = SCENARIO.replace("every: 1m, count: 20", "every: 1s").replace("1h", "30d")
+
+
+@pytest.mark.parametrize(
+    ("signum", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+)
+def test_a_run_that_is_killed_can_be_continued(
+    run: Run, scenario: Path, signum: int, status: int
+) -> None:
+    text = LONG.replace("sample: 10m\nseeds: 2", "sample: 1h\nseeds: 1")
+    written(Path(), text.replace("30d", "1d").replace("10m", "3s"), "long.yaml")
+    command = [sys.executable, "-m", "roadstead", "simulate", "long.yaml", "-o", "killed"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
+        parts = Path("killed/default-0/pods")
+        deadline_s = time.monotonic() + 120
+        while not list(parts.glob("part-*.parquet")) and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        process.send_signal(signum)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == status, errors
+    assert len(list(parts.glob("part-*.parquet"))) >= 1
+    assert not Path("killed/default-0/summary.json").exists()
+
+    assert run("simulate", "long.yaml", "-o", "killed", "--resume").exit_code == 0
+    assert run("simulate", "long.yaml", "-o", "whole").exit_code == 0
+
+    assert tables(Path("killed")) == tables(Path("whole"))
