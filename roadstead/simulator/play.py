@@ -75,13 +75,15 @@ def play(
     on_step: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
+    make_recorder: Callable[[Path, Plan], TableRecorder] = TableRecorder,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
-    read_processor_s: the processor time of this process. Raises OSError, QueueFullError.
+    read_processor_s: the processor time of this process. make_recorder: for one that also shows
+    what it records. Raises OSError, QueueFullError.
     """
     began_s = read_processor_s()
-    recorder = TableRecorder(directory, plan)
+    recorder = make_recorder(directory, plan)
     engine = build_engine(plan, variant, recorder, accelerator)
     engine.run(on_step)
     engine.validate()
