@@ -13,28 +13,20 @@ import sys
 import time
 from pathlib import Path
 
-from calibration import calibrate
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from roadstead.bench.calibration import calibrate
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Accelerator
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
+from roadstead.scenario.bench_plans import uniform_nodes
 
 WARM_PODS = 50
 """Pods decided before the measured ones, so that per-class results are already cached."""
-
-
-def fleet(count: int) -> list[NodeFacts]:
-    """Return nodes as in scheduler_perf's SchedulingBasic: 4 CPU, 32 GiB, 110 pods."""
-    room = (("cpu", 4000), ("memory", 32 << 30))
-    names = (f"node-{number}" for number in range(count))
-    return [NodeFacts(name, allocatable=room, allocatable_pods=110) for name in names]
 
 
 def main() -> int:
@@ -49,7 +41,7 @@ def main() -> int:
     hour_s = calibrate().processor_s
     accelerator = None if asked.no_kernel else Accelerator(load(), Coverage())
     run = LocalRun(RunPlan(Settings(batch=asked.batch)), accelerator=accelerator)
-    run.add_nodes(fleet(asked.nodes))
+    run.add_nodes(uniform_nodes(asked.nodes))
     facts = PodFacts(
         scheduler_name="default-scheduler",
         requests=(("cpu", 100), ("memory", 500 << 20)),

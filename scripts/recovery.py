@@ -24,14 +24,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from calibration import calibrate
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from roadstead.actors.binder.actor import BinderActor  # noqa: E402
 from roadstead.actors.interface import ActorLostError, Ref  # noqa: E402
 from roadstead.actors.runtime.gc_tuning import collect_seldom  # noqa: E402
+from roadstead.bench.calibration import calibrate  # noqa: E402
 from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
 from roadstead.binder import AppendJournal, BinderCore  # noqa: E402
 from roadstead.binder.pods import BindRequest  # noqa: E402

@@ -32,6 +32,8 @@ _PATH = click.Path(path_type=Path)
 )
 @click.option("--runs", type=click.IntRange(1, 1000), default=1, show_default=True, metavar="N",
               help="Number of runs of each workload; the median is reported.")  # fmt: skip
+@click.option("--slow", is_flag=True,
+              help="With `simulate`: also the scenario that takes minutes.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option(
     "--compare",
@@ -63,6 +65,7 @@ def bench_command(
     file: Path | None,
     openb: Path | None,
     runs: int,
+    slow: bool,
     as_json: bool,
     compare: Path | None,
     profile: Path | None,
@@ -80,6 +83,9 @@ def bench_command(
     submitted pod to the last acknowledged bind, through queue, cache and binder. Latency is
     measured for each pod. With --journal, every bind is durable before it is acknowledged.
 
+    `bench simulate` measures `roadstead simulate` instead: scenarios in virtual time, events per
+    second of processor time beside the floors. Only --openb, --slow and --json apply to it.
+
     \b
     Examples:
       roadstead bench --list
@@ -90,7 +96,15 @@ def bench_command(
       roadstead bench PodAffinity --runtime inline --profile profile.json
       roadstead bench openb --openb openb.trace
       roadstead bench --file perf/performance-config.yaml
+      roadstead bench simulate --openb openb.trace
     """
+    if names[:1] == ("simulate",):
+        from roadstead.cli.bench_simulate import bench_simulate
+
+        if lists or file or compare or profile or runs != 1:
+            raise click.UsageError("only --openb, --slow and --json apply to `bench simulate`")
+        bench_simulate(names[1:], openb, slow=slow, as_json=as_json)
+        return
     plan.check()
     from roadstead.cli import benching
     from roadstead.report.paths import check_file

@@ -32,6 +32,7 @@ _COUNT = click.IntRange(1, COUNT_MAX)
 @click.option("--small", is_flag=True, help=f"{SMALL_NODES} nodes and {SMALL_PODS:,} pods.")
 @click.option("--nodes", type=_COUNT, metavar="N", help=f"Number of nodes [default: {NODES:,}].")
 @click.option("--pods", type=_COUNT, metavar="N", help=f"Number of pods [default: {PODS:,}].")
+@click.option("--live", is_flag=True, help="Play a day of a small fleet that loses a zone.")
 @gathered("plan", PlanOptions, demo_plan_parameters)
 @output_option
 @force_option
@@ -43,6 +44,7 @@ def demo_command(
     small: bool,
     nodes: int | None,
     pods: int | None,
+    live: bool,
     plan: PlanOptions,
     output: Path | None,
     force: bool,
@@ -60,6 +62,7 @@ def demo_command(
       roadstead demo                       # 2,000 nodes, 10,000 pods, on Ray
       roadstead demo --small --runtime inline
                                            # about a second, without Ray
+      roadstead demo --live                # a day in some ten seconds; tables in demo.run
       roadstead demo --nodes 500 --pods 20000 --seed 7
                                            # not all fit: why pods are pending
       roadstead demo --output out          # write all placements
@@ -67,6 +70,13 @@ def demo_command(
       roadstead demo --ray-address auto --settings roadstead.yaml
                                            # on a Ray cluster, with schedulers and labels
     """
+    if live:
+        if small or nodes or pods or form != "table":
+            raise click.UsageError("only --seed, --output and --force apply to --live")
+        from roadstead.cli.live_demo import live_demo
+
+        live_demo(output, plan.seed or 0, is_replaced=force)
+        return
     default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)
     with session.watch.phase("read inputs"):
         from roadstead.api.plan import ConfigText

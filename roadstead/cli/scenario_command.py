@@ -12,7 +12,7 @@ import click
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import Form, format_option, plugin_option
 
-EXAMPLES: Final = ("gpu", "openb", "small", "zone-loss")
+EXAMPLES: Final = ("day", "gpu", "openb", "small", "zone-loss")
 _PATH = click.Path(path_type=Path)
 
 
@@ -75,6 +75,7 @@ def init_command(name: str, path: Path | None, force: bool) -> None:
     \b
     small      20 nodes, pods that come and go, a deployment, drained nodes
     zone-loss  four zones, of which one is lost
+    day        a day of a small fleet that loses a zone, as roadstead demo --live plays it
     openb      the openb trace; needs roadstead trace import openb first
     gpu        training and inference on GPUs, gangs, a fleet that grows
 

@@ -88,15 +88,17 @@ def play(
     *,
     read_processor_s: Callable[[], float],
     read_memory_bytes: Callable[[], int] = lambda: 0,
+    make_recorder: Callable[[Path, Plan], TableRecorder] = TableRecorder,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
     Parts of tables that are in the directory must be those of this run; they are compared, not
-    written again. read_processor_s, read_memory_bytes: of this process. Raises OSError,
-    QueueFullError, LimitExceededError, PartDiffersError.
+    written again. read_processor_s, read_memory_bytes: of this process. make_recorder: for
+    one that also shows what it records. Raises OSError, QueueFullError, LimitExceededError,
+    PartDiffersError.
     """
     began_s = read_processor_s()
-    recorder = TableRecorder(directory, plan)
+    recorder = make_recorder(directory, plan)
     components = components_of(plan, variant.seed)
     engine = build_engine(plan, variant, recorder, accelerator, components)
 

@@ -172,5 +172,5 @@ def test_init_replaces_a_file_only_with_force(run: Run, path: Path) -> None:
 def test_the_command_knows_all_examples_and_an_unknown_one_is_an_error() -> None:
     assert list_examples() == EXAMPLES
 
-    with pytest.raises(InputError, match="there are: gpu, openb, small, zone-loss"):
+    with pytest.raises(InputError, match="there are: day, gpu, openb, small, zone-loss"):
         example_text("large")

@@ -84,3 +84,35 @@ def test_the_gang_of_the_documentation_has_a_valid_configuration():
 
     for point in ("queueSort", "permit", "reserve", "preFilter", "postFilter"):
         assert "Coscheduling" in [ref.name for ref in config.profiles[0].at(point)]
+
+
+LARGEST = {"largest": {"cpu": 16_000, GPU: 2000}}
+
+
+def test_dotprod_prefers_the_node_with_less_of_what_the_pod_requests():
+    fleet = {gpu_node("full", 2000): [gpu_pod(1000)], gpu_node("empty", 2000): []}
+
+    told = ask("dotprod:DotProd", gpu_pod(1000), fleet, LARGEST)
+
+    # 12 of 16 CPUs are free times 4 of 16, and half of the GPUs times half; or all of both.
+    assert told.scores == (100 - (18.75 + 25) // 2, 100 - (25 + 50) // 2)
+
+
+def test_dotprod_ignores_resources_that_the_pod_does_not_request():
+    fleet = {gpu_node("none", 0): [], gpu_node("two", 2000): []}
+
+    first, second = ask("dotprod:DotProd", pod(cpu_milli=4000), fleet, LARGEST).scores
+
+    assert first == second
+
+
+def test_dotprod_passes_every_check():
+    check_plugin("dotprod:DotProd", LARGEST)
+
+
+def test_the_configuration_of_dotprod_is_valid():
+    text = (EXAMPLES / "dotprod.yaml").read_text()
+
+    loaded = load_with(choose_plugins(["dotprod:DotProd"], text), text, "dotprod.yaml")
+
+    assert [ref.name for ref in loaded.config.profiles[0].at("score")] == ["DotProd"]

@@ -1,0 +1,194 @@
+"""`roadstead bench simulate`: how fast scenarios are played, beside the floors."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from roadstead import __version__
+from roadstead.bench.calibration import CALIBRATED_S, Calibration, calibrate
+from roadstead.bench.machine import (
+    commit_of,
+    forget_peak,
+    own_peak_bytes,
+    this_machine,
+)
+from roadstead.bench.own import read_openb
+from roadstead.cli.result_forms import print_json
+from roadstead.cli.simulating import shown
+from roadstead.cycle.batch import Accelerator
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.protocol.errors import InputError
+from roadstead.scenario.bench_plans import BENCH_PLANS, BenchPlan, Floor
+from roadstead.simulator.play import Variant, play
+
+if TYPE_CHECKING:
+    from roadstead.simulator.summary import RunSummary
+
+FORMAT: Final = "roadstead.bench.simulate/1"
+SEED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The figures of a scenario.
+
+    events: arrivals and departures. calibrated_s: processor time on the machine for which floors
+    are given. losses: pods that ended because their node was lost.
+    """
+
+    name: str
+    title: str
+    floor: Floor
+    pods: int
+    events: int
+    losses: int
+    pending: int
+    processor_s: float
+    calibrated_s: float
+    additions_s: float
+    peak_bytes: int
+
+    @property
+    def events_per_s(self) -> float:
+        return self.events / max(self.processor_s, 1e-9)
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the floor is reached as measured, without calibration."""
+        if self.floor.memory_bytes and self.peak_bytes > self.floor.memory_bytes:
+            return False
+        if self.floor.figure == "processor_s":
+            return self.processor_s <= self.floor.value
+        return self.events_per_s >= self.floor.value
+
+    def as_json(self) -> dict[str, object]:
+        return {**asdict(self), "events_per_s": self.events_per_s, "is_reached": self.is_reached}
+
+
+def bench_simulate(names: Sequence[str], openb: Path | None, *, slow: bool, as_json: bool) -> None:
+    """Play the chosen scenarios and print their figures. Raises InputError."""
+    plans = chosen_plans(names, has_openb=openb is not None, slow=slow)
+    accelerator = Accelerator(load(), Coverage())
+    results = [measure(each, openb, accelerator) for each in plans]
+    commit = commit_of(Path(__file__).parent)
+    if as_json:
+        print_json(document(results, commit))
+        return
+    _print(results, commit)
+
+
+def chosen_plans(names: Sequence[str], *, has_openb: bool, slow: bool) -> list[BenchPlan]:
+    """Return the named scenarios, or all that can be played. Raises InputError."""
+    known = {each.name: each for each in BENCH_PLANS}
+    for name in names:
+        if name not in known:
+            rule = f"is not a scenario of the bench ({', '.join(known)})"
+            raise InputError(rule, source="command line", field="NAME", value=name)
+        if known[name].needs_openb and not has_openb:
+            raise InputError("needs --openb PATH", source="command line", field="NAME", value=name)
+    if names:
+        return [known[name] for name in names]
+    found = [each for each in BENCH_PLANS if slow or not each.is_slow]
+    if not has_openb:
+        click.echo("note: openb is left out; --openb PATH names its trace", err=True)
+    return [each for each in found if has_openb or not each.needs_openb]
+
+
+def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> Played:
+    """Play a scenario, with its tables written to a temporary folder."""
+    trace = read_openb(openb) if plan.needs_openb and openb is not None else None
+    made = plan.make(trace)
+    calibration = calibrate()
+    gc.collect()
+    forget_peak()
+    with tempfile.TemporaryDirectory() as folder, shown(made, plan.name) as on_step:
+        summary = play(
+            made,
+            Variant(SEED),
+            Path(folder),
+            accelerator,
+            on_step,
+            read_processor_s=time.process_time,
+        )
+    return played(plan, summary, calibration, own_peak_bytes())
+
+
+def played(
+    plan: BenchPlan, summary: RunSummary, calibration: Calibration, peak_bytes: int
+) -> Played:
+    """Return the figures of a scenario from its summary."""
+    return Played(
+        name=plan.name,
+        title=plan.title,
+        floor=plan.floor,
+        pods=summary.created,
+        events=summary.created + sum(summary.endings.values()),
+        losses=summary.endings["lost"],
+        pending=summary.pending,
+        processor_s=summary.processor_s,
+        calibrated_s=calibration.scaled(summary.processor_s),
+        additions_s=calibration.processor_s,
+        peak_bytes=peak_bytes,
+    )
+
+
+def document(results: Sequence[Played], commit: str) -> Mapping[str, object]:
+    """Return the JSON object of `--json`."""
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "commit": commit,
+        "machine": asdict(this_machine()),
+        "scenarios": [each.as_json() for each in results],
+    }
+
+
+def _print(results: Sequence[Played], commit: str) -> None:
+    from rich.text import Text
+
+    from roadstead.cli.bench_table import wide_console
+    from roadstead.report.text_table import Column, print_table, text
+
+    console = wide_console()
+    additions = ", ".join(f"{each.additions_s:.2f}" for each in results)
+    for line in (
+        str(this_machine()),
+        f"Commit {commit or 'unknown'}",
+        f"20 million additions took {additions} s before each scenario; calibrated: as if "
+        f"{CALIBRATED_S} s",
+    ):
+        console.print(Text(line, style="dim"))
+    columns = [text("scenario"), *map(Column, HEADS)]
+    print_table(console, "", columns, [list(_cells(each)) for each in results])
+
+
+HEADS: Final = ("floor", "value", "calibrated", "reached", "pods", "lost", "CPU", "memory")
+
+
+def _cells(each: Played) -> Iterator[str]:
+    from roadstead.report.units import human_bytes, human_seconds
+
+    yield each.title
+    if each.floor.figure == "processor_s":
+        room = f", {human_bytes(each.floor.memory_bytes)}" if each.floor.memory_bytes else ""
+        yield f"at most {each.floor.value:,.0f} s{room}"
+        yield human_seconds(each.processor_s)
+        yield human_seconds(each.calibrated_s)
+    else:
+        yield f"{each.floor.value:,.0f} events/s"
+        yield f"{each.events_per_s:,.0f}"
+        yield f"{each.events / max(each.calibrated_s, 1e-9):,.0f}"
+    yield "yes" if each.is_reached else "no"
+    yield f"{each.pods:,}"
+    yield f"{each.losses:,}"
+    yield human_seconds(each.processor_s)
+    yield human_bytes(each.peak_bytes)

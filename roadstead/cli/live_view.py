@@ -1,0 +1,195 @@
+"""What `roadstead demo --live` shows of a simulated fleet: a view on a terminal, or lines."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import click
+
+from roadstead.config.scenario.values import time_text
+from roadstead.simulator.samples import WHOLE, sample_rows
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from roadstead.facts.node import NodeFacts
+    from roadstead.simulator.component import Note
+    from roadstead.simulator.engine import Engine
+
+MINUTE_US: Final = 60_000_000
+PACE_S: Final = 8.0
+"""Least time that a day lasts on a terminal, so that it can be watched."""
+
+EVENTS: Final = 9
+LINE_US: Final = 120 * MINUTE_US
+"""Interval of the lines without a terminal."""
+
+NODE_TAINTS: Final = "node.kubernetes.io/"
+"""Prefix of the taints of nodes that are not ready, or cordoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneFrame:
+    """A zone at one time. available: nodes that accept pods. cpu_share: requested, 0 to 1."""
+
+    name: str
+    nodes: int
+    available: int
+    running: int
+    cpu_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A fleet at one time."""
+
+    now_us: int
+    running: int
+    pending: int
+    ended: int
+    zones: tuple[ZoneFrame, ...]
+
+    def line(self) -> str:
+        """Return the frame as one line."""
+        zones = ", ".join(f"{each.name} {each.available}/{each.nodes}" for each in self.zones)
+        pods = f"{self.running:,} running, {self.pending:,} pending, {self.ended:,} ended"
+        return f"{clock(self.now_us)}  {pods}; nodes {zones}"
+
+
+def clock(now_us: int) -> str:
+    """Return a time as HH:MM."""
+    hours, minutes = divmod(now_us // MINUTE_US, 60)
+    return f"{hours:02}:{minutes:02}"
+
+
+def frame_of(engine: Engine) -> Frame:
+    """Return what a view shows of an engine now."""
+    rows = {row[:3]: row[3] for row in sample_rows(engine)}
+    nodes = Counter(node.zone for node in engine.nodes.values())
+    available = Counter(node.zone for node in engine.nodes.values() if _is_available(node))
+    running = Counter(engine.nodes[life.node].zone for life in engine.pods.values() if life.node)
+    zones = (
+        ZoneFrame(
+            zone.rpartition(":")[2],  # without the region
+            nodes[zone],
+            available[zone],
+            running[zone],
+            rows.get((zone, "requested", "cpu"), 0.0)
+            / max(1.0, rows.get((zone, "allocatable", "cpu"), 0.0)),
+        )
+        for zone in sorted(nodes)
+    )
+    running_all, pending, ended = (
+        int(rows[WHOLE, metric, ""]) for metric in ("running", "pending", "ended")
+    )
+    return Frame(engine.now_us, running_all, pending, ended, tuple(zones))
+
+
+def _is_available(node: NodeFacts) -> bool:
+    is_marked = any(taint.key.startswith(NODE_TAINTS) for taint in node.taints)
+    return not node.unschedulable and not is_marked
+
+
+def event_text(now_us: int, note: Note) -> str:
+    """Return an event as one line."""
+    return "  ".join(part for part in (clock(now_us), note.what, note.subject, note.detail) if part)
+
+
+class View(Protocol):
+    """Shows a fleet while it is simulated."""
+
+    def event(self, now_us: int, note: Note) -> None:
+        """Show an event when it occurs."""
+        ...
+
+    def frame(self, frame: Frame) -> None:
+        """Show the state of the fleet."""
+        ...
+
+
+class LineView:
+    """Writes lines to standard error: each event, and the fleet each LINE_US."""
+
+    def __init__(self) -> None:
+        self._next_us = 0
+
+    def event(self, now_us: int, note: Note) -> None:
+        click.echo(event_text(now_us, note), err=True)
+
+    def frame(self, frame: Frame) -> None:
+        if frame.now_us >= self._next_us:
+            self._next_us = frame.now_us + LINE_US
+            click.echo(frame.line(), err=True)
+
+
+class TerminalView:
+    """Keeps a table of zones and the latest events on a terminal.
+
+    horizon_us: of the run, which lasts PACE_S at least. read_s, sleep: the clock.
+    """
+
+    def __init__(
+        self,
+        live: Live,
+        horizon_us: int,
+        read_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._live, self._horizon_us = live, horizon_us
+        self._read_s, self._sleep = read_s, sleep
+        self._began_s = read_s()
+        self._events: deque[str] = deque(maxlen=EVENTS)
+
+    def event(self, now_us: int, note: Note) -> None:
+        self._events.append(event_text(now_us, note))
+
+    def frame(self, frame: Frame) -> None:
+        self._live.update(picture(frame, self._horizon_us, list(self._events)), refresh=True)
+        due_s = self._began_s + PACE_S * frame.now_us / self._horizon_us
+        self._sleep(max(0.0, due_s - self._read_s()))
+
+
+def picture(frame: Frame, horizon_us: int, events: list[str]) -> RenderableType:
+    """Return a frame as rich shows it: counts, a row for each zone, the latest events."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from roadstead.report.text_table import bar
+
+    head = Text.assemble(
+        (f"{clock(frame.now_us)} of {time_text(horizon_us)}", "bold"),
+        f"   running {frame.running:,}   pending ",
+        (f"{frame.pending:,}", "yellow" if frame.pending else ""),
+        f"   ended {frame.ended:,}",
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("zone", "nodes available", "pods", "CPU requested", ""):
+        table.add_column(heading, justify="right" if heading in ("pods", "") else "left")
+    for zone in frame.zones:
+        is_whole = zone.available == zone.nodes
+        dots = Text("■" * zone.available, style="green")
+        dots.append("□" * (zone.nodes - zone.available), style="red")
+        dots.append(f" {zone.available}/{zone.nodes}", style="" if is_whole else "red")
+        share = f"{zone.cpu_share:.0%}"
+        table.add_row(Text(zone.name), dots, f"{zone.running:,}", bar(zone.cpu_share), share)
+    lines = [Text(each, no_wrap=True, overflow="ellipsis") for each in events]
+    return Group(head, Text(), table, Text(), *lines)
+
+
+@contextmanager
+def shown_fleet(console: Console, horizon_us: int) -> Iterator[View]:
+    """Yield a view on the console if it is a terminal, otherwise one that writes lines."""
+    if not console.is_terminal:
+        yield LineView()
+        return
+    from rich.live import Live
+
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        yield TerminalView(live, horizon_us)

@@ -1,0 +1,201 @@
+"""Scenarios for `roadstead bench simulate`, built in code: what is played, and the floors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import Trace
+from roadstead.scenario.arrival_times import HOUR_US, PoissonTimes, Window
+from roadstead.scenario.arrivals import SECOND_US, ChosenPods, DrawnArrivals, TraceArrivals
+from roadstead.scenario.durations import ExponentialTimes
+from roadstead.simulator.scenario import (
+    Arrival,
+    ArrivalSource,
+    ControllerTimings,
+    Limits,
+    NodeEventPlan,
+    NodeTarget,
+    Plan,
+    PodLifecycle,
+    Share,
+)
+
+DAY_US: Final = 24 * HOUR_US
+MIB_BYTES: Final = 1 << 20
+CLASSES: Final = 10
+MORE_CLASSES: Final = 900
+"""Values of CPU among distinct pods; their memory differs for each."""
+
+OPENB_HORIZON_US: Final = 150 * DAY_US
+"""The last pod of openb arrives on day 100."""
+
+LIFECYCLE: Final = PodLifecycle((), 0)
+TIMINGS: Final = ControllerTimings(40 * SECOND_US, 0.1, 0.01, 5_500, 50)
+LIMITS: Final = Limits(10**7, 10**8, 4 << 30)
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonSize:
+    """Size of a scenario with single arrivals.
+
+    arrivals: expected until the horizon. life_us: mean time that a pod runs.
+    """
+
+    nodes: int
+    arrivals: int
+    life_us: int
+    horizon_us: int
+
+
+SMALL: Final = PoissonSize(5_000, 60_000, 1_000 * SECOND_US, 3_000 * SECOND_US)
+LARGE: Final = PoissonSize(50_000, 1_000_000, DAY_US, 30 * DAY_US)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What a figure has to reach.
+
+    figure: "events_per_s", at least `value`, or "processor_s", at most `value`. memory_bytes: the
+    most that may be used; 0 if it does not matter.
+    """
+
+    figure: str
+    value: float
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BenchPlan:
+    """A scenario to measure. is_slow: takes minutes. needs_openb: `make` is handed the trace."""
+
+    name: str
+    title: str
+    floor: Floor
+    make: Callable[[Trace | None], Plan]
+    is_slow: bool = False
+    needs_openb: bool = False
+
+
+def uniform_nodes(count: int) -> tuple[NodeFacts, ...]:
+    """Return nodes as in scheduler_perf's SchedulingBasic: 4 CPU, 32 GiB, 110 pods."""
+    room = (("cpu", 4_000), ("memory", 32 << 30))
+    names = (f"node-{number}" for number in range(count))
+    return tuple(NodeFacts(name, allocatable=room, allocatable_pods=110) for name in names)
+
+
+def small_pod(cpu_milli: int, memory_bytes: int) -> PodFacts:
+    """Return the facts of a pod with these requests and nothing else."""
+    return PodFacts(
+        scheduler_name="default-scheduler",
+        requests=(("cpu", cpu_milli), ("memory", memory_bytes)),
+        nonzero_cpu_milli=cpu_milli,
+        nonzero_memory_bytes=memory_bytes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctArrivals:
+    """The arrivals of another source, with pods of which no two are equal."""
+
+    source: DrawnArrivals
+
+    @property
+    def index(self) -> int:
+        return self.source.index
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def expected(self, horizon_us: int) -> tuple[float, float]:
+        return self.source.expected(horizon_us)
+
+    def arrivals(self, seed: int) -> Iterator[Arrival]:
+        for number, arrival in enumerate(self.source.arrivals(seed)):
+            facts = small_pod(100 + number % MORE_CLASSES, 100 * MIB_BYTES + 4_096 * number)
+            yield arrival._replace(pods=tuple((name, facts) for name, _ in arrival.pods))
+
+
+def poisson(size: PoissonSize, *, are_distinct: bool = False) -> Plan:
+    """Return single arrivals of CLASSES classes at a constant rate, or of distinct pods."""
+    choices = (
+        ChosenPods(f"pod-{number}", small_pod(100 + number, (100 + 10 * number) << 20), LIFECYCLE)
+        for number in range(CLASSES)
+    )
+    drawn = DrawnArrivals(
+        index=0,
+        name="poisson",
+        times=PoissonTimes(size.arrivals * HOUR_US / size.horizon_us),
+        window=Window(),
+        durations=ExponentialTimes(size.life_us),
+        choices=tuple(choices),
+    )
+    source: ArrivalSource = DistinctArrivals(drawn) if are_distinct else drawn
+    return _plan("poisson", uniform_nodes(size.nodes), size.horizon_us, source)
+
+
+def with_losses(plan: Plan) -> Plan:
+    """Return a plan in which 1% of the nodes is lost each day, and back after four hours."""
+    lose = NodeEventPlan(
+        0,
+        "lose",
+        at_us=DAY_US,
+        every_us=DAY_US,
+        for_us=4 * HOUR_US,
+        target=NodeTarget(share=Share(basis_points=100)),
+    )
+    return replace(plan, node_events=(lose,))
+
+
+def openb(trace: Trace | None) -> Plan:
+    """Return the whole trace, with its own times of arrival and its own lifetimes."""
+    assert trace is not None, "openb is played without its trace"
+    lifecycles = (LIFECYCLE,) * len(trace.pod_classes)
+    source = TraceArrivals(0, "openb", trace, lifecycles)
+    plan = _plan("openb", tuple(trace.nodes()), OPENB_HORIZON_US, source, sample_us=6 * HOUR_US)
+    return replace(plan, cluster=ClusterFacts(namespaces=trace.namespaces))
+
+
+def _plan(
+    name: str,
+    nodes: tuple[NodeFacts, ...],
+    horizon_us: int,
+    source: ArrivalSource,
+    sample_us: int = HOUR_US,
+) -> Plan:
+    return Plan(name, nodes, horizon_us, sample_us, 0, TIMINGS, LIMITS, sources=(source,))
+
+
+BENCH_PLANS: Final = (
+    BenchPlan(
+        "openb",
+        "openb with its own arrivals and lifetimes",
+        Floor("processor_s", 10.0),
+        openb,
+        needs_openb=True,
+    ),
+    BenchPlan(
+        "ten-classes",
+        "5,000 nodes, single arrivals of 10 classes",
+        Floor("events_per_s", 8_000.0),
+        lambda _: poisson(SMALL),
+    ),
+    BenchPlan(
+        "all-distinct",
+        "5,000 nodes, single arrivals, every pod distinct",
+        Floor("events_per_s", 2_500.0),
+        lambda _: poisson(SMALL, are_distinct=True),
+    ),
+    BenchPlan(
+        "month",
+        "50,000 nodes, 1,000,000 pods in 30 days, 1% of nodes lost a day",
+        Floor("processor_s", 300.0, 4_000_000_000),
+        lambda _: with_losses(poisson(LARGE)),
+        is_slow=True,
+    ),
+)

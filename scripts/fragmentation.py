@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Our figures for "Beware of Fragmentation" (Weng et al., USENIX ATC'23): docs/fragmentation.md.
+
+    scripts/fragmentation.py TRACE [--seeds 3] [--policy NAME ...] [--json FILE]
+
+TRACE is openb as `roadstead trace import openb` writes it, or the folder of its CSV files. As in
+the paper, the trace is inflated: its pods in random order, then pods drawn from it with
+replacement, until they request 130% of the fleet's GPUs. They arrive one after the other on the
+nodes with GPUs, and none ends. Unallocated GPU and fragments are recorded over arrived GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
+from roadstead.bench.own import read_openb  # noqa: E402
+from roadstead.cycle.batch import Accelerator  # noqa: E402
+from roadstead.facts.cluster import ClusterFacts  # noqa: E402
+from roadstead.facts.node import NodeFacts  # noqa: E402
+from roadstead.facts.pod import PodFacts  # noqa: E402
+from roadstead.fleet.openb import GPU_RESOURCE  # noqa: E402
+from roadstead.fleet.trace import Trace  # noqa: E402
+from roadstead.kernel.coverage import Coverage  # noqa: E402
+from roadstead.kernel.start import load  # noqa: E402
+from roadstead.queue.reports import PendingNote  # noqa: E402
+from roadstead.scenario.bench_plans import LIFECYCLE, LIMITS, TIMINGS  # noqa: E402
+from roadstead.simulator.component import Note  # noqa: E402
+from roadstead.simulator.engine import Engine  # noqa: E402
+from roadstead.simulator.play import Variant, build_engine  # noqa: E402
+from roadstead.simulator.pod_lives import PodLife  # noqa: E402
+from roadstead.simulator.scenario import NEVER_US, Arrival, Plan  # noqa: E402
+
+EXAMPLES = ROOT / "docs" / "examples"
+INFLATION = 1.3
+STEP_US = 1_000
+"""From one arrival to the next: so short that no pending pod is tried again by time alone."""
+
+EARLY = 0.95
+SAMPLES = 260
+SHOWN = (50, 80, 90, 95, 100, 110, 120, 130)
+"""Percent of the fleet's GPUs that have arrived, for the table."""
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+RANDOM = HEAD + 'profiles: [{plugins: {score: {disabled: [{name: "*"}]}}}]\n'
+BEST_FIT = f"""{HEAD}profiles:
+- plugins:
+    score: {{disabled: [{{name: "*"}}], enabled: [{{name: NodeResourcesFit}}]}}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources: [{{name: cpu, weight: 1}}, {{name: {GPU_RESOURCE}, weight: 1}}]
+"""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A scheduler's configuration. plugin: of docs/examples, with its configuration beside it."""
+
+    name: str
+    text: str = ""
+    plugin: str = ""
+
+    def variant(self, seed: int) -> Variant:
+        if not self.plugin:
+            return Variant(seed, self.text, self.name)
+        module, _, _ = self.plugin.partition(".")
+        text = (EXAMPLES / f"{module}.yaml").read_text(encoding="utf-8")
+        return Variant(seed, text, self.name, (self.plugin,), str(EXAMPLES))
+
+
+POLICIES = (
+    Policy("FGD", plugin="fgd.FGD"),
+    Policy("BestFit", BEST_FIT),
+    Policy("DotProd", plugin="dotprod.DotProd"),
+    Policy("Random", RANDOM),
+    Policy("default", HEAD),
+)
+
+
+def gpu_of(facts: PodFacts) -> int:
+    """Return how much GPU a pod requests, in thousandths."""
+    return dict(facts.requests).get(GPU_RESOURCE, 0)
+
+
+@dataclass(frozen=True)
+class Inflated:
+    """Pods of the inflated trace. arrived: GPU of the pods up to each one, in thousandths."""
+
+    pods: Sequence[tuple[str, PodFacts]]
+    arrived: Sequence[int]
+    index: int = 0
+    name: str = "inflated"
+
+    def expected(self, horizon_us: int) -> tuple[float, float]:
+        return float(len(self.pods)), float(len(self.pods))
+
+    def arrivals(self, seed: int) -> Iterator[Arrival]:
+        for number, pod in enumerate(self.pods, 1):
+            yield Arrival(number * STEP_US, self.index, (pod,), NEVER_US, LIFECYCLE)
+
+
+def inflate(trace: Trace, capacity: int, seed: int) -> Inflated:
+    """Return the trace's pods in random order, then drawn ones, up to INFLATION of a capacity."""
+    random = np.random.default_rng(seed)
+    known = [(identity.name, facts) for identity, facts in trace.pods()]
+    pods = [known[place] for place in random.permutation(len(known)).tolist()]
+    total = sum(gpu_of(facts) for _, facts in pods)
+    while True:
+        name, facts = known[int(random.integers(len(known)))]
+        total += gpu_of(facts)
+        if total > INFLATION * capacity:
+            break
+        pods.append((f"{name}-more-{len(pods)}", facts))
+    return Inflated(pods, np.cumsum([gpu_of(facts) for _, facts in pods]).tolist())
+
+
+@dataclass
+class Curve:
+    """A recorder that samples GPU over what has arrived.
+
+    typical: (facts, number in the trace). rows: (arrived, allocated, fragments in free GPU), all in
+    percent, the first two of the capacity. refused: pods; early: those before 95% had arrived, by
+    GPUs that they request.
+    """
+
+    plan: Inflated
+    capacity: int
+    typical: Sequence[tuple[PodFacts, int]]
+    rows: list[tuple[float, float, float]] = field(default_factory=list)
+    refused: int = 0
+    early: Counter[str] = field(default_factory=Counter)
+
+    def sample(self, engine: Engine) -> None:
+        number = min(engine.now_us // STEP_US, len(self.plan.pods))
+        arrived = self.plan.arrived[number - 1] if number else 0
+        table = engine.cluster.table
+        rows, code_of = slice(0, len(table)), {n: i for i, n in enumerate(table.resource_names)}
+        columns = table.columns
+        columns.fit_resources()
+        free = columns.allocatable[:, rows] - columns.requested[:, rows]
+        gpu = free[code_of[GPU_RESOURCE]]
+        fragments = 0
+        for facts, count in self.typical:
+            # To a pod without GPU, all free GPU is a fragment, as in the paper's simulator.
+            fits = np.full(len(gpu), gpu_of(facts) > 0)
+            for name in ("cpu", GPU_RESOURCE):
+                fits &= free[code_of[name]] >= dict(facts.requests).get(name, 0)
+            fragments += count * int(gpu[~fits].sum())
+        pods, idle = sum(count for _, count in self.typical), max(1, int(gpu.sum()))
+        allocated = self.capacity - int(gpu.sum())
+        self.rows.append(
+            (100 * arrived / self.capacity, 100 * allocated / self.capacity,
+             100 * fragments / pods / idle)
+        )  # fmt: skip
+
+    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+        self.refused += 1
+        if self.plan.arrived[life.number] <= EARLY * self.capacity:
+            self.early[f"{gpu_of(life.facts) / 1000:g}"] += 1
+
+    def pod_ended(self, life: PodLife) -> None: ...
+    def bound(self, now_us: int, life: PodLife) -> None: ...
+    def note(self, now_us: int, note: Note) -> None: ...
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None: ...
+
+    def at(self, arrived: float) -> tuple[float, float]:
+        """Return allocated GPU and fragments at a percentage of arrived GPU, interpolated."""
+        places = [row[0] for row in self.rows]
+        after = min(bisect.bisect_left(places, arrived), len(places) - 1)
+        before = max(after - 1, 0)
+        width = places[after] - places[before]
+        part = min(1.0, (arrived - places[before]) / width) if width > 0 else 0.0
+        ours, theirs = self.rows[before], self.rows[after]
+        return tuple(ours[i] + part * (theirs[i] - ours[i]) for i in (1, 2))  # type: ignore[return-value]
+
+
+def run(trace: Trace, policy: Policy, seed: int, accelerator: Accelerator) -> dict[str, object]:
+    """Play one policy with one seed; return its curve at SHOWN."""
+    nodes = tuple(each for each in trace.nodes() if dict(each.allocatable).get(GPU_RESOURCE, 0))
+    capacity = sum(dict(each.allocatable)[GPU_RESOURCE] for each in nodes)
+    inflated = inflate(trace, capacity, seed)
+    counts = Counter(trace.pod_class.tolist())
+    typical = [(trace.pod_classes[code], count) for code, count in counts.items()]
+    curve = Curve(inflated, capacity, typical)
+    horizon_us = (len(inflated.pods) + 1) * STEP_US
+    plan = Plan(
+        "inflated openb", nodes, horizon_us, horizon_us // SAMPLES, 0, TIMINGS, LIMITS,
+        cluster=ClusterFacts(namespaces=trace.namespaces), sources=(inflated,),
+    )  # fmt: skip
+    began_s = time.process_time()
+    engine = build_engine(plan, policy.variant(seed), curve, accelerator)
+    engine.run()
+    engine.validate()
+    found = {str(each): curve.at(each) for each in SHOWN}
+    return {
+        "policy": policy.name, "seed": seed, "nodes": len(nodes), "gpus": capacity / 1000,
+        "pods": len(inflated.pods), "refused": curve.refused,
+        "early": dict(curve.early.most_common()),
+        "processor_s": round(time.process_time() - began_s, 1),
+        "allocated": {key: round(value[0], 2) for key, value in found.items()},
+        "fragments": {key: round(value[1], 2) for key, value in found.items()},
+    }  # fmt: skip
+
+
+def table(results: Sequence[dict[str, object]], key: str) -> Iterator[str]:
+    """Yield the medians over seeds at SHOWN, a Markdown row for each policy."""
+    yield f"| {key} at | " + " | ".join(f"{each}%" for each in SHOWN) + " |"
+    yield "|---" * (len(SHOWN) + 1) + "|"
+    for policy in dict.fromkeys(str(each["policy"]) for each in results):
+        ours = [each[key] for each in results if each["policy"] == policy]
+        medians = (statistics.median(one[str(at)] for one in ours) for at in SHOWN)  # type: ignore[index]
+        yield f"| {policy} | " + " | ".join(f"{each:.2f}" for each in medians) + " |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("trace", type=Path, help="openb.trace, or the folder of the CSV files")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds (default 3)")
+    parser.add_argument(
+        "--policy", action="append", choices=[each.name for each in POLICIES],
+        help="one of several to play (default: all)",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, help="write every run's figures to this file")
+    asked = parser.parse_args()
+    trace, accelerator = read_openb(asked.trace), Accelerator(load(), Coverage())
+    results = []
+    for seed in range(asked.seeds):
+        for policy in POLICIES:
+            if not asked.policy or policy.name in asked.policy:
+                results.append(run(trace, policy, seed, accelerator))
+                print(json.dumps(results[-1]), file=sys.stderr, flush=True)
+    if asked.json:
+        document = {"commit": commit_of(ROOT), "machine": str(this_machine()), "runs": results}
+        asked.json.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    for key in ("allocated", "fragments"):
+        print("\n".join(table(results, key)), end="\n\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
