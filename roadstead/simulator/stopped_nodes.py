@@ -2,7 +2,7 @@
 
 The cluster does not know at once that a machine has stopped: its pods stay bound, and more may be
 bound to it until its node is not ready. None of them makes progress: no pod starts, finishes, or
-completes its termination there. When the machine is back, each goes on with the time it had left.
+completes its termination there. When the machine is back, each continues with the time it had left.
 """
 
 from __future__ import annotations

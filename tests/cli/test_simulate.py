@@ -64,10 +64,8 @@ def test_simulate_prints_the_runs_and_writes_their_tables_and_a_report(
     result = run("simulate", scenario, "--wide")
 
     assert result.exit_code == 0
-    assert [line.split()[:3] for line in result.stdout.splitlines() if "busy" not in line][2:4] == [
-        ["default-0", "20", "20"],
-        ["default-1", "20", "20"],
-    ]
+    runs = [line.split() for line in result.stdout.splitlines() if line.startswith("default-")]
+    assert [row[:3] for row in runs[:2]] == [["default-0", "20", "20"], ["default-1", "20", "20"]]
     assert "Waits from creation to bind, default-1" in result.stdout
     page = Path("busy.run/report.html").read_text()
     assert page.count("<svg") >= 4
@@ -188,10 +186,7 @@ def test_why_at_a_time_explains_each_node(run: Run, played: Path) -> None:
     document = json.loads(result.stdout)
     assert document["explained_at_us"] == 360_000_000
     assert document["explanation"]["feasible"] == []
-    assert (
-        document["explanation"]["nodes"] == ["cpu-8-0", "cpu-8-1"]
-        or len(document["explanation"]["nodes"]) == 2
-    )
+    assert len(document["explanation"]["nodes"]) == 2
 
 
 def test_why_from_another_folder_finds_the_files_of_the_scenario(
@@ -322,30 +317,48 @@ def test_a_folder_without_runs_is_an_error(run: Run, tmp_path: Path) -> None:
     assert "holds no simulated runs" in run("why", tmp_path, "web").stderr
 
 
-LONG = SCENARIO.replace("every: 1m, count: 20", "every: 1s").replace("1h", "30d")
-
-
-@pytest.mark.parametrize(
-    ("signum", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)]
+LONG = (
+    SCENARIO.replace("every: 1m, count: 20", "every: 1s")
+    .replace("duration: 10m", "duration: 3s")
+    .replace("horizon: 1h", "horizon: 19h")
+    .replace("sample: 10m", "sample: 1h")
+    .replace("seeds: 2", "seeds: 1")
 )
-def test_a_run_that_is_killed_can_be_continued(
-    run: Run, scenario: Path, signum: int, status: int
-) -> None:
-    text = LONG.replace("sample: 10m\nseeds: 2", "sample: 1h\nseeds: 1")
-    written(Path(), text.replace("30d", "1d").replace("10m", "3s"), "long.yaml")
+"""68,400 pods: slightly more than one part."""
+
+
+def ended_by(signum: int) -> tuple[int, str]:
+    """Play LONG in a process, and send it a signal when a part is there; (status, errors)."""
     command = [sys.executable, "-m", "roadstead", "simulate", "long.yaml", "-o", "killed"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
-        parts = Path("killed/default-0/pods")
-        deadline_s = time.monotonic() + 120
-        while not list(parts.glob("part-*.parquet")) and time.monotonic() < deadline_s:
+        deadline_s = time.monotonic() + 200
+        while not parts_of("killed") and time.monotonic() < deadline_s:
             time.sleep(0.01)
         process.send_signal(signum)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == status, errors
-    assert len(list(parts.glob("part-*.parquet"))) >= 1
-    assert not Path("killed/default-0/summary.json").exists()
+    return process.returncode, errors
 
+
+def parts_of(folder: str) -> list[Path]:
+    return list(Path(folder).rglob("part-*.parquet"))
+
+
+def test_a_run_that_is_killed_can_be_continued(run: Run, scenario: Path) -> None:
+    written(Path(), LONG, "long.yaml")
+
+    assert ended_by(signal.SIGKILL)[0] == -signal.SIGKILL
+    assert parts_of("killed")
+    assert not Path("killed/default-0/summary.json").exists()
     assert run("simulate", "long.yaml", "-o", "killed", "--resume").exit_code == 0
     assert run("simulate", "long.yaml", "-o", "whole").exit_code == 0
-
     assert tables(Path("killed")) == tables(Path("whole"))
+
+
+def test_an_interrupted_run_names_what_is_kept_and_how_to_continue(scenario: Path) -> None:
+    written(Path(), LONG, "long.yaml")
+
+    status, errors = ended_by(signal.SIGINT)
+
+    assert status == 130, errors
+    assert "whole parts of tables are in killed; the same command with --resume" in errors
+    assert not list(Path("killed").rglob("summary.json"))

@@ -38,7 +38,7 @@ class Evictions:
         """Give preemption the budgets, and plan when their numbers change by themselves."""
         for at_us in self._budgets.change_times_us():
             yield WakeAt(at_us, ("budgets",))
-        yield from self.recount(is_whole=True)
+        yield from self.recount_replicas()
 
     # Pods.
 
@@ -68,6 +68,7 @@ class Evictions:
                 yield WakeAt(plan.at_us, ("evict", plan.uid))
             else:
                 yield from self.evict_due(plan.uid)
+        yield from self.recount()
 
     def evict_due(self, uid: str) -> Iterator[Command]:
         """Evict a pod, if it is still to be evicted and its time has come."""
@@ -116,16 +117,17 @@ class Evictions:
 
     # Budgets.
 
-    def recount_if_changed(self) -> Iterator[Command]:
+    def recount(self) -> Iterable[Command]:
         """Recount the budgets if a pod began or ceased to count for them."""
-        if self._budgets.version != self._version:
-            yield from self.recount()
+        # Not a generator, as this runs for every pod of scenarios without budgets, too.
+        return () if self._budgets.version == self._version else self._recount()
 
-    def recount(self, *, is_whole: bool = False) -> Iterator[Command]:
-        """Recount the budgets; refused evictions are tried again at their next time.
+    def recount_replicas(self) -> Iterator[Command]:
+        """Recount the budgets, as numbers of replicas may have changed."""
+        return self._recount(is_whole=True)
 
-        is_whole: numbers of replicas may have changed, too.
-        """
+    def _recount(self, *, is_whole: bool = False) -> Iterator[Command]:
+        """Recount the budgets; refused evictions are tried again at their next time."""
         now_us, self._version = self.world.now_us, self._budgets.version
         if (budgets := self._budgets.recount(now_us, is_whole=is_whole)) is not None:
             yield SetBudgets(budgets)

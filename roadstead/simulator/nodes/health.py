@@ -121,7 +121,7 @@ class NodeHealth:
         self._timings = timings
         self._nodes: dict[str, _Node] = {}
         self._zones: dict[str, _Zone] = {}
-        # Nodes that the next pass has to look at, and whether it has to judge the zones.
+        # Nodes that the next pass has to check, and whether it has to judge the zones.
         self._watched: dict[str, None] = {}
         self._has_news = False
         self._passed_us = -1

@@ -93,7 +93,7 @@ class NodeLife(Component):
                 yield from self._evictions.try_drain(node, tuple(cause))
             case _:
                 assert key == ("budgets",), f"nothing wakes with the key {key}"
-                yield from self._evictions.recount(is_whole=True)
+                yield from self._evictions.recount_replicas()
         yield from self._after()
 
     # What happens to pods and nodes.
@@ -101,20 +101,18 @@ class NodeLife(Component):
     def pod_started(self, life: PodLife) -> Commands:
         """Count a pod; plan its eviction if it tolerates its node for a time only."""
         self._evictions.count(life)
-        if taints := self._no_execute.get(life.node):
-            yield from self._evictions.consider((life,), taints)
-        yield from self._after()
+        taints = self._no_execute.get(life.node)
+        return self._evictions.consider((life,), taints) if taints else self._evictions.recount()
 
     def pod_terminating(self, life: PodLife) -> Commands:
         """Count a pod no more."""
         self._evictions.count(life)
-        return self._after()
+        return self._evictions.recount()
 
     def pod_ended(self, life: PodLife) -> Commands:
         """Forget a pod; its node may be drained by its end."""
-        for drain in self._evictions.pod_ended(life):
-            yield from self._drained(drain)
-        yield from self._after()
+        drains = self._evictions.pod_ended(life)
+        return self._all_drained(drains) if drains else self._evictions.recount()
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
         """React to a node that was added, or whose taints may have changed."""
@@ -170,7 +168,7 @@ class NodeLife(Component):
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
             self._health_wakes_us = at_us
             yield WakeAt(at_us, ("health",))
-        yield from self._evictions.recount_if_changed()
+        yield from self._evictions.recount()
 
     # Events of the scenario.
 
@@ -313,6 +311,11 @@ class NodeLife(Component):
             yield from self._drained(drain)
         else:
             yield from self._evictions.try_drain(name, cause)
+
+    def _all_drained(self, drains: Iterable[Drain]) -> Iterator[Command]:
+        for drain in drains:
+            yield from self._drained(drain)
+        yield from self._after()
 
     def _drained(self, drain: Drain) -> Iterator[Command]:
         self._evictions.end_drain(drain.node, drain.cause)
