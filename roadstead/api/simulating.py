@@ -39,6 +39,7 @@ from roadstead.report.result import InputDigest, installed_versions
 from roadstead.scenario.inputs import input_digests
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import Variant, play
+from roadstead.simulator.recorder import TableRecorder
 from roadstead.simulator.replay import Moment, explain_at, explain_bind
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import RunSummary
@@ -156,7 +157,11 @@ def prepare_folder(
 
 
 def play_all(
-    simulation: Simulation, folder: Path, variants: dict[str, Variant], on_step: OnStep
+    simulation: Simulation,
+    folder: Path,
+    variants: dict[str, Variant],
+    on_step: OnStep,
+    make_recorder: Callable[[Path, Plan], TableRecorder] = TableRecorder,
 ) -> Iterator[RunSummary]:
     """Play the runs one after the other, and yield their figures; finished ones are only read.
 
@@ -181,6 +186,7 @@ def play_all(
             step,
             read_processor_s=time.process_time,
             read_memory_bytes=own_memory_bytes,
+            make_recorder=make_recorder,
         )
         replace_text(path, f"{json.dumps(summary.as_json(), indent=2)}\n")
         yield summary

@@ -22,7 +22,7 @@ from roadstead.bench.machine import (
 )
 from roadstead.bench.own import read_openb
 from roadstead.cli.result_forms import print_json
-from roadstead.cli.simulating import shown
+from roadstead.cli.simulating import shown_runs
 from roadstead.cycle.batch import Accelerator
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
@@ -110,13 +110,14 @@ def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> Pl
     calibration = calibrate()
     gc.collect()
     forget_peak()
-    with tempfile.TemporaryDirectory() as folder, shown(made, plan.name) as on_step:
+    runs = shown_runs(made.horizon_us, 1)
+    with tempfile.TemporaryDirectory() as folder, runs as on_step:
         summary = play(
             made,
             Variant(SEED),
             Path(folder),
             accelerator,
-            on_step,
+            lambda engine: on_step(plan.name, engine),
             read_processor_s=time.process_time,
         )
     return played(plan, summary, calibration, own_peak_bytes())

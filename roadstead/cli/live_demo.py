@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from roadstead.api.run_folder import SCENARIO_FILE
+from roadstead.api.simulated_report import write_report
+from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
 from roadstead.cli.live_view import View, frame_of, shown_fleet
-from roadstead.cli.simulating import SCENARIO_FILE, SUMMARY_FILE, run_name, summary_lines
+from roadstead.cli.simulating import print_summaries
 from roadstead.config.scenario.examples import example_text
 from roadstead.config.scenario.read import read_scenario
-from roadstead.cycle.batch import Accelerator
-from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.start import load
-from roadstead.protocol.errors import InputError
-from roadstead.report.paths import entries
-from roadstead.scenario.compile import compile_scenario
-from roadstead.simulator.play import Variant, play
 from roadstead.simulator.recorder import TableRecorder
 
 if TYPE_CHECKING:
@@ -29,7 +22,6 @@ if TYPE_CHECKING:
     from roadstead.simulator.engine import Engine
     from roadstead.simulator.pod_lives import PodLife
     from roadstead.simulator.scenario import Plan
-    from roadstead.simulator.summary import RunSummary
 
 EXAMPLE: Final = "day"
 DEFAULT_FOLDER: Final = Path("demo.run")
@@ -73,49 +65,31 @@ def live_demo(output: Path | None, seed: int, *, is_replaced: bool) -> None:
     from rich.console import Console
 
     text = example_text(EXAMPLE)
-    plan = compile_scenario(read_scenario(text, source=f"{EXAMPLE}.yaml", directory=Path()))
-    folder = output or DEFAULT_FOLDER
-    _prepare(folder, text, is_replaced=is_replaced)
-    with shown_fleet(Console(stderr=True), plan.horizon_us) as view:
-        summary, longest = _play_day(plan, Variant(seed), folder, view)
-    click.echo("\n".join(summary_lines([summary])))
-    shown = shlex.quote(str(folder))
+    file = read_scenario(text, source=f"{EXAMPLE}.yaml", directory=Path())
+    simulation, folder = prepare_simulation(file), output or DEFAULT_FOLDER
+    variants = simulation.variants(seed)
+    is_replaced |= _is_earlier_demo(folder, text)
+    prepare_folder(simulation, folder, variants, is_replaced=is_replaced, is_resumed=False)
+    made: list[LiveRecorder] = []
+    with shown_fleet(Console(stderr=True), simulation.plan.horizon_us) as view:
+
+        def make_recorder(directory: Path, plan: Plan) -> TableRecorder:
+            made.append(LiveRecorder(directory, plan, view))
+            return made[-1]
+
+        summaries = list(play_all(simulation, folder, variants, _ignore, make_recorder))
+    write_report(folder, [*variants], summaries)
+    print_summaries(Console(), dict(zip(variants, summaries, strict=True)))
+    shown, longest = shlex.quote(str(folder)), made[-1].longest
     click.echo(f"\nWhy did the pod that waited longest wait?\n  roadstead why {shown} {longest}")
     click.echo(f'How long did others wait?\n  roadstead query {shown} "{WAITS_BY_OWNER}"')
 
 
-def _play_day(plan: Plan, variant: Variant, folder: Path, view: View) -> tuple[RunSummary, str]:
-    """Play one run; return its figures and the pod that waited longest."""
-    made: list[LiveRecorder] = []
-
-    def make_recorder(directory: Path, plan: Plan) -> TableRecorder:
-        made.append(LiveRecorder(directory, plan, view))
-        return made[0]
-
-    name = run_name(variant)
-    summary = play(
-        plan,
-        variant,
-        folder / name,
-        Accelerator(load(), Coverage()),
-        read_processor_s=time.process_time,
-        make_recorder=make_recorder,
-    )
-    figures = json.dumps(summary.as_json(), indent=2)
-    (folder / name / SUMMARY_FILE).write_text(f"{figures}\n", encoding="utf-8")
-    return summary, made[0].longest
-
-
-def _prepare(folder: Path, text: str, *, is_replaced: bool) -> None:
-    """Make the folder; an earlier run of this demo, which can be repeated, is replaced."""
+def _is_earlier_demo(folder: Path, text: str) -> bool:
+    """Whether a folder holds an earlier run of this demo, which can be repeated."""
     scenario = folder / SCENARIO_FILE
-    if found := entries(folder):
-        is_ours = any(each.name == SCENARIO_FILE for each in found)
-        if not is_ours:
-            raise InputError("holds other files; name a new directory", source=str(folder))
-        if not is_replaced and scenario.read_text(encoding="utf-8", errors="replace") != text:
-            rule = "holds the results of a run (--force replaces them)"
-            raise InputError(rule, source=str(folder))
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    scenario.write_text(text, encoding="utf-8")
+    return scenario.is_file() and scenario.read_text("utf-8", errors="replace") == text
+
+
+def _ignore(_: str, __: Engine) -> None:
+    """Do nothing: the recorder shows the run."""

@@ -11,8 +11,9 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import Trace
 from roadstead.scenario.arrival_times import HOUR_US, PoissonTimes, Window
-from roadstead.scenario.arrivals import SECOND_US, ChosenPods, DrawnArrivals, TraceArrivals
+from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes
+from roadstead.scenario.templates import SECOND_US
 from roadstead.simulator.scenario import (
     Arrival,
     ArrivalSource,

@@ -10,7 +10,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.fleet.generate import raw_stream
 from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
 from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
-from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+from roadstead.simulator.scenario import ControllerChange, ControllerPlan, PodLifecycle
 
 _DRAWS_PER_BLOCK: Final = 256
 
@@ -97,7 +97,13 @@ class ControllerCore:
         return notes
 
     def new_pod(
-        self, name: str, facts: PodFacts, grace_us: int, ordinal: int, *, reuses_name: bool = False
+        self,
+        name: str,
+        facts: PodFacts,
+        lifecycle: PodLifecycle,
+        ordinal: int,
+        *,
+        reuses_name: bool = False,
     ) -> NewPod:
         """Make a pod, with the next duration of the controller's own stream."""
         self.created_pods += 1
@@ -106,10 +112,11 @@ class ControllerCore:
             name,
             facts,
             NEVER_US if self._durations is None else next(self._durations),
-            grace_us,
+            lifecycle.grace_us,
             ordinal,
             reuses_name,
             Ending.FAILED if self._failures is not None and next(self._failures) else Ending.DONE,
+            lifecycle.no_execute,
         )
 
     def _stop(self) -> list[Command]:

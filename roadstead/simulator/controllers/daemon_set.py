@@ -132,9 +132,7 @@ class DaemonSetCore(ControllerCore):
         self._node_of[number] = node.name
         # Equal facts are one object, as classes are found by identity.
         facts = self._facts.setdefault(node.name, facts)
-        return self.new_pod(
-            name, facts, self.plan.templates[self.template].lifecycle.grace_us, number
-        )
+        return self.new_pod(name, facts, self.plan.templates[self.template].lifecycle, number)
 
     def _delete(self, node: str) -> list[Command]:
         self._leaves(node)

@@ -78,9 +78,7 @@ class JobCore(ControllerCore):
     def _make(self) -> NewPod:
         number = self.created_pods
         name, facts = self.plan.pod(self.template, number)
-        return self.new_pod(
-            name, facts, self.plan.templates[self.template].lifecycle.grace_us, number
-        )
+        return self.new_pod(name, facts, self.plan.templates[self.template].lifecycle, number)
 
     def validate(self) -> None:
         ended = self.succeeded + self.failed

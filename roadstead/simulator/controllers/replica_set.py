@@ -118,8 +118,8 @@ class SetsOfPods(ControllerCore):
         number = self.created_pods
         name, facts = self.plan.pod(owner.template, number)
         self._creating[number] = owner
-        grace_us = self.plan.templates[owner.template].lifecycle.grace_us
-        return self.new_pod(name, facts, grace_us, number)
+        lifecycle = self.plan.templates[owner.template].lifecycle
+        return self.new_pod(name, facts, lifecycle, number)
 
     def validate(self) -> None:
         assert not self._creating, f"{self.subject} waits for pods that it asked for"

@@ -126,7 +126,7 @@ class StatefulSetCore(ControllerCore):
         pods = tuple(
             self.new_pod(
                 *self.plan.pod(self.template, ordinal),
-                lifecycle.grace_us,
+                lifecycle,
                 ordinal,
                 reuses_name=True,
             )
