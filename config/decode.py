@@ -138,14 +138,14 @@ def validation_problems(error: ValidationError, path: str) -> list[Problem]:
 
 
 def _problem(error: ErrorDetails, path: str) -> Problem:
-    field, rule = join_path(path, error["loc"]), _rule(error)
+    field, rule = join_path(path, error["loc"]), rule_of(error)
     # No part of a private key may be in an error.
     if error["loc"] and error["loc"][-1] in _SECRET:
         return Problem(field, rule)
     return malformed(field, error["input"], rule)
 
 
-def _rule(error: ErrorDetails) -> str:
+def rule_of(error: ErrorDetails) -> str:
     if error["type"] in _RULES:
         return _RULES[error["type"]]
     context = error.get("ctx", {})

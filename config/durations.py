@@ -15,8 +15,10 @@ _NS: Final = {
     "s": 1_000_000_000,
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_PART_OR_DAYS: Final = re.compile(_PART.pattern.replace("|h)", "|h|d)"))
 _MAX_CHARS: Final = 100
 _INT64_MAX: Final = 2**63 - 1
 
@@ -45,16 +47,25 @@ class Duration:
 
 def parse_duration(text: str) -> Duration:
     """Parse Go's notation; raises ValueError for anything else or beyond int64 nanoseconds."""
+    return _parse(text, _PART, 'is not a duration (want e.g. "15s", "1m30s")')
+
+
+def parse_long_duration(text: str) -> Duration:
+    """Parse Go's notation, and days ("30d", "1d12h"); raises as `parse_duration`."""
+    return _parse(text, _PART_OR_DAYS, 'is not a duration (want e.g. "90s", "1h30m", "30d")')
+
+
+def _parse(text: str, form: re.Pattern[str], rule: str) -> Duration:
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return Duration()
     if not body or len(body) > _MAX_CHARS:
-        raise ValueError('is not a duration (want e.g. "15s", "1m30s")')
+        raise ValueError(rule)
     total, at = 0, 0
     while at < len(body):
-        part = _PART.match(body, at)
+        part = form.match(body, at)
         if part is None or not (part[1] or part[2]):
-            raise ValueError('is not a duration (want e.g. "15s", "1m30s")')
+            raise ValueError(rule)
         fraction = part[2] or ""
         unit = _NS[part[3]]
         total += int(part[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)

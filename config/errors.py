@@ -20,6 +20,7 @@ class Problem:
 
     `kind` is upstream's error type ("Invalid value", "Required value", …), empty where upstream
     has no field error: then `rule` is the whole text, or `upstream` is upstream's if that differs.
+    `line`: of the field in the text, 0 if it is not known.
     Upstream: apimachinery/pkg/util/validation/field/errors.go.
     """
 
@@ -28,6 +29,7 @@ class Problem:
     kind: str = ""
     value: str | None = None
     upstream: str = ""
+    line: int = 0
 
     @property
     def upstream_text(self) -> str:
@@ -42,7 +44,9 @@ class Problem:
         """The text for people: `field: value: rule`, with the value cut short."""
         value = "" if self.value is None else _cut(self.value)
         rule = self.rule or self.kind.lower()
-        return ": ".join(part for part in (_cut(self.field, 200), value, _cut(rule, 600)) if part)
+        line = f"line {self.line}" if self.line else ""
+        parts = (line, _cut(self.field, 200), value, _cut(rule, 600))
+        return ": ".join(part for part in parts if part)
 
 
 class ConfigError(InputError):

@@ -20,13 +20,20 @@ if TYPE_CHECKING:
     from roadstead.api.explanation import PodExplanation
     from roadstead.api.result import Result
     from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
+    from roadstead.report.drain_result import DrainResult
+    from roadstead.report.fit_result import FitResult
+    from roadstead.report.grow_result import GrowResult, ShrinkResult
 
 __all__ = [
     "Cluster",
+    "DrainResult",
+    "FitResult",
+    "GrowResult",
     "InputError",
     "PodExplanation",
     "Result",
     "RoadsteadError",
+    "ShrinkResult",
     "UnsupportedError",
     "__version__",
     "load",
@@ -35,6 +42,9 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys(("Cluster", "load", "load_config"), "api.cluster"),
+    "DrainResult": "report.drain_result",
+    "FitResult": "report.fit_result",
+    **dict.fromkeys(("GrowResult", "ShrinkResult"), "report.grow_result"),
     "PodExplanation": "api.explanation",
     "Result": "api.result",
     **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),

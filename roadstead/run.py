@@ -197,13 +197,17 @@ class RunInputs:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run; phase is a few words. note: a line for the user, without progress."""
+    """Progress of a run; phase is a few words. note: a line for the user, without progress.
+
+    unit: what is counted, if not pods that are placed or pending.
+    """
 
     phase: str = ""
     placed: int = 0
     pending: int = 0
     total: int = 0
     note: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

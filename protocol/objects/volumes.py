@@ -84,8 +84,12 @@ class CsiInlineVolume(Manifest):
     driver: Text = ""
 
 
+class EmptyDir(Manifest):
+    """A directory on the node that ends with the pod; only evictions read that there is one."""
+
+
 class Volume(Manifest):
-    """A volume. Types that no scheduling plugin reads (emptyDir, configMap …) are dropped."""
+    """A volume. Types that nothing reads (configMap, secret …) are dropped."""
 
     name: Text = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -100,3 +104,4 @@ class Volume(Manifest):
     iscsi: Iscsi | None = None
     rbd: Rbd | None = None
     csi: CsiInlineVolume | None = None
+    empty_dir: EmptyDir | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from roadstead.api import explaining, running
+from roadstead.api import explaining, running, what_if
 from roadstead.api.config_source import Document, load_effective
 from roadstead.api.explanation import PodExplanation
 from roadstead.api.launcher import open_launcher
@@ -20,7 +20,10 @@ from roadstead.inputs.loaded import Loaded, load_trace
 from roadstead.inputs.not_created import find_created
 from roadstead.inputs.unsupported import supported
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.drain_result import DrainResult
 from roadstead.report.explain_sections import PendingReport
+from roadstead.report.fit_result import FitResult
+from roadstead.report.grow_result import GrowResult, ShrinkResult
 from roadstead.report.result import Json, NotCreated
 from roadstead.run import Progress
 
@@ -225,6 +228,107 @@ class Cluster:
         first = explaining.run_first(self._loaded, plan, after_run=after_run)
         return explaining.explain_pending(
             open_launcher(), self._loaded, first, plan, progress or _ignore, after_run=after_run
+        )
+
+    def fit(
+        self,
+        *specs: str,
+        total: bool = False,
+        max_replicas: int | None = None,
+        max_changes: int | None = None,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        progress: OnProgress | None = None,
+    ) -> FitResult:
+        """Count how many more replicas of pods fit, as `roadstead fit` does.
+
+        specs: pods or workloads, named as for `explain`; several are counted together, round robin,
+        with a ratio as in `web=3`. total: count the given pending pods of the specs, too.
+        max_changes: changes that would admit the next replica; 0 tries none. The other arguments
+        and the errors are those of `schedule`. One scheduler in this process decides.
+        """
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
+        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        limits = what_if.FitLimits(total, max_replicas, max_changes)
+        return what_if.fit_pods(self._loaded, plan, specs, limits, progress or _ignore)
+
+    def grow(
+        self,
+        catalog: str | os.PathLike[str],
+        *,
+        max_runs: int | None = None,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        progress: OnProgress | None = None,
+    ) -> GrowResult:
+        """Search the fewest or cheapest nodes with which all pods fit, as `roadstead grow` does.
+
+        catalog: the path of a catalogue of node shapes. The other arguments and the errors are
+        those of `schedule`.
+        """
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
+        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        path = Path(os.fspath(catalog))
+        return what_if.grow_nodes(self._loaded, plan, path, progress or _ignore, max_runs)
+
+    def shrink(
+        self,
+        *nodes: str,
+        zone: Files = (),
+        selector: str = "",
+        max_runs: int | None = None,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        progress: OnProgress | None = None,
+    ) -> ShrinkResult:
+        """Search the nodes that can go, as `roadstead grow --shrink` does.
+
+        nodes, zone, selector: the nodes to consider; without any, all. The other arguments and the
+        errors are those of `schedule`.
+        """
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
+        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        chosen = what_if.ChosenNodes(nodes, _paths(zone), selector)
+        return what_if.shrink_nodes(self._loaded, plan, chosen, progress or _ignore, max_runs)
+
+    def drain(
+        self,
+        *nodes: str,
+        zone: Files = (),
+        selector: str = "",
+        force: bool = False,
+        delete_emptydir_data: bool = False,
+        config: Document | None = None,
+        preset: str | None = None,
+        plugin: Sequence[str] = (),
+        settings: Document | None = None,
+        seed: int | None = None,
+        progress: OnProgress | None = None,
+    ) -> DrainResult:
+        """Return where the pods of nodes would go, as `roadstead drain` does.
+
+        nodes: names of nodes, or of zones. zone: one or several. selector: as for `kubectl -l`.
+        force, delete_emptydir_data: the flags of `kubectl drain`. The other arguments and the
+        errors are those of `schedule`.
+        """
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
+        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        return what_if.drain_nodes(
+            self._loaded,
+            plan,
+            what_if.ChosenNodes(nodes, _paths(zone), selector),
+            progress or _ignore,
+            force=force,
+            delete_emptydir_data=delete_emptydir_data,
         )
 
 

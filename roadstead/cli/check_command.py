@@ -37,7 +37,8 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     """Check what a run committed, from its journal and its output.
 
     DIR is the output folder of a run, or its journal. With an output folder, a journal that
-    --journal placed elsewhere is found, too.
+    --journal placed elsewhere is found, too. The output folder of `roadstead simulate` is checked
+    by its tables: no node holds more than it has, each pod is in one place, none is lost.
 
     Each bind is checked, in commit order, against the state of the cluster after the earlier
     records: no node is overfilled, every hard constraint is met, volumes are reachable, no pod is
@@ -56,7 +57,11 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     out; 2 DIR has no journal, or one of another release.
     """
     from roadstead.cli.check_output import journal_and_output
+    from roadstead.cli.check_simulated import check_simulated, runs_in
 
+    if runs := runs_in(folder):
+        check_simulated(runs, show, form)
+        return
     journal, output = journal_and_output(folder)
     if not folder.exists():
         raise InputError("does not exist", source=str(folder))

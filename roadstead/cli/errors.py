@@ -1,6 +1,6 @@
 """Reporting of expected errors: one text on standard error, an exit status, no traceback.
 
-1  the run failed
+1  the run failed; for fit, grow and drain also: something does not fit
 2  the input is wrong: a file, an object, a field, a flag
 3  the run needs a plugin that this version does not have yet
 """

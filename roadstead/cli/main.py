@@ -33,7 +33,12 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
             "explain_command",
             "Explain which nodes a pod can run on.",
         ),
+        "fit": ("fit_command", "fit_command", "Count how many more replicas fit."),
+        "grow": ("grow_command", "grow_command", "Search the nodes to add, or those that can go."),
+        "drain": ("drain_command", "drain_command", "Show where the pods of nodes would go."),
         "trace": ("trace_command", "trace_group", "Import and show traces."),
+        "scenario": ("scenario_command", "scenario_group", "Write and check scenarios."),
+        "simulate": ("simulate_command", "simulate_command", "Play a scenario in virtual time."),
         "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),
         "stress": ("stress_command", "stress_command", "Measure the cost of conflicts."),
@@ -55,6 +60,10 @@ Examples:
                                           # the pending pods of a cluster
   roadstead explain web-0 --cluster nodes.yaml --pods app/
                                           # each node: why, or why not
+  roadstead fit web --cluster nodes.yaml --pods app/
+                                          # how many more replicas fit
+  roadstead drain n-17 --cluster cluster.yaml
+                                          # where its pods would go
   roadstead trace import openb data/openb -o openb.trace
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from
@@ -62,9 +71,9 @@ Examples:
   roadstead bench SchedulingBasic         # --list: all workloads
 
 \b
-Exit status: 0 success, 1 a run failed, 2 wrong input, 3 the input needs a
-plugin that this version does not have, 130 or 143 interrupted (SIGINT,
-SIGTERM).
+Exit status: 0 success, 1 a run failed (fit, grow, drain: or something does
+not fit), 2 wrong input, 3 the input needs a plugin that this version does not
+have, 130 or 143 interrupted (SIGINT, SIGTERM).
 """
 
 

@@ -107,7 +107,7 @@ _SHARDS = click.option(
     metavar="N",
     help="Former name of --workers; with --mode partitioned, of --partitions.",
 )
-_SEED = click.option(
+seed_option = click.option(
     "--seed",
     type=int,
     metavar="N",
@@ -185,6 +185,12 @@ config_parameters = (
     click.option("--preset", metavar="NAME", help=f"Included configuration: {PRESETS}."),
     plugin_option,
 )
+settings_option = click.option(
+    "--settings",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="roadstead.yaml file with these and further settings; options override it.",
+)
 _SETTINGS_OPTIONS = (
     click.option(
         "--schedulers",
@@ -223,13 +229,13 @@ _SETTINGS_OPTIONS = (
         help="Continue the run in the journal: bound pods stay bound. For a run that ended, only "
         "its output is written.",
     ),
-    _SETTINGS,
+    settings_option,
 )
 
-demo_plan_parameters = (_RUNTIME, ray_address_option, _SEED, _SETTINGS, _LOG)
+demo_plan_parameters = (_RUNTIME, ray_address_option, seed_option, settings_option, _LOG)
 plan_parameters = (
     *config_parameters,
-    *(_RUNTIME, ray_address_option, _SHARDS, _SEED),
+    *(_RUNTIME, ray_address_option, _SHARDS, seed_option),
     *_SETTINGS_OPTIONS,
     _LOG,
 )

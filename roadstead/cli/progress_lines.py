@@ -34,6 +34,8 @@ class ProgressLines:
 
 def counted(progress: Progress) -> str:
     """The numbers of placed, pending and all pods, as text."""
+    if progress.unit:
+        return f"{progress.placed:,} of {progress.total:,} {progress.unit}"
     text = f"{progress.placed:,} placed"
     if progress.pending:
         text += f", {progress.pending:,} pending"

@@ -1,4 +1,4 @@
-"""`roadstead trace`: importing and showing traces."""
+"""`roadstead trace`: its commands, and the import and display of openb."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.trace_import import FORMATS
+from roadstead.cli.trace_tools import TOOLS
 
 if TYPE_CHECKING:
     from roadstead.fleet.trace import Trace
@@ -18,15 +20,16 @@ LINE_CHARS: Final = 80
 
 @click.group("trace")
 def trace_group() -> None:
-    """Import and show traces.
+    """Import, show and change traces.
 
-    A trace is a file with a fleet of nodes and a sequence of pods, in a compact format of
-    Roadstead.
+    A trace is a file with a fleet of nodes and a sequence of pods that arrive and run for a time,
+    in a compact format of Roadstead.
 
     \b
     Examples:
       roadstead trace import openb data/openb -o openb.trace
-      roadstead trace show openb.trace
+      roadstead trace stats openb.trace
+      roadstead trace scale openb.trace --by 2 -o twice.trace
       roadstead schedule --trace openb.trace
     """
 
@@ -38,7 +41,16 @@ def import_group() -> None:
     \b
     Examples:
       roadstead trace import openb data/openb -o openb.trace
+      roadstead trace import google-2011 clusterdata-2011-2 --sample 0.01 \\
+        -o google.trace
+      roadstead trace import table jobs.csv --mapping jobs.yaml -o jobs.trace
     """
+
+
+for _format in FORMATS:
+    import_group.add_command(_format)
+for _tool in TOOLS:
+    trace_group.add_command(_tool)
 
 
 @import_group.command("openb", cls=ReportingCommand)

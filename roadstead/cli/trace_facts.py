@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from roadstead.fleet.trace import NEVER_S, Trace
+from roadstead.fleet.trace import NEVER_MS, Trace
 from roadstead.report.node_use import zone_name
 from roadstead.report.units import human_amount
 
@@ -29,8 +29,8 @@ def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 def _span(trace: Trace) -> str:
-    first, last = int(trace.creation_s.min()), int(trace.creation_s.max())
-    deleted = int((trace.deletion_s != NEVER_S).sum())
+    first, last = float(trace.creation_s.min()), float(trace.creation_s.max())
+    deleted = int((trace.deletion_ms != NEVER_MS).sum())
     return f"over {(last - first) / DAY_S:,.1f} days; {deleted:,} of the pods are deleted later"
 
 

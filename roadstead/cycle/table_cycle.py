@@ -16,7 +16,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle, kernel_classes
+from roadstead.cycle.batch import (
+    Accelerator,
+    BatchRun,
+    ClassInput,
+    PodInCycle,
+    kernel_classes,
+)
 from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.continuing_batch import ContinuingBatch
@@ -34,6 +40,7 @@ from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.validity import Inputs, Validity, inputs_of
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
+from roadstead.kernel.single_pods import SinglePodKernel
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
@@ -94,6 +101,7 @@ class TableCycle:
         self._cached: ClassCache[_CachedClass] = ClassCache(sharers)
         self._models: ClassCache[_CachedClass] = ClassCache(sharers)
         self._kernels = KernelCache()
+        self._single_pods = SinglePodKernel()
         self._searched_runs: ClassCache[ClassRun] = ClassCache(sharers)
         self._alone: SinglePodCycle | None = None
         self._order = OrderedNodesCache()
@@ -242,6 +250,27 @@ class TableCycle:
             )
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
+
+    def place_one(self, pod: PodInCycle) -> str | None:
+        """Decide one pod by the kernel and place it; return its node.
+
+        None, with nothing changed, if the kernel does not cover it or finds no node: a batch
+        decides it then. For pods without a nominated node, on a table without nominations and
+        unconfirmed placements.
+        """
+        accelerator, signature = self.accelerator, pod.signature
+        if accelerator is None or accelerator.code is None:
+            return None
+        given = self._classes_of([pod])[signature]
+        pod_class = kernel_classes({signature: given}).get(signature)
+        if pod_class is None:
+            return None
+        kernel = self._single_pods.covering(
+            accelerator.code, self.table, signature, pod_class, self._chooser
+        )
+        node_name = None if kernel is None else kernel.place_one(pod)
+        accelerator.coverage.by_kernel += node_name is not None
+        return node_name
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
         """Return a new kernel for the classes of pods; no pod is decided on this table."""

@@ -40,6 +40,9 @@ from roadstead.protocol import objects
 Facts = TypeVar("Facts", PodFacts, NodeFacts)
 
 DEFAULT_NAMESPACE = "default"
+UNSCHEDULED_FIELDS = frozenset({"name", "empty_dir"})
+"""Fields of a volume that no scheduling plugin reads."""
+
 _NO_AFFINITY = objects.Affinity()
 ANY_IP = "0.0.0.0"  # noqa: S104 - a wildcard in a manifest, nothing is bound
 
@@ -63,9 +66,8 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         QuantityError: requests so far apart in size that they cannot be added.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    namespace = meta.namespace or DEFAULT_NAMESPACE
-    uid = meta.uid or f"{namespace}/{meta.name}"
-    identity = PodIdentity(uid, namespace, meta.name, parse_time_s(status.start_time))
+    identity = pod_identity(pod)
+    namespace = identity.namespace
     asked = requested(pod)
     required, preferred = _node_affinity(spec.affinity)
     wanted = spec.affinity or _NO_AFFINITY
@@ -103,6 +105,14 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         owner=_owner(meta.controller) if meta.owner_references else None,
         pod_group=membership(meta.labels, meta.annotations),
     )
+
+
+def pod_identity(pod: objects.Pod) -> PodIdentity:
+    """Return the identity of a pod; its UID is `namespace/name` if the manifest has none."""
+    meta = pod.metadata
+    namespace = meta.namespace or DEFAULT_NAMESPACE
+    uid = meta.uid or f"{namespace}/{meta.name}"
+    return PodIdentity(uid, namespace, meta.name, parse_time_s(pod.status.start_time))
 
 
 def compile_node(node: objects.Node) -> NodeFacts:
@@ -263,7 +273,7 @@ def _volumes(volumes: Iterable[objects.Volume], pod: PodIdentity) -> Iterator[Vo
     An ephemeral volume refers to a claim that is named after the pod and owned by it.
     """
     for volume in volumes:
-        for field in sorted(volume.model_fields_set - {"name"}):
+        for field in sorted(volume.model_fields_set - UNSCHEDULED_FIELDS):
             source = getattr(volume, field)
             if source is not None:
                 kind = objects.Volume.model_fields[field].alias

@@ -65,3 +65,8 @@ def class_of_node(facts: NodeFacts) -> NodeFacts:
         for key, value in facts.labels
     )
     return replace(facts, name="", labels=labels)
+
+
+def renamed_node(facts: NodeFacts, name: str) -> NodeFacts:
+    """Return the node under another name, which also replaces the one in the hostname label."""
+    return named_node(class_of_node(facts), name)

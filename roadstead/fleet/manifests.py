@@ -14,11 +14,12 @@ import yaml
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts, PodIdentity
 from roadstead.facts.printing import Json, affinity_part, filled, node_parts, tolerations_part
-from roadstead.fleet.trace import NEVER_S, Trace
+from roadstead.fleet.trace import NEVER_MS, S_MS, Trace
 from roadstead.protocol.errors import InputError
 
 CREATION_ANNOTATION = "roadstead/creation-s"
 DELETION_ANNOTATION = "roadstead/deletion-s"
+DURATION_ANNOTATION = "roadstead/duration-s"
 MIB_BYTES = 1 << 20
 ANY_IP = "0.0.0.0"  # noqa: S104
 
@@ -38,7 +39,8 @@ def trace_to_manifests(trace: Trace) -> Json:
     """
     for facts in trace.pod_classes:
         _check_printable(facts)
-    times = zip(trace.creation_s.tolist(), trace.deletion_s.tolist(), strict=True)
+    columns = (trace.creation_ms, trace.deletion_ms, trace.duration_ms)
+    times = zip(*(column.tolist() for column in columns), strict=True)
     items: list[Json] = [
         {
             "apiVersion": "v1",
@@ -48,8 +50,8 @@ def trace_to_manifests(trace: Trace) -> Json:
         for name, labels in trace.namespaces
     ]
     items.extend(node_manifest(facts) for facts in trace.nodes())
-    for (identity, facts), (creation_s, deletion_s) in zip(trace.pods(), times, strict=True):
-        items.append(pod_manifest(identity, facts, creation_s, deletion_s))
+    for (identity, facts), times_ms in zip(trace.pods(), times, strict=True):
+        items.append(pod_manifest(identity, facts, times_ms))
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
@@ -69,11 +71,15 @@ def node_manifest(facts: NodeFacts) -> Json:
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}
 
 
-def pod_manifest(identity: PodIdentity, facts: PodFacts, creation_s: int, deletion_s: int) -> Json:
-    """Return the manifest of a pod, in which one container requests everything."""
-    annotations = {CREATION_ANNOTATION: str(creation_s)}
-    if deletion_s != NEVER_S:
-        annotations[DELETION_ANNOTATION] = str(deletion_s)
+def pod_manifest(identity: PodIdentity, facts: PodFacts, times_ms: tuple[int, int, int]) -> Json:
+    """Return the manifest of a pod, in which one container requests everything.
+
+    times_ms: creation, deletion and duration, as in a trace.
+    """
+    named = zip(
+        (CREATION_ANNOTATION, DELETION_ANNOTATION, DURATION_ANNOTATION), times_ms, strict=True
+    )
+    annotations = {name: _seconds_text(time) for name, time in named if time != NEVER_MS}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -87,6 +93,10 @@ def pod_manifest(identity: PodIdentity, facts: PodFacts, creation_s: int, deleti
         "spec": _pod_spec(facts),
         "status": {"phase": "Running" if facts.node_name else "Pending"},
     }
+
+
+def _seconds_text(time_ms: int) -> str:
+    return str(time_ms / S_MS if time_ms % S_MS else time_ms // S_MS)
 
 
 def quantity(resource: str, amount: int) -> str:

@@ -22,7 +22,7 @@ from roadstead.facts.cluster import NAME_LABEL
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
-from roadstead.fleet.trace import NEVER_S, Trace, TraceBuilder
+from roadstead.fleet.trace import NEVER_S, TIME_MAX_S, Trace, TraceBuilder
 from roadstead.protocol.errors import InputError, cut_short
 
 NODE_LIST = "openb_node_list_all_node.csv"
@@ -46,7 +46,6 @@ FILE_MAX_BYTES = 1 << 28
 ROWS_MAX = 1_000_000
 AMOUNT_MAX = 1_000_000_000
 GPUS_MAX = 1_000
-TIME_MAX_S = 1_000_000_000_000
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_MAX_CHARS = 253
@@ -129,9 +128,8 @@ def _add_pods(builder: TraceBuilder, path: Path) -> None:
         facts = shapes.get(shape)
         if facts is None:
             facts = shapes[shape] = pod_facts(row)
-        creation_s, deletion_s = _lifetime_s(row)
         name = row.name("name")
-        builder.add_pod(name, f"uid-{name}", facts, creation_s, deletion_s)
+        builder.add_pod(name, f"uid-{name}", facts, *_times_s(row))
 
 
 def _check_first(row: CsvRow, column: str, lines: dict[str, int]) -> None:
@@ -140,13 +138,17 @@ def _check_first(row: CsvRow, column: str, lines: dict[str, int]) -> None:
         raise row.error(column, f"is in line {first} already")
 
 
-def _lifetime_s(row: CsvRow) -> tuple[int, int]:
+def _times_s(row: CsvRow) -> tuple[int, int, int]:
+    """Return creation, deletion and duration: from being scheduled, or created, to the deletion."""
     creation_s = row.number("creation_time", TIME_MAX_S)
     deletion_s = row.time_s("deletion_time")
-    row.time_s("scheduled_time")
-    if deletion_s != NEVER_S and deletion_s < creation_s:
+    scheduled_s = row.time_s("scheduled_time")
+    if deletion_s == NEVER_S:
+        return creation_s, deletion_s, NEVER_S
+    if deletion_s < creation_s:
         raise row.error("deletion_time", f"is before the creation time {creation_s}")
-    return creation_s, deletion_s
+    started_s = min(max(creation_s, scheduled_s), deletion_s)
+    return creation_s, deletion_s, deletion_s - started_s
 
 
 def node_facts(row: CsvRow, index: int) -> NodeFacts:

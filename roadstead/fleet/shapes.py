@@ -8,7 +8,12 @@ gaps between arrivals and of lifetimes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+
+GPUS = "nvidia.com/gpu"
+_CPUS = (4, 8, 16, 32, 64, 96, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,19 @@ NODE_SHAPES = (
     NodeShape(8_000, 61_440, 1, "P100", 5),
     NodeShape(128_000, 1_048_576, 1, "A10", 3),
 )
+
+NAMED_SHAPES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        **{f"cpu-{cpus}": {"cpu": str(cpus), "memory": f"{4 * cpus}Gi"} for cpus in _CPUS},
+        **{f"mem-{cpus}": {"cpu": str(cpus), "memory": f"{8 * cpus}Gi"} for cpus in _CPUS},
+        "gpu-1xT4": {"cpu": "8", "memory": "32Gi", GPUS: "1"},
+        "gpu-4xT4": {"cpu": "64", "memory": "256Gi", GPUS: "4"},
+        "gpu-8xV100": {"cpu": "96", "memory": "768Gi", GPUS: "8"},
+        "gpu-8xA100": {"cpu": "96", "memory": "1152Gi", GPUS: "8"},
+        "gpu-8xH100": {"cpu": "192", "memory": "2048Gi", GPUS: "8"},
+    }
+)
+"""Sizes of nodes as clouds offer them, by name: allocatable resources as in a manifest."""
 
 POD_SHAPES = (
     PodShape(3_152, 5_600, 1, 810, "BE", 1340),

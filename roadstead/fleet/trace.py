@@ -2,7 +2,8 @@
 
 This is the run's own input format. A million pods of fifty classes are fifty `PodFacts` and columns
 of names, class numbers and times; a fleet is a few `NodeFacts` and its names. `trace_file` writes a
-trace to one file, `manifests` prints it as manifests.
+trace to one file, `trace_stream` reads and writes traces that do not fit in memory, `manifests`
+prints a trace as manifests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from roadstead.facts.pod import Labels, PodFacts, PodIdentity
 from roadstead.protocol.errors import InputError, cut_short
 
 NEVER_S = -1
-"""The deletion time of a pod that is never deleted."""
+"""The deletion time of a pod that is never deleted, the duration of one that does not end."""
+
+NEVER_MS = -1
+"""NEVER_S in a column of milliseconds."""
+
+S_MS = 1_000
+TIME_MAX_S = ((1 << 63) - 1) // 1_000_000_000
+"""The longest time that int64 nanoseconds hold: 292 years."""
+
+TIME_MAX_MS = TIME_MAX_S * S_MS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +41,10 @@ class Trace:
     namespaces: (name, labels) of the namespaces of the pods.
     node_classes: facts without a name; `node_class` (int32[nodes]) is the class of each node.
     pod_classes: distinct facts; `pod_class` (int32[pods]) is the class of each pod.
-    creation_s, deletion_s: int64[pods], seconds from the trace's start; NEVER_S for none.
+    creation_ms, deletion_ms: int64[pods], milliseconds from the trace's start to the arrival of the
+        pod and to its end in the recorded cluster; NEVER_MS for none.
+    duration_ms: int64[pods], how long the pod runs once it started; NEVER_MS if it does not end.
+        The recorded end also depends on how long the pod waited.
     """
 
     source: str
@@ -43,8 +56,24 @@ class Trace:
     pod_names: tuple[str, ...]
     pod_uids: tuple[str, ...]
     pod_class: NDArray[np.int32]
-    creation_s: NDArray[np.int64]
-    deletion_s: NDArray[np.int64]
+    creation_ms: NDArray[np.int64]
+    deletion_ms: NDArray[np.int64]
+    duration_ms: NDArray[np.int64]
+
+    @property
+    def creation_s(self) -> NDArray[np.float64]:
+        """Seconds from the trace's start to each arrival: float64[pods]."""
+        return self.creation_ms / S_MS
+
+    @property
+    def deletion_s(self) -> NDArray[np.float64]:
+        """Seconds from the trace's start to each end: float64[pods]; NEVER_S for none."""
+        return _seconds(self.deletion_ms)
+
+    @property
+    def duration_s(self) -> NDArray[np.float64]:
+        """Seconds that each pod runs: float64[pods]; NEVER_S if it does not end."""
+        return _seconds(self.duration_ms)
 
     def nodes(self) -> list[NodeFacts]:
         """Return the facts of every node, with its name."""
@@ -72,11 +101,12 @@ class Trace:
         _check_length("nodes", "class", len(self.node_class), nodes)
         _check_length("pods", "class", len(self.pod_class), pods)
         _check_length("pods", "uid", len(self.pod_uids), pods)
-        _check_length("pods", "creation_s", len(self.creation_s), pods)
-        _check_length("pods", "deletion_s", len(self.deletion_s), pods)
-        _check_codes("nodes.class", self.node_class, len(self.node_classes))
-        _check_codes("pods.class", self.pod_class, len(self.pod_classes))
-        _check_times(self.creation_s, self.deletion_s)
+        _check_length("pods", "creation_ms", len(self.creation_ms), pods)
+        _check_length("pods", "deletion_ms", len(self.deletion_ms), pods)
+        _check_length("pods", "duration_ms", len(self.duration_ms), pods)
+        check_codes("nodes.class", self.node_class, len(self.node_classes))
+        check_codes("pods.class", self.pod_class, len(self.pod_classes))
+        check_times(self.creation_ms, self.deletion_ms, self.duration_ms)
         _check_unique("nodes.name", list(self.node_names))
         _check_unique("pods.name", [identity.key for identity, _ in self.pods()])
         _check_unique("pods.uid", list(self.pod_uids))
@@ -87,18 +117,37 @@ def _check_length(table: str, column: str, length: int, count: int) -> None:
         raise InputError(f"has {length} entries for {count} {table}", field=f"{table}.{column}")
 
 
-def _check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:
+def check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:
+    """Raise InputError unless all entries are indices of one of so many classes."""
     wrong = np.flatnonzero((column < 0) | (column >= classes))
     if wrong.size:
         value = str(int(column[wrong[0]]))
         raise InputError(f"is not one of the {classes} classes", field=field_name, value=value)
 
 
-def _check_times(creation_s: NDArray[np.int64], deletion_s: NDArray[np.int64]) -> None:
-    if (creation_s < 0).any():
-        raise InputError("must not be negative", field="pods.creation_s")
-    if ((deletion_s < creation_s) & (deletion_s != NEVER_S)).any():
-        raise InputError("must not be before the creation", field="pods.deletion_s")
+def check_times(
+    creation_ms: NDArray[np.int64], deletion_ms: NDArray[np.int64], duration_ms: NDArray[np.int64]
+) -> None:
+    """Raise InputError unless all times are possible."""
+    columns = {"creation_ms": creation_ms, "deletion_ms": deletion_ms, "duration_ms": duration_ms}
+    for name, column in columns.items():
+        lowest = 0 if name == "creation_ms" else NEVER_MS
+        _check_range(f"pods.{name}", column, lowest)
+    if ((deletion_ms < creation_ms) & (deletion_ms != NEVER_MS)).any():
+        raise InputError("must not be before the creation", field="pods.deletion_ms")
+
+
+def _check_range(field_name: str, column: NDArray[np.int64], lowest: int) -> None:
+    wrong = np.flatnonzero((column < lowest) | (column > TIME_MAX_MS))
+    if wrong.size:
+        value = int(column[wrong[0]])
+        rule = "must not be negative" if value < 0 else f"is more than {TIME_MAX_MS} (292 years)"
+        raise InputError(rule, field=field_name, value=str(value))
+
+
+def _seconds(column: NDArray[np.int64]) -> NDArray[np.float64]:
+    seconds: NDArray[np.float64] = np.where(column == NEVER_MS, float(NEVER_S), column / S_MS)
+    return seconds
 
 
 def _check_unique(field_name: str, names: list[str]) -> None:
@@ -120,8 +169,9 @@ class TraceBuilder:
     _pod_names: list[str] = field(default_factory=list)
     _pod_uids: list[str] = field(default_factory=list)
     _pod_class: list[int] = field(default_factory=list)
-    _creation_s: list[int] = field(default_factory=list)
-    _deletion_s: list[int] = field(default_factory=list)
+    _creation_ms: list[int] = field(default_factory=list)
+    _deletion_ms: list[int] = field(default_factory=list)
+    _duration_ms: list[int] = field(default_factory=list)
 
     def add_node(self, facts: NodeFacts) -> None:
         node_class = class_of_node(facts)
@@ -129,13 +179,23 @@ class TraceBuilder:
         self._node_class.append(self._node_codes.setdefault(node_class, len(self._node_codes)))
 
     def add_pod(
-        self, name: str, uid: str, facts: PodFacts, creation_s: int = 0, deletion_s: int = NEVER_S
+        self,
+        name: str,
+        uid: str,
+        facts: PodFacts,
+        creation_s: float = 0,
+        deletion_s: float = NEVER_S,
+        duration_s: float | None = None,
     ) -> None:
+        """Add a pod. duration_s: None for all the time between creation and deletion."""
+        if duration_s is None:
+            duration_s = NEVER_S if deletion_s == NEVER_S else deletion_s - creation_s
         self._pod_names.append(name)
         self._pod_uids.append(uid)
         self._pod_class.append(self._pod_codes.setdefault(facts, len(self._pod_codes)))
-        self._creation_s.append(creation_s)
-        self._deletion_s.append(deletion_s)
+        self._creation_ms.append(round(creation_s * S_MS))
+        self._deletion_ms.append(milliseconds(deletion_s))
+        self._duration_ms.append(milliseconds(duration_s))
 
     def build(self) -> Trace:
         """Build the trace; InputError if it is inconsistent."""
@@ -149,8 +209,14 @@ class TraceBuilder:
             pod_names=tuple(self._pod_names),
             pod_uids=tuple(self._pod_uids),
             pod_class=np.array(self._pod_class, dtype=np.int32),
-            creation_s=np.array(self._creation_s, dtype=np.int64),
-            deletion_s=np.array(self._deletion_s, dtype=np.int64),
+            creation_ms=np.array(self._creation_ms, dtype=np.int64),
+            deletion_ms=np.array(self._deletion_ms, dtype=np.int64),
+            duration_ms=np.array(self._duration_ms, dtype=np.int64),
         )
         trace.validate()
         return trace
+
+
+def milliseconds(seconds: float) -> int:
+    """Return seconds as milliseconds; NEVER_MS for NEVER_S."""
+    return NEVER_MS if seconds == NEVER_S else round(seconds * S_MS)

@@ -19,7 +19,8 @@ RunningPod = tuple[PodIdentity, PodFacts, str]
 class Loaded:
     """The inputs of a run. source: for people. digests: of every input. notes: for the user.
 
-    not_created: pods and claims of the manifests that admission refuses.
+    not_created: pods and claims of the manifests that admission refuses. local_storage: UIDs of
+    pods with an emptyDir.
     """
 
     source: str
@@ -28,6 +29,7 @@ class Loaded:
     digests: tuple[InputDigest, ...] = ()
     notes: tuple[str, ...] = ()
     not_created: tuple[NotCreated, ...] = ()
+    local_storage: frozenset[str] = frozenset()
 
 
 def load_trace(path: Path, *, with_digests: bool) -> Loaded:

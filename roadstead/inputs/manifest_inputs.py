@@ -10,7 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from roadstead.facts.compile import FactsPool, compile_node, compile_pod, described
+from roadstead.facts.compile import (
+    FactsPool,
+    compile_node,
+    compile_pod,
+    described,
+    pod_identity,
+)
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
@@ -65,8 +71,8 @@ def load_manifests(
     all_pods = (*everything.pods, *expansion.pods)
     created = create(everything, all_pods, expansion.claims)
     refused = not_created(created.refused, all_pods, expansion.owner_of, everything.sources)
-    running, pending = split_pods(_compiled(created.pods))
-    known, lost = _on_known_nodes(running, {each.metadata.name for each in nodes})
+    running, pending = split_pods(compile_pods(created.pods))
+    known, lost = on_known_nodes(running, {each.metadata.name for each in nodes})
     again = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     cluster_has = replace(
@@ -79,17 +85,25 @@ def load_manifests(
         cluster=cluster_has,
         digests=tuple(_digests(paths, content)) if with_digests else (),
         notes=(
-            *_lost_notes(lost, len(again)),
-            *_notes((existing, wanted), has_nodes=bool(nodes)),
+            *lost_notes(lost, len(again)),
+            *manifest_notes((existing, wanted), has_nodes=bool(nodes)),
             *expansion.notes,
             *created.notes,
             *not_created_notes(refused),
         ),
         not_created=refused,
+        local_storage=frozenset(_with_local_storage(created.pods)),
     )
 
 
-def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
+def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
+    """Yield the UIDs of pods with an emptyDir."""
+    for pod in pods:
+        if any(each.empty_dir is not None for each in pod.spec.volumes):
+            yield pod_identity(pod).uid
+
+
+def compile_pods(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
     """Compile pods; equal facts become one object, and a UID that occurs twice is an error."""
     pool = FactsPool()
     key_of: dict[str, str] = {}
@@ -111,7 +125,7 @@ def _compiled(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
         yield identity, pool.intern(facts)
 
 
-def _on_known_nodes(
+def on_known_nodes(
     running: Sequence[RunningPod], nodes: set[str]
 ) -> tuple[tuple[RunningPod, ...], tuple[RunningPod, ...]]:
     """Split by whether the node exists; upstream's snapshot has no running pods without a node."""
@@ -142,7 +156,7 @@ def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
         yield InputDigest(source, hashlib.sha256(text).hexdigest())
 
 
-def _lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
+def lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
     """Yield notes on lost pods. again: how many of them are pending again."""
     names = sorted({node_name for _, _, node_name in lost})
     more = f" and {len(names) - NODES_MAX:,} more" if len(names) > NODES_MAX else ""
@@ -153,7 +167,7 @@ def _lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
         yield f"Left out: {_counted(len(lost) - again, 'running pod')} on {where}."
 
 
-def _notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
+def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
     if not has_nodes:
         yield "The cluster has no nodes: no pod can be placed."
     finished = sum(len(each.finished) for each in read)

@@ -24,7 +24,7 @@ from roadstead.kernel.cell_layout import CellPlan, in_best_cells
 from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
 from roadstead.kernel.lists import BestRows
-from roadstead.kernel.lowering.lowerings import lay_out_specs
+from roadstead.kernel.lowering.lowerings import lay_out_specs, replace_spec
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
@@ -101,6 +101,7 @@ class Kernel:
         self._table = table
         self._tie_break = chooser.tie_break
         self._pending: list[tuple[int, KernelPod]] = []
+        self._one: Log | None = None
         self._listing: Listing | None = None
         admission = Admission(table, classes)
         self._admitted, self._why_not = admission.admitted, admission.why_not
@@ -191,6 +192,54 @@ class Kernel:
         self._pending += zip(rows, pods, strict=False)
         feasible, totals, best = (e[:done].tolist() for e in (log.feasible, log.total, log.best))
         return Decided(rows, feasible, totals, best, stopped, int(log.start[0]))
+
+    def replace(self, old: Hashable, signature: Hashable, new: KernelClass) -> bool:
+        """Cover a class of the same model in place of another one; return whether that is possible.
+
+        It is not if the other is not covered, or the new one does not fit into the arrays.
+        """
+        known = self._admitted.get(old)
+        if known is None:
+            return False
+        c, model = known.class_index, known.model
+        assert model.first.is_same(new), "a class is replaced by one of another model"
+        if not replace_spec(self._specs, c, model.lowered, new.pod):
+            return False
+        del self._admitted[old]
+        self._why_not.pop(old, None)
+        self._admitted[signature] = self._covered[c] = Admitted(c, new, model)
+        self._totals.built[c] = self._totals.stale[c] = self._totals.stale_norm[c] = False
+        self._relations.is_seen[c] = False
+        return True
+
+    def place_one(self, pod: KernelPod) -> str | None:
+        """Decide one pod of a covered class and place it on the table; return its node.
+
+        None, with nothing changed, if it has no feasible row or a placement changed its class. As a
+        batch of one pod, but without what only a longer run needs.
+        """
+        self.resume()
+        if pod.signature in self._why_not:
+            return None
+        self._refresh(1)
+        log = self._log_of_one(pod)
+        self._relations = self._cells.prepare(self._relations, log.classes)
+        done, _ = self._run_compiled(log)
+        if not done:
+            return None
+        name = self._table.columns.names[int(log.row[0])]
+        self._table.add_pod(name, pod.pod_class, uid=pod.uid, key=pod.key)
+        self._mirror.mark_current()
+        return name
+
+    def _log_of_one(self, pod: KernelPod) -> Log:
+        log = self._one
+        if log is None or log.changed is not self._changed:
+            log = self._one = self._log((pod,), None)
+        log.classes[0] = self._admitted[pod.signature].class_index
+        if log.use_draws[0]:
+            log.draws[0] = self._tie_break.draw(pod.key, pod.draw)
+        return log
 
     def _run_compiled(self, log: Log) -> tuple[int, str]:
         """Return how many pods were decided, and why not more."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from roadstead.cache import ClusterState
 from roadstead.cache.row_versions import KnownVersions, RowVersion
 from roadstead.config.settings import Settings
@@ -91,13 +89,11 @@ class LocalNodes:
         if delta.kind is DeltaKind.UPDATE_NODE:
             self.table.update_node(delta.node)
             return
-        known = self._state.table
-        self.table.add_node(delta.node, int(known.arrivals[known.row_of(delta.node_name)]))
+        self.table.add_node(delta.node)
 
     def send_nodes(self, nodes: NodeList) -> None:
-        """Add nodes that are new; they are the last ones of the cache's table."""
-        arrivals = self._state.table.arrivals
-        self.table.add_nodes(nodes, arrivals[len(arrivals) - len(nodes) :].astype(np.int64))
+        """Add nodes that are new."""
+        self.table.add_nodes(nodes)
 
     def send_storage(self, changes: Sequence[StorageChange]) -> None:
         """Do nothing: a scheduler receives changes of claims with the next answer of the cache."""

@@ -10,7 +10,7 @@ decides as actors with one scheduler do, since it consists of the same parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from roadstead.attempts.commands import PodReport
@@ -18,7 +18,7 @@ from roadstead.attempts.core import AttemptsCore
 from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
 from roadstead.binder.pods import KeyedPod
-from roadstead.cache import Assumption, SchedulerCache
+from roadstead.cache import Assumption, ClusterState, SchedulerCache
 from roadstead.cache.answers import Assumed
 from roadstead.cycle.batch import Accelerator
 from roadstead.cycle.needs import CallExtenders, CatchUp, Prepare, WaitUntil
@@ -27,13 +27,15 @@ from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import Pod, identity_of, unnominated
+from roadstead.facts.pod import Pod, PodFacts, identity_of, unnominated
 from roadstead.framework.members import GroupMembers
 from roadstead.journal import Journal, NullJournal
+from roadstead.local.commits import Commits
 from roadstead.local.drive import drive
 from roadstead.local.nodes import LocalNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.queue.nominations import QueueSteps, SendNominations
+from roadstead.queue.pods import QueueState
 from roadstead.queue.reports import NodeChange, PendingNote
 from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.run_parts import build_binder, build_cluster_state, build_queue
@@ -64,7 +66,8 @@ class LocalRun:
 
     journal: records the binder's commits; by default nothing is recorded. accelerator: the compiled
     kernel, if it is used. caller_of: calls extenders, by default over HTTP. failures: reports of
-    attempts that failed.
+    attempts that failed. has_leased: the last `step` leased pods. binder, state: in place of those
+    of the plan. on_report: called with every report to the queue, before it is applied.
     """
 
     def __init__(
@@ -73,16 +76,21 @@ class LocalRun:
         journal: Journal | None = None,
         accelerator: Accelerator | None = None,
         caller_of: CallerOf | None = None,
+        *,
+        binder: Commits | None = None,
+        state: ClusterState | None = None,
+        on_report: Callable[[ReportPods], None] | None = None,
     ) -> None:
         settings = plan.settings
         assert settings.scheduler_count == 1, "one scheduler runs in one process"
         self.now_s = 0.0
         self.failures: list[PodReport] = []
-        self._accelerator, self._has_leased = accelerator, False
-        self.binder = build_binder(plan, journal or NullJournal())
-        self.state = build_cluster_state(plan)
+        self._accelerator, self.has_leased = accelerator, False
+        self.binder = binder or build_binder(plan, journal or NullJournal())
+        self.state = state or build_cluster_state(plan)
+        self._on_report = on_report
         classes, members = PodClasses(), GroupMembers()
-        profiles = build_profiles(plan, classes, members=members)
+        self.profiles = profiles = build_profiles(plan, classes, members=members)
         self.nodes = LocalNodes(self.state, classes, settings)
         self.cache = SchedulerCache(self.state, self.nodes)
         self.queue = build_queue(plan)
@@ -101,7 +109,7 @@ class LocalRun:
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         """Add or change nodes; waiting pods that they may help are requeued."""
-        coming, known = list(nodes), self.binder.core.placements.nodes
+        coming, known = list(nodes), self.state.core.placements.nodes
         changes = [NodeChange(known.get(each.name), each) for each in coming]
         self.binder.add_nodes(NodeList.of(coming))
         self.cache.add_nodes(NodeList.of(coming))
@@ -109,7 +117,7 @@ class LocalRun:
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes; their pods remain bound to them."""
-        known = self.binder.core.placements.nodes
+        known = self.state.core.placements.nodes
         changes = [NodeChange(known[name], None) for name in names if name in known]
         self.binder.remove_nodes(names)
         aside = self.cache.remove_nodes(names)
@@ -132,18 +140,40 @@ class LocalRun:
         self.binder.add_pending([_keyed(each) for each in pods])
         return self._driven(self.queue.submit(pods, self.now_s)).refused
 
+    def observe_bound(self, pods: Sequence[PodFacts], now_s: float) -> None:
+        """Requeue waiting pods that pods help which were bound without the queue."""
+        self._driven(self.queue.observe_bound(pods, now_s))
+
+    def observe_gone(self, pods: Sequence[Pod], now_s: float) -> None:
+        """Requeue waiting pods that it helps that other pods left their nodes."""
+        self._driven(self.queue.observe((), pods, (), now_s))
+
     # Scheduling.
 
-    def run(self, now_s: float) -> int:
-        """Decide and bind until nothing is left to do at this time; return how many were placed."""
+    @property
+    def is_busy(self) -> bool:
+        """Whether a pod is in activeQ, leased or waits at Permit."""
+        return bool(self.queue.core.waiting) or not self.scheduler.core.idle
+
+    def run(self, now_s: float, *, until_refused: bool = False) -> int:
+        """Decide and bind until nothing is left to do at this time; return how many were placed.
+
+        until_refused: end after the lease in which a pod was found unschedulable.
+        """
         placed, self.now_s = 0, max(self.now_s, now_s)
-        while (done := self.step()) is not None or self._has_leased:
+        while (done := self.step()) is not None or self.has_leased:
             placed += 0 if done is None else done.placed
+            if until_refused and self._has_refused():
+                break
         return placed
+
+    def _has_refused(self) -> bool:
+        pods = self.queue.core.pods
+        return not pods(QueueState.IN_FLIGHT) and bool(pods(QueueState.UNSCHEDULABLE))
 
     def step(self) -> BatchDone | None:
         """Lease pods, or decide one batch and apply its consequences; None after a lease."""
-        self._has_leased = False
+        self.has_leased = False
         self.queue.begin_gang_turn(self.now_s)
         return drive(self.scheduler.step(self.now_s), self._answer)
 
@@ -189,6 +219,8 @@ class LocalRun:
             return self._leased(need)
         if isinstance(need, RenewLeases):
             return self.queue.renew(need.lease_ids, self.now_s)
+        if self._on_report is not None:
+            self._on_report(need)
         about = need.lease_id, need.done, need.given_back, need.notes, need.gone
         self._driven(self.queue.report(*about, self.now_s))
         self.queue.begin_gang_turn(self.now_s)
@@ -198,7 +230,7 @@ class LocalRun:
         self.queue.activate_gangs(need.gangs, self.now_s)
         asked = need.max_pods, self.now_s, need.profile
         batch = self.queue.lease(OWNER, EPOCH, *asked)
-        self._has_leased = bool(batch.pods)
+        self.has_leased = bool(batch.pods)
         return LeasedPods(
             batch.lease_id,
             [(pod.identity.uid, pod.identity.key, pod.facts) for pod in batch.pods],

@@ -46,10 +46,10 @@ def daemon_pods(
     """Yield a pod for each eligible node that has none of this daemon set."""
     key, namespace = workload_key(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
     served = {node_of(pod) for pod in present if controller_key(pod) == key}
-    template = _tolerant(_plain_pod(daemon))
+    template = daemon_pod(daemon)
     _, facts = compile_pod(template)
     for node in nodes:
-        if node.metadata.name not in served and _should_run(facts, compile_node(node)):
+        if node.metadata.name not in served and should_run(facts, compile_node(node)):
             name = names.allocate(
                 namespace, partial(_name, daemon.metadata.name, node.metadata.name)
             )
@@ -74,6 +74,11 @@ def node_of(pod: Pod) -> str:
     return pod.spec.node_name or (names[0] if names else "")
 
 
+def daemon_pod(daemon: DaemonSet) -> Pod:
+    """Return a pod of the daemon set that is not for a certain node yet."""
+    return _tolerant(_plain_pod(daemon))
+
+
 def _plain_pod(daemon: DaemonSet) -> Pod:
     labels = {
         "controller-revision-hash": template_hash(daemon.spec.template),
@@ -90,7 +95,8 @@ def _tolerant(pod: Pod) -> Pod:
     return pod.model_copy(update={"spec": pod.spec.model_copy(update={"tolerations": tolerations})})
 
 
-def _should_run(pod: PodFacts, node: NodeFacts) -> bool:
+def should_run(pod: PodFacts, node: NodeFacts) -> bool:
+    """Whether a daemon set with this pod runs one on the node (NodeShouldRunDaemonPod)."""
     if pod.node_name not in ("", node.name):
         return False
     labels = dict(node.labels)

@@ -59,11 +59,11 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
             grown = existing[same[0]].spec.replicas + max(0, wanted - total)
             existing[same[0]] = _scaled(existing[same[0]], grown)
         elif own:
-            created.append(_scaled(_replica_set(deployment), wanted))
+            created.append(_scaled(replica_set_of(deployment), wanted))
             notes += _rollout_note(deployment, wanted, total)
         else:
             running = sum(1 for _ in _pods_of_missing_replica_set(deployment, manifests.pods))
-            created.append(_scaled(_replica_set(deployment), max(0, wanted - running)))
+            created.append(_scaled(replica_set_of(deployment), max(0, wanted - running)))
     return ReplicaSets(tuple(existing), tuple(created), tuple(notes))
 
 
@@ -105,7 +105,8 @@ def _scaled(replica_set: ReplicaSet, replicas: int) -> ReplicaSet:
     return replica_set.model_copy(update={"spec": spec})
 
 
-def _replica_set(deployment: Deployment) -> ReplicaSet:
+def replica_set_of(deployment: Deployment) -> ReplicaSet:
+    """Return the replica set that a deployment creates for its template and all its replicas."""
     revision = template_hash(deployment.spec.template)
     mark = {TEMPLATE_HASH: revision}
     template = deployment.spec.template

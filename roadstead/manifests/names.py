@@ -16,6 +16,11 @@ _SUFFIX_CHARS = 5
 _HASH_CHARS = 10
 _BASE_MAX_CHARS = 58
 
+# Without a divisor in common with the size of the alphabet, so that different numbers have
+# different suffixes; those of neighbours share few characters.
+_SPREAD = 8_675_309
+_OFFSET = 4_112_521
+
 
 def suffix_of(text: str, chars: int = _SUFFIX_CHARS) -> str:
     """Return letters and digits derived from a text by a hash."""
@@ -30,6 +35,22 @@ def generated_name(base: str, index: int, again: int = 0) -> str:
     """
     text = f"{base}{index}/{again}" if again else f"{base}{index}"
     return f"{base[:_BASE_MAX_CHARS]}{suffix_of(text)}"
+
+
+def unique_suffix(number: int) -> str:
+    """Return the suffix of a controller's n-th pod: different numbers have different suffixes.
+
+    Unlike `PodNames`, it needs no register of names in use, which would grow in a long simulation.
+    """
+    length = _SUFFIX_CHARS
+    while number >= len(_ALPHABET) ** length:
+        length += 1
+    rest = (number * _SPREAD + _OFFSET) % len(_ALPHABET) ** length
+    chars = []
+    for _ in range(length):
+        rest, digit = divmod(rest, len(_ALPHABET))
+        chars.append(_ALPHABET[digit])
+    return "".join(chars)
 
 
 class PodNames:

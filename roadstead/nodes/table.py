@@ -29,6 +29,9 @@ __all__ = ["NodeTable", "Rows", "Table", "name_hash"]
 FEW_PODS = 4
 """Fewer pods of a class than this are counted one by one, since NumPy has a fixed cost per call."""
 
+MAX_LAST_ROWS = 256
+"""Number of last changes whose rows `rows_changed_since` returns without reading all rows."""
+
 
 class NodeTable(Table):
     """The table that events change. Rows are dense: the last row replaces that of a removed node.
@@ -42,8 +45,8 @@ class NodeTable(Table):
     """
 
     __slots__ = (
-        "_row_of", "arrived", "lists_ports", "node_version", "nominations", "residents", "tree",
-        "version",
+        "_last_rows", "_row_of", "arrived", "lists_ports", "node_version", "nominations",
+        "residents", "tree", "version",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses | None = None) -> None:
@@ -56,6 +59,8 @@ class NodeTable(Table):
         self.residents = Residents()
         self.nominations = NominationCounts()
         self._row_of: dict[str, int] = {}
+        # The row of each of the last changes, the last one at the end; none after a bulk change.
+        self._last_rows: list[int] = []
 
     @staticmethod
     def copy_of(columns: Columns, rows: Rows) -> NodeTable:
@@ -94,6 +99,7 @@ class NodeTable(Table):
         self._row_of = {name: row for row, name in enumerate(self.columns.names)}
         self.version += 1
         self.node_version = self.version
+        self._last_rows.clear()
 
     def overlay(self, rows: Rows) -> NodeTable:
         """Return an independent copy of some rows, in which pods may be added and removed."""
@@ -168,6 +174,7 @@ class NodeTable(Table):
         columns.version[added] = np.arange(self.version + 1, self.version + len(rows) + 1)
         self.version += len(rows)
         self.node_version = self.version
+        self._last_rows.clear()
 
     def update_node(self, facts: NodeFacts) -> None:
         """Replace a node's own facts; its pods stay."""
@@ -196,6 +203,7 @@ class NodeTable(Table):
         columns.size = last
         self.version += 1
         self.node_version = self.version
+        self._last_rows.clear()
 
     def _write_facts(self, row: int, facts: NodeFacts) -> None:
         columns = self.columns
@@ -220,13 +228,33 @@ class NodeTable(Table):
         self.version += 1
         self.node_version = self.version
         columns.version[row] = self.version
+        self._last_rows.clear()
 
     def rows_changed_since(self, version: int) -> Rows:
         """Return the rows whose pods or nominations changed since `version`.
 
         Valid while `node_version` stays equal.
         """
+        since = self.version - version
+        if since <= len(self._last_rows):
+            # Without reading all rows: pods that arrive one by one change few.
+            return np.array(sorted(set(self._last_rows[-since:] if since else ())), dtype=np.intp)
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
+
+    def _change_row(self, row: int) -> None:
+        """Record a change of one row."""
+        self.version += 1
+        self.columns.version[row] = self.version
+        last = self._last_rows
+        last.append(row)
+        if len(last) > MAX_LAST_ROWS:
+            del last[: MAX_LAST_ROWS // 2]
+
+    def _change_rows(self, rows: Rows) -> None:
+        """Record one change of many rows."""
+        self.version += 1
+        self.columns.version[rows] = self.version
+        self._last_rows.clear()
 
     def add_pod(
         self,
@@ -290,8 +318,7 @@ class NodeTable(Table):
         np.add.at(columns.nonzero_requested[1], rows, change * pod_class.facts.nonzero_memory_bytes)
         np.add.at(columns.pod_count, rows, change)
         columns.count_class(pod_class, sum(changes))
-        self.version += 1
-        columns.version[rows] = self.version
+        self._change_rows(rows)
 
     def remove_pod(self, node_name: str, pod_class: PodClass, *, uid: str = "") -> int:
         """Remove a pod of a class from a node; return the changed row."""
@@ -322,8 +349,7 @@ class NodeTable(Table):
     def _touch(self, node_name: str) -> None:
         row = self._row_of.get(node_name)
         if row is not None:
-            self.version += 1
-            self.columns.version[row] = self.version
+            self._change_row(row)
 
     def _count_pods(self, row: int, pod_class: PodClass, change: int) -> None:
         columns = self.columns
@@ -339,8 +365,7 @@ class NodeTable(Table):
         columns.count_class(pod_class, change)
         if pod_class.facts.host_ports:
             self._count_ports(row, pod_class, change)
-        self.version += 1
-        columns.version[row] = self.version
+        self._change_row(row)
 
     def _count_ports(self, row: int, pod_class: PodClass, change: int) -> None:
         columns = self.columns

@@ -339,6 +339,16 @@ class QueueCore(Generic[EventT]):
         return tuple(entry.view() for entry in self._store.entries(state))
 
     @property
+    def has_pods(self) -> bool:
+        """Whether any pod waits or is in flight."""
+        return bool(self._store.pods.present)
+
+    @property
+    def can_lease(self) -> bool:
+        """Whether `lease` would find a pod now: in activeQ, or a rejected one in backoffQ."""
+        return bool(len(self._store.active.heap) or len(self._store.backoff.rejected.heap))
+
+    @property
     def waiting(self) -> int:
         """The number of pods in activeQ."""
         return len(self._store.active.heap)

@@ -274,6 +274,12 @@ class SchedulingQueue:
         self._handle_events([*node_events(nodes), *left, *pod_events(pods)], now_s)
         yield from self.nominations.send_changes()
 
+    def observe_bound(self, pods: Iterable[PodFacts], now_s: float) -> QueueSteps[None]:
+        """Create the events of pods that were bound without this queue."""
+        self._handle_events(self._events.assigned(pods), now_s)
+        self._wakes = 0
+        yield from self.nominations.send_changes()
+
     def _handle_events(
         self, events: Sequence[OccurredEvent], now_s: float, predicate: PodPredicate | None = None
     ) -> None:

@@ -25,3 +25,10 @@ count: str = len(result.pending)  # type: ignore[assignment]
 cluster.schedule(runtime="dask")  # type: ignore[arg-type]
 result.to_arrow("nope")  # type: ignore[arg-type]
 print(cluster.nope)  # type: ignore[attr-defined]
+fits: roadstead.FitResult = cluster.fit("web=2", "db", total=True, progress=lambda each: None)
+zones: dict[str, int] = fits.zones
+grown: roadstead.GrowResult = cluster.grow("shapes.yaml", max_runs=10)
+shrunk: roadstead.ShrinkResult = cluster.shrink(zone="a", selector="pool=x")
+drained: roadstead.DrainResult = cluster.drain("n1", force=True, delete_emptydir_data=True)
+targets: dict[str, int] = drained.targets
+cluster.fit(replicas=3)  # type: ignore[call-arg]

@@ -19,13 +19,14 @@ from roadstead.fleet.manifests import (
     quantity,
     trace_to_manifests,
 )
-from roadstead.fleet.trace import NEVER_S, TraceBuilder
+from roadstead.fleet.trace import NEVER_MS, TraceBuilder
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
 from tests.plugins.test_signatures import VALUES
 from tests.ten_shapes import ten_shapes
 
 PLAIN = PodFacts(images=("a:1",), container_count=1)
+NO_TIMES = (0, NEVER_MS, NEVER_MS)
 TERM = NodeSelectorTerm(
     expressions=(Requirement("disk", "In", ("ssd",)), Requirement("gpu", "DoesNotExist")),
     fields=(Requirement("metadata.name", "In", ("n-0",)),),
@@ -41,7 +42,7 @@ TERM_MANIFEST = {
 
 def spec_of(**changes):
     identity = PodIdentity("u", "default", "p")
-    return pod_manifest(identity, replace(PLAIN, **changes), 0, NEVER_S)["spec"]
+    return pod_manifest(identity, replace(PLAIN, **changes), NO_TIMES)["spec"]
 
 
 def refusal_of(facts):
@@ -107,15 +108,20 @@ def test_ports_tolerations_selector_gates_and_names_are_printed():
 
 def test_a_bound_pod_is_running():
     identity = PodIdentity("u", "default", "p")
-    bound = pod_manifest(identity, replace(PLAIN, node_name="n-0"), 0, NEVER_S)
+    bound = pod_manifest(identity, replace(PLAIN, node_name="n-0"), NO_TIMES)
     assert bound["status"] == {"phase": "Running"}
 
 
 def test_times_become_annotations_and_no_deletion_is_omitted():
     identity = PodIdentity("u", "default", "p")
-    both = pod_manifest(identity, PLAIN, 3, 9)["metadata"]["annotations"]
-    assert both == {"roadstead/creation-s": "3", "roadstead/deletion-s": "9"}
-    alive = pod_manifest(identity, PLAIN, 3, NEVER_S)["metadata"]["annotations"]
+    both = pod_manifest(identity, PLAIN, (3_000, 9_250, 5_000))["metadata"]["annotations"]
+    assert both == {
+        "roadstead/creation-s": "3",
+        "roadstead/deletion-s": "9.25",
+        "roadstead/duration-s": "5",
+    }
+    times_ms = (3_000, NEVER_MS, NEVER_MS)
+    alive = pod_manifest(identity, PLAIN, times_ms)["metadata"]["annotations"]
     assert alive == {"roadstead/creation-s": "3"}
 
 

@@ -93,6 +93,12 @@ def test_times_are_kept_and_a_missing_deletion_means_never(tmp_path):
     assert trace.deletion_s.tolist() == [20, NEVER_S]
 
 
+def test_a_pod_runs_from_being_scheduled_to_its_deletion(tmp_path):
+    rows = ["p-1,9,9,0,0,,LS,Running,7,20,9", "p-2,9,9,0,0,,LS,Failed,7,20,", POD[:-2] + "25"]
+    trace = import_openb(write_lists(tmp_path, pods=rows))
+    assert trace.duration_s.tolist() == [11, 13, 0]
+
+
 def test_pods_of_equal_shape_share_one_class(tmp_path):
     pods = [f"p-{index},100,10,1,500,,LS,Running,{index},99,0" for index in range(50)]
     trace = import_openb(write_lists(tmp_path, pods=pods))

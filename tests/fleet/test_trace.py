@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roadstead.facts.node import NodeFacts, class_of_node, named_node
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint
-from roadstead.fleet.trace import NEVER_S, TraceBuilder
+from roadstead.fleet.trace import NEVER_MS, NEVER_S, TraceBuilder
 from roadstead.protocol.errors import InputError
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=3)
@@ -94,8 +94,8 @@ BROKEN = {
     "node classes missing": ({"node_class": np.array([0], INT32)}, "nodes.class: has 1 entries"),
     "pod classes missing": ({"pod_class": np.array([], INT32)}, "pods.class: has 0 entries"),
     "uids missing": ({"pod_uids": ("u-0",)}, "pods.uid: has 1 entries for 2 pods"),
-    "creations missing": ({"creation_s": np.array([1], INT64)}, "pods.creation_s: has 1 entries"),
-    "deletions missing": ({"deletion_s": np.array([1], INT64)}, "pods.deletion_s: has 1 entries"),
+    "creations missing": ({"creation_ms": np.array([1], INT64)}, "pods.creation_ms: has 1 entries"),
+    "deletions missing": ({"deletion_ms": np.array([1], INT64)}, "pods.deletion_ms: has 1 entries"),
     "node class unknown": (
         {"node_class": np.array([0, 1], INT32)},
         "nodes.class: 1 is not one of the 1 classes",
@@ -105,12 +105,12 @@ BROKEN = {
         "pods.class: -1 is not one of the 1 classes",
     ),
     "creation negative": (
-        {"creation_s": np.array([5, -6], INT64)},
-        "pods.creation_s: must not be negative",
+        {"creation_ms": np.array([5, -6], INT64)},
+        "pods.creation_ms: -6 must not be negative",
     ),
     "deletion before creation": (
-        {"deletion_s": np.array([4, NEVER_S], INT64)},
-        "pods.deletion_s: must not be before the creation",
+        {"deletion_ms": np.array([4, NEVER_MS], INT64)},
+        "pods.deletion_ms: must not be before the creation",
     ),
     "node twice": ({"node_names": ("n", "n")}, 'nodes.name: "n" is there twice'),
     "pod twice": ({"pod_names": ("p", "p")}, 'pods.name: "default/p" is there twice'),

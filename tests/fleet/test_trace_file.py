@@ -2,20 +2,20 @@
 
 import hashlib
 import random
-import tempfile
 import zlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.fleet import trace_file
+from roadstead.fleet import trace_file, trace_reader, trace_writer
 from roadstead.fleet.generate import generate_fleet
-from roadstead.fleet.trace import TraceBuilder
-from roadstead.fleet.trace_file import HEADER, TraceBody, read_trace, trace_digest, write_trace
+from roadstead.fleet.trace import NEVER_S, TraceBuilder
+from roadstead.fleet.trace_file import read_trace, trace_digest, write_trace
+from roadstead.fleet.trace_frames import CHUNK_ROWS, HEADER, SIZES, NodesFrame, PodsFrame
+from roadstead.fleet.trace_reader import open_trace
 from roadstead.protocol.codec import pack, to_wire, unpack
 from roadstead.protocol.errors import InputError
 from tests.ten_shapes import ten_shapes
@@ -34,18 +34,28 @@ def small_trace():
     return builder.build()
 
 
-def content_of(body):
-    """Return a file with any body and its correct digest."""
-    return HEADER + hashlib.sha256(body).digest() + zlib.compress(body)
+def frames_of(path):
+    """Return (letter, plain content) of every frame of a file."""
+    data, at, found = path.read_bytes()[len(HEADER) :], 0, []
+    while at < len(data):
+        packed, _ = SIZES.unpack(data[at + 1 : at + 1 + SIZES.size])
+        start = at + 1 + SIZES.size
+        found.append((data[at : at + 1], zlib.decompress(data[start : start + packed])))
+        at = start + packed
+    return found
 
 
-def body_of(trace):
-    """Return the trace's body as plain lists, for tests to change."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "of.trace"
-        write_trace(path, trace)
-        content = path.read_bytes()
-    return unpack(zlib.decompress(content[len(HEADER) + hashlib.sha256().digest_size :]))
+def content_of(frames):
+    """Return a file of these frames, with a correct digest if the last one is an end frame."""
+    digest, parts = hashlib.sha256(), [HEADER]
+    for letter, content in frames:
+        if letter == b"E":
+            nodes, pods, _ = unpack(content)
+            content = pack([nodes, pods, digest.digest()])
+        digest.update(letter + content)
+        packed = zlib.compress(content)
+        parts += [letter, SIZES.pack(len(packed), len(content)), packed]
+    return b"".join(parts)
 
 
 def refusal_of(path):
@@ -87,7 +97,7 @@ def test_the_digest_is_that_of_the_content(path):
 
 def test_the_same_trace_has_the_same_digest_on_every_machine():
     assert trace_digest(TraceBuilder("test").build()) == (
-        "574f896288836b4e4264f17c237ded184833f45d1609f62cf3e83ced108fa08c"
+        "a074a2d68adde64d2369f5c168e03daa5d2c48f00f346b4f7c2744f3ee630bf4"
     )
 
 
@@ -109,7 +119,7 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
     def full(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(trace_file.os, "replace", full)
+    monkeypatch.setattr(trace_writer.os, "replace", full)
     with pytest.raises(InputError, match=r"small\.trace: cannot be written: No space left"):
         write_trace(path, small_trace())
     assert path.read_text() == "old"
@@ -121,33 +131,101 @@ def test_a_missing_folder_is_refused(tmp_path):
         write_trace(tmp_path / "gone" / "a.trace", small_trace())
 
 
-def test_a_trace_past_the_size_limit_is_neither_written_nor_read(path, monkeypatch):
+def test_durations_are_independent_of_the_recorded_ends(path):
+    builder = TraceBuilder("test")
+    builder.add_pod("p-0", "u-0", PodFacts(), creation_s=5, deletion_s=9, duration_s=1.25)
+    builder.add_pod("p-1", "u-1", PodFacts(), creation_s=0.5, duration_s=0)
+    builder.add_pod("p-2", "u-2", PodFacts(), deletion_s=7.001)
+    write_trace(path, builder.build())
+
+    trace = read_trace(path)
+
+    assert trace.creation_s.tolist() == [5, 0.5, 0]
+    assert trace.deletion_s.tolist() == [9, NEVER_S, 7.001]
+    assert trace.duration_s.tolist() == [1.25, 0, 7.001]
+
+
+def test_a_trace_of_several_chunks_is_read_chunk_by_chunk(path):
+    builder = TraceBuilder("test")
+    for index in range(CHUNK_ROWS + 3):
+        builder.add_pod(f"p-{index}", f"default/p-{index}", PodFacts(priority=index % 5), index)
+    trace = builder.build()
+    digest = write_trace(path, trace)
+
+    with open_trace(path) as stream:
+        chunks = list(stream.chunks())
+
+    assert [len(chunk) for chunk in chunks] == [CHUNK_ROWS, 3]
+    assert chunks[0].uids == (), "UIDs of namespace and name are not stored"
+    again = read_trace(path)
+    assert (again.pod_names, again.pod_uids) == (trace.pod_names, trace.pod_uids)
+    assert trace_digest(again) == digest
+
+
+def test_more_pods_than_memory_is_to_hold_are_refused(path, monkeypatch):
     write_trace(path, small_trace())
-    monkeypatch.setattr(trace_file, "BODY_MAX_BYTES", 100)
-    assert "holds more than 100 bytes" in refusal_of(path)
-    with pytest.raises(InputError, match=r"more than 100"):
-        write_trace(path, small_trace())
+    monkeypatch.setattr(trace_file, "PODS_MAX", 1)
+    assert "more than 1 pods; make it smaller by `roadstead trace sample`" in refusal_of(path)
+
+
+@pytest.mark.parametrize("module", [trace_reader, trace_writer])
+def test_a_frame_past_the_size_limit_is_neither_written_nor_read(path, monkeypatch, module):
+    write_trace(path, small_trace())
+    monkeypatch.setattr(module, "FRAME_MAX_BYTES", 50)
+    with pytest.raises(InputError, match=r"has a frame of more than 50 bytes"):
+        (read_trace if module is trace_reader else write_trace)(
+            path, *(() if module is trace_reader else (small_trace(),))
+        )
+
+
+def test_more_classes_than_the_limit_are_refused(path, monkeypatch):
+    write_trace(path, generate_fleet(3, 50, 0))
+    monkeypatch.setattr(trace_reader, "CLASSES_MAX", 2)
+    assert "has more than 2 distinct pods" in refusal_of(path)
+    monkeypatch.setattr(trace_writer, "CLASSES_MAX", 2)
+    with pytest.raises(InputError, match=r"has more than 2 distinct pods"):
+        write_trace(path, generate_fleet(3, 50, 0))
 
 
 def test_a_missing_file_is_refused_by_name(path):
     assert refusal_of(path).endswith("small.trace: cannot be read: No such file or directory")
 
 
+HEAD, END = pack(["test", []]), pack([0, 0, b""])
 HOSTILE_FILES = {
     "empty": (b"", "is not a trace"),
-    "text": (b"kind: List\nitems: []\n", "is not a trace"),
-    "another version": (b"roadstead-trace 2\n" + bytes(99), 'is a trace of version "2"'),
-    "version of bytes": (b"roadstead-trace \xff\xff", "is a trace of version"),
-    "header alone": (HEADER, "is damaged"),
-    "no compression": (HEADER + bytes(32) + b"body", "does not decompress"),
-    "another digest": (HEADER + bytes(32) + zlib.compress(b"body"), "does not match its digest"),
-    "cut short": (content_of(b"x" * 500)[:-6], "is cut short, or has data after its end"),
-    "more after the end": (content_of(b"body") + b"more", "is cut short, or has data"),
-    "no msgpack": (content_of(b"\xc1"), "make it anew: not msgpack"),
-    "another shape": (content_of(pack({"nodes": []})), "not of this release"),
-    "nested too deep": (content_of(b"\x91" * 100_000 + b"\xc0"), "make it anew: nested deeper"),
-    "list of absurd length": (content_of(b"\xdd\xff\xff\xff\xff"), "not of this release"),
-    "half a surrogate": (content_of(b"\xa3\xed\xa0\x80"), "not of this release"),
+    "text": (b"apiVersion: v1\nkind: List\n", "is not a trace"),
+    "another version": (
+        b"roadstead-trace 9\n",
+        'trace of version "9"; this release reads',
+    ),
+    "absurd version": (b"roadstead-trace " + b"9" * 10_000, "is a trace of version"),
+    "header only": (HEADER, "is cut short or goes on after its end"),
+    "no compression": (HEADER + b"H" + SIZES.pack(4, 9) + b"body", "does not decompress"),
+    "frame of absurd size": (HEADER + b"H" + b"\xff" * 8, "has a frame of more than 268435456"),
+    "frame larger than stated": (
+        HEADER + b"H" + SIZES.pack(len(zlib.compress(bytes(500))), 5) + zlib.compress(bytes(500)),
+        "is cut short or goes on after its end",
+    ),
+    "frame smaller than stated": (
+        HEADER + b"H" + SIZES.pack(len(zlib.compress(b"ab")), 5) + zlib.compress(b"ab"),
+        "a frame does not have the size that it states",
+    ),
+    "no head": (content_of([(b"E", END)]), "no HeadFrame"),
+    "no end": (content_of([(b"H", HEAD)]), "is cut short or goes on after its end"),
+    "more after the end": (content_of([(b"H", HEAD), (b"E", END)]) + b"x", "goes on after its end"),
+    "pods before nodes": (
+        content_of(
+            [(b"H", HEAD), (b"P", pack([[], [], [], *[b""] * 4])), (b"N", b"x"), (b"E", END)]
+        ),
+        "no EndFrame",
+    ),
+    "other counts": (content_of([(b"H", HEAD), (b"E", pack([1, 0, b""]))]), "match its digest"),
+    "no msgpack": (content_of([(b"H", b"\xc1")]), "not msgpack"),
+    "another shape": (content_of([(b"H", pack({"nodes": []}))]), "not of this release"),
+    "nested too deep": (content_of([(b"H", b"\x91" * 100_000 + b"\xc0")]), "nested deeper"),
+    "list of absurd length": (content_of([(b"H", b"\xdd\xff\xff\xff\xff")]), "not of this release"),
+    "half a surrogate": (content_of([(b"H", b"\xa3\xed\xa0\x80")]), "not of this release"),
 }
 
 
@@ -157,62 +235,91 @@ def test_anything_but_a_complete_trace_is_refused(path, content, text):
     assert text in refusal_of(path)
 
 
-def test_a_compression_bomb_is_read_only_up_to_the_limit(path, monkeypatch):
-    monkeypatch.setattr(trace_file, "BODY_MAX_BYTES", 1 << 20)
-    path.write_bytes(content_of(bytes(200 << 20)))
-    assert path.stat().st_size < 1 << 20
-    assert "holds more than 1048576 bytes" in refusal_of(path)
+def test_a_compression_bomb_is_read_only_up_to_the_size_that_it_states(path):
+    bomb = zlib.compress(bytes(200 << 20))
+    path.write_bytes(HEADER + b"H" + SIZES.pack(len(bomb), 1000) + bomb)
+    assert "is damaged" in refusal_of(path)
 
 
-FIELDS = {name: index for index, name in enumerate(TraceBody.__dataclass_fields__)}
-BROKEN_BODIES = {
-    "names missing": ({"node_names": []}, "nodes.class: has 1 entries for 0 nodes"),
-    "half an entry": ({"pod_class": b"\0\0\0"}, "pods.class: is no whole number of 4-byte entries"),
+NODES = {name: index for index, name in enumerate(NodesFrame.__dataclass_fields__)}
+PODS = {name: index for index, name in enumerate(PodsFrame.__dataclass_fields__)}
+
+
+def packed(kind, *values):
+    return np.array(values, kind).tobytes()
+
+
+BROKEN_FRAMES = {
+    "names missing": (b"N", {"names": []}, "nodes.class: has 1 entries for 0 nodes"),
+    "half an entry": (
+        b"P",
+        {"pod_class": b"\0\0\0"},
+        "pods.class: is no whole number of 4-byte entries",
+    ),
     "class unknown": (
-        {"pod_class": np.array([0, 7], "<i4").tobytes()},
+        b"P",
+        {"pod_class": packed("<i4", 0, 7)},
         "pods.class: 7 is not one of the 1 classes",
     ),
     "node with path parts": (
-        {"node_names": ["../n"]},
+        b"N",
+        {"names": ["../n"]},
         'nodes.name: "../n" is not allowed: a lower',
     ),
     "pod with an escape": (
-        {"pod_names": ["a\x1b[2J", "b"]},
+        b"P",
+        {"names": ["a\x1b[2J", "b"]},
         'pods.name: "a\\x1b[2J" is not allowed: a lowercase RFC 1123 subdomain',
     ),
-    "uid with an escape": ({"pod_uids": ["\x1b", "b"]}, "must not contain control characters"),
-    "namespace": ({"namespaces": [["A", []]]}, 'namespaces: "A" is not allowed: a lowercase RFC'),
-    "name no text": ({"pod_names": [1, 2]}, "not of this release"),
-    "source no text": ({"source": None}, "not of this release"),
-    "namespaces no pairs": ({"namespaces": [["a"]]}, "not of this release"),
+    "uid with an escape": (b"P", {"uids": ["\x1b", "b"]}, "must not contain control characters"),
+    "uid missing": (b"P", {"uids": ["a"]}, "pods.uid: has 1 entries for 2 pods"),
+    "namespace": (b"H", {1: [["A", []]]}, 'namespaces: "A" is not allowed: a lowercase RFC'),
+    "name no text": (b"P", {"names": [1, 2]}, "not of this release"),
+    "source no text": (b"H", {0: None}, "not of this release"),
+    "times missing": (b"P", {"duration_ms": b""}, "pods.duration_ms: has 0 entries for 2 pods"),
+    "time negative": (b"P", {"creation_ms": packed("<i8", -1, 0)}, "-1 must not be negative"),
+    "time past int64 ns": (
+        b"P",
+        {"duration_ms": packed("<i8", 0, 1 << 62)},
+        "pods.duration_ms: 4611686018427387904 is more than 9223372036000 (292 years)",
+    ),
+    "end before creation": (
+        b"P",
+        {"deletion_ms": packed("<i8", 1, -1)},
+        "pods.deletion_ms: must not be before the creation",
+    ),
+    "negative request": (
+        b"P",
+        {"classes": [to_wire(PodFacts(requests=(("cpu", -1),)))]},
+        'requests["cpu"]: -1 is out of range',
+    ),
+    "request past int64": (
+        b"P",
+        {"classes": [to_wire(PodFacts(requests=(("memory", 1 << 63),)))]},
+        'requests["memory"]: 9223372036854775808 is',
+    ),
+    "negative capacity": (
+        b"N",
+        {"classes": [to_wire(NodeFacts(name="", allocatable_pods=-1))]},
+        'allocatable["pods"]: -1 is out of range',
+    ),
+    "name twice": (b"P", {"names": ["p-0", "p-0"]}, 'pods.name: "default/p-0" is there twice'),
 }
 
 
-@pytest.mark.parametrize(("changes", "text"), BROKEN_BODIES.values(), ids=BROKEN_BODIES)
-def test_inconsistent_bodies_are_refused_by_column(path, changes, text):
-    body = body_of(small_trace())
-    for name, value in changes.items():
-        body[FIELDS[name]] = value
-    path.write_bytes(content_of(pack(body)))
-    assert text in refusal_of(path)
-
-
-@pytest.mark.parametrize(
-    ("facts", "text"),
-    [
-        (PodFacts(requests=(("cpu", -1),)), 'requests["cpu"]: -1 is out of range'),
-        (PodFacts(requests=(("memory", 1 << 63),)), 'requests["memory"]: 9223372036854775808 is'),
-        (PodFacts(nonzero_memory_bytes=-5), 'requests["memory"]: -5 is out of range'),
-        (NodeFacts(name="n", allocatable=(("cpu", -1),)), 'allocatable["cpu"]: -1 is out'),
-        (NodeFacts(name="n", allocatable_pods=-1), 'allocatable["pods"]: -1 is out of range'),
-        (NodeFacts(name="n", images=(("a:1", -1),)), 'allocatable["a:1"]: -1 is out of range'),
-    ],
-)
-def test_impossible_amounts_are_refused(path, facts, text):
-    body = body_of(small_trace())
-    kind = "pod_classes" if isinstance(facts, PodFacts) else "node_classes"
-    body[FIELDS[kind]] = [to_wire(facts)]
-    path.write_bytes(content_of(pack(body)))
+@pytest.mark.parametrize(("letter", "changes", "text"), BROKEN_FRAMES.values(), ids=BROKEN_FRAMES)
+def test_inconsistent_frames_are_refused_by_column(path, letter, changes, text):
+    write_trace(path, small_trace())
+    places = {b"N": NODES, b"P": PODS, b"H": {0: 0, 1: 1}}[letter]
+    frames = []
+    for each, content in frames_of(path):
+        if each == letter:
+            fields = unpack(content)
+            for name, value in changes.items():
+                fields[places[name]] = value
+            content = pack(fields)
+        frames.append((each, content))
+    path.write_bytes(content_of(frames))
     assert text in refusal_of(path)
 
 
@@ -223,4 +330,12 @@ def test_a_single_wrong_byte_anywhere_is_detected(path):
         damaged = bytearray(sound)
         damaged[place] ^= rng.randrange(1, 256)
         path.write_bytes(damaged)
+        refusal_of(path)
+
+
+def test_a_file_cut_short_anywhere_is_refused(path):
+    write_trace(path, small_trace())
+    sound = path.read_bytes()
+    for length in range(len(sound)):
+        path.write_bytes(sound[:length])
         refusal_of(path)

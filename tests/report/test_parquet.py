@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from arro3 import io
 
+from roadstead.report import parquet
 from roadstead.report.arrow import INT64, STRING, column, make_table
-from roadstead.report.parquet import read_columns, write_parquet
+from roadstead.report.parquet import read_columns, stream_columns, write_parquet
 from tests.tables import read_table, rows_of
 
 OF_PYARROW = Path(__file__).parents[1] / "journal" / "format_1" / "run" / "placements.parquet"
@@ -27,6 +28,33 @@ def test_columns_are_read_in_the_requested_order(tmp_path, table):
 
     assert read_columns(tmp_path / "t.parquet", ["nodes", "pod"]) == [[3, None, 1], PODS]
     assert rows_of(read_table(tmp_path / "t.parquet")) == rows_of(table)
+
+
+def test_columns_are_read_in_batches_of_rows(tmp_path):
+    table = make_table({"pod": column([f"p{number}" for number in range(10)], STRING)})
+    write_parquet(tmp_path / "t.parquet", table)
+
+    batches = [pods for (pods,) in stream_columns(tmp_path / "t.parquet", ["pod"], 4)]
+
+    assert [len(pods) for pods in batches] == [4, 4, 2]
+    assert sum(batches, []) == [f"p{number}" for number in range(10)]  # noqa: RUF017
+
+
+def test_a_reader_that_stops_early_leaves_no_process(tmp_path, table):
+    write_parquet(tmp_path / "t.parquet", table)
+    batches = stream_columns(tmp_path / "t.parquet", ["pod"], 1)
+    assert next(batches) == [["a"]]
+    batches.close()
+
+
+def test_a_batch_that_expands_beyond_the_bound_is_refused(tmp_path, monkeypatch):
+    table = make_table({"pod": column(["x" * 10_000] * 100, STRING)})
+    write_parquet(tmp_path / "t.parquet", table)
+    assert (tmp_path / "t.parquet").stat().st_size < 30_000, "the text is stored once"
+    monkeypatch.setattr(parquet, "BATCH_MAX_BYTES", 100_000)
+
+    with pytest.raises(ValueError, match="holds more than 100000 bytes in a batch of rows"):
+        list(stream_columns(tmp_path / "t.parquet", ["pod"]))
 
 
 def test_a_file_written_by_pyarrow_is_read():

@@ -372,7 +372,9 @@ def test_every_mark_of_the_documentation_is_known(figures, capsys):
     assert len(capsys.readouterr().out.splitlines()) > 15
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/configuration.md", "docs/plugins.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/configuration.md", "docs/plugins.md", "docs/traces.md"]
+)
 def test_the_page_shows_what_its_commands_print(figures, capsys, name):
     assert figures.main([name]) == 0, "".join(capsys.readouterr())
 

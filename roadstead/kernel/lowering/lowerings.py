@@ -10,7 +10,7 @@ import numpy as np
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
-from roadstead.kernel.arrays import padded
+from roadstead.kernel.arrays import END, padded
 from roadstead.kernel.lowering import inter_pod_affinity, pod_topology_spread
 from roadstead.kernel.lowering import node_resources_balanced_allocation as balanced_allocation
 from roadstead.kernel.lowering import node_resources_fit as resources_fit
@@ -102,6 +102,27 @@ def lay_out_specs(
         model=model,
     )
     return specs, ports.blocked
+
+
+def replace_spec(specs: Specs, c: int, lowered: RowLowering, pod: PodClass) -> bool:
+    """Write the amounts of another class of the same shape in place of class c.
+
+    Returns False, with nothing changed, if its lists are longer than those of the arrays.
+    """
+    lists: tuple[tuple[I64, Sequence[tuple[int, ...]]], ...] = (
+        (specs.fit.wants[c], lowered.fit.wants(pod)),
+        (specs.fit.scored_requests[c], lowered.fit.scored_requests(pod)),
+        (specs.balanced.scored_requests[c], lowered.balanced.scored_requests(pod)),
+        (specs.adds[c], pod.asked),
+    )
+    if any(len(new) > len(known) for known, new in lists):
+        return False
+    for known, new in lists:
+        known[len(new) :] = END
+        if new:
+            known[: len(new)] = new
+    specs.nonzero[c] = pod.nonzero
+    return True
 
 
 def relation_key(evaluation: Evaluation) -> Hashable:

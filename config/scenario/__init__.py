@@ -1,0 +1,1 @@
+"""Scenarios of the fleet lab: schema, reader, reference page and examples."""

@@ -1,0 +1,224 @@
+"""Reading of scenario files: YAML or JSON, `extends`, and errors with file, line, path and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from roadstead.config.decode import rule_of
+from roadstead.config.errors import ConfigError, Problem, malformed
+from roadstead.config.files import read_bytes
+from roadstead.config.lines import line_of
+from roadstead.config.reader import MAX_TEXT_BYTES, join_path, read_document
+from roadstead.config.scenario.schema import API_VERSION, KIND, Scenario
+from roadstead.config.scenario.structure import known_keys
+from roadstead.protocol.errors import InputError, cut_short
+
+EXTENDS_MAX: Final = 10
+PathParts = tuple[str | int, ...]
+
+_TYPE_ERRORS: Final = frozenset(
+    {"string_type", "dict_type", "list_type", "int_type", "model_type", "dataclass_type"}
+)
+"""Errors of one choice of a union; they are left out where another choice fits better."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """One file of a scenario. directory: base of the relative names in it."""
+
+    source: str
+    text: str
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFile:
+    """A scenario, with the file from which each of its top-level keys is."""
+
+    scenario: Scenario
+    document: Mapping[str, object]
+    main: SourceText
+    origins: Mapping[str, SourceText] = field(default_factory=dict)
+
+    def origin(self, path: Sequence[str | int]) -> SourceText:
+        """Return the file in which a path is written."""
+        return self.origins.get(str(path[0]), self.main) if path else self.main
+
+    def file(self, path: Sequence[str | int], name: str) -> Path:
+        """Return the file that a value names: relative to the file in which that is written."""
+        return self.origin(path).directory / name
+
+    def existing(self, path: Sequence[str | int], name: str) -> Path:
+        """Return the file that a value names. InputError if there is none."""
+        found = self.file(path, name)
+        if not found.is_file():
+            raise self.error(path, "is not a file" if found.exists() else "does not exist", name)
+        return found
+
+    def place(self, path: Sequence[str | int]) -> str:
+        """Return file, line and path of a value, as the source of errors in what is below it."""
+        origin = self.origin(path)
+        line = line_of(origin.text, path)
+        return f"{origin.source}: line {line}: {join_path('', path)}"
+
+    def error(self, path: Sequence[str | int], rule: str, value: object = None) -> InputError:
+        """Return the error of a value that breaks a rule. value: None shows none."""
+        shown = None if value is None else cut_short(value)
+        origin = self.origin(path)
+        problem = Problem(join_path("", path), rule, value=shown, line=line_of(origin.text, path))
+        return ConfigError("validate", [problem], source=origin.source)
+
+
+def load_scenario(path: Path) -> ScenarioFile:
+    """Read a scenario and those that it extends.
+
+    Raises:
+        InputError: a file that cannot be read, is no scenario, or extends itself; a ConfigError
+            names every wrong key.
+    """
+    document, origins, main = _extended(path, ())
+    return _validated(document, origins, main)
+
+
+def read_scenario(text: str, *, source: str, directory: Path) -> ScenarioFile:
+    """Read a scenario from a text. Raises as `load_scenario`."""
+    main = SourceText(source, text, directory)
+    return _validated(*_with_base(_document(main), main, ()), main)
+
+
+_Merged = tuple[dict[str, object], dict[str, SourceText]]
+
+
+def _extended(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
+    main = SourceText(str(path), _text_of(path), path.parent)
+    return *_with_base(_document(main), main, (*seen, path.resolve())), main
+
+
+def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, ...]) -> _Merged:
+    """Return a document with the keys of the one that it extends, and the origin of each key."""
+    origins = dict.fromkeys(document, main)
+    name = document.get("extends")
+    if not isinstance(name, str) or not name or "\0" in name:
+        return document, origins
+    base = main.directory / name
+    rule = ""
+    if base.resolve() in seen:
+        rule = "extends itself" if base.resolve() == seen[-1] else "extends this file again"
+    elif len(seen) >= EXTENDS_MAX:
+        rule = f"is the end of a chain of more than {EXTENDS_MAX} scenarios"
+    elif not base.is_file():
+        rule = "does not exist" if not base.exists() else "is not a file"
+    if rule:
+        line = line_of(main.text, ["extends"])
+        problem = Problem("extends", rule, value=cut_short(name), line=line)
+        raise ConfigError("decode", [problem], source=main.source)
+    below, from_below, _ = _extended(base, seen)
+    return below | document, from_below | origins
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_bytes(path, MAX_TEXT_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", source=str(path)) from None
+
+
+def _document(main: SourceText) -> dict[str, object]:
+    document = read_document(main.text, source=main.source)
+    problem = None
+    if not isinstance(document, dict):
+        problem = malformed("", document, f"must be a mapping of kind {KIND}")
+    elif document.get("kind") != KIND:
+        problem = _type_problem("kind", document.get("kind"), KIND)
+    elif document.get("apiVersion") != API_VERSION:
+        problem = _type_problem("apiVersion", document.get("apiVersion"), API_VERSION)
+    if problem is not None:
+        line = line_of(main.text, [problem.field]) if problem.field else 0
+        raise ConfigError("decode", [replace(problem, line=line)], source=main.source)
+    assert isinstance(document, dict)
+    return document
+
+
+def _type_problem(field: str, value: object, wanted: str) -> Problem:
+    if value is None:
+        return Problem(field, f"is missing (want {wanted})")
+    return malformed(field, value, f"is not known (want {wanted})")
+
+
+def _validated(
+    document: dict[str, object], origins: dict[str, SourceText], main: SourceText
+) -> ScenarioFile:
+    try:
+        scenario = Scenario.model_validate(document)
+    except ValidationError as error:
+        found = _problems(error, document, origins, main)
+        source = found[0][0]
+        problems = [problem for each, problem in found if each == source]
+        raise ConfigError("decode", problems, source=source) from None
+    return ScenarioFile(scenario, document, main, origins)
+
+
+def _problems(
+    error: ValidationError,
+    document: Mapping[str, object],
+    origins: Mapping[str, SourceText],
+    main: SourceText,
+) -> list[tuple[str, Problem]]:
+    """Return (file, problem) for each error, in the order of the documents' lines."""
+    details = error.errors(include_url=False)
+    paths = [_path_in(document, each) for each in details]
+    found: dict[PathParts, tuple[str, Problem]] = {}
+    for index, (each, path) in enumerate(zip(details, paths, strict=True)):
+        others = (other for at, other in enumerate(paths) if at != index)
+        is_other_choice = each["type"] in _TYPE_ERRORS and any(
+            other[: len(path)] == path and len(other) > len(path) for other in others
+        )
+        if path in found or is_other_choice:
+            continue
+        origin = origins.get(str(path[0]), main) if path else main
+        line = line_of(origin.text, path)
+        found[path] = origin.source, replace(_problem(each, path), line=line)
+    return sorted(found.values(), key=lambda each: (each[0] != main.source, each[1].line))
+
+
+def _path_in(document: object, error: ErrorDetails) -> PathParts:
+    """Return the location of an error without the names of the choices of unions."""
+    path: list[str | int] = []
+    value: Any = document
+    for part in error["loc"]:
+        if _has(value, part):
+            value = value[part]
+        elif error["type"] != "missing" or part != error["loc"][-1]:
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _has(value: object, part: str | int) -> bool:
+    if isinstance(value, dict):
+        return part in value
+    return isinstance(value, list) and isinstance(part, int) and part < len(value)
+
+
+def _problem(error: ErrorDetails, path: PathParts) -> Problem:
+    rule, value = rule_of(error), error["input"]
+    if error["type"] == "missing":
+        return Problem(join_path("", path), "is missing")
+    if error["type"] == "extra_forbidden":
+        rule += _suggestion(path)
+    elif error["type"] == "value_error" and isinstance(value, dict):
+        # The rule names the keys; the mapping as a value would add nothing.
+        return Problem(join_path("", path), rule)
+    return malformed(join_path("", path), value, rule)
+
+
+def _suggestion(path: PathParts) -> str:
+    close = get_close_matches(str(path[-1]), known_keys(Scenario, path[:-1]), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""

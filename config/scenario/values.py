@@ -1,0 +1,174 @@
+"""Values of a scenario: times, percentages, file names, and choices of exactly one key.
+
+A type carries a `Unit`, the words for it in the reference page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field
+
+from roadstead.config.durations import parse_long_duration
+from roadstead.protocol.names import label_value_errors, subdomain_errors
+
+MILLI_US: Final = 1_000
+SECOND_US: Final = 1_000_000
+DAY_US: Final = 86_400 * SECOND_US
+LONGEST_US: Final = 36_500 * DAY_US
+"""A hundred years. Sums of a few such times fit into int64."""
+
+RATE_MIN_PER_HOUR: Final = 1e-6
+RATE_MAX_PER_HOUR: Final = 1e9
+TAG_START: Final = "<"
+"""First character of the tags of unions, which are no part of a path in an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The words for a type in the reference page."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Percentage:
+    """Hundredths of a percent."""
+
+    basis_points: int
+
+    def __str__(self) -> str:
+        return f"{self.basis_points / 100:g}%"
+
+
+def micros(value: object) -> object:
+    """Read a time as whole microseconds; ValueError for anything else, or more than 100 years."""
+    if value is None:
+        return None
+    if value == 0 and type(value) is int:
+        return 0
+    if type(value) in (int, float):
+        raise ValueError('needs a unit (want e.g. "90s", "20m", "6h", "30d")')
+    if not isinstance(value, str):
+        raise ValueError('must be a time (want e.g. "90s", "20m", "6h", "30d")')
+    ns = parse_long_duration(value).ns
+    if ns < 0:
+        raise ValueError("must not be negative")
+    if ns % 1_000:
+        raise ValueError("must be a whole number of microseconds")
+    if ns // 1_000 > LONGEST_US:
+        raise ValueError("must be at most 36500d")
+    return ns // 1_000
+
+
+def time_text(us: int) -> str:
+    """Write a time as `micros` reads it: "7d", "1h30m", "250ms"."""
+    if us % MILLI_US:
+        return f"{us}us"
+    if us < SECOND_US:
+        return f"{us // MILLI_US}ms" if us else "0s"
+    parts, rest = [], us
+    for unit, length in (("d", DAY_US), ("h", DAY_US // 24), ("m", 60 * SECOND_US)):
+        count, rest = divmod(rest, length)
+        parts += [f"{count}{unit}"] if count else []
+    seconds, millis = divmod(rest // MILLI_US, 1_000)
+    parts += [f"{seconds}s"] if seconds else []
+    parts += [f"{millis}ms"] if millis else []
+    return "".join(parts)
+
+
+def _after_zero(value: int) -> int:
+    if value <= 0:
+        raise ValueError("must be longer than 0")
+    return value
+
+
+def percentage(value: object) -> object:
+    """Read "1%" or "0.25%" as a `Percentage`; anything that is no text stays as it is."""
+    if not isinstance(value, str):
+        return value
+    whole, dot, fraction = value.removesuffix("%").partition(".")
+    digits = whole + fraction
+    if not value.endswith("%") or not digits.isascii() or not digits.isdecimal():
+        raise ValueError('must be a number or a percentage (want e.g. 5, "1%")')
+    if len(whole) > 3 or len(fraction) > 2 or (dot and not fraction):
+        raise ValueError("must be at most 100%, in steps of 0.01%")
+    basis_points = int(whole or 0) * 100 + int(fraction.ljust(2, "0") if fraction else 0)
+    if basis_points > 10_000:
+        raise ValueError("must be at most 100%, in steps of 0.01%")
+    return Percentage(basis_points)
+
+
+def _fraction(value: object) -> object:
+    """Read a percentage as a fraction, as a number from 0 to 1 is written."""
+    found = percentage(value)
+    return found.basis_points / 10_000 if isinstance(found, Percentage) else found
+
+
+def _file_name(value: object) -> object:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("must be the name of a file")
+    return value
+
+
+def _name(value: str) -> str:
+    if value and (rules := subdomain_errors(value)):
+        raise ValueError(f"is not a name: {'; '.join(rules)}")
+    return value
+
+
+def _label(value: str) -> str:
+    if rules := label_value_errors(value):
+        raise ValueError(f"is not a label value: {'; '.join(rules)}")
+    return value
+
+
+def one_of(*keys: str) -> Discriminator:
+    """Return what chooses a model of a union by the one key of `keys` that a mapping has."""
+
+    def tag_of(value: object) -> str | None:
+        found = [key for key in keys if isinstance(value, Mapping) and key in value]
+        return tag(found[0]) if len(found) == 1 else None
+
+    message = f"needs exactly one of {', '.join(keys)}"
+    return Discriminator(tag_of, custom_error_type="one_of", custom_error_message=message)
+
+
+def tag(key: str) -> str:
+    """Return the tag of the model that has this key in a union."""
+    return f"{TAG_START}{key}>"
+
+
+Micros = Annotated[int, BeforeValidator(micros), Unit("time")]
+PositiveMicros = Annotated[
+    int, BeforeValidator(micros), AfterValidator(_after_zero), Unit("time above 0")
+]
+Rate = Annotated[
+    float,
+    Field(ge=RATE_MIN_PER_HOUR, le=RATE_MAX_PER_HOUR, allow_inf_nan=False),
+    Unit("per hour"),
+]
+Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), Unit("factor")]
+Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), Unit("number")]
+Fraction = Annotated[
+    float,
+    Field(ge=0, le=1, allow_inf_nan=False),
+    BeforeValidator(_fraction),
+    Unit("percentage, or 0 to 1"),
+]
+PositiveFraction = Annotated[
+    float,
+    Field(gt=0, le=1, allow_inf_nan=False),
+    BeforeValidator(_fraction),
+    Unit("percentage, or 0 to 1"),
+]
+Nodes = Annotated[int, Field(ge=1, le=1_000_000), Unit("number")]
+Replicas = Annotated[int, Field(ge=0, le=1_000_000), Unit("number")]
+_SHARE = Unit("number or percentage")
+NodeShare = Annotated[Nodes | Percentage, BeforeValidator(percentage), _SHARE]
+PodShare = Annotated[Replicas | Percentage, BeforeValidator(percentage), _SHARE]
+FileName = Annotated[str, BeforeValidator(_file_name), Unit("file")]
+Name = Annotated[str, AfterValidator(_name), Unit("name")]
+LabelValue = Annotated[str, AfterValidator(_label), Unit("text")]

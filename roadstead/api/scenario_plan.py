@@ -1,0 +1,34 @@
+"""Plans of scenarios, with the plugins of the user that their configurations name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, choose_plugins
+from roadstead.config.scenario.read import load_scenario
+from roadstead.scenario.compile import compile_scenario, config_texts
+from roadstead.simulator.scenario import Plan, SchedulerConfigText
+
+
+def load_scenario_plan(path: Path, plugins: Sequence[str] = ()) -> tuple[Plan, ChosenPlugins]:
+    """Read and compile a scenario. plugins: as for `--plugin`; installed ones are found by name.
+
+    If the scenario has no configuration, the plugins are added to the default one. Raises
+    InputError; nothing of the scenario has run.
+    """
+    file = load_scenario(path)
+    configs = tuple(config_texts(file))
+    text = "\n".join(each.text for each in configs)
+    chosen = choose_plugins(plugins, text)
+    notes = []
+    if chosen.kinds and not configs:
+        configs = (SchedulerConfigText("plugins", SOURCE_OF_FLAGS, chosen.as_config()),)
+    else:
+        notes = [
+            f"Plugin {name} is not used: no configuration of the scenario names it."
+            for name in chosen.unused_in(text)
+        ]
+    plan = compile_scenario(file, chosen.kinds, configs)
+    return replace(plan, notes=(*plan.notes, *notes)), chosen

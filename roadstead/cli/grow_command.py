@@ -1,0 +1,177 @@
+"""`roadstead grow`: which nodes to add so that every pod is placed, or which nodes can go."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from roadstead.cli.errors import ReportingCommand
+from roadstead.cli.options import (
+    Form,
+    PlanOptions,
+    SourceOptions,
+    format_option,
+    gathered,
+    source_parameters,
+)
+from roadstead.cli.what_if import (
+    answer,
+    answer_force_option,
+    answer_output_option,
+    plan_of_one_parameters,
+    prepare,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from roadstead.api.what_if import ChosenNodes
+    from roadstead.inputs.loaded import Loaded
+    from roadstead.run import RunPlan
+
+
+@click.command("grow", cls=ReportingCommand)
+@gathered("source", SourceOptions, source_parameters)
+@gathered("plan", PlanOptions, plan_of_one_parameters)
+@click.option(
+    "--catalog",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Shapes of nodes that may be added, with prices if they are known.",
+)
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="Search the nodes that can go, in place of nodes to add.",
+)
+@click.option(
+    "--zone",
+    "zones",
+    multiple=True,
+    metavar="ZONE",
+    help="With --shrink: consider the nodes of this zone. May be given more than once.",
+)
+@click.option(
+    "--selector",
+    "-l",
+    default="",
+    metavar="LABELS",
+    help="With --shrink: consider the nodes with these labels, given as for kubectl.",
+)
+@click.option(
+    "--max-runs",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Maximum number of runs of the search [default: 200; with --shrink 2,000 trials].",
+)
+@answer_output_option
+@answer_force_option
+@format_option
+def grow_command(
+    *,
+    source: SourceOptions,
+    plan: PlanOptions,
+    catalog: Path | None,
+    shrink: bool,
+    zones: tuple[str, ...],
+    selector: str,
+    max_runs: int | None,
+    output: Path | None,
+    force: bool,
+    form: Form,
+) -> None:
+    """Search the fewest, or cheapest, nodes to add so that every pod is placed.
+
+    The catalogue is a YAML file of kind NodeCatalog (apiVersion roadstead.dev/v1). Its shapes have
+    a name, a node (a Node without a name), and optionally pricePerHour and maxCount. Each candidate
+    is tried by scheduling with its nodes added. The answer is proven by a complete run, which
+    places every pod and preempts none; with one node less of any shape, the run leaves a pod
+    without a node. It need not be the least of all combinations. With --output, nodes.yaml contains
+    the nodes to add.
+
+    With --shrink, the answer is a list of nodes that can go: the pods of all of them find other
+    nodes at once. Pods of daemon sets end with their node; disruption budgets are only reported.
+
+    Exit status: 0 everything is placed, 1 a pod stays pending or the run failed, 2 wrong input.
+
+    \b
+    Examples:
+      roadstead grow --catalog shapes.yaml --cluster cluster.yaml --pods app/
+      roadstead grow --catalog shapes.yaml --cluster nodes.yaml --pods app/ \\
+        --output more
+      roadstead schedule --cluster nodes.yaml --cluster more/nodes.yaml \\
+        --pods app/                        # the proof: everything is placed
+      roadstead grow --shrink --cluster cluster.yaml
+      roadstead grow --shrink --cluster cluster.yaml --selector pool=batch
+    """
+    from roadstead.api.what_if import ChosenNodes
+
+    if shrink == (catalog is not None):
+        raise click.UsageError("use either --catalog FILE or --shrink")
+    if not shrink and (zones or selector):
+        raise click.UsageError("--zone and --selector need --shrink")
+    loaded, run_plan = prepare(source, plan, output, is_replaced=force)
+    if catalog is None:
+        _shrink(loaded, run_plan, ChosenNodes((), zones, selector), max_runs, output, form)
+    else:
+        _grow(loaded, run_plan, catalog, max_runs, output, form)
+
+
+def _grow(
+    loaded: Loaded,
+    plan: RunPlan,
+    catalog: Path,
+    max_runs: int | None,
+    output: Path | None,
+    form: Form,
+) -> None:
+    from roadstead.api.what_if import grow_nodes
+    from roadstead.cli.progress import shown_progress
+    from roadstead.report.pod_forms import write_yaml
+    from roadstead.report.what_if_output import AnswerFiles
+
+    with shown_progress() as progress:
+        result = grow_nodes(loaded, plan, catalog, progress, max_runs)
+
+    def show(console: Console) -> None:
+        from roadstead.report.what_if_tables import print_grow
+
+        print_grow(console, result)
+
+    items = [dict(each) for each in result.manifests]
+    nodes = StringIO()
+    write_yaml({"apiVersion": "v1", "kind": "List", "items": items}, nodes)
+    files = AnswerFiles(
+        "grow",
+        result.document(),
+        {"shapes.parquet": result.to_arrow()},
+        {"nodes.yaml": nodes.getvalue()} if items else {},
+    )
+    answer(form, output, files, show, is_complete=result.is_complete)
+
+
+def _shrink(
+    loaded: Loaded,
+    plan: RunPlan,
+    chosen: ChosenNodes,
+    max_runs: int | None,
+    output: Path | None,
+    form: Form,
+) -> None:
+    from roadstead.api.what_if import shrink_nodes
+    from roadstead.cli.progress import shown_progress
+    from roadstead.report.what_if_output import AnswerFiles
+
+    with shown_progress() as progress:
+        result = shrink_nodes(loaded, plan, chosen, progress, max_runs)
+
+    def show(console: Console) -> None:
+        from roadstead.report.what_if_tables import print_shrink
+
+        print_shrink(console, result)
+
+    files = AnswerFiles("shrink", result.document(), {"nodes.parquet": result.to_arrow()})
+    answer(form, output, files, show, is_complete=True)

@@ -1,0 +1,127 @@
+"""Options that all imports of traces share, and the import itself with progress and report."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from roadstead.cli.options import Form, format_option
+
+if TYPE_CHECKING:
+    from roadstead.traces.files import Meter
+    from roadstead.traces.machines import Machines
+    from roadstead.traces.sink import TraceSink
+
+PATH = click.Path(path_type=Path)
+Command = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Options of every import."""
+
+    path: Path
+    on_error: Literal["stop", "skip"]
+    sample: float
+    seed: int
+    form: Form
+
+
+_TARGET = (
+    click.option("-o", "path", metavar="PATH", type=PATH, required=True, help="Output file."),
+    click.option(
+        "--on-error",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        show_default=True,
+        help="What to do with a row that has a wrong cell or the name of an earlier row: stop with "
+        "an error, or leave it out and count it.",
+    ),
+    click.option(
+        "--sample",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=1.0,
+        show_default=True,
+        metavar="SHARE",
+        help="Share of the jobs to import, whole jobs, chosen by a hash of seed and id.",
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of --sample."
+    ),
+    format_option,
+)
+cpu_option = click.option(
+    "--node-cpu",
+    type=click.FloatRange(0.001, 1_000_000),
+    default=64,
+    show_default=True,
+    metavar="CORES",
+    help="Cores of a node; of normalized amounts, the cores that 1.0 stands for.",
+)
+memory_option = click.option(
+    "--node-memory",
+    default="256Gi",
+    show_default=True,
+    metavar="QUANTITY",
+    help="Memory of a node; of normalized amounts, the memory that 1.0 stands for.",
+)
+nodes_option = click.option(
+    "--nodes",
+    type=click.IntRange(0, 5_000_000),
+    metavar="N",
+    help="Number of nodes, for a trace that does not state it.",
+)
+
+
+def targeted(command: Command) -> Command:
+    """Add the options of every import, which the command receives as `target`."""
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:  # noqa: ANN401
+        names = ("path", "on_error", "sample", "seed", "form")
+        command(target=Target(**{name: given.pop(name) for name in names}), **given)
+
+    decorated: Command = call
+    for parameter in reversed(_TARGET):
+        decorated = parameter(decorated)
+    return decorated
+
+
+def machines_of(node_cpu: float, node_memory: str, nodes: int | None = None) -> Machines:
+    from roadstead.protocol.errors import InputError, cut_short
+    from roadstead.protocol.quantity import QuantityError, parse_quantity
+    from roadstead.traces.machines import Machines
+    from roadstead.traces.rows import AMOUNT_MAX
+
+    try:
+        memory = parse_quantity(node_memory).value()
+    except QuantityError as error:
+        value = cut_short(node_memory)
+        raise InputError(str(error), field="--node-memory", value=value) from None
+    if not 0 < memory <= AMOUNT_MAX:
+        rule = f"is not a number of bytes up to {AMOUNT_MAX}"
+        raise InputError(rule, field="--node-memory", value=cut_short(node_memory))
+    return Machines(round(node_cpu * 1000), memory, nodes)
+
+
+def run_import(
+    name: str, target: Target, read: Callable[[TraceSink, Meter], None], namespace: str
+) -> None:
+    from rich.console import Console
+
+    from roadstead.cli.trace_progress import shown_steps
+    from roadstead.traces.import_report import import_json, print_import
+    from roadstead.traces.importing import ImportOptions, import_trace
+
+    options = ImportOptions(target.on_error, target.sample, target.seed)
+    with shown_steps() as report:
+        result = import_trace(name, namespace, read, target.path, options, report)
+    if target.form == "json":
+        click.echo(import_json(result))
+    else:
+        print_import(Console(), result)

@@ -1,0 +1,226 @@
+"""Reading of a trace in chunks of pods, with bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import Labels, PodFacts
+from roadstead.fleet import trace_checks as checks
+from roadstead.fleet.format_1 import HEADER_1, read_format_1
+from roadstead.fleet.trace import Trace, check_codes, check_times
+from roadstead.fleet.trace_frames import (
+    CHUNK_ROWS,
+    CLASSES_MAX,
+    FORMAT,
+    FRAME_MAX_BYTES,
+    HEADER,
+    SIZES,
+    VERSION,
+    EndFrame,
+    HeadFrame,
+    NodesFrame,
+    PodColumns,
+    PodsFrame,
+    columns_of,
+)
+from roadstead.protocol.codec import CodecError, from_wire, unpack
+from roadstead.protocol.errors import InputError, cut_short
+
+NODES_MAX = 5_000_000
+T = TypeVar("T")
+
+
+class TraceStream(Protocol):
+    """A trace whose pods are read in chunks.
+
+    pod_classes: the classes of the pods read so far, which is all that memory holds of them.
+    """
+
+    source: str
+    namespaces: tuple[tuple[str, Labels], ...]
+    nodes: NodeList
+    pod_classes: list[PodFacts]
+
+    def chunks(self) -> Iterator[PodColumns]:
+        """Yield the pods; can be iterated once. Raises InputError for whatever is damaged."""
+        ...
+
+    def progress(self) -> tuple[int, int]:
+        """Return how much is read, and of how much, in any unit."""
+        ...
+
+
+class TraceInMemory:
+    """A `Trace` as a stream."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.source, self.namespaces = trace.source, trace.namespaces
+        self.nodes, self.pod_classes = trace.node_list(), list(trace.pod_classes)
+        self._pods = columns_of(trace)
+        self._done = 0
+
+    def progress(self) -> tuple[int, int]:
+        return self._done, len(self._pods)
+
+    def chunks(self) -> Iterator[PodColumns]:
+        for start in range(0, len(self._pods), CHUNK_ROWS):
+            self._done = min(start + CHUNK_ROWS, len(self._pods))
+            yield self._pods.rows(np.arange(start, min(start + CHUNK_ROWS, len(self._pods))))
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[TraceStream]:
+    """Open a trace file of any version; errors in the block name the file.
+
+    Raises InputError for anything but a trace of Roadstead; `chunks` raises it for damaged pods.
+    """
+    try:
+        with path.open("rb") as file:
+            header = file.read(len(HEADER))
+            if header == HEADER_1:
+                yield TraceInMemory(read_format_1(file))
+            elif header == HEADER:
+                yield TraceReader(file)
+            else:
+                raise InputError(_wrong_header(header))
+    except InputError as error:
+        raise error.at(source=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=str(path)) from error
+
+
+def _wrong_header(header: bytes) -> str:
+    if header.startswith(FORMAT):
+        version = cut_short(header[len(FORMAT) :].split(b"\n")[0].decode("ascii", "replace"))
+        return f"is a trace of version {version}; this release reads versions 1 and {VERSION}"
+    return "is not a trace (make one with `roadstead trace import`)"
+
+
+class TraceReader:
+    """The nodes of a trace file, and its pods in chunks; see `open_trace`.
+
+    pod_classes: the classes of the pods read so far, which is all that memory holds of them.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self._before = b""
+        self._pods = 0
+        self.pod_classes: list[PodFacts] = []
+        self._letter, content = self._next()
+        head = self._decoded(HeadFrame, content, self._letter == b"H")
+        checks.check_namespaces(name for name, _ in head.namespaces)
+        self.source, self.namespaces = head.source, head.namespaces
+        self._letter, self._content = self._next()
+        self.nodes = self._read_nodes()
+
+    def progress(self) -> tuple[int, int]:
+        return self._file.tell(), os.fstat(self._file.fileno()).st_size
+
+    def chunks(self) -> Iterator[PodColumns]:
+        """Yield the pods; can be iterated once. Raises InputError at whatever is damaged."""
+        while self._letter == b"P":
+            yield self._read_pods(self._decoded(PodsFrame, self._content))
+            self._letter, self._content = self._next()
+        end = self._decoded(EndFrame, self._content, self._letter == b"E")
+        if end.digest != self._before or (end.nodes, end.pods) != (len(self.nodes), self._pods):
+            raise InputError("is damaged: its content does not match its digest")
+        if self._file.read(1):
+            raise InputError("is damaged: it is cut short or goes on after its end")
+
+    def _next(self) -> tuple[bytes, bytes]:
+        self._before = self._digest.digest()
+        letter = self._file.read(1)
+        sizes = self._file.read(SIZES.size)
+        if len(sizes) < SIZES.size:
+            raise InputError("is damaged: it is cut short or goes on after its end")
+        packed_bytes, plain_bytes = SIZES.unpack(sizes)
+        if max(packed_bytes, plain_bytes) > FRAME_MAX_BYTES:
+            raise InputError(f"has a frame of more than {FRAME_MAX_BYTES} bytes")
+        content = _decompress(self._file.read(packed_bytes), packed_bytes, plain_bytes)
+        self._digest.update(letter + content)
+        return letter, content
+
+    def _decoded(self, kind: type[T], content: bytes, expected: bool = True) -> T:
+        try:
+            if not expected:
+                raise CodecError(f"no {kind.__name__}")
+            return from_wire(kind, unpack(content))
+        except CodecError as error:
+            raise InputError(f"is damaged, or not of this release: {error}") from error
+
+    def _read_nodes(self) -> NodeList:
+        classes: list[NodeFacts] = []
+        names: list[str] = []
+        codes: list[NDArray[np.int32]] = []
+        while self._letter == b"N":
+            frame = self._decoded(NodesFrame, self._content)
+            checks.check_node_classes(frame.classes)
+            checks.check_names("nodes.name", frame.names)
+            classes += frame.classes
+            column = checks.decoded("nodes.class", frame.node_class, "<i4").astype(np.int32)
+            _check_count("nodes.class", column, frame.names)
+            check_codes("nodes.class", column, len(classes))
+            names += frame.names
+            codes.append(column)
+            if len(names) > NODES_MAX:
+                raise InputError(f"has more than {NODES_MAX} nodes")
+            self._letter, self._content = self._next()
+        joined_codes = np.concatenate(codes) if codes else np.empty(0, np.int32)
+        return NodeList.from_columns(tuple(classes), names, joined_codes)
+
+    def _read_pods(self, frame: PodsFrame) -> PodColumns:
+        checks.check_pod_classes(frame.classes)
+        checks.check_names("pods.name", frame.names)
+        checks.check_uids(frame.uids)
+        self.pod_classes += frame.classes
+        if len(self.pod_classes) > CLASSES_MAX:
+            raise InputError(f"has more than {CLASSES_MAX} distinct pods", field="pods.class")
+        if frame.uids:
+            _check_count("pods.uid", frame.uids, frame.names)
+        pods = PodColumns(
+            frame.names,
+            frame.uids,
+            checks.decoded("pods.class", frame.pod_class, "<i4").astype(np.int32),
+            checks.decoded("pods.creation_ms", frame.creation_ms, "<i8"),
+            checks.decoded("pods.deletion_ms", frame.deletion_ms, "<i8"),
+            checks.decoded("pods.duration_ms", frame.duration_ms, "<i8"),
+        )
+        _check_count("pods.class", pods.pod_class, pods.names)
+        for name in ("creation_ms", "deletion_ms", "duration_ms"):
+            _check_count(f"pods.{name}", getattr(pods, name), pods.names)
+        check_codes("pods.class", pods.pod_class, len(self.pod_classes))
+        check_times(pods.creation_ms, pods.deletion_ms, pods.duration_ms)
+        self._pods += len(pods)
+        return pods
+
+
+def _check_count(field: str, column: Sized, names: Sized) -> None:
+    if len(column) != len(names):
+        table = field.partition(".")[0]
+        raise InputError(f"has {len(column)} entries for {len(names)} {table}", field=field)
+
+
+def _decompress(packed: bytes, packed_bytes: int, plain_bytes: int) -> bytes:
+    inflate = zlib.decompressobj()
+    try:
+        content = inflate.decompress(packed, plain_bytes + 1)
+    except zlib.error as error:
+        raise InputError("is damaged: it does not decompress") from error
+    if len(packed) != packed_bytes or not inflate.eof or inflate.unused_data:
+        raise InputError("is damaged: it is cut short or goes on after its end")
+    if len(content) != plain_bytes:
+        raise InputError("is damaged: a frame does not have the size that it states")
+    return content

@@ -1,0 +1,202 @@
+"""Writing of a trace frame by frame, with bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts, class_of_node
+from roadstead.facts.pod import Labels, PodFacts
+from roadstead.fleet.trace_frames import (
+    CHUNK_ROWS,
+    CLASSES_MAX,
+    FRAME_MAX_BYTES,
+    HEADER,
+    SIZES,
+    EndFrame,
+    HeadFrame,
+    NodesFrame,
+    PodColumns,
+    PodsFrame,
+)
+from roadstead.protocol.codec import pack, to_wire
+from roadstead.protocol.errors import InputError
+
+COMPRESSION_LEVEL = 6
+T = TypeVar("T")
+
+
+class TraceWriter:
+    """Writes a trace frame by frame, and keeps only classes and one chunk of pods.
+
+    Frames have the same boundaries however pods are added, so that equal traces have equal digests.
+    write: None if only the digest is wanted.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object] | None,
+        source: str,
+        namespaces: Iterable[tuple[str, Labels]],
+    ) -> None:
+        self._write = write
+        self._digest = hashlib.sha256()
+        self._node_codes: dict[NodeFacts, int] = {}
+        self._pod_codes: dict[PodFacts, int] = {}
+        self._namespaces: list[str] = []
+        self._new_nodes: list[tuple[str, int]] = []
+        self._chunks: list[PodColumns] = []
+        self._waiting = 0
+        self._written_classes = [0, 0]
+        self._nodes = self._pods = 0
+        self._frame(b"H", HeadFrame(source, tuple(sorted(namespaces))))
+
+    @property
+    def pods(self) -> int:
+        """Number of pods so far."""
+        return self._pods + self._waiting
+
+    def add_node(self, facts: NodeFacts) -> None:
+        """Add a node; all nodes precede the first pod."""
+        assert not self._pods, "nodes precede pods"
+        code = self._node_codes.setdefault(class_of_node(facts), len(self._node_codes))
+        self._new_nodes.append((facts.name, code))
+        if len(self._new_nodes) == CHUNK_ROWS:
+            self._flush_nodes()
+
+    def pod_class(self, facts: PodFacts) -> int:
+        """Return the number of a class for `add_pods`. InputError past CLASSES_MAX classes."""
+        code = self._pod_codes.setdefault(facts, len(self._pod_codes))
+        if code == len(self._namespaces):
+            if code == CLASSES_MAX:
+                raise InputError(f"has more than {CLASSES_MAX} distinct pods", field="pods.class")
+            self._namespaces.append(facts.namespace)
+        return code
+
+    def add_pods(self, pods: PodColumns) -> None:
+        """Add pods whose classes are numbers from `pod_class`."""
+        self._chunks.append(pods)
+        self._waiting += len(pods)
+        while self._waiting >= CHUNK_ROWS:
+            self._flush_pods(CHUNK_ROWS)
+
+    def end(self) -> str:
+        """Write what is left, and return the digest in hexadecimal."""
+        self._flush_nodes()
+        if self._waiting:
+            self._flush_pods(self._waiting)
+        digest = self._digest.digest()
+        self._frame(b"E", EndFrame(self._nodes, self._pods, digest))
+        return digest.hex()
+
+    def _flush_nodes(self) -> None:
+        nodes, self._new_nodes = self._new_nodes, []
+        if not nodes:
+            return
+        classes = self._new_classes(0, self._node_codes)
+        codes = np.array([code for _, code in nodes], dtype="<i4").tobytes()
+        self._nodes += len(nodes)
+        self._frame(b"N", NodesFrame(classes, tuple(name for name, _ in nodes), codes))
+
+    def _flush_pods(self, count: int) -> None:
+        self._flush_nodes()
+        pods = joined(self._chunks, self._uid)
+        last = np.arange(count, len(pods))
+        self._chunks = [pods.rows(last)] if len(last) else []
+        if len(last):
+            pods = pods.rows(np.arange(count))
+        self._waiting = len(last)
+        self._pods += count
+        times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
+        frame = PodsFrame(
+            self._new_classes(1, self._pod_codes),
+            pods.names,
+            () if self._is_plain(pods) else pods.uids,
+            pods.pod_class.astype("<i4").tobytes(),
+            *(column.astype("<i8").tobytes() for column in times),
+        )
+        self._frame(b"P", frame)
+
+    def _new_classes(self, kind: int, codes: dict[T, int]) -> tuple[T, ...]:
+        known = self._written_classes[kind]
+        self._written_classes[kind] = len(codes)
+        return tuple(list(codes)[known:]) if len(codes) > known else ()
+
+    def _uid(self, name: str, pod_class: int) -> str:
+        return f"{self._namespaces[pod_class]}/{name}"
+
+    def _is_plain(self, pods: PodColumns) -> bool:
+        if not pods.uids:
+            return True
+        namespaces = self._namespaces
+        rows = zip(pods.uids, pods.names, pods.pod_class.tolist(), strict=True)
+        return all(uid == f"{namespaces[code]}/{name}" for uid, name, code in rows)
+
+    def _frame(self, letter: bytes, frame: HeadFrame | NodesFrame | PodsFrame | EndFrame) -> None:
+        content = pack(to_wire(frame))
+        if len(content) > FRAME_MAX_BYTES:
+            raise InputError(f"has a frame of more than {FRAME_MAX_BYTES} bytes")
+        self._digest.update(letter + content)
+        if self._write is None:
+            return
+        packed = zlib.compress(content, COMPRESSION_LEVEL)
+        self._write(letter + SIZES.pack(len(packed), len(content)) + packed)
+
+
+def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodColumns:
+    """Join chunks of pods; `uid(name, class)` is the UID of a pod of a chunk without UIDs."""
+    if len(chunks) == 1:
+        return chunks[0]
+    uids: tuple[str, ...] = ()
+    if any(each.uids for each in chunks):
+        uids = tuple(text for each in chunks for text in _uids(each, uid))
+
+    def column(name: str) -> NDArray[np.int64]:
+        parts = [getattr(each, name) for each in chunks]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    return PodColumns(
+        tuple(name for each in chunks for name in each.names),
+        uids,
+        column("pod_class").astype(np.int32),
+        column("creation_ms"),
+        column("deletion_ms"),
+        column("duration_ms"),
+    )
+
+
+def _uids(pods: PodColumns, uid: Callable[[str, int], str]) -> Iterable[str]:
+    return pods.uids or map(uid, pods.names, pods.pod_class.tolist())
+
+
+@contextmanager
+def trace_writer(
+    path: Path, source: str, namespaces: Iterable[tuple[str, Labels]]
+) -> Iterator[TraceWriter]:
+    """Yield a writer of a file that has its name only when the block ended without an error.
+
+    Raises InputError if the file cannot be written. The block calls `end`.
+    """
+    try:
+        handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(HEADER)
+                yield TraceWriter(file.write, source, namespaces)
+            # `mkstemp` creates files that only the owner can read.
+            Path(staged).chmod(0o644)
+            os.replace(staged, path)
+        except BaseException:
+            Path(staged).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", source=str(path)) from error

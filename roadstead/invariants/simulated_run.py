@@ -1,0 +1,210 @@
+"""Rules of a simulated run, checked on its tables alone.
+
+Nothing here is shared with what simulates: the rules read rows, as anyone else could.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+ON_NODE: Final = ("created_us", "bound_us", "started_us")
+"""Times of a pod in the order in which they occur."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    """A row of `pods`; times in microseconds, None for what did not occur."""
+
+    number: int
+    uid: str
+    pod_class: int
+    created_us: int
+    bound_us: int | None
+    started_us: int | None
+    ended_us: int | None
+    ending: str | None
+    node: str | None
+
+    @property
+    def is_on_node(self) -> bool:
+        """Whether the pod was on a node for some time."""
+        return self.bound_us is not None and self.bound_us != self.ended_us
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A row of `nodes`. allocatable: None if the node was removed."""
+
+    time_us: int
+    node: str
+    allocatable: Mapping[str, int] | None
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """A row of `samples` that concerns the whole fleet."""
+
+    time_us: int
+    metric: str
+    resource: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind."""
+
+    pods: Sequence[PodRow]
+    requests: Mapping[int, Mapping[str, int]]
+    nodes: Sequence[NodeRow]
+    bound_attempts: Sequence[tuple[int, int, str]]
+    samples: Sequence[SampleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class RunViolation:
+    """A violated rule. subject: the pod, node or sample."""
+
+    rule: str
+    subject: str
+    text: str
+
+
+def check_run(tables: RunTables) -> Iterator[RunViolation]:
+    """Yield all violations in the tables of a run."""
+    yield from _lives(tables.pods)
+    yield from _binds(tables)
+    yield from _nodes(tables)
+    yield from _samples(tables)
+
+
+def _lives(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
+    """One place: a UID is one pod, and what happens to it is in order."""
+    numbers: set[int] = set()
+    uids: set[str] = set()
+    for pod in pods:
+        if pod.uid in uids or pod.number in numbers:
+            yield RunViolation("one place", pod.uid, "is in the table twice")
+        uids.add(pod.uid)
+        numbers.add(pod.number)
+        times = (pod.created_us, pod.bound_us, pod.started_us, pod.ended_us)
+        known = [each for each in times if each is not None]
+        if known != sorted(known):
+            yield RunViolation("one place", pod.uid, f"its times are not in order: {times}")
+        if (pod.bound_us is None) != (pod.node is None):
+            yield RunViolation("one place", pod.uid, "has a node without a bind, or the opposite")
+        if (pod.ended_us is None) != (pod.ending is None):
+            yield RunViolation("one place", pod.uid, "has an end without a time, or the opposite")
+    if numbers != set(range(len(numbers))):
+        missing = min(set(range(len(numbers))) - numbers)
+        yield RunViolation("conservation", f"pod {missing}", "was created and is in no row")
+
+
+def _binds(tables: RunTables) -> Iterator[RunViolation]:
+    """Each bound pod has exactly one attempt that bound it, then and there."""
+    bound = {pod.number: (pod.bound_us, pod.node) for pod in tables.pods if pod.node is not None}
+    seen: Counter[int] = Counter()
+    for time_us, number, node in tables.bound_attempts:
+        seen[number] += 1
+        if bound.get(number) != (time_us, node):
+            text = f"was bound to {node} at {time_us} us by an attempt, not so in pods"
+            yield RunViolation("one place", f"pod {number}", text)
+    for number in bound:
+        if seen[number] != 1:
+            text = f"was bound by {seen[number]} attempts"
+            yield RunViolation("one place", f"pod {number}", text)
+
+
+def _nodes(tables: RunTables) -> Iterator[RunViolation]:
+    """Capacity: no node ever holds more than it has, and no pod is on a node that is not there."""
+    changes: defaultdict[str, list[tuple[int, int, int, object]]] = defaultdict(list)
+    for order, row in enumerate(tables.nodes):
+        # At one time: pods leave, then nodes change, then pods arrive.
+        changes[row.node].append((row.time_us, 1, order, row))
+    for pod in tables.pods:
+        if pod.node is not None and pod.bound_us is not None and pod.is_on_node:
+            changes[pod.node].append((pod.bound_us, 2, pod.number, pod))
+            if pod.ended_us is not None:
+                changes[pod.node].append((pod.ended_us, 0, pod.number, pod))
+    for name in sorted(changes):
+        yield from _node(name, sorted(changes[name], key=lambda each: each[:3]), tables.requests)
+
+
+def _node(
+    name: str,
+    changes: Iterable[tuple[int, int, int, object]],
+    requests: Mapping[int, Mapping[str, int]],
+) -> Iterator[RunViolation]:
+    room: Mapping[str, int] | None = None
+    limit = count = 0
+    used: Counter[str] = Counter()
+    for time_us, phase, _, change in changes:
+        if isinstance(change, NodeRow):
+            room, limit = change.allocatable, change.pods
+            if room is None and count:
+                text = f"was removed at {time_us} us with {count} pods"
+                yield RunViolation("capacity", name, text)
+            # A node may shrink below what it holds: only a bind must fit.
+            continue
+        assert isinstance(change, PodRow), "a change is of a node or of a pod"
+        sign = 1 if phase else -1
+        count += sign
+        for resource, amount in requests[change.pod_class].items():
+            used[resource] += sign * amount
+        if phase:
+            yield from _bind(name, change, time_us, room, limit, count, used, requests)
+
+
+def _bind(
+    name: str,
+    pod: PodRow,
+    time_us: int,
+    room: Mapping[str, int] | None,
+    limit: int,
+    count: int,
+    used: Counter[str],
+    requests: Mapping[int, Mapping[str, int]],
+) -> Iterator[RunViolation]:
+    where = f"{pod.uid} was bound to it at {time_us} us"
+    if room is None:
+        yield RunViolation("capacity", name, f"{where}, when there was no such node")
+        return
+    if count > limit:
+        yield RunViolation("capacity", name, f"{where}: {count} pods, and room for {limit}")
+    for resource, amount in requests[pod.pod_class].items():
+        if amount and used[resource] > room.get(resource, 0):
+            text = f"{where}: {used[resource]} of {resource}, of {room.get(resource, 0)}"
+            yield RunViolation("capacity", name, text)
+
+
+def _samples(tables: RunTables) -> Iterator[RunViolation]:
+    """Conservation: at each sample, created pods are pending, running or ended, as rows say."""
+    events: list[tuple[int, str, int]] = []
+    for pod in tables.pods:
+        events.append((pod.created_us, "pending", 1))
+        left_us = pod.bound_us if pod.bound_us is not None else pod.ended_us
+        if left_us is not None:
+            events.append((left_us, "pending", -1))
+        if pod.bound_us is not None:
+            events.append((pod.bound_us, "running", 1))
+        if pod.ended_us is not None:
+            events.append((pod.ended_us, "ended", 1))
+            if pod.bound_us is not None:
+                events.append((pod.ended_us, "running", -1))
+    events.sort(key=lambda each: each[0])
+    counts: Counter[str] = Counter()
+    place = 0
+    for row in sorted(tables.samples, key=lambda each: each.time_us):
+        if row.metric not in ("pending", "running", "ended"):
+            continue
+        while place < len(events) and events[place][0] <= row.time_us:
+            _, metric, change = events[place]
+            counts[metric] += change
+            place += 1
+        if counts[row.metric] != row.value:
+            text = f"{row.value:.0f} {row.metric} pods, and {counts[row.metric]} by the rows"
+            yield RunViolation("conservation", f"sample at {row.time_us} us", text)

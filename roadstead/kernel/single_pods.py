@@ -1,0 +1,89 @@
+"""SinglePodKernel: a kernel for pods that are decided one at a time, whatever their classes.
+
+A kernel for a batch is laid out for the classes of that batch. Here the next pod may be of any
+class, and often of a new one that differs from a known one in amounts alone. So the kernel has
+spare places for each shape: a new class takes the place of the one that was used least recently,
+and nothing else is computed again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from roadstead.framework.tie_break import Chooser
+from roadstead.kernel.admitted import KernelClass
+from roadstead.kernel.kernel import Kernel
+from roadstead.kernel.start import CompiledCode
+from roadstead.nodes.table import NodeTable
+
+PLACES = 16
+"""Classes of one shape that a kernel has at a time."""
+
+MAX_SHAPES = 16
+"""Shapes that a kernel has at a time; with another one, the least recently used is dropped."""
+
+
+class _Shape:
+    """The places of one shape: the classes in them, the least recently used first."""
+
+    def __init__(self, first: KernelClass) -> None:
+        self.first = first
+        self.classes: OrderedDict[Hashable, KernelClass] = OrderedDict(
+            ((self, place), first) for place in range(PLACES)
+        )
+
+
+class SinglePodKernel:
+    """Keep one kernel for the shapes of the last pods."""
+
+    def __init__(self) -> None:
+        self._kernel: Kernel | None = None
+        self._built_for: tuple[object, ...] = ()
+        self._shapes: OrderedDict[int, _Shape] = OrderedDict()
+
+    def covering(
+        self,
+        code: CompiledCode,
+        table: NodeTable,
+        signature: Hashable,
+        wanted: KernelClass,
+        chooser: Chooser,
+    ) -> Kernel | None:
+        """Return the kernel with a class in one of its places; None if no kernel covers it.
+
+        wanted: with results that are valid now.
+        """
+        built_for = (code, table, table.node_version, chooser)
+        if built_for != self._built_for:
+            self._built_for = built_for
+            self._shapes.clear()
+        shape = self._shapes.get(id(wanted.evaluation))
+        kernel = self._kernel
+        if shape is None or kernel is None or not shape.first.is_same(wanted):
+            shape, kernel = self._with_shape(code, table, wanted, chooser)
+        known = shape.classes.get(signature)
+        if known is None:
+            oldest = next(iter(shape.classes))
+            if not kernel.replace(oldest, signature, wanted):
+                return None
+            del shape.classes[oldest]
+            shape.classes[signature] = wanted
+        else:
+            shape.classes.move_to_end(signature)
+        return kernel if kernel.covers(signature) and kernel.is_unchanged(signature) else None
+
+    def _with_shape(
+        self, code: CompiledCode, table: NodeTable, wanted: KernelClass, chooser: Chooser
+    ) -> tuple[_Shape, Kernel]:
+        """Return a shape, and a new kernel that has it besides the shapes that are kept.
+
+        Shapes that read other nodes are dropped: their counters may be out of date.
+        """
+        kept = [each for each in self._shapes.values() if not each.first.reads_other_nodes]
+        shape = _Shape(wanted)
+        shapes = [shape, *kept[-MAX_SHAPES + 1 :]]
+        self._shapes = OrderedDict((id(each.first.evaluation), each) for each in reversed(shapes))
+        classes = {name: each for one in shapes for name, each in one.classes.items()}
+        self._kernel = Kernel(code, table, classes, chooser)
+        return shape, self._kernel

@@ -1,0 +1,41 @@
+"""Commits: what a run in one process needs of a binder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from roadstead.binder import BindRequest
+from roadstead.binder.pods import Decision, KeyedPod
+from roadstead.facts.node_list import NodeList
+from roadstead.storage.news import BoundVolumes
+
+
+class Outcomes(Protocol):
+    """The bound pods: uid → node, in commit order."""
+
+    @property
+    def bound(self) -> Mapping[str, str]: ...
+
+
+class Commits(Protocol):
+    """The writer of binds; methods as in `roadstead.binder.binder.Binder`."""
+
+    @property
+    def outcomes(self) -> Outcomes: ...
+
+    def add_nodes(self, nodes: NodeList) -> None: ...
+
+    def remove_nodes(self, names: Iterable[str]) -> None: ...
+
+    def add_running(self, pods: Iterable[KeyedPod], node_names: Iterable[str]) -> None: ...
+
+    def add_pending(self, pods: Sequence[KeyedPod]) -> None: ...
+
+    def delete_pods(self, uids: Iterable[str]) -> list[KeyedPod]: ...
+
+    def bind(
+        self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
+    ) -> Mapping[str, Decision]: ...
+
+    def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]: ...

@@ -1,0 +1,166 @@
+"""The answer of `roadstead fit`: how many more replicas fit, where, and what stops the next one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from roadstead.report.result import Json, PreemptedPod
+
+if TYPE_CHECKING:
+    from arro3.core import Table
+
+ChangeKind = Literal["tolerate", "drop", "reduce", "preempt"]
+
+
+@dataclass(frozen=True, slots=True)
+class FitSpec:
+    """A pod whose replicas are counted.
+
+    name: as given. pod: the key of the pod whose facts the replicas have. ratio: replicas in each
+    round. replicas: those that fit.
+    """
+
+    name: str
+    pod: str
+    ratio: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class FitNode:
+    """A node with the number of replicas on it. shape: its instance type, or its size."""
+
+    node: str
+    zone: str
+    shape: str
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the next replica does not fit: the FailedScheduling message of the scheduler.
+
+    spec: the name of its spec. preempts: pods that it would evict, if it is placed by preemption.
+    """
+
+    spec: str
+    message: str
+    reasons: tuple[tuple[str, int], ...] = ()
+    plugins: tuple[str, ...] = ()
+    preempts: tuple[PreemptedPod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittingChange:
+    """A change of the pod with which the scheduler places it.
+
+    kinds: of each part. text: for people. node: where the scheduler placed the pod. share: the part
+    of the request that is dropped, for a reduced resource. evicts: keys of preempted pods.
+    """
+
+    kinds: tuple[ChangeKind, ...]
+    text: str
+    node: str
+    share: float = 0.0
+    evicts: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> int:
+        return len(self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """The answer. source: for people. rounds: complete rounds of all specs.
+
+    is_limited: the count stopped at its limit, so more may fit. nodes: those with replicas, most
+    replicas first. next: why the next replica does not fit; None if the count stopped at its
+    limit. changes: smallest first. placed, pending: the given pods that were placed before.
+    tried: number of changes that were tried by scheduling.
+    """
+
+    source: str
+    specs: tuple[FitSpec, ...]
+    rounds: int
+    is_limited: bool
+    nodes: tuple[FitNode, ...]
+    node_count: int
+    next: Refusal | None
+    changes: tuple[AdmittingChange, ...]
+    placed: int
+    pending: int
+    tried: int = 0
+
+    @property
+    def replicas(self) -> int:
+        """The number of replicas of all specs together."""
+        return sum(each.replicas for each in self.specs)
+
+    @property
+    def zones(self) -> dict[str, int]:
+        """Replicas by zone; "" for nodes without one."""
+        return _counted((each.zone, each.replicas) for each in self.nodes)
+
+    @property
+    def shapes(self) -> dict[str, int]:
+        """Replicas by shape of the node."""
+        return _counted((each.shape, each.replicas) for each in self.nodes)
+
+    def document(self) -> dict[str, Json]:
+        """The answer as JSON."""
+        return {
+            "source": self.source,
+            "replicas": self.replicas,
+            "rounds": self.rounds,
+            "limited": self.is_limited,
+            "specs": [dict(asdict(each)) for each in self.specs],
+            "zones": dict(self.zones),
+            "shapes": dict(self.shapes),
+            "nodes": [dict(asdict(each)) for each in self.nodes],
+            "next": None if self.next is None else _refusal(self.next),
+            "changes": [_change(each) for each in self.changes],
+            "changes_tried": self.tried,
+            "given": {"placed": self.placed, "pending": self.pending},
+        }
+
+    def to_arrow(self) -> Table:
+        """Return a table of the nodes that have replicas: node, zone, shape, replicas."""
+        from roadstead.report.arrow import INT64, STRING, column, make_table
+
+        types = {"node": STRING, "zone": STRING, "shape": STRING, "replicas": INT64}
+        return make_table(
+            {
+                name: column([getattr(each, name) for each in self.nodes], kind)
+                for name, kind in types.items()
+            }
+        )
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for name, count in pairs:
+        counts[name] += count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _refusal(refusal: Refusal) -> dict[str, Json]:
+    return {
+        "spec": refusal.spec,
+        "message": refusal.message,
+        "reasons": [{"reason": reason, "nodes": nodes} for reason, nodes in refusal.reasons],
+        "plugins": list(refusal.plugins),
+        "preempts": [dict(asdict(each)) for each in refusal.preempts],
+    }
+
+
+def _change(change: AdmittingChange) -> dict[str, Json]:
+    return {
+        "kinds": list(change.kinds),
+        "change": change.text,
+        "node": change.node,
+        "share": change.share,
+        "evicts": list(change.evicts),
+    }

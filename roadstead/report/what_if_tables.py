@@ -1,0 +1,301 @@
+"""The answers to what-if questions on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from roadstead.protocol.errors import printable
+from roadstead.report.drain_result import DrainedPod, DrainResult
+from roadstead.report.fit_result import FitResult
+from roadstead.report.grow_result import GrowResult, ShrinkResult
+from roadstead.report.text_table import Cells, Column, bar, print_table, text
+from roadstead.report.units import percent, resource_title
+
+ROWS_MAX: Final = 20
+NAMES_MAX: Final = 8
+
+
+def print_fit(console: Console, result: FitResult) -> None:
+    """Print how many replicas fit, where, what stops the next one, and what would admit it."""
+    more = "at least " if result.is_limited else ""
+    fitting = f"{counted(result.replicas, 'more replica')} fit{'s' * (result.replicas == 1)}"
+    line = Text(f"{more}{fitting}", style="bold green")
+    if not result.replicas:
+        line = Text("No more replica fits", style="bold yellow")
+    line.append(f" on {len(result.nodes):,} of {result.node_count:,} nodes", style="not bold")
+    line.append(f" ({printable(result.source)})", style="not bold")
+    console.print(line, highlight=False)
+    given = f"Given pods, placed first: {result.placed:,}"
+    if result.pending:
+        given += f"; {result.pending:,} stay pending"
+    console.print(Text(given))
+    if len(result.specs) > 1:
+        rows: list[Cells] = [
+            [printable(each.name), printable(each.pod), f"{each.ratio:,}", f"{each.replicas:,}"]
+            for each in result.specs
+        ]
+        columns = [text("spec"), text("like pod"), Column("per round"), Column("replicas")]
+        print_table(console, f"Replicas, in {result.rounds:,} rounds", columns, rows)
+    if result.nodes:
+        _print_counts(console, "By shape of node", "shape", result.shapes, result.replicas)
+        if len(result.zones) > 1:
+            _print_counts(console, "By zone", "zone", result.zones, result.replicas)
+        _print_fit_nodes(console, result)
+    _print_next(console, result)
+
+
+def _print_counts(
+    console: Console, title: str, what: str, counts: Mapping[str, int], total: int
+) -> None:
+    rows: list[Cells] = [
+        [printable(name) or "(none)", f"{count:,}", bar(count / total)]
+        for name, count in list(counts.items())[:ROWS_MAX]
+    ]
+    columns = [text(what), Column("replicas"), Column("", "bar")]
+    print_table(console, title, columns, rows, left_out=_more(len(counts), what + "s"))
+
+
+def _print_fit_nodes(console: Console, result: FitResult) -> None:
+    rows: list[Cells] = [
+        [printable(each.node), printable(each.zone), f"{each.replicas:,}"]
+        for each in result.nodes[:ROWS_MAX]
+    ]
+    columns = [text("node"), text("zone"), Column("replicas")]
+    left_out = _more(len(result.nodes), "nodes; --format json has all")
+    print_table(console, "By node", columns, rows, left_out=left_out)
+
+
+def _print_next(console: Console, result: FitResult) -> None:
+    stop = result.next
+    if stop is None:
+        console.print(Text("\nThe count stopped at its limit: --max counts further."))
+        return
+    name = f" of {printable(stop.spec)}" if len(result.specs) > 1 else ""
+    console.print(Text(f"\nThe next replica{name} does not fit", style="bold"))
+    console.print(Text(printable(stop.message)))
+    if stop.preempts:
+        names = ", ".join(f"{each.pod} ({each.node})" for each in stop.preempts[:NAMES_MAX])
+        console.print(Text(f"  {printable(names)}"))
+    if result.changes:
+        rows: list[Cells] = [
+            [printable(each.text), printable(each.node), printable(", ".join(each.evicts))]
+            for each in result.changes
+        ]
+        columns = [text("change"), text("then placed on"), text("evicts")]
+        has_victims = any(each.evicts for each in result.changes)
+        if not has_victims:
+            columns, rows = columns[:2], [row[:2] for row in rows]
+        title = f"Smallest changes that admit it, of {result.tried:,} tried"
+        print_table(console, title, columns, rows)
+    elif result.tried:
+        console.print(Text(f"\nNo change of the pod admits it, of {result.tried:,} tried."))
+
+
+def print_grow(console: Console, result: GrowResult) -> None:
+    """Print the nodes to add, and the pods that they do not help."""
+    console.print(_grow_headline(result), highlight=False)
+    if result.count:
+        rows: list[Cells] = []
+        for each in result.shapes:
+            if not each.count:
+                continue
+            used = ", ".join(
+                f"{resource_title(name)} {percent(share)}" for name, share in each.used if share
+            )
+            price = each.price_per_hour
+            cost = "–" if price is None else f"{price * each.count:,.2f}"
+            rows.append(
+                [printable(each.shape), f"{each.count:,}", cost, f"{each.pods:,}", printable(used)]
+            )
+        columns = [
+            text("shape"),
+            Column("nodes"),
+            Column("price per hour"),
+            Column("pods on them"),
+            text("requested of them"),
+        ]
+        print_table(console, "Nodes to add", columns, rows)
+    if result.pending:
+        title = "Pods that none of these nodes helps"
+        _print_reasons(console, title, [(each.message, each.pod) for each in result.pending])
+    proof = f"\nProven by a run in which {result.pods - len(result.pending):,} of "
+    proof += f"{counted(result.pods, 'pod')} were placed and none was preempted; "
+    proof += f"{counted(result.runs, 'run')} in all."
+    if result.count and result.is_minimal:
+        proof += " With one node less of any shape, a pod is left without a node."
+    elif result.count:
+        proof += " The search ended at its limit: fewer nodes may do (--max-runs)."
+    console.print(Text(proof))
+
+
+def _grow_headline(result: GrowResult) -> Text:
+    if not result.missing_before:
+        return Text("No node is needed: every pod is placed", style="bold green")
+    if not result.count:
+        line = Text(f"{result.missing_before:,} pods stay pending", style="bold yellow")
+        return line.append(": no node of the catalogue helps them", style="not bold")
+    line = Text(counted(result.count, "more node"), style="bold green")
+    if result.price_per_hour is not None:
+        line.append(f", {result.price_per_hour:,.2f} per hour,", style="not bold")
+    helped = result.missing_before - len(result.pending)
+    verb = "places" if result.count == 1 else "place"
+    line.append(f" {verb} {helped:,} of {counted(result.missing_before, 'pod')}", style="not bold")
+    line.append(f" without a node ({printable(result.source)})", style="not bold")
+    return line
+
+
+def print_shrink(console: Console, result: ShrinkResult) -> None:
+    """Print the nodes that can go, and what the budgets answer."""
+    line = Text(f"{len(result.nodes):,} of {result.node_count:,} nodes can go", style="bold green")
+    if not result.nodes:
+        line = Text(f"None of {result.candidates:,} nodes can go", style="bold yellow")
+    line.append(f" ({printable(result.source)})", style="not bold")
+    console.print(line, highlight=False)
+    if result.pending_before:
+        console.print(Text(f"Given pods that are pending in any case: {result.pending_before:,}"))
+    if result.nodes:
+        rows: list[Cells] = [
+            [
+                printable(each.node),
+                printable(each.zone),
+                printable(each.shape),
+                f"{each.pods:,}",
+                f"{each.daemons:,}",
+            ]
+            for each in result.nodes[:ROWS_MAX]
+        ]
+        columns = [
+            text("node"),
+            text("zone"),
+            text("shape"),
+            Column("pods that move"),
+            Column("that end with it"),
+        ]
+        left_out = _more(len(result.nodes), "nodes; --format json has all")
+        print_table(console, "Nodes that can go", columns, rows, left_out=left_out)
+    if result.budgets:
+        rows = [
+            [printable(each.budget), f"{each.allowed:,}", f"{each.pods:,}", f"{each.refused:,}"]
+            for each in result.budgets[:ROWS_MAX]
+        ]
+        columns = [text("budget"), Column("allows"), Column("moves"), Column("refuses at first")]
+        left_out = _more(len(result.budgets), "budgets")
+        print_table(console, "Disruption budgets", columns, rows, left_out=left_out)
+    console.print(Text(_shrink_proof(result)))
+
+
+def _shrink_proof(result: ShrinkResult) -> str:
+    proof = f"\nProven by a run in which {counted(result.moved, 'pod')} moved, each to another "
+    proof += f"node, and none was preempted; {counted(result.runs, 'trial')} in all."
+    if result.bare:
+        proof += f" Without a controller, to be created again: {result.bare:,}."
+    if not result.is_complete:
+        proof += " The search ended at its limit: more nodes may go (--max-runs)."
+    return proof
+
+
+def print_drain(console: Console, result: DrainResult, rows_max: int = ROWS_MAX) -> None:
+    """Print where the pods go, what stays pending or blocked, and what the budgets allow."""
+    counts = result.counts
+    nodes = ", ".join(result.nodes[:NAMES_MAX]) + (", …" if len(result.nodes) > NAMES_MAX else "")
+    line = Text("Drained", style="bold green")
+    if not result.is_complete:
+        line = Text("Cannot be drained completely", style="bold yellow")
+    line.append(f": {printable(nodes)} ({printable(result.source)})", style="not bold")
+    console.print(line, highlight=False)
+    words = {"moved": "placed elsewhere", "pending": "pending", "blocked": "blocked by a budget"}
+    words |= {"refused": "refused by kubectl drain", "leaves": "ending with the node"}
+    parts = [f"{counts[name]:,} {words[name]}" for name in counts if counts[name]]
+    shown = ", ".join(parts) or "none must move"
+    console.print(Text(f"Of {counted(len(result.pods), 'pod')}: {shown}"))
+    if result.pending_before:
+        console.print(Text(f"Given pods that were pending before: {result.pending_before:,}"))
+    _print_moves(console, result, rows_max)
+    for outcome, title in (
+        ("pending", "Pods that stay pending"),
+        ("blocked", "Evictions that are blocked"),
+        ("refused", "Pods at which kubectl drain stops"),
+        ("leaves", "Pods that end with the node"),
+    ):
+        pairs = [(each.reason, each.pod) for each in result.pods if each.outcome == outcome]
+        if pairs:
+            _print_reasons(console, title, pairs)
+    if result.preempted:
+        rows: list[Cells] = [
+            [printable(each.pod), printable(each.node), printable(each.preemptor)]
+            for each in result.preempted[:rows_max]
+        ]
+        columns = [text("pod"), text("node"), text("for")]
+        left_out = _more(len(result.preempted), "pods", rows_max)
+        print_table(console, "Pods that are preempted", columns, rows, left_out=left_out)
+    _print_budgets(console, result)
+
+
+def _print_moves(console: Console, result: DrainResult, rows_max: int) -> None:
+    """Print the pods that move, grouped by workload and target, in order of their first pods."""
+    moved = [each for each in result.pods if each.outcome == "moved"]
+    if not moved:
+        return
+    grouped: dict[tuple[str, str, str, int], list[DrainedPod]] = {}
+    for each in moved:
+        key = (each.workload or f"Pod {each.pod}", each.node, each.to, each.round)
+        grouped.setdefault(key, []).append(each)
+    rows: list[Cells] = [
+        [printable(name), printable(node), printable(to), f"{turn:,}", f"{len(pods):,}"]
+        for (name, node, to, turn), pods in list(grouped.items())[:rows_max]
+    ]
+    columns = [text("workload"), text("from"), text("to"), Column("round"), Column("pods")]
+    left_out = _more(len(grouped), "rows; --format json has every pod", rows_max)
+    print_table(console, "Where the pods go", columns, rows, left_out=left_out)
+    bare = sum(1 for each in moved if each.reason)
+    if bare:
+        console.print(Text(f"Without a controller, to be created again: {bare:,}"))
+
+
+def _print_budgets(console: Console, result: DrainResult) -> None:
+    if not result.budgets:
+        return
+    rows: list[Cells] = [
+        [
+            printable(each.budget),
+            f"{each.allowed:,}",
+            f"{each.pods:,}",
+            f"{each.evicted:,}",
+            f"{each.rounds:,}",
+            Text(f"{each.blocked:,}", style="bold yellow" if each.blocked else ""),
+        ]
+        for each in result.budgets[:ROWS_MAX]
+    ]
+    names = ("allows", "pods", "evicted", "in rounds", "blocked")
+    columns = [text("budget"), *map(Column, names)]
+    left_out = _more(len(result.budgets), "budgets")
+    print_table(console, "Disruption budgets", columns, rows, left_out=left_out)
+
+
+def _print_reasons(console: Console, title: str, pairs: Sequence[tuple[str, str]]) -> None:
+    """Print reasons with the number of pods and the first of them. pairs: (reason, pod)."""
+    ordered = sorted(pairs, key=lambda pair: pair[0])
+    groups = [
+        (reason, [pod for _, pod in of]) for reason, of in groupby(ordered, key=lambda p: p[0])
+    ]
+    groups.sort(key=lambda group: -len(group[1]))
+    rows: list[Cells] = [
+        [printable(reason), f"{len(pods):,}", printable(pods[0])]
+        for reason, pods in groups[:ROWS_MAX]
+    ]
+    columns = [text("reason"), Column("pods"), text("first pod")]
+    print_table(console, title, columns, rows, left_out=_more(len(groups), "reasons"))
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _more(count: int, what: str, shown: int = ROWS_MAX) -> str:
+    return f"… and {count - shown:,} more {what}" if count > shown else ""

@@ -1,0 +1,1 @@
+"""Compilation of scenarios: files, manifests and traces to a plan that can be played."""

@@ -1,0 +1,176 @@
+"""Times of arrivals, drawn in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.scenario.draws import RandomStream, rounded
+from roadstead.simulator.scenario import NEVER_US
+
+HOUR_US: Final = 3_600_000_000
+BLOCK: Final = 2_048
+END_US: Final = 4_000_000_000_000_000
+"""No horizon is as late."""
+
+Block = NDArray[np.int64]
+"""int64[arrivals]: times in order, microseconds."""
+
+
+class ArrivalTimes(Protocol):
+    """A process of arrivals."""
+
+    def expected(self, span_us: int) -> float:
+        """Return the expected number of arrivals from 0 on, before the end of a span."""
+        ...
+
+    def blocks(self, seed: int, index: int) -> Iterator[Block]:
+        """Yield blocks in time order, from time 0; it may never end. index: of the source."""
+        ...
+
+
+def _sums(gaps: RandomStream, mean_us: float) -> Iterator[Block]:
+    """Yield the times of a Poisson process, up to END_US."""
+    now_us = 0
+    while now_us < END_US:
+        # Cut so that a block of gaps does not overflow.
+        drawn = np.minimum(rounded(gaps.exponential(BLOCK) * mean_us), END_US)
+        times = now_us + np.cumsum(drawn)
+        now_us = int(times[-1])
+        yield times
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonTimes:
+    """Independent arrivals at a constant rate."""
+
+    per_hour: float
+
+    def expected(self, span_us: int) -> float:
+        return self.per_hour * span_us / HOUR_US
+
+    def blocks(self, seed: int, index: int) -> Iterator[Block]:
+        return _sums(RandomStream(seed, index, "arrivals"), HOUR_US / self.per_hour)
+
+
+@dataclass(frozen=True, slots=True)
+class RegularTimes:
+    """Arrivals at equal intervals, the first at 0."""
+
+    every_us: int
+
+    def expected(self, span_us: int) -> float:
+        return float(-(-span_us // self.every_us))
+
+    def blocks(self, seed: int, index: int) -> Iterator[Block]:
+        first = 0
+        while first * self.every_us < END_US:
+            # The last times of a block may be later than END_US; int64 holds them.
+            left = (END_US - 1) // self.every_us + 1 - first
+            numbers = np.arange(first, first + min(BLOCK, left), dtype=np.int64)
+            yield numbers * self.every_us
+            first += BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class BurstTimes:
+    """Bursts of arrivals, each spread evenly over a time; every_us: 0 for one burst."""
+
+    size: int
+    every_us: int
+    over_us: int
+
+    def expected(self, span_us: int) -> float:
+        if not self.every_us or span_us <= 0:
+            bursts, last_us = 0, span_us
+        else:
+            bursts, last_us = (span_us - 1) // self.every_us, (span_us - 1) % self.every_us + 1
+        # The last burst may not be over at the end.
+        part = min(1.0, last_us / self.over_us) if self.over_us else float(last_us > 0)
+        return self.size * (bursts + max(0.0, part))
+
+    def blocks(self, seed: int, index: int) -> Iterator[Block]:
+        start_us = 0
+        while start_us < END_US:
+            for first in range(0, self.size, BLOCK):
+                numbers = range(first, min(first + BLOCK, self.size))
+                # In Python's integers: the product may exceed int64.
+                offsets = [number * self.over_us // self.size for number in numbers]
+                yield start_us + np.array(offsets, dtype=np.int64)
+            if not self.every_us:
+                return
+            start_us += self.every_us
+
+
+@dataclass(frozen=True, slots=True)
+class DiurnalTimes:
+    """Independent arrivals at a rate that follows a sine: a Poisson process, thinned."""
+
+    per_hour: float
+    swing: float
+    period_us: int
+    peak_us: int
+
+    def expected(self, span_us: int) -> float:
+        turn = 2 * math.pi / self.period_us
+        swung = math.sin((span_us - self.peak_us) * turn) + math.sin(self.peak_us * turn)
+        return self.per_hour * (span_us + self.swing * swung / turn) / HOUR_US
+
+    def blocks(self, seed: int, index: int) -> Iterator[Block]:
+        highest = self.per_hour * (1 + self.swing)
+        kept = RandomStream(seed, index, "thinning")
+        for times in _sums(RandomStream(seed, index, "arrivals"), HOUR_US / highest):
+            # Whole periods are subtracted as integers: a float of a late time lacks digits.
+            phase = ((times - self.peak_us) % self.period_us) * (2 * math.pi / self.period_us)
+            rate = (1 + self.swing * np.cos(phase)) / (1 + self.swing)
+            yield times[kept.uniform(len(times)) < rate]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedTimes:
+    """Arrivals at the times of a file. times_us: int64[arrivals], in order."""
+
+    times_us: NDArray[np.int64]
+
+    def expected(self, span_us: int) -> float:
+        return float(np.searchsorted(self.times_us, span_us))
+
+    def blocks(self, seed: int, index: int) -> Iterator[Block]:
+        for first in range(0, len(self.times_us), BLOCK):
+            yield self.times_us[first : first + BLOCK]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """When a source is active. until_us: NEVER_US for no end. count: at most so many arrivals."""
+
+    start_us: int = 0
+    until_us: int = NEVER_US
+    count: int | None = None
+
+    def expected(self, times: ArrivalTimes, horizon_us: int) -> float:
+        """Return the expected number of arrivals within the window and before the horizon."""
+        end_us = horizon_us if self.until_us == NEVER_US else min(self.until_us, horizon_us)
+        expected = times.expected(max(0, end_us - self.start_us))
+        return expected if self.count is None else min(expected, float(self.count))
+
+    def cut(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield the blocks from the start on, within the window."""
+        left = self.count
+        for block in blocks:
+            times = block + self.start_us
+            is_last = False
+            if self.until_us != NEVER_US:
+                inside = times[: np.searchsorted(times, self.until_us)]
+                is_last, times = len(inside) < len(times), inside
+            if left is not None:
+                is_last, times = is_last or left <= len(times), times[:left]
+                left -= len(times)
+            yield times
+            if is_last:
+                return

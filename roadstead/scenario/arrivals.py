@@ -1,0 +1,175 @@
+"""Sources of arrivals: pods of templates at drawn times, and the pods of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice, repeat
+from typing import Final, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.pod import GroupMembership, PodFacts
+from roadstead.facts.pod_groups import GROUP_LABELS
+from roadstead.fleet.trace import NEVER_MS, Trace
+from roadstead.scenario.arrival_times import BLOCK, ArrivalTimes, Window
+from roadstead.scenario.draws import RandomStream, rounded
+from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
+
+MS_US: Final = 1_000
+
+
+NamedPods = tuple[tuple[str, PodFacts], ...]
+"""(name without namespace, facts) of the pods of one arrival."""
+
+# Not `Arrival` itself, whose constructor is a Python function: a run has millions of arrivals.
+_arrival = cast("Callable[[tuple[object, ...]], Arrival]", partial(tuple.__new__, Arrival))
+
+
+class BlockDurations(Protocol):
+    """A distribution of running times that is drawn in blocks."""
+
+    def block(self, stream: RandomStream, count: int) -> NDArray[np.int64]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPods:
+    """Pods that an arrival may bring.
+
+    prefix: of the pods' names. gang: number of pods. is_group: they form a pod group, in which each
+    gang has facts of its own.
+    """
+
+    prefix: str
+    facts: PodFacts
+    lifecycle: PodLifecycle
+    weight: float = 1.0
+    gang: int = 1
+    is_group: bool = False
+
+    def pods(self, number: int) -> NamedPods:
+        """Return the pods of the source's arrival with this number."""
+        if self.gang == 1:
+            return ((f"{self.prefix}-{number}", self.facts),)
+        # The letter keeps these names apart from those of single pods of another entry.
+        name = f"{self.prefix}-g{number}"
+        facts = self._grouped(name) if self.is_group else self.facts
+        return tuple((f"{name}-{member}", facts) for member in range(self.gang))
+
+    def _grouped(self, name: str) -> PodFacts:
+        labels = dict(self.facts.labels) | {GROUP_LABELS[0]: name}
+        group = GroupMembership(name, self.gang)
+        return replace(self.facts, labels=tuple(sorted(labels.items())), pod_group=group)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnArrivals:
+    """Pods of templates, at drawn times and with drawn durations."""
+
+    index: int
+    name: str
+    times: ArrivalTimes
+    window: Window
+    durations: BlockDurations
+    choices: tuple[ChosenPods, ...]
+
+    def expected(self, horizon_us: int) -> tuple[float, float]:
+        arrivals = self.window.expected(self.times, horizon_us)
+        total = sum(each.weight for each in self.choices)
+        return arrivals, arrivals * sum(each.weight * each.gang for each in self.choices) / total
+
+    def arrivals(self, seed: int) -> Iterator[Arrival]:
+        durations = RandomStream(seed, self.index, "durations")
+        chosen = self._chosen(seed)
+        first = 0
+        for block in self.window.cut(self.times.blocks(seed, self.index)):
+            count = len(block)
+            numbers = range(first, first + count)
+            choices = list(islice(chosen, count))
+            drawn = self.durations.block(durations, count).tolist()
+            pods = self._pods(choices, numbers)
+            lifecycles = (each.lifecycle for each in choices)
+            rows = zip(block.tolist(), repeat(self.index), pods, drawn, lifecycles, strict=False)
+            yield from map(_arrival, rows)
+            first += count
+
+    def _pods(self, choices: list[ChosenPods], numbers: range) -> Iterator[NamedPods]:
+        """Yield the pods of arrivals with these numbers, without a call for each of them."""
+        if any(each.gang > 1 for each in self.choices):
+            return map(ChosenPods.pods, choices, numbers)
+        names = map("%s-%d".__mod__, zip((each.prefix for each in choices), numbers, strict=True))
+        # `zip` of one iterator makes tuples of one element.
+        return zip(zip(names, (each.facts for each in choices), strict=True), strict=True)
+
+    def _chosen(self, seed: int) -> Iterator[ChosenPods]:
+        if len(self.choices) == 1:
+            return repeat(self.choices[0])
+        return self._drawn_choices(RandomStream(seed, self.index, "choices"))
+
+    def _drawn_choices(self, stream: RandomStream) -> Iterator[ChosenPods]:
+        bounds = np.cumsum([each.weight for each in self.choices])
+        while True:
+            points = stream.uniform(BLOCK) * bounds[-1]
+            places = np.searchsorted(bounds, points, side="right")
+            # Rounding may put a point onto the last bound.
+            for place in np.minimum(places, len(bounds) - 1).tolist():
+                yield self.choices[place]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceArrivals:
+    """The pods of a trace.
+
+    rate: factor of the rate of arrivals. sample: part of the pods. start_from_us: time of the trace
+    that is the time `shift_us` of the scenario. suffix: of the pods' names. lifecycles: of each
+    class of the trace.
+    """
+
+    index: int
+    name: str
+    trace: Trace
+    lifecycles: tuple[PodLifecycle, ...]
+    rate: float = 1.0
+    sample: float = 1.0
+    start_from_us: int = 0
+    shift_us: int = 0
+    suffix: str = ""
+    order: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        begin_ms = -(-self.start_from_us // MS_US)
+        order = np.argsort(self.trace.creation_ms, kind="stable")
+        kept = order[np.searchsorted(self.trace.creation_ms[order], begin_ms) :]
+        object.__setattr__(self, "order", kept.astype(np.int64))
+
+    def expected(self, horizon_us: int) -> tuple[float, float]:
+        # From a time of the scenario to one of the trace; sources end at the horizon.
+        end_ms = (self.start_from_us + (horizon_us - self.shift_us) * self.rate) / MS_US
+        created_ms = self.trace.creation_ms[self.order]
+        pods = float(np.searchsorted(created_ms, end_ms)) * self.sample
+        return pods, pods
+
+    def arrivals(self, seed: int) -> Iterator[Arrival]:
+        chosen = RandomStream(seed, self.index, "sample")
+        for first in range(0, len(self.order), BLOCK):
+            rows = self.order[first : first + BLOCK]
+            if self.sample < 1:
+                rows = rows[chosen.uniform(len(rows)) < self.sample]
+            yield from self._block(rows)
+
+    def _block(self, rows: NDArray[np.int64]) -> Iterator[Arrival]:
+        trace, suffix = self.trace, self.suffix
+        duration_ms = trace.duration_ms[rows]
+        since_us = trace.creation_ms[rows] * MS_US - self.start_from_us
+        at_us = self.shift_us + rounded(since_us / self.rate)
+        lasting = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * MS_US)
+        codes = trace.pod_class[rows].tolist()
+        names = (trace.pod_names[row] + suffix for row in rows.tolist())
+        pods = zip(
+            zip(names, (trace.pod_classes[each] for each in codes), strict=True), strict=True
+        )
+        lifecycles = (self.lifecycles[each] for each in codes)
+        columns = (at_us.tolist(), repeat(self.index), pods, lasting.tolist(), lifecycles)
+        yield from map(_arrival, zip(*columns, strict=False))

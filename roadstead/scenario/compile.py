@@ -1,0 +1,205 @@
+"""Compilation of a scenario: its files are read once, and everything is checked before it runs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from roadstead.config.files import read_bytes
+from roadstead.config.load import load_config
+from roadstead.config.presets import preset_text
+from roadstead.config.reader import MAX_TEXT_BYTES
+from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
+from roadstead.config.scenario.read import ScenarioFile, load_scenario
+from roadstead.config.scenario.schema import MeasuredTime
+from roadstead.facts.node import NodeFacts
+from roadstead.fleet.trace import Trace
+from roadstead.fleet.trace_file import read_trace
+from roadstead.framework.plugin import Plugin
+from roadstead.framework.registry import extension_points
+from roadstead.framework.user_plugins import check_arguments
+from roadstead.manifests import Manifests, read_manifests
+from roadstead.plugins.in_tree import in_tree_classes
+from roadstead.protocol.errors import InputError
+from roadstead.scenario.cluster import compile_cluster_part, manifest_nodes
+from roadstead.scenario.controllers import ControllerCompiler, ControllerObjects
+from roadstead.scenario.durations import FixedTimes
+from roadstead.scenario.nodes import NodeCompiler
+from roadstead.scenario.sources import WorkloadCompiler
+from roadstead.scenario.templates import At, Templates
+from roadstead.simulator.scenario import (
+    ControllerTimings,
+    DecisionDelay,
+    Limits,
+    Plan,
+    SchedulerConfigText,
+)
+
+MIB_BYTES: Final = 1 << 20
+NO_PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({})
+
+
+def load_plan(path: Path) -> Plan:
+    """Read and compile a scenario. Raises InputError; nothing of it has run."""
+    return compile_scenario(load_scenario(path))
+
+
+def compile_scenario(
+    file: ScenarioFile,
+    plugins: Mapping[str, type[Plugin]] = NO_PLUGINS,
+    configs: Sequence[SchedulerConfigText] | None = None,
+) -> Plan:
+    """Compile a scenario that was read. Raises InputError with file, line, path and rule.
+
+    plugins: those of users that configurations may name. A scenario itself names no module, because
+    modules are imported. configs: in place of those of the scenario.
+    """
+    texts = tuple(config_texts(file) if configs is None else configs)
+    return _Compilation(file, plugins, texts).plan()
+
+
+def config_texts(file: ScenarioFile) -> Iterator[SchedulerConfigText]:
+    """Yield the configurations of a scenario: files, then presets. InputError if one is missing."""
+    chosen = file.scenario.scheduler
+    for number, name in enumerate(chosen.config):
+        path = file.existing(("scheduler", "config", number), name)
+        text = read_bytes(path, MAX_TEXT_BYTES).decode(errors="replace")
+        yield SchedulerConfigText(path.stem, str(path), text)
+    for number, name in enumerate(chosen.preset):
+        try:
+            text = preset_text(name)
+        except InputError as error:
+            raise file.error(("scheduler", "preset", number), error.rule, name) from error
+        yield SchedulerConfigText(name, f"preset {name}", text)
+
+
+@dataclass(slots=True)
+class _Compilation:
+    file: ScenarioFile
+    plugins: Mapping[str, type[Plugin]]
+    configs: tuple[SchedulerConfigText, ...]
+    traces: dict[Path, Trace] = field(default_factory=dict)
+
+    def plan(self) -> Plan:
+        scenario = self.file.scenario
+        manifests = self._manifests()
+        nodes = NodeCompiler(self.file)
+        at_start = self._fleet(nodes, manifests)
+        if not at_start:
+            raise self.file.error(("fleet",), "has no nodes")
+        # Every one is loaded, whether or not an earlier one places gangs.
+        places_gangs = [self._places_gangs(each) for each in self.configs]
+        templates = Templates(
+            self.file,
+            manifests,
+            grace_us=scenario.termination_grace,
+            tolerated_us=scenario.controllers.default_toleration,
+        )
+        added = ControllerObjects()
+        workload = WorkloadCompiler(
+            file=self.file,
+            templates=templates,
+            controllers=ControllerCompiler(self.file, templates, added),
+            trace_at=self.trace_at,
+            has_groups=any(places_gangs),
+        )
+        workload.compile()
+        node_events, failures = nodes.events()
+        namespaces = [pair for trace in self.traces.values() for pair in trace.namespaces]
+        cluster = compile_cluster_part(manifests, added, namespaces, at_start, templates)
+        return Plan(
+            name=scenario.metadata.name,
+            nodes=at_start,
+            horizon_us=scenario.horizon,
+            sample_us=scenario.sample,
+            start_delay_us=scenario.start_delay,
+            timings=self._timings(),
+            limits=Limits(
+                scenario.limits.pods, scenario.limits.rows, scenario.limits.memory_mib * MIB_BYTES
+            ),
+            cluster=cluster.facts,
+            pods=cluster.pods,
+            sources=tuple(workload.sources),
+            controllers=tuple(workload.plans),
+            node_events=node_events,
+            failures=failures,
+            budgets=cluster.budgets,
+            configs=self.configs,
+            settings=scenario.scheduler.settings.model_dump(mode="json", exclude_unset=True),
+            decision=self._decision(workload),
+            seeds=tuple(scenario.seeds),
+            notes=(*templates.notes, *workload.notes, *cluster.notes),
+        )
+
+    def _manifests(self) -> Manifests:
+        """Read the manifests of all entries of the fleet together, each file once."""
+        paths: list[str] = []
+        for number, entry in enumerate(self.file.scenario.fleet):
+            if isinstance(entry, ManifestFleet):
+                names = entry.manifests
+                for name in [names] if isinstance(names, str) else names:
+                    paths.append(self._pattern(("fleet", number, "manifests"), name))
+        return read_manifests(paths, stdin=io.BytesIO(b"")) if paths else Manifests()
+
+    def _pattern(self, at: At, name: str) -> str:
+        path = self.file.file(at, name)
+        if not path.exists() and not set("*?[") & set(name):
+            raise self.file.error(at, "does not exist", name)
+        return str(path)
+
+    def _fleet(self, compiler: NodeCompiler, manifests: Manifests) -> tuple[NodeFacts, ...]:
+        nodes: list[NodeFacts] = []
+        is_joined = False
+        for number, entry in enumerate(self.file.scenario.fleet):
+            at = ("fleet", number)
+            if isinstance(entry, GeneratedFleet):
+                nodes += compiler.generated(entry.generate, (*at, "generate"))
+            elif isinstance(entry, TraceFleet):
+                trace = self.trace_at((*at, "trace"), entry.trace)
+                nodes += compiler.joined(trace.nodes(), (*at, "trace"))
+            elif not is_joined:
+                is_joined = True
+                nodes += compiler.joined(manifest_nodes(manifests), (*at, "manifests"))
+        return tuple(nodes)
+
+    def trace_at(self, at: At, name: str) -> Trace:
+        """Read the trace that a path names, once. Raises InputError."""
+        path = self.file.existing(at, name).resolve()
+        if path not in self.traces:
+            self.traces[path] = read_trace(path)
+        return self.traces[path]
+
+    def _places_gangs(self, given: SchedulerConfigText) -> bool:
+        """Check a configuration; return whether it lets the pods of a gang wait at Permit."""
+        points = {name: extension_points(kind) for name, kind in self.plugins.items()}
+        loaded = load_config(given.text, source=given.source, extra_plugins=points)
+        check_arguments(self.plugins, loaded.document, given.source)
+        kinds = {**in_tree_classes(), **self.plugins}
+        return any(
+            kinds[ref.name].places_gangs
+            for profile in loaded.config.profiles
+            for ref in profile.at("permit")
+        )
+
+    def _timings(self) -> ControllerTimings:
+        times = self.file.scenario.controllers
+        return ControllerTimings(
+            node_monitor_grace_us=times.node_monitor_grace_period,
+            eviction_per_s=times.node_eviction_rate,
+            secondary_eviction_per_s=times.secondary_node_eviction_rate,
+            unhealthy_zone_basis_points=round(times.unhealthy_zone_threshold * 10_000),
+            large_cluster_nodes=times.large_cluster_size_threshold,
+        )
+
+    def _decision(self, workload: WorkloadCompiler) -> DecisionDelay:
+        given = self.file.scenario.decision_time
+        if isinstance(given, MeasuredTime):
+            return DecisionDelay(is_measured=True)
+        durations = workload.durations(given, ("decision_time",))
+        if isinstance(durations, FixedTimes):
+            return DecisionDelay(pod_us=durations.fixed_us)
+        return DecisionDelay(durations=durations)

@@ -1,0 +1,282 @@
+"""Controllers of a scenario: their objects, the pods of each revision, and what changes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from roadstead.config.scenario.read import ScenarioFile
+from roadstead.config.scenario.values import Percentage
+from roadstead.config.scenario.workload import (
+    ControllerEntry,
+    DaemonSetEntry,
+    DeploymentEntry,
+    JobEntry,
+    RolloutStep,
+    ScaledController,
+    StatefulSetEntry,
+)
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.manifests.admission import check_object
+from roadstead.manifests.daemons import daemon_pod
+from roadstead.manifests.deployments import replica_set_of
+from roadstead.manifests.names import joined_name, suffix_of
+from roadstead.manifests.stateful import stateful_claims, stateful_pods
+from roadstead.manifests.templates import pod_of
+from roadstead.protocol.objects import (
+    ApiObject,
+    DaemonSet,
+    Deployment,
+    Job,
+    LabelSelector,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    Pod,
+    PodTemplate,
+    ReplicaSet,
+    StatefulSet,
+)
+from roadstead.protocol.objects.workloads import (
+    DaemonSetSpec,
+    JobSpec,
+    ReplicaSetSpec,
+    StatefulSetSpec,
+)
+from roadstead.scenario.templates import At, TemplateObject, Templates, file_stem
+from roadstead.simulator.scenario import (
+    NEVER_US,
+    ControllerChange,
+    ControllerKind,
+    ControllerPlan,
+    Durations,
+    PodTemplatePlan,
+    Share,
+)
+
+ORDINALS_MAX: Final = 10_000
+"""Most pods of a StatefulSet: each has facts of its own."""
+
+QUARTER: Final = Share(basis_points=2_500)
+BASE_MAX_CHARS: Final = 240
+BACKOFF_LIMIT: Final = 6
+_ROLLING: Final = ("spec", "strategy", "rollingUpdate")
+_DAEMON_ROLLING: Final = ("spec", "updateStrategy", "rollingUpdate")
+_NAME_LABEL: Final = "app"
+
+
+@dataclass(slots=True)
+class ControllerObjects:
+    """What controllers add to the cluster: objects that select pods, claims, and example pods."""
+
+    replica_sets: list[ReplicaSet] = field(default_factory=list)
+    stateful_sets: list[StatefulSet] = field(default_factory=list)
+    claims: list[PersistentVolumeClaim] = field(default_factory=list)
+    namespaces: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerCompiler:
+    """Compiles the controllers of the workload; their objects are collected in `objects`."""
+
+    file: ScenarioFile
+    templates: Templates
+    objects: ControllerObjects
+
+    def plan(
+        self,
+        index: int,
+        kind: ControllerKind,
+        entry: ControllerEntry,
+        at: At,
+        durations: Durations | None,
+    ) -> ControllerPlan:
+        """Compile one controller. at: path of the entry. Raises InputError."""
+        first = self.templates.read((*at, "template"), entry.template)
+        name = entry.name or _name(first, entry.template)
+        if not name:
+            raise self.file.error((*at, "name"), "is missing, here and in the template")
+        namespace = first.found.metadata.namespace or DEFAULT_NAMESPACE
+        meta = ObjectMeta(name=name, namespace=namespace)
+        self.objects.namespaces.add(meta.namespace)
+        rollouts: Sequence[RolloutStep] = getattr(entry, "rollout", ())
+        revisions = [first]
+        for number, step in enumerate(rollouts):
+            where = (*at, "rollout", number, "template")
+            revisions.append(self.templates.read(where, step.template))
+        if isinstance(entry, ScaledController):
+            replicas = _given(entry.replicas, _replicas(first.found), 1)
+        else:
+            replicas = _completions(first.found, entry) if isinstance(entry, JobEntry) else 0
+        most = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
+        if kind == "StatefulSet" and most > ORDINALS_MAX:
+            rule = f"is more than a StatefulSet of a scenario may have ({ORDINALS_MAX:,} pods)"
+            raise self.file.error(at, rule, most)
+        built = [_controller(kind, meta, each, most) for each in revisions]
+        plans = [self._revision(*pair) for pair in zip(built, revisions, strict=True)]
+        plan = ControllerPlan(
+            index=index,
+            kind=kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            templates=tuple(plans),
+            replicas=replicas,
+            created_us=entry.at,
+            deleted_us=NEVER_US if entry.delete_at is None else entry.delete_at,
+            changes=_changes(entry, rollouts),
+            durations=durations,
+        )
+        return _with_parameters(plan, entry, first)
+
+    def _revision(self, owner: ApiObject, read: TemplateObject) -> PodTemplatePlan:
+        check_object(type(owner).__name__, owner, source=read.source)
+        if isinstance(owner, StatefulSet):
+            return self._stateful(owner, read)
+        base, pod = owner.metadata.name, None
+        if isinstance(owner, Deployment):
+            owner = replica_set_of(owner)
+            base = owner.metadata.name
+        if isinstance(owner, ReplicaSet):
+            self.objects.replica_sets.append(owner)
+        if isinstance(owner, DaemonSet):
+            pod = daemon_pod(owner)
+        elif isinstance(owner, Job):
+            labels = {"job-name": base, "batch.kubernetes.io/job-name": base}
+            pod = pod_of(owner, owner.spec.template, base, labels)
+        else:
+            assert isinstance(owner, ReplicaSet)
+            pod = pod_of(owner, owner.spec.template, base)
+        return PodTemplatePlan(_short(base), *self.templates.compile(pod, read))
+
+    def _stateful(self, owner: StatefulSet, read: TemplateObject) -> PodTemplatePlan:
+        if not any(
+            each.metadata.name == owner.metadata.name for each in self.objects.stateful_sets
+        ):
+            self.objects.stateful_sets.append(owner)
+            self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
+        compiled = [self.templates.compile(pod, read) for pod in stateful_pods(owner, [])]
+        example = compiled[0] if compiled else self.templates.compile(_bare(owner), read)
+        ordinals = tuple(facts for facts, _ in compiled)
+        return PodTemplatePlan(owner.metadata.name, *example, ordinals)
+
+
+def _short(base: str) -> str:
+    """Return a prefix that leaves room for the suffix of a pod's name."""
+    if len(base) <= BASE_MAX_CHARS:
+        return base
+    return joined_name(base[: BASE_MAX_CHARS - 10], suffix_of(base))
+
+
+def _bare(owner: StatefulSet) -> Pod:
+    return pod_of(owner, owner.spec.template, owner.metadata.name)
+
+
+def _name(read: TemplateObject, given: object) -> str:
+    """Return the controller's name in the file; for a template without one, the file's name."""
+    inline = isinstance(given, dict) and "name" not in (given.get("metadata") or {})
+    return file_stem(given) if inline or not read.name else read.name
+
+
+def _controller(
+    kind: ControllerKind, meta: ObjectMeta, read: TemplateObject, replicas: int
+) -> ApiObject:
+    """Build the controller with the template of one revision, and a selector that matches it."""
+    labels = read.template.metadata.labels or {_NAME_LABEL: meta.name}
+    template = PodTemplate(
+        metadata=read.template.metadata.model_copy(update={"labels": labels}),
+        spec=read.template.spec,
+    )
+    given = getattr(getattr(read.found, "spec", None), "selector", None)
+    # A ReplicationController's selector is a map, and a Pod has none.
+    selector = given if isinstance(given, LabelSelector) else LabelSelector(match_labels=labels)
+    if kind == "Deployment":
+        spec = ReplicaSetSpec(replicas=replicas, selector=selector, template=template)
+        return Deployment(metadata=meta, spec=spec)
+    if kind == "ReplicaSet":
+        spec = ReplicaSetSpec(replicas=replicas, selector=selector, template=template)
+        return ReplicaSet(metadata=meta, spec=spec)
+    if kind == "DaemonSet":
+        daemons = DaemonSetSpec(selector=selector, template=template)
+        return DaemonSet(metadata=meta, spec=daemons)
+    if kind == "Job":
+        return Job(metadata=meta, spec=JobSpec(template=template))
+    own = read.found.spec if isinstance(read.found, StatefulSet) else StatefulSetSpec()
+    changed = {"replicas": replicas, "selector": selector, "template": template}
+    return StatefulSet(metadata=meta, spec=own.model_copy(update=changed))
+
+
+def _replicas(found: ApiObject) -> int | None:
+    spec = getattr(found, "spec", None)
+    replicas = getattr(spec, "replicas", None)
+    return replicas if isinstance(replicas, int) else None
+
+
+def _parallelism(found: ApiObject, entry: JobEntry) -> int:
+    own = found.spec.parallelism if isinstance(found, Job) else None
+    return _given(entry.parallelism, own, 1)
+
+
+def _completions(found: ApiObject, entry: JobEntry) -> int:
+    own = found.spec.completions if isinstance(found, Job) else None
+    return _given(entry.completions, own, _parallelism(found, entry))
+
+
+def _given(*values: int | None) -> int:
+    """Return the first value that is given; the last one always is."""
+    return next(value for value in values if value is not None)
+
+
+def _changes(
+    entry: ControllerEntry, rollouts: Iterable[RolloutStep]
+) -> tuple[ControllerChange, ...]:
+    changes = [
+        ControllerChange(step.at, template=number) for number, step in enumerate(rollouts, start=1)
+    ]
+    if isinstance(entry, ScaledController):
+        changes += [ControllerChange(step.at, replicas=step.replicas) for step in entry.scale]
+    # Stable: of two changes at one time, rollouts are first, in the order of the entry.
+    return tuple(sorted(changes, key=lambda change: change.at_us))
+
+
+def share_of(given: int | Percentage | None, default: Share) -> Share:
+    """Return a number or percentage as the plan has it."""
+    if given is None:
+        return default
+    if isinstance(given, Percentage):
+        return Share(basis_points=given.basis_points)
+    return Share(given)
+
+
+def _with_parameters(
+    plan: ControllerPlan, entry: ControllerEntry, read: TemplateObject
+) -> ControllerPlan:
+    """Return a plan with the parameters that only its kind has; the entry's override the file's."""
+    found = read.found
+    if isinstance(entry, DeploymentEntry):
+        surge = entry.max_surge
+        missing = entry.max_unavailable
+        if isinstance(found, Deployment):
+            surge = read.share((*_ROLLING, "maxSurge")) if surge is None else surge
+            missing = read.share((*_ROLLING, "maxUnavailable")) if missing is None else missing
+        return replace(
+            plan, max_surge=share_of(surge, QUARTER), max_unavailable=share_of(missing, QUARTER)
+        )
+    if isinstance(entry, DaemonSetEntry):
+        missing = entry.max_unavailable
+        if missing is None and isinstance(found, DaemonSet):
+            missing = read.share((*_DAEMON_ROLLING, "maxUnavailable"))
+        return replace(plan, max_surge=Share(0), max_unavailable=share_of(missing, Share(1)))
+    if isinstance(entry, StatefulSetEntry):
+        start = found.spec.ordinals.start if isinstance(found, StatefulSet) else 0
+        policy = entry.pod_management or read.written(("spec", "podManagementPolicy"))
+        return replace(plan, first_ordinal=start, is_parallel=policy == "Parallel")
+    if isinstance(entry, JobEntry):
+        limit = read.written(("spec", "backoffLimit")) if isinstance(found, Job) else None
+        own = limit if type(limit) is int and limit >= 0 else None
+        return replace(
+            plan,
+            parallelism=_parallelism(found, entry),
+            backoff_limit=_given(entry.backoff_limit, own, BACKOFF_LIMIT),
+            failing=entry.failing,
+        )
+    return plan

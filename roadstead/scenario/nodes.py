@@ -1,0 +1,226 @@
+"""Nodes of a scenario: generated ones, those of traces, and the events that concern them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from roadstead.config.scenario.events import (
+    AddEvent,
+    CordonEvent,
+    DrainEvent,
+    EventTime,
+    FailuresEvent,
+    LastingEvent,
+    LoseEvent,
+    NodeChoice,
+    RemoveEvent,
+    SomeNodes,
+    TaintEvent,
+)
+from roadstead.config.scenario.fleet import GeneratedNodes, ShapeEntry
+from roadstead.config.scenario.read import ScenarioFile
+from roadstead.facts.compile import compile_node
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts, renamed_node
+from roadstead.facts.selectors import LabelSelector, Requirement
+from roadstead.facts.taints import Taint
+from roadstead.fleet.generate import generate_fleet
+from roadstead.fleet.shapes import NAMED_SHAPES
+from roadstead.manifests.admission import check_node
+from roadstead.manifests.defaults import default_node
+from roadstead.protocol import objects
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.names import qualified_name_errors, subdomain_errors
+from roadstead.protocol.quantity import Quantity
+from roadstead.scenario.controllers import share_of
+from roadstead.scenario.templates import At
+from roadstead.simulator.scenario import (
+    NEVER_US,
+    FailurePlan,
+    NodeEventPlan,
+    NodeTarget,
+    Share,
+)
+
+NODES_MAX: Final = 1_000_000
+OCCURRENCES_MAX: Final = 1_000_000
+PODS_PER_NODE: Final = 110
+OPENB: Final = "openb"
+NODE_PREFIX: Final = "node"
+
+
+@dataclass(slots=True)
+class NodeCompiler:
+    """Compiles nodes and the events of nodes; node names are unique over the whole scenario."""
+
+    file: ScenarioFile
+    nodes: list[NodeFacts] = field(default_factory=list)
+    origin_of: dict[str, str] = field(default_factory=dict)
+    prefixes: set[str] = field(default_factory=set)
+
+    def generated(self, given: GeneratedNodes, at: At) -> tuple[NodeFacts, ...]:
+        """Generate nodes. at: path of the entry. Raises InputError."""
+        is_named = isinstance(given.shape, str) and given.shape != OPENB
+        prefix = given.name or (str(given.shape).lower() if is_named else NODE_PREFIX)
+        number = 1
+        while not given.name and prefix in self.prefixes:
+            number += 1
+            base = str(given.shape).lower() if is_named else NODE_PREFIX
+            prefix = f"{base}-{number}"
+        self.prefixes.add(prefix)
+        if rules := subdomain_errors(f"{prefix}-00000"):
+            rule = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
+            raise self.file.error((*at, "name"), rule, prefix)
+        if given.shape == OPENB:
+            made = generate_fleet(given.nodes, 0, 0, zones=given.zones).nodes()
+            nodes = [renamed_node(node, _name(prefix, i)) for i, node in enumerate(made)]
+        else:
+            nodes = [*self._of_shape(given, prefix, at)]
+        return self.joined(nodes, at)
+
+    def joined(self, nodes: list[NodeFacts], at: At) -> tuple[NodeFacts, ...]:
+        """Return the nodes if no other entry has one of their names. InputError if not."""
+        where = ".".join(map(str, at[:2])) if len(at) < 2 else f"{at[0]}[{at[1]}]"
+        for node in nodes:
+            other = self.origin_of.setdefault(node.name, where)
+            if other != where:
+                rule = f"has a node of the name {cut_short(node.name)}, as {other} has"
+                raise self.file.error(at, rule)
+        if len(self.origin_of) > NODES_MAX:
+            raise self.file.error(at, f"makes the nodes more than {NODES_MAX:,}")
+        self.nodes += nodes
+        return tuple(nodes)
+
+    def _of_shape(self, given: GeneratedNodes, prefix: str, at: At) -> Iterator[NodeFacts]:
+        node = self._shape(given.shape, (*at, "shape"))
+        zones = min(given.zones, given.nodes)
+        in_zone = [_labelled(node, {ZONE_LABEL: f"zone-{zone}"}) for zone in range(zones)]
+        for index in range(given.nodes):
+            name = _name(prefix, index)
+            facts = in_zone[index % zones]
+            yield replace(_labelled(facts, {HOSTNAME_LABEL: name}), name=name)
+
+    def _shape(self, given: str | ShapeEntry, at: At) -> NodeFacts:
+        if isinstance(given, ShapeEntry):
+            return self._node(given, at)
+        if given in self.file.scenario.shapes:
+            return self._node(self.file.scenario.shapes[given], ("shapes", given))
+        if given not in NAMED_SHAPES:
+            known = ", ".join((OPENB, *self.file.scenario.shapes, *NAMED_SHAPES))
+            raise self.file.error(at, f"is not a shape (there are: {known})", given)
+        allocatable = {
+            name: objects.base.read_quantity(text) for name, text in NAMED_SHAPES[given].items()
+        }
+        return self._node(ShapeEntry(allocatable=allocatable), at)
+
+    def _node(self, shape: ShapeEntry, at: At) -> NodeFacts:
+        """Compile the node of a shape, without a name, as one of a manifest."""
+        pods = {"pods": Quantity(PODS_PER_NODE)}
+        node = objects.Node(
+            metadata=objects.ObjectMeta(name=NODE_PREFIX, labels=shape.labels),
+            spec=objects.NodeSpec(
+                taints=tuple(
+                    objects.Taint(key=each.key, value=each.value, effect=each.effect)
+                    for each in shape.taints
+                )
+            ),
+            status=objects.NodeStatus(allocatable=pods | shape.allocatable),
+        )
+        try:
+            check_node(node, source="")
+        except InputError as error:
+            raise self.file.error(at, f"{error.field}: {error.value} {error.rule}") from error
+        return replace(compile_node(default_node(node)), name="")
+
+    def events(self) -> tuple[tuple[NodeEventPlan, ...], tuple[FailurePlan, ...]]:
+        """Compile the events of the scenario. Raises InputError."""
+        plans: list[NodeEventPlan] = []
+        failures: list[FailurePlan] = []
+        # Added nodes first: other events may name them.
+        added = {
+            number: self.generated(event.add, ("events", number, "add"))
+            for number, event in enumerate(self.file.scenario.events)
+            if isinstance(event, AddEvent)
+        }
+        for number, event in enumerate(self.file.scenario.events):
+            at = ("events", number)
+            if isinstance(event, FailuresEvent):
+                target = self._target(event.nodes, (*at, "nodes"))
+                failure = FailurePlan(len(failures), event.nodes.mtbf, event.nodes.mttr, target)
+                failures.append(failure)
+            else:
+                plan = self._event(event, len(plans), at, added.get(number, ()))
+                self._check_occurrences(plan, at)
+                plans.append(plan)
+        return tuple(plans), tuple(failures)
+
+    def _check_occurrences(self, plan: NodeEventPlan, at: At) -> None:
+        if not plan.every_us:
+            return
+        times = max(0, self.file.scenario.horizon - plan.at_us) // plan.every_us + 1
+        if times > OCCURRENCES_MAX:
+            raise self.file.error(at, f"occurs more than {OCCURRENCES_MAX:,} times")
+        if times * len(plan.nodes) > NODES_MAX:
+            raise self.file.error(at, f"adds more than {NODES_MAX:,} nodes")
+
+    def _event(
+        self, event: EventTime, index: int, at: At, added: tuple[NodeFacts, ...]
+    ) -> NodeEventPlan:
+        every_us = event.every or 0
+        plan = NodeEventPlan(
+            index=index,
+            action="lose",
+            at_us=every_us if event.at is None else event.at,
+            every_us=every_us,
+            until_us=NEVER_US if event.until is None else event.until,
+        )
+        if isinstance(event, LastingEvent) and event.lasting is not None:
+            plan = replace(plan, for_us=event.lasting)
+        if isinstance(event, AddEvent):
+            return replace(plan, action="add", nodes=added)
+        if isinstance(event, TaintEvent):
+            where, given = (*at, "taint"), event.taint
+            if rules := qualified_name_errors(given.key):
+                rule = f"is not a key of a taint: {'; '.join(rules)}"
+                raise self.file.error((*where, "key"), rule, given.key)
+            taint = Taint(given.key, given.value, given.effect)
+            return replace(plan, action="taint", target=self._target(given, where), taint=taint)
+        if isinstance(event, LoseEvent):
+            return replace(plan, target=self._target(event.lose, (*at, "lose")))
+        if isinstance(event, DrainEvent):
+            target = self._target(event.drain, (*at, "drain"))
+            return replace(plan, action="drain", target=target)
+        if isinstance(event, CordonEvent):
+            target = self._target(event.cordon, (*at, "cordon"))
+            return replace(plan, action="cordon", target=target)
+        assert isinstance(event, RemoveEvent)
+        target = self._target(event.remove, (*at, "remove"))
+        return replace(plan, action="remove", target=target)
+
+    def _target(self, given: NodeChoice, at: At) -> NodeTarget:
+        """Compile the choice of nodes. InputError if no node of the scenario meets it."""
+        for number, name in enumerate(given.names):
+            if name not in self.origin_of:
+                raise self.file.error((*at, "names", number), "is not a node of the fleet", name)
+        requirements = [Requirement(k, "In", (v,)) for k, v in sorted(given.selector.items())]
+        share: Share | None = None
+        if isinstance(given, SomeNodes) and given.nodes is not None:
+            share = share_of(given.nodes, Share())
+        target = NodeTarget(
+            zone=given.zone,
+            names=tuple(given.names),
+            selector=LabelSelector(tuple(requirements)) if requirements else None,
+            share=share,
+        )
+        if not any(map(target.matches, self.nodes)):
+            raise self.file.error(at, "meets no node of the scenario")
+        return target
+
+
+def _name(prefix: str, index: int) -> str:
+    return f"{prefix}-{index:05}"
+
+
+def _labelled(node: NodeFacts, labels: Mapping[str, str]) -> NodeFacts:
+    return replace(node, labels=tuple(sorted({**dict(node.labels), **labels}.items())))

@@ -1,0 +1,229 @@
+"""The workload of a scenario: sources of arrivals, and controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.config.scenario import distributions as schema
+from roadstead.config.scenario.read import ScenarioFile
+from roadstead.config.scenario.workload import (
+    ControllerEntry,
+    DaemonSetWorkload,
+    DeploymentWorkload,
+    JobWorkload,
+    PodsWorkload,
+    ReplicaSetWorkload,
+    StatefulSetWorkload,
+    TraceWorkload,
+    WorkloadEntry,
+)
+from roadstead.facts.compile import DEFAULT_NAMESPACE
+from roadstead.fleet.trace import Trace
+from roadstead.protocol.names import subdomain_errors
+from roadstead.protocol.objects import ObjectMeta, Pod
+from roadstead.scenario.arrival_times import (
+    ArrivalTimes,
+    BurstTimes,
+    DiurnalTimes,
+    ListedTimes,
+    PoissonTimes,
+    RegularTimes,
+    Window,
+)
+from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
+from roadstead.scenario.columns import read_times
+from roadstead.scenario.controllers import ControllerCompiler
+from roadstead.scenario.durations import (
+    DurationsBase,
+    EmpiricalTimes,
+    ExponentialTimes,
+    FixedTimes,
+    LognormalTimes,
+    UniformTimes,
+    WeibullTimes,
+)
+from roadstead.scenario.templates import At, Templates
+from roadstead.simulator.scenario import (
+    NEVER_US,
+    ArrivalSource,
+    ControllerKind,
+    ControllerPlan,
+)
+
+PODS_MAX: Final = 1_000_000_000
+"""Most pods that a scenario may be expected to create."""
+
+
+@dataclass(slots=True)
+class WorkloadCompiler:
+    """Compiles the entries of the workload in order. trace_at: the trace that a path names.
+
+    has_groups: some configuration decides on gangs as a whole.
+    """
+
+    file: ScenarioFile
+    templates: Templates
+    controllers: ControllerCompiler
+    trace_at: Callable[[At, str], Trace]
+    has_groups: bool
+    sources: list[ArrivalSource] = field(default_factory=list)
+    plans: list[ControllerPlan] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    traces: int = 0
+
+    def compile(self) -> None:
+        """Compile all entries. Raises InputError."""
+        for number, entry in enumerate(self.file.scenario.workload):
+            at = ("workload", number)
+            if isinstance(entry, TraceWorkload):
+                self._add(self._trace(entry, number, at), at)
+            elif isinstance(entry, PodsWorkload):
+                self._add(self._pods(entry, number, at), at)
+            else:
+                self._controller(entry, at)
+
+    def _add(self, source: ArrivalSource, at: At) -> None:
+        _, pods = source.expected(self.file.scenario.horizon)
+        if pods > PODS_MAX:
+            raise self.file.error(at, f"creates more than {PODS_MAX:,} pods before the horizon")
+        if not pods:
+            self.notes.append(f"{source.name}: no pod arrives before the horizon.")
+        self.sources.append(source)
+
+    def _trace(self, entry: TraceWorkload, number: int, at: At) -> TraceArrivals:
+        trace = _unbound(self.trace_at((*at, "trace"), entry.trace))
+        self.traces += 1
+        source = TraceArrivals(
+            len(self.sources),
+            entry.name or f"workload[{number}] trace",
+            trace,
+            tuple(map(self.templates.lifecycle_of_facts, trace.pod_classes)),
+            entry.rate,
+            entry.sample,
+            entry.start_from,
+            entry.shift,
+            # Names of several traces, or of one trace that is used twice, may be equal.
+            "" if self.traces == 1 else f"-{number}",
+        )
+        if not len(source.order):
+            raise self.file.error((*at, "start_from"), "is after the last pod of the trace")
+        return source
+
+    def _pods(self, entry: PodsWorkload, number: int, at: At) -> DrawnArrivals:
+        arrivals = entry.arrivals
+        own = set(type(arrivals).model_fields) - set(schema.ArrivalWindow.model_fields)
+        choices = (
+            self._choice(each.template, each.weight, each.gang, number, (*at, "pods", place))
+            for place, each in enumerate(entry.pods)
+        )
+        until_us = NEVER_US if arrivals.until is None else arrivals.until
+        return DrawnArrivals(
+            index=len(self.sources),
+            name=entry.name or f"workload[{number}] {min(own)}",
+            times=self._times(arrivals, (*at, "arrivals")),
+            window=Window(arrivals.start, until_us, arrivals.count),
+            durations=self.durations(entry.duration, (*at, "duration")),
+            choices=tuple(choices),
+        )
+
+    def _choice(
+        self, given: str | dict[str, object], weight: float, gang: int, number: int, at: At
+    ) -> ChosenPods:
+        read = self.templates.read((*at, "template"), given)
+        prefix = f"{read.name}-{number}"
+        # The longest name that a billion pods need.
+        if rules := subdomain_errors(f"{prefix}-g{PODS_MAX}-{gang}"):
+            raise self.file.error((*at, "template"), f"makes names of pods: {'; '.join(rules)}")
+        meta, template = read.found.metadata, read.template
+        made = ObjectMeta(
+            name=prefix,
+            namespace=meta.namespace or DEFAULT_NAMESPACE,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+        )
+        self.controllers.objects.namespaces.add(made.namespace)
+        facts, lifecycle = self.templates.compile(Pod(metadata=made, spec=template.spec), read)
+        is_group = gang > 1 and self.has_groups
+        if gang > 1 and not is_group:
+            self.notes.append(
+                f"{read.name}: no configuration has a plugin that places gangs: the {gang:,} pods "
+                "of a gang arrive at one time, and each is placed alone."
+            )
+        return ChosenPods(prefix, facts, lifecycle, weight, gang, is_group)
+
+    def _controller(self, entry: WorkloadEntry, at: At) -> None:
+        kind, key, below = controller_of(entry)
+        where = (*at, key)
+        duration = getattr(below, "duration", None)
+        durations = self.durations(duration, (*where, "duration")) if duration else None
+        plan = self.controllers.plan(len(self.plans), kind, below, where, durations)
+        for other in self.plans:
+            if (other.kind, other.namespace, other.name) == (kind, plan.namespace, plan.name):
+                rule = f"is also the name of another {kind} of the namespace {plan.namespace}"
+                raise self.file.error((*where, "name"), rule, plan.name)
+        self.plans.append(plan)
+
+    def _times(self, given: schema.Arrivals, at: At) -> ArrivalTimes:
+        match given:
+            case schema.PoissonArrivals():
+                return PoissonTimes(given.poisson.per_hour)
+            case schema.RegularArrivals():
+                return RegularTimes(given.every)
+            case schema.BurstArrivals():
+                return BurstTimes(given.burst.size, given.burst.every or 0, given.burst.over)
+            case schema.DiurnalArrivals():
+                rate = given.diurnal
+                return DiurnalTimes(rate.per_hour, rate.swing, rate.period, rate.peak)
+            case schema.FileArrivals():
+                return ListedTimes(np.sort(self._column(given.file, (*at, "file"))))
+
+    def durations(self, given: schema.Duration | None, at: At) -> DurationsBase:
+        """Return a distribution; pods without one run until they are deleted."""
+        match given:
+            case None:
+                return FixedTimes()
+            case schema.FixedDuration():
+                return FixedTimes(given.fixed)
+            case schema.ExponentialDuration():
+                return ExponentialTimes(given.exponential.mean)
+            case schema.LognormalDuration():
+                return LognormalTimes(given.lognormal.median, given.lognormal.p99)
+            case schema.WeibullDuration():
+                return WeibullTimes(given.weibull.scale, given.weibull.shape)
+            case schema.UniformDuration():
+                return UniformTimes(given.uniform.min, given.uniform.max)
+            case schema.EmpiricalDuration():
+                return EmpiricalTimes(self._column(given.empirical, (*at, "empirical")))
+
+    def _column(self, given: schema.FileColumn, at: At) -> NDArray[np.int64]:
+        path = self.file.existing((*at, "path"), given.path)
+        return read_times(path, given.column, given.unit)
+
+
+def _unbound(trace: Trace) -> Trace:
+    """Return a trace whose pods have no nodes: the scheduler places them when they arrive."""
+    if not any(facts.node_name for facts in trace.pod_classes):
+        return trace
+    classes = tuple(replace(facts, node_name="") for facts in trace.pod_classes)
+    return replace(trace, pod_classes=classes)
+
+
+def controller_of(entry: WorkloadEntry) -> tuple[ControllerKind, str, ControllerEntry]:
+    """Return the kind of a controller, its key in the entry, and what is below the key."""
+    match entry:
+        case DeploymentWorkload():
+            return "Deployment", "deployment", entry.deployment
+        case ReplicaSetWorkload():
+            return "ReplicaSet", "replicaSet", entry.replica_set
+        case StatefulSetWorkload():
+            return "StatefulSet", "statefulSet", entry.stateful_set
+        case DaemonSetWorkload():
+            return "DaemonSet", "daemonSet", entry.daemon_set
+        case JobWorkload():
+            return "Job", "job", entry.job
+    raise AssertionError(f"{type(entry).__name__} is no entry of a controller")

@@ -1,0 +1,1 @@
+"""The fleet lab: a fleet that is played in virtual time."""

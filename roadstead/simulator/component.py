@@ -1,0 +1,153 @@
+"""Components: what acts on a simulated fleet besides the scheduler, and how.
+
+A component (a controller, the node lifecycle, the faults of a scenario) sees what happens and
+returns commands, which the engine carries out in order before anything else happens:
+
+    engine ── pod started, pod ended, node put, node dropped, wake ──► component
+       ▲                                                                   │
+       └── CreatePods, EndPod, PutNode, DropNode, WakeAt, Note ◄───────────┘
+
+A component changes nothing itself, reads no clock, and draws random numbers only from the seed that
+it was made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
+
+
+@dataclass(frozen=True, slots=True)
+class NewPod:
+    """A pod to create. ordinal: what its controller knows it by; see `PodLife`.
+
+    reuses_name: another pod may have had its name; its UID then differs from its name. ends_as: how
+    it ends when its duration is over.
+    """
+
+    namespace: str
+    name: str
+    facts: PodFacts
+    duration_us: int = NEVER_US
+    grace_us: int = 0
+    ordinal: int = 0
+    reuses_name: bool = False
+    ends_as: Ending = Ending.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePods:
+    """Create pods, to be scheduled in this order. source, controller: see `PodLife`."""
+
+    pods: tuple[NewPod, ...]
+    source: int = -1
+    controller: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EndPod:
+    """End a pod; nothing happens if it has ended or terminates already.
+
+    is_graceful: a pod on a node ends after its grace period; otherwise, and if it is pending, now.
+    """
+
+    uid: str
+    ending: Ending
+    is_graceful: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PutNode:
+    """Add a node, or change the facts of a known one."""
+
+    facts: NodeFacts
+
+
+@dataclass(frozen=True, slots=True)
+class DropNode:
+    """Remove a node; the pods on it end as LOST. Nothing happens if there is no such node."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Call `wake` of the component with this key at a time; at once if the time has passed."""
+
+    at_us: int
+    key: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Record an event of the fleet for the `events` table. detail: for people."""
+
+    what: str
+    subject: str
+    detail: str = ""
+
+
+Command: TypeAlias = CreatePods | EndPod | PutNode | DropNode | WakeAt | Note
+Commands: TypeAlias = Iterable[Command]
+
+
+class World(Protocol):
+    """The fleet as components read it; it changes only by commands."""
+
+    @property
+    def now_us(self) -> int: ...
+
+    @property
+    def nodes(self) -> Mapping[str, NodeFacts]:
+        """The nodes by name, in the order in which they were added."""
+        ...
+
+    @property
+    def pods(self) -> Mapping[str, PodLife]:
+        """The pods that have not ended, by UID, in the order of their creation."""
+        ...
+
+    def pods_on(self, node: str) -> list[PodLife]:
+        """Return the pods on a node, in the order of their placement."""
+        ...
+
+
+class Component:
+    """A component that does nothing; each method is called after what it names has happened.
+
+    sees_all_pods: `pod_started` and `pod_ended` are called for pods without a controller, too.
+    """
+
+    sees_all_pods = False
+
+    def attach(self, world: World) -> None:
+        """Store the world, which is complete when `begin` is called."""
+
+    def begin(self) -> Commands:
+        """Act at time 0, before the first event."""
+        return ()
+
+    def wake(self, key: tuple[str | int, ...]) -> Commands:
+        """Act at a time that a `WakeAt` named."""
+        return ()
+
+    def pod_started(self, life: PodLife) -> Commands:
+        """React to a pod that runs now."""
+        return ()
+
+    def pod_ended(self, life: PodLife) -> Commands:
+        """React to the end of a pod; its `ends_as` says how."""
+        return ()
+
+    def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
+        """React to a node that was added or changed."""
+        return ()
+
+    def node_dropped(self, name: str) -> Commands:
+        """React to a node that was removed, after the ends of its pods."""
+        return ()

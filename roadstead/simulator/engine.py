@@ -1,0 +1,431 @@
+"""Engine: plays a scenario in virtual time.
+
+    arrivals ────┐
+    ends, starts ┼─► next in time ─► VirtualCluster ─► bound, pending, preempted ─► Recorder
+    components ──┘                        ▲
+         ▲                                └─ the queue's own timers
+         └── what happened ◄── every step
+
+Events of one time are handled in the order of their phase: what frees resources first, then what
+wants them, then timers, then samples; within a phase in the order in which they were made. So one
+scenario and one seed give one history.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Final, Protocol, cast
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodIdentity
+from roadstead.protocol.errors import RoadsteadError
+from roadstead.queue.reports import PendingNote
+from roadstead.scheduler.needs import ReportPods
+from roadstead.simulator.component import (
+    Command,
+    Commands,
+    Component,
+    CreatePods,
+    DropNode,
+    EndPod,
+    NewPod,
+    Note,
+    PutNode,
+    WakeAt,
+)
+from roadstead.simulator.delay import Delay
+from roadstead.simulator.pod_lives import (
+    NEVER_US,
+    ON_NODE,
+    Ending,
+    LifeEvent,
+    LifeState,
+    PodLife,
+    PodLives,
+)
+from roadstead.simulator.scenario import Arrival, InitialPod, Plan, merge_arrivals
+from roadstead.simulator.virtual_cluster import VirtualCluster
+
+FREES, WANTS, TIMERS, SAMPLES = range(4)
+"""Phases of the events of one time."""
+
+SECOND_US: Final = 1_000_000
+FOREVER_US: Final = 1 << 62
+
+STEPS_PER_PROGRESS: Final = 1024
+
+Handler = Callable[[object], None]
+
+
+class QueueFullError(RoadsteadError):
+    """More pods wait than the queue may hold."""
+
+
+class Recorder(Protocol):
+    """Receives what happens, in order."""
+
+    def pod_ended(self, life: PodLife) -> None:
+        """Record a pod whose life is over."""
+        ...
+
+    def bound(self, now_us: int, life: PodLife) -> None:
+        """Record that a pod was bound to its node."""
+        ...
+
+    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+        """Record that a scheduler tried a pod in vain, and why."""
+        ...
+
+    def note(self, now_us: int, note: Note) -> None:
+        """Record an event of the fleet."""
+        ...
+
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        """Record that a node was added or changed, or removed (None)."""
+        ...
+
+    def sample(self, engine: Engine) -> None:
+        """Record the state of the fleet at `engine.now_us`."""
+        ...
+
+
+class Engine:
+    """One run of a scenario.
+
+    cluster: empty, and made with this engine's `report` as `on_report`. components: in the order in
+    which they react. now_us: virtual time. lives: all pods.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        recorder: Recorder,
+        components: Sequence[Component] = (),
+        *,
+        seed: int = 0,
+    ) -> None:
+        self.plan = plan
+        self.now_us = 0
+        self.lives = PodLives()
+        self.nodes: dict[str, NodeFacts] = {}
+        self._seed = seed
+        self._recorder = recorder
+        self._components = tuple(components)
+        self._see_all = tuple(each for each in components if each.sees_all_pods)
+        self._heap: list[tuple[int, int, int, Handler, object]] = []
+        self._order = count()
+        self._arrivals: Iterator[Arrival] = merge_arrivals(plan, seed)
+        self._commands: deque[tuple[Component | None, Command]] = deque()
+        self._queue_wakes_us = FOREVER_US
+        self._names_used: Counter[str] = Counter()
+        self._next_sample_us = 0
+
+    def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
+        """Store the cluster, once, before `run`. delay: of decisions, if they take time."""
+        self.cluster = cluster
+        self._delay = delay
+
+    @property
+    def pods(self) -> Mapping[str, PodLife]:
+        return self.lives.by_uid
+
+    def pods_on(self, node: str) -> list[PodLife]:
+        """Return the pods on a node, in the order of their placement."""
+        here = (self.lives.by_uid.get(each.uid) for each in self.cluster.table.residents.on(node))
+        return [life for life in here if life is not None and life.node == node]
+
+    # The loop.
+
+    def run(self, on_step: Callable[[Engine], None] | None = None) -> None:
+        """Play the scenario to its horizon. on_step: called now and then, for progress."""
+        self._begin()
+        heap, horizon_us, steps = self._heap, self.plan.horizon_us, 0
+        arrival = next(self._arrivals, None)
+        while True:
+            if arrival is not None and (not heap or (arrival.at_us, WANTS) <= heap[0][:2]):
+                self.now_us = arrival.at_us
+                self._arrive(arrival)
+                arrival = next(self._arrivals, None)
+            elif heap and heap[0][0] < horizon_us:
+                at_us, _, _, handle, subject = heapq.heappop(heap)
+                self.now_us = at_us
+                handle(subject)
+            else:
+                break
+            if self._commands or self.lives.counts[LifeState.PENDING]:
+                self._settle()
+            steps += 1
+            if on_step is not None and not steps % STEPS_PER_PROGRESS:
+                on_step(self)
+        self.now_us = horizon_us
+        self._recorder.sample(self)
+
+    def _push(self, at_us: int, phase: int, handle: Handler, subject: object) -> None:
+        at_us = max(at_us, self.now_us)
+        heapq.heappush(self._heap, (at_us, phase, next(self._order), handle, subject))
+
+    def _begin(self) -> None:
+        plan = self.plan
+        for each in self._components:
+            each.attach(self)
+        self.nodes.update((facts.name, facts) for facts in plan.nodes)
+        self.cluster.add_nodes(plan.nodes)
+        for facts in plan.nodes:
+            self._recorder.node(0, facts.name, facts, is_new=True)
+        running = [each for each in plan.pods if each.node]
+        lives = [self._create(self._initial(pod)) for pod in running]
+        pods = [(life.identity, life.facts) for life in lives]
+        self.cluster.add_running(pods, [pod.node for pod in running])
+        for life, pod in zip(lives, running, strict=True):
+            self._bind(life, pod.node)
+        pending = [self._initial(each) for each in plan.pods if not each.node]
+        self._create_pods(CreatePods(tuple(pending)))
+        for component in self._components:
+            self._command(component, component.begin())
+        self._settle()
+        self._push(0, SAMPLES, self._sample, None)
+
+    def _initial(self, pod: InitialPod) -> NewPod:
+        identity, lifecycle = pod.identity, pod.lifecycle
+        return NewPod(identity.namespace, identity.name, pod.facts, grace_us=lifecycle.grace_us)
+
+    def _sample(self, _: object) -> None:
+        self._recorder.sample(self)
+        if self.plan.sample_us > 0:
+            self._push(self.now_us + self.plan.sample_us, SAMPLES, self._sample, None)
+
+    # Pods are created.
+
+    def _arrive(self, arrival: Arrival) -> None:
+        grace_us = arrival.lifecycle.grace_us
+        pods = tuple(
+            NewPod(facts.namespace, name, facts, arrival.duration_us, grace_us)
+            for name, facts in arrival.pods
+        )
+        self._create_pods(CreatePods(pods, arrival.source))
+
+    def _create_pods(self, command: CreatePods) -> None:
+        lives = [self._create(pod, command.source, command.controller) for pod in command.pods]
+        if len(lives) == 1 and self._place(lives[0]):
+            return
+        pods = [(life.identity, life.facts) for life in lives]
+        refused = self.cluster.submit(pods, self._now_s)
+        if refused:
+            raise QueueFullError(
+                f"at {self._now_s:.0f} s {self.cluster.waiting_count:,} pods wait, and the queue "
+                "has no room for more; raise bounds.queue_max_pods, or let fewer pods arrive"
+            )
+
+    def _create(self, new: NewPod, source: int = -1, controller: int = -1) -> PodLife:
+        uid = f"{new.namespace}/{new.name}"
+        if new.reuses_name:
+            used = self._names_used[uid]
+            self._names_used[uid] += 1
+            uid = f"{uid}#{used}" if used else uid
+        life = PodLife(
+            self.lives.created,
+            PodIdentity(uid, new.namespace, new.name),
+            new.facts,
+            self.now_us,
+            source,
+            controller,
+            new.duration_us,
+            new.grace_us,
+            new.ordinal,
+            ends_as=new.ends_as,
+        )
+        self.lives.create(life)
+        return life
+
+    def _place(self, life: PodLife) -> bool:
+        """Bind a new pod at once, if nothing waits before it and it fits."""
+        if self._delay is not None:
+            return False
+        node = self.cluster.place((life.identity, life.facts), self._now_s)
+        if node is not None:
+            self._bind(life, node)
+        return node is not None
+
+    @property
+    def _now_s(self) -> float:
+        return self.now_us / SECOND_US
+
+    # Scheduling.
+
+    def _settle(self) -> None:
+        """Carry out commands and decide pods until nothing is left to do at this time."""
+        while True:
+            while self._commands:
+                component, command = self._commands.popleft()
+                self._carry_out(component, command)
+            if self._delay is None:
+                if self.cluster.can_lease:
+                    self.cluster.run(self._now_s)
+            elif not self._delay.is_busy(self.now_us) and self.cluster.can_lease:
+                self._delay.begin(self.now_us, self.cluster.step(self._now_s))
+                self._push(self._delay.free_us, FREES, self._ignore, None)
+            if not self._apply_decisions() and not self._commands:
+                break
+        self._plan_queue_wake()
+
+    def _ignore(self, _: object) -> None:
+        """Do nothing: only the step that follows is wanted."""
+
+    def _apply_decisions(self) -> bool:
+        """Apply binds and evictions to the lives; return whether there were any."""
+        bound, evicted = self.cluster.take_bound(), self.cluster.take_evicted()
+        new = {uid for uid, _ in bound}
+        # A victim makes room for its preemptor, so it ends before that is bound.
+        self._preempted(pair for pair in evicted if pair[0] not in new)
+        for uid, node in bound:
+            life = self.lives.by_uid[uid]
+            if self._delay is None:
+                self._bind(life, node)
+            else:
+                self._push(self._delay.free_us, FREES, self._bind_late, (life, node))
+        self._preempted(pair for pair in evicted if pair[0] in new)
+        return bool(bound or evicted)
+
+    def _preempted(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for uid, preemptor in pairs:
+            life = self.lives.by_uid[uid]
+            life.preemptor = preemptor
+            self._ended(life, LifeEvent.VANISH, Ending.PREEMPTED)
+
+    def _bind_late(self, subject: object) -> None:
+        life, node = cast("tuple[PodLife, str]", subject)
+        if life.state is LifeState.PENDING:
+            self._bind(life, node)
+
+    def _plan_queue_wake(self) -> None:
+        """Plan a step for the next pod that the queue tries again by itself."""
+        wakeup_s = self.cluster.next_wakeup_s()
+        if wakeup_s is None:
+            return
+        at_us = max(math.ceil(wakeup_s * SECOND_US), self.now_us + 1)
+        if at_us < self._queue_wakes_us:
+            self._queue_wakes_us = at_us
+            self._push(at_us, TIMERS, self._queue_woke, at_us)
+
+    def _queue_woke(self, at_us: object) -> None:
+        if at_us == self._queue_wakes_us:
+            self._queue_wakes_us = FOREVER_US
+        self.cluster.tick(self._now_s)
+
+    def report(self, report: ReportPods) -> None:
+        """Record a scheduler's report on pods that it tried."""
+        back = {each.uid: each.nominated_node or "" for each in report.given_back}
+        for note in report.notes:
+            life = self.lives.by_uid.get(note.uid)
+            if life is None:
+                continue
+            life.attempts += 1
+            if life.first_tried_us == NEVER_US:
+                life.first_tried_us = self.now_us
+            self._recorder.not_bound(self.now_us, life, note, back.get(note.uid, ""))
+
+    # Lives.
+
+    def _bind(self, life: PodLife, node: str) -> None:
+        now_us = self.now_us
+        life.node, life.bound_us = node, now_us
+        life.attempts += 1
+        if life.first_tried_us == NEVER_US:
+            life.first_tried_us = now_us
+        self.lives.apply(life, LifeEvent.BIND)
+        self._recorder.bound(now_us, life)
+        if self.plan.start_delay_us:
+            self._push(now_us + self.plan.start_delay_us, FREES, self._start, life)
+        else:
+            self._start(life)
+
+    def _start(self, subject: object) -> None:
+        life = cast("PodLife", subject)
+        if life.state is not LifeState.BOUND:
+            return
+        life.started_us = self.now_us
+        self.lives.apply(life, LifeEvent.START)
+        if life.duration_us != NEVER_US:
+            self._push(self.now_us + life.duration_us, FREES, self._finish, life)
+        for component in self._components if life.controller >= 0 else self._see_all:
+            self._command(component, component.pod_started(life))
+
+    def _finish(self, subject: object) -> None:
+        """End a pod whose duration or grace period is over."""
+        life = cast("PodLife", subject)
+        if life.state is not LifeState.ENDED:
+            self._ended(life, LifeEvent.FINISH, life.ends_as)
+
+    def _end(self, command: EndPod) -> None:
+        life = self.lives.by_uid.get(command.uid)
+        if life is None or (life.state is LifeState.TERMINATING and command.is_graceful):
+            return
+        if life.state in ON_NODE and command.is_graceful and life.grace_us:
+            life.ends_as = command.ending
+            self.lives.apply(life, LifeEvent.TERMINATE)
+            self._push(self.now_us + life.grace_us, FREES, self._finish, life)
+        else:
+            self._ended(life, LifeEvent.VANISH, command.ending)
+
+    def _ended(self, life: PodLife, event: LifeEvent, ending: Ending) -> None:
+        life.ends_as, life.ended_us = ending, self.now_us
+        self.lives.apply(life, event)
+        if ending is not Ending.PREEMPTED:
+            self.cluster.remove([(life.identity, life.facts)], self._now_s)
+        self._recorder.pod_ended(life)
+        for component in self._components if life.controller >= 0 else self._see_all:
+            self._command(component, component.pod_ended(life))
+
+    # Commands of components.
+
+    def _command(self, component: Component, commands: Commands) -> None:
+        self._commands.extend((component, command) for command in commands)
+
+    def _carry_out(self, component: Component | None, command: Command) -> None:
+        match command:
+            case CreatePods():
+                self._create_pods(command)
+            case EndPod():
+                self._end(command)
+            case PutNode(facts):
+                self._put_node(facts)
+            case DropNode(name):
+                self._drop_node(name)
+            case WakeAt(at_us, key):
+                self._push(at_us, FREES, self._wake, (component, key))
+            case Note():
+                self._recorder.note(self.now_us, command)
+
+    def _wake(self, subject: object) -> None:
+        component, key = cast("tuple[Component, tuple[str | int, ...]]", subject)
+        self._command(component, component.wake(key))
+
+    def _put_node(self, facts: NodeFacts) -> None:
+        is_new = facts.name not in self.nodes
+        self.nodes[facts.name] = facts
+        self.cluster.add_nodes([facts])
+        self._recorder.node(self.now_us, facts.name, facts, is_new=is_new)
+        for each in self._components:
+            self._command(each, each.node_put(facts, is_new=is_new))
+
+    def _drop_node(self, name: str) -> None:
+        if name not in self.nodes:
+            return
+        for life in self.pods_on(name):
+            self._ended(life, LifeEvent.VANISH, Ending.LOST)
+        del self.nodes[name]
+        self.cluster.remove_nodes([name])
+        self._recorder.node(self.now_us, name, None, is_new=False)
+        for each in self._components:
+            self._command(each, each.node_dropped(name))
+
+    def validate(self) -> None:
+        """Check the invariants of the run (O(pods)): lives, table and cluster agree."""
+        self.lives.validate()
+        for life in self.lives.by_uid.values():
+            if life.state in ON_NODE:
+                assert self.cluster.node_of(life.uid) == life.node, f"{life.uid} is on two nodes"

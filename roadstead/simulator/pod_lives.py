@@ -1,0 +1,176 @@
+"""PodLives: the pods of a simulated run from their creation to their end.
+
+States and events, as `scripts/diagrams.py` draws them from `simulator.pod_lives.TABLE`:
+
+    PENDING     ── bind ──► BOUND   ── finish, vanish ──► ENDED
+    BOUND       ── start ──► RUNNING   ── terminate ──► TERMINATING   ── vanish ──► ENDED
+    RUNNING     ── terminate ──► TERMINATING   ── finish, vanish ──► ENDED
+    TERMINATING ── finish, vanish ──► ENDED
+    ENDED       (no event is allowed)
+
+A bound pod runs after the start delay. `terminate` is a graceful deletion: the pod still uses its
+node until its grace period or its own duration is over. `vanish` ends a pod at once: preempted, on
+a lost node, or deleted by force.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.transitions import History, TransitionTable
+
+
+class LifeState(StrEnum):
+    """States of a pod's life."""
+
+    PENDING = "pending"
+    BOUND = "bound"
+    RUNNING = "running"
+    TERMINATING = "terminating"
+    ENDED = "ended"
+
+
+class LifeEvent(StrEnum):
+    """Events of a pod's life."""
+
+    BIND = "bind"
+    START = "start"
+    TERMINATE = "terminate"
+    FINISH = "finish"
+    VANISH = "vanish"
+
+
+class Ending(StrEnum):
+    """How a pod ended.
+
+    DONE, FAILED: its containers ended after its duration. DELETED: by its owner or a scenario, or
+    before it was bound. EVICTED: by a taint or a drain. PREEMPTED: for another pod. LOST: with its
+    node.
+    """
+
+    DONE = "done"
+    FAILED = "failed"
+    DELETED = "deleted"
+    EVICTED = "evicted"
+    PREEMPTED = "preempted"
+    LOST = "lost"
+
+
+_S, _E = LifeState, LifeEvent
+
+TABLE: Final[TransitionTable[LifeState, LifeEvent]] = TransitionTable(
+    "pod life",
+    {
+        (_S.PENDING, _E.BIND): _S.BOUND,
+        (_S.PENDING, _E.FINISH): _S.ENDED,
+        (_S.PENDING, _E.VANISH): _S.ENDED,
+        (_S.BOUND, _E.START): _S.RUNNING,
+        (_S.BOUND, _E.TERMINATE): _S.TERMINATING,
+        (_S.BOUND, _E.VANISH): _S.ENDED,
+        (_S.RUNNING, _E.TERMINATE): _S.TERMINATING,
+        (_S.RUNNING, _E.FINISH): _S.ENDED,
+        (_S.RUNNING, _E.VANISH): _S.ENDED,
+        (_S.TERMINATING, _E.FINISH): _S.ENDED,
+        (_S.TERMINATING, _E.VANISH): _S.ENDED,
+    },
+)
+
+MAX_COUNTED_CLASSES: Final = 4096
+"""Number of distinct facts whose pods are counted for `PodLives.typical`."""
+
+ON_NODE: Final = frozenset({_S.BOUND, _S.RUNNING, _S.TERMINATING})
+"""States of pods that use a node."""
+
+NEVER_US: Final = -1
+
+
+@dataclass(slots=True, eq=False)
+class PodLife:
+    """One pod. Times in microseconds from the start of the scenario, NEVER_US before they occur.
+
+    number: of the pod in its run, in the order of creation. source, controller: index of what
+    created it, -1 for neither. duration_us: how long it runs, NEVER_US until it is deleted.
+    grace_us: of its termination. attempts: how often a scheduler tried it. ends_as: how it ended,
+    or will end if nothing else happens. ordinal: what its controller knows it by. preemptor: key of
+    the pod for which it was preempted.
+    """
+
+    number: int
+    identity: PodIdentity
+    facts: PodFacts
+    created_us: int
+    source: int
+    controller: int
+    duration_us: int
+    grace_us: int
+    ordinal: int = 0
+    state: LifeState = LifeState.PENDING
+    history: History = ()
+    node: str = ""
+    first_tried_us: int = NEVER_US
+    bound_us: int = NEVER_US
+    started_us: int = NEVER_US
+    ended_us: int = NEVER_US
+    attempts: int = 0
+    ends_as: Ending = Ending.DONE
+    preemptor: str = ""
+
+    @property
+    def uid(self) -> str:
+        return self.identity.uid
+
+
+class PodLives:
+    """The pods that have not ended, by UID, and how many are in which state."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, PodLife] = {}
+        self.counts: Counter[LifeState] = Counter()
+        self.created = 0
+        # By id, as hashing facts takes long; the facts are kept, so that their id stays theirs.
+        self._classes: dict[int, tuple[PodFacts, list[int]]] = {}
+
+    def create(self, life: PodLife) -> None:
+        """Add a pending pod. AssertionError for a UID that is in use."""
+        assert life.uid not in self.by_uid, f"two pods have the UID {life.uid}"
+        assert life.state is LifeState.PENDING, f"{life.uid} is created {life.state}"
+        self.by_uid[life.uid] = life
+        self.counts[LifeState.PENDING] += 1
+        self.created += 1
+        known = self._classes.get(id(life.facts))
+        if known is not None:
+            known[1][0] += 1
+        elif len(self._classes) < MAX_COUNTED_CLASSES:
+            self._classes[id(life.facts)] = life.facts, [1]
+
+    def typical(self, most: int) -> list[tuple[PodFacts, int]]:
+        """Return the facts of most pods so far, with the number of these pods; first ones first."""
+        counted = [(facts, count[0]) for facts, count in self._classes.values()]
+        return sorted(counted, key=lambda each: -each[1])[:most]
+
+    def apply(self, life: PodLife, event: LifeEvent) -> None:
+        """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.
+
+        An ended pod is removed from `by_uid`.
+        """
+        arrow = TABLE.follow(life.uid, life.state, event, life.history)
+        self.counts[life.state] -= 1
+        self.counts[arrow.target] += 1
+        life.state, life.history = arrow.target, arrow.extend(life.history)
+        if life.state is LifeState.ENDED:
+            del self.by_uid[life.uid]
+
+    def validate(self) -> None:
+        """Check that counts and states agree, and that pods on nodes have one (O(pods))."""
+        counts = Counter(life.state for life in self.by_uid.values())
+        for state in LifeState:
+            if state is not LifeState.ENDED:
+                assert self.counts[state] == counts[state], f"pods {state}: counted wrongly"
+        assert sum(self.counts.values()) == self.created, "a pod was created and is nowhere"
+        for life in self.by_uid.values():
+            is_on_node = life.state in ON_NODE
+            assert is_on_node == bool(life.node), f"{life.uid} is {life.state} on {life.node!r}"

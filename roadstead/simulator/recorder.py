@@ -1,0 +1,150 @@
+"""TableRecorder: writes what happens in a simulated run to its tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.queue.reports import PendingNote
+from roadstead.simulator.component import Note
+from roadstead.simulator.engine import Engine
+from roadstead.simulator.pod_lives import NEVER_US, PodLife
+from roadstead.simulator.samples import sample_rows
+from roadstead.simulator.scenario import Plan
+from roadstead.simulator.summary import SummaryCounts
+from roadstead.simulator.tables import TableWriter
+
+
+class TableRecorder:
+    """A recorder of one run; `close` writes what is left, the pods that have not ended included.
+
+    counts: for the summary.
+    """
+
+    def __init__(self, directory: Path, plan: Plan) -> None:
+        self._plan = plan
+        self.counts = SummaryCounts()
+        self._pods = TableWriter(directory, "pods")
+        self._attempts = TableWriter(directory, "attempts")
+        self._events = TableWriter(directory, "events")
+        self._nodes = TableWriter(directory, "nodes")
+        self._samples = TableWriter(directory, "samples")
+        self._classes = TableWriter(directory, "classes")
+        self._class_of: dict[PodFacts, int] = {}
+        # By id first, as hashing facts takes long; facts in `_class_of` keep their id.
+        self._class_by_id: dict[int, int] = {}
+
+    def pod_ended(self, life: PodLife) -> None:
+        """Record a pod whose life is over."""
+        self._pod(life, str(life.ends_as))
+
+    def bound(self, now_us: int, life: PodLife) -> None:
+        """Record that a pod was bound to its node."""
+        self._attempts.append((now_us, life.number, "bound", life.node, None, None, None))
+
+    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+        """Record that a scheduler tried a pod in vain, and why."""
+        self.counts.unplaced_attempts += 1
+        plugins = ",".join(note.plugins)
+        self._attempts.append(
+            (now_us, life.number, "pending", None, nominated or None, note.message, plugins)
+        )
+
+    def note(self, now_us: int, note: Note) -> None:
+        """Record an event of the fleet."""
+        self._events.append((now_us, note.what, note.subject, note.detail))
+
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        """Record that a node was added or changed, or removed (None)."""
+        if facts is None:
+            self._nodes.append((now_us, name, "removed", None, None, None, None, None))
+            return
+        taints = ",".join(f"{each.key}={each.value}:{each.effect}" for each in facts.taints)
+        self._nodes.append(
+            (
+                now_us,
+                name,
+                "added" if is_new else "changed",
+                facts.zone,
+                int(facts.unschedulable),
+                facts.allocatable_pods,
+                json.dumps(dict(facts.allocatable)),
+                taints,
+            )
+        )
+
+    def sample(self, engine: Engine) -> None:
+        """Record the state of the fleet."""
+        for row in sample_rows(engine):
+            self._samples.append((engine.now_us, *row))
+
+    def close(self, engine: Engine) -> None:
+        """Write the pods that have not ended, and all that is left. Raises OSError."""
+        for life in engine.pods.values():
+            self._pod(life, None)
+        logs = self._attempts, self._events, self._nodes, self._samples
+        for table in (self._pods, *logs, self._classes):
+            table.close()
+
+    def _pod(self, life: PodLife, ending: str | None) -> None:
+        identity, facts, owner = life.identity, life.facts, self._owner(life)
+        self.counts.ended(life, owner or "", is_over=ending is not None)
+        waited_us = None if life.bound_us == NEVER_US else life.bound_us - life.created_us
+        self._pods.append(
+            (
+                life.number,
+                identity.namespace,
+                identity.name,
+                identity.uid,
+                owner,
+                self._class_number(facts),
+                facts.priority,
+                life.created_us,
+                _time(life.first_tried_us),
+                _time(life.bound_us),
+                _time(life.started_us),
+                None if ending is None else life.ended_us,
+                ending,
+                life.node or None,
+                life.attempts,
+                waited_us,
+                life.preemptor or None,
+            )
+        )
+
+    def _owner(self, life: PodLife) -> str | None:
+        if life.controller >= 0:
+            controller = self._plan.controllers[life.controller]
+            return f"{controller.kind}/{controller.name}"
+        return self._plan.sources[life.source].name if life.source >= 0 else None
+
+    def _class_number(self, facts: PodFacts) -> int:
+        number = self._class_by_id.get(id(facts))
+        if number is None:
+            number = self._class_of.get(facts)
+            if number is None:
+                number = self._class_of[facts] = len(self._class_of)
+                self._class_by_id[id(facts)] = number
+                self._new_class(number, facts)
+        return number
+
+    def _new_class(self, number: int, facts: PodFacts) -> None:
+        requests, labels = dict(facts.requests), dict(facts.labels)
+        self._classes.append(
+            (
+                number,
+                facts.namespace,
+                facts.scheduler_name,
+                facts.priority,
+                requests.get("cpu", 0),
+                requests.get("memory", 0),
+                json.dumps(requests),
+                json.dumps(labels),
+            )
+        )
+
+
+def _time(at_us: int) -> int | None:
+    return None if at_us == NEVER_US else at_us

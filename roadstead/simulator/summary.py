@@ -1,0 +1,84 @@
+"""The figures of one simulated run, for people and for `summary.json`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+import numpy as np
+
+from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
+
+QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long pods waited from creation to bind. quantiles_us: by name."""
+
+    pods: int
+    mean_us: float
+    quantiles_us: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The figures of a run up to its horizon.
+
+    endings: number of pods by `Ending`. waits: of bound pods; waits_of: by owner.
+    processor_s: how long the run took, the only figure that differs from one machine to another.
+    """
+
+    scenario: str
+    config: str
+    seed: int
+    horizon_us: int
+    created: int
+    bound: int
+    pending: int
+    running: int
+    endings: Mapping[str, int]
+    waits: Waits
+    waits_of: Mapping[str, Waits]
+    unplaced_attempts: int
+    nodes: int
+    processor_s: float
+
+    def as_json(self) -> dict[str, object]:
+        """Return the summary as a JSON object."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class SummaryCounts:
+    """Counts of a run while it goes. waits_us: by owner, of bound pods."""
+
+    endings: Counter[Ending] = field(default_factory=Counter)
+    waits_us: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    unplaced_attempts: int = 0
+
+    def ended(self, life: PodLife, owner: str, *, is_over: bool) -> None:
+        """Count a pod at its end, or at the horizon."""
+        if is_over:
+            self.endings[life.ends_as] += 1
+        if life.bound_us != NEVER_US:
+            self.waits_us[owner].append(life.bound_us - life.created_us)
+
+    def waits(self) -> tuple[Waits, dict[str, Waits]]:
+        """Return the waits of all pods, and those by owner."""
+        by_owner = {owner: waits_of(self.waits_us[owner]) for owner in sorted(self.waits_us)}
+        return waits_of([each for one in self.waits_us.values() for each in one]), by_owner
+
+
+def waits_of(waits_us: Sequence[int]) -> Waits:
+    """Return mean and quantiles of waiting times; quantiles are waits that occurred."""
+    if not waits_us:
+        return Waits(0, 0.0, {name: 0 for name, _ in QUANTILES})
+    array = np.array(waits_us, dtype=np.int64)
+    found = np.quantile(array, [share for _, share in QUANTILES], method="higher")
+    names = (name for name, _ in QUANTILES)
+    return Waits(
+        len(array), float(array.mean()), dict(zip(names, map(int, found.tolist()), strict=True))
+    )

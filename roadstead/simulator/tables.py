@@ -1,0 +1,127 @@
+"""The tables of a simulated run: their columns, and how rows become Parquet files.
+
+A table is a folder of parts, `pods/part-00000.parquet` and so on, each with at most PART_ROWS rows.
+A part is complete when it has its name, so that a run that was killed leaves whole parts only, and
+memory is bounded whatever the horizon. All times are microseconds from the start of the scenario.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from arro3.core import DataType
+
+from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
+from roadstead.report.parquet import write_parquet
+
+PART_ROWS: Final = 1 << 16
+
+Row = tuple[int | float | str | None, ...]
+
+COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
+    "pods": {
+        "number": (INT64, "of the pod, in the order of creation"),
+        "namespace": (STRING, "its namespace"),
+        "name": (STRING, "its name"),
+        "uid": (STRING, "its UID; differs from namespace/name if the name was used before"),
+        "owner": (STRING, "what created it: a workload entry, or a controller as kind/name"),
+        "class": (INT64, "its class, see `classes`"),
+        "priority": (INT64, "its priority"),
+        "created_us": (INT64, "when it was created"),
+        "first_tried_us": (INT64, "when a scheduler first tried it"),
+        "bound_us": (INT64, "when it was bound"),
+        "started_us": (INT64, "when it began to run"),
+        "ended_us": (INT64, "when it ended; null if it had not at the horizon"),
+        "ending": (STRING, "how it ended: done, failed, deleted, evicted, preempted or lost"),
+        "node": (STRING, "its node; null if it was never bound"),
+        "attempts": (INT64, "how often a scheduler tried it"),
+        "waited_us": (INT64, "from its creation to its bind; null if it was never bound"),
+        "preemptor": (STRING, "namespace/name of the pod for which it was preempted"),
+    },
+    "classes": {
+        "class": (INT64, "number of the class"),
+        "namespace": (STRING, "namespace of its pods"),
+        "scheduler_name": (STRING, "the scheduler that its pods name"),
+        "priority": (INT64, "priority of its pods"),
+        "cpu_milli": (INT64, "requested CPU"),
+        "memory_bytes": (INT64, "requested memory"),
+        "requests": (STRING, "all requests, as JSON"),
+        "labels": (STRING, "labels of its pods, as JSON"),
+    },
+    "attempts": {
+        "time_us": (INT64, "when the attempt ended"),
+        "pod": (INT64, "number of the pod"),
+        "outcome": (STRING, "bound, or pending"),
+        "node": (STRING, "the node, if it was bound"),
+        "nominated": (STRING, "the node to which it was nominated"),
+        "message": (STRING, "why it was not bound, as the scheduler reports it"),
+        "plugins": (STRING, "the plugins that refused it, separated by commas"),
+    },
+    "events": {
+        "time_us": (INT64, "when it happened"),
+        "what": (STRING, "what happened"),
+        "subject": (STRING, "the node, controller or pod"),
+        "detail": (STRING, "more about it"),
+    },
+    "nodes": {
+        "time_us": (INT64, "when it was added, changed or removed"),
+        "node": (STRING, "its name"),
+        "what": (STRING, "added, changed or removed"),
+        "zone": (STRING, "its zone"),
+        "unschedulable": (INT64, "1 if it is cordoned, else 0"),
+        "pods": (INT64, "how many pods it may hold"),
+        "allocatable": (STRING, "allocatable amounts, as JSON"),
+        "taints": (STRING, "its taints as key=value:effect, separated by commas"),
+    },
+    "samples": {
+        "time_us": (INT64, "when the sample was taken"),
+        "zone": (STRING, "zone of the nodes; the empty string for the whole fleet"),
+        "metric": (STRING, "what was measured"),
+        "resource": (STRING, "the resource, if the metric is of one"),
+        "value": (FLOAT64, "the value"),
+    },
+}
+"""Columns by table, in order: type and meaning. The documentation lists these."""
+
+
+class TableWriter:
+    """Appends rows to one table.
+
+    directory: of all tables; the table's folder is made there. rows: number of rows so far.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._folder = directory / name
+        self._columns = COLUMNS[name]
+        self._rows: list[Row] = []
+        self._parts = 0
+        self.rows = 0
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def append(self, row: Row) -> None:
+        """Append a row. Raises OSError if a part cannot be written."""
+        self._rows.append(row)
+        if len(self._rows) >= PART_ROWS:
+            self._write()
+
+    def close(self) -> None:
+        """Write the remaining rows; a table without rows has one empty part."""
+        if self._rows or not self._parts:
+            self._write()
+
+    def _write(self) -> None:
+        values: Sequence[Sequence[object]] = (
+            list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in self._columns]
+        )
+        kinds = [kind for kind, _ in self._columns.values()]
+        columns = [column(each, kind) for each, kind in zip(values, kinds, strict=True)]
+        target = self._folder / f"part-{self._parts:05}.parquet"
+        unfinished = target.with_suffix(".unfinished")
+        write_parquet(unfinished, make_table(dict(zip(self._columns, columns, strict=True))))
+        os.replace(unfinished, target)
+        self._parts += 1
+        self.rows += len(self._rows)
+        self._rows = []

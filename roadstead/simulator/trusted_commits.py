@@ -1,0 +1,87 @@
+"""TrustedCommits: the binder of a simulated run, which commits every bind.
+
+One scheduler in one thread reads the state that its binds change, so no bind can conflict, and
+nothing must survive the process: there is no table of its own, no check, and no journal. A live
+run has `roadstead.binder.binder.Binder` in its place; tests compare their placements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from roadstead.binder import BindRequest
+from roadstead.binder.pods import Bound, Decision, KeyedPod
+from roadstead.facts.node_list import NodeList
+from roadstead.storage.news import BoundVolumes
+
+
+class TrustedCommits:
+    """Pods that are pending or bound, and the binds and evictions since they were last read.
+
+    evict_other: evicts a pod that is not one of these, and returns it; None if there is none.
+    """
+
+    def __init__(self, evict_other: Callable[[str], KeyedPod | None]) -> None:
+        self._evict_other = evict_other
+        self.bound: dict[str, str] = {}
+        self._pods: dict[str, KeyedPod] = {}
+        self._new: list[tuple[str, str]] = []
+        self._evicted: list[tuple[str, str]] = []
+
+    @property
+    def outcomes(self) -> TrustedCommits:
+        """The bound pods, as a binder has them."""
+        return self
+
+    def add_nodes(self, nodes: NodeList) -> None:
+        """Do nothing: only a check of binds needs nodes."""
+
+    def remove_nodes(self, names: Iterable[str]) -> None:
+        """Do nothing; see `add_nodes`."""
+
+    def add_running(self, pods: Iterable[KeyedPod], node_names: Iterable[str]) -> None:
+        """Add bound pods."""
+        for pod, node_name in zip(pods, node_names, strict=True):
+            self._pods[pod[0]] = pod
+            self.bound[pod[0]] = node_name
+
+    def add_pending(self, pods: Sequence[KeyedPod]) -> None:
+        """Add pods that may be bound from now on."""
+        self._pods.update((pod[0], pod) for pod in pods)
+
+    def delete_pods(self, uids: Iterable[str]) -> list[KeyedPod]:
+        """Remove pods, bound or not; return those that were here."""
+        gone = [pod for uid in uids if (pod := self._pods.pop(uid, None)) is not None]
+        for uid, _, _ in gone:
+            self.bound.pop(uid, None)
+        return gone
+
+    def bind(
+        self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
+    ) -> Mapping[str, Decision]:
+        """Bind pods; return the decisions by token."""
+        for each in requests:
+            assert each.uid in self._pods, f"{each.key} is bound without being pending"
+            self.bound[each.uid] = each.node_name
+            self._new.append((each.uid, each.node_name))
+        return {each.token: Bound(each.uid, each.node_name, 0, 0) for each in requests}
+
+    def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
+        """Remove pods, each for a preemptor; return those that were here."""
+        gone: list[KeyedPod] = []
+        for uid, preemptor in zip(uids, preemptors, strict=True):
+            other = None if uid in self._pods else self._evict_other(uid)
+            evicted = [other] if other is not None else self.delete_pods([uid])
+            self._evicted += [(uid, preemptor) for _ in evicted]
+            gone += evicted
+        return gone
+
+    def take_bound(self) -> list[tuple[str, str]]:
+        """Return the pods bound since the last call, with their nodes, in commit order."""
+        new, self._new = self._new, []
+        return new
+
+    def take_evicted(self) -> list[tuple[str, str]]:
+        """Return the pods evicted since the last call, with the keys of their preemptors."""
+        evicted, self._evicted = self._evicted, []
+        return evicted

@@ -1,0 +1,287 @@
+"""VirtualCluster: the cluster of a simulated run, which decides as a live one does.
+
+    place ── fits, and nothing waits before it ──► on its node
+      └───── else ──► submit ──► LocalRun: queue, scheduler, cache, TrustedCommits ──► on its node
+    remove ──► off its node ──► waiting pods that this helps are tried again
+
+In virtual time pods arrive one by one, and most of them fit at once. Such a pod needs no queue, no
+lease, no assumption and no transaction, since each would end where it began: `place` decides it by
+the scheduler's own cycle and adds it to the table. All others take the way of `LocalRun`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from roadstead.binder.pods import KeyedPod
+from roadstead.cache import CacheSettings, ClusterState
+from roadstead.cache.core import CacheCore
+from roadstead.cache.volumes import CacheVolumes
+from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.jobs import SimulatedLatency
+from roadstead.cycle.node_search import PendingSearch
+from roadstead.cycle.table_cycle import TableCycle
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import Pod, PodFacts
+from roadstead.local.run import LocalRun
+from roadstead.nodes.partitioning import partitioning_over
+from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.table import NodeTable
+from roadstead.queue.reports import PendingNote
+from roadstead.run import RunPlan
+from roadstead.scheduler.needs import ReportPods
+from roadstead.simulator.trusted_commits import TrustedCommits
+from roadstead.simulator.uncounted_nodes import UncountedNodes
+
+MAX_CLASSES: Final = 100_000
+"""Maximum number of classes that `place` remembers; then it begins anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DirectPod:
+    """A pod that `place` put on a node: the queue, the cache and the binder do not know it."""
+
+    key: str
+    node_name: str
+    pod_class: PodClass
+
+
+@dataclass(frozen=True, slots=True)
+class _DirectClass:
+    """How `place` treats pods with some facts. signature: their key in a cycle.
+
+    is_direct: it may decide them. facts: kept so that their id stays theirs.
+    """
+
+    facts: PodFacts
+    pod_class: PodClass
+    signature: Hashable
+    is_direct: bool
+
+
+class VirtualCluster:
+    """Nodes and pods of a simulated run; every call returns when its consequences are applied.
+
+    accelerator: the compiled kernel, without which every pod takes the way of `LocalRun`.
+    on_report: called with each report of the scheduler to the queue: what was bound, what returned
+    and why.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        accelerator: Accelerator | None = None,
+        on_report: Callable[[ReportPods], None] | None = None,
+    ) -> None:
+        self._commits = TrustedCommits(self._evict_direct)
+        self._run = LocalRun(
+            plan,
+            accelerator=accelerator,
+            binder=self._commits,
+            state=_uncounted_state(plan),
+            on_report=on_report,
+        )
+        self._accelerator = accelerator
+        self._cycle: TableCycle = self._run.scheduler.cycle.scopes[0].cycle
+        self._direct: dict[str, _DirectPod] = {}
+        self._classes: dict[int, _DirectClass] = {}
+        self._may_place = accelerator is not None and _decides_plainly(plan, self._cycle)
+
+    @property
+    def table(self) -> NodeTable:
+        """The node table, with all pods on nodes."""
+        return self._run.nodes.table
+
+    # Nodes.
+
+    def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
+        """Add or change nodes; waiting pods that they may help are requeued."""
+        self._run.add_nodes(nodes)
+
+    def remove_nodes(self, names: Sequence[str]) -> None:
+        """Remove nodes. Bound pods must have been removed before; others may wait at Permit."""
+        for name in names:
+            left = [each.key for each in self.table.residents.on(name) if each.uid in self._direct]
+            assert not left, f"node {name} is removed with {left}"
+        self._run.remove_nodes(names)
+
+    # Pods.
+
+    def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
+        """Add pods that run already, each on its node."""
+        self._run.add_running(pods, nodes)
+
+    def place(self, pod: Pod, now_s: float) -> str | None:
+        """Decide a new pod at once if nothing waits before it; return its node.
+
+        None: the pod was not added; `submit` is its way.
+        """
+        identity, facts = pod
+        if not self._is_free():
+            return None
+        known = self._class_of(facts, identity.uid)
+        if not known.is_direct:
+            return None
+        uid, key = identity.uid, identity.key
+        node_name = self._decide(PodInCycle(uid, key, known.pod_class, known.signature))
+        if node_name is None:
+            return None
+        self._direct[uid] = _DirectPod(key, node_name, known.pod_class)
+        if self._run.queue.core.has_pods:
+            self._run.observe_bound([facts], now_s)
+        return node_name
+
+    def submit(self, pods: Sequence[Pod], now_s: float) -> tuple[str, ...]:
+        """Add pending pods; return the UIDs of those for which the queue has no room."""
+        self._run.now_s = max(self._run.now_s, now_s)
+        return self._run.submit(pods)
+
+    def remove(self, pods: Sequence[Pod], now_s: float) -> None:
+        """Remove pods, pending or on a node; waiting pods that this helps are requeued."""
+        self._run.now_s = max(self._run.now_s, now_s)
+        gone, others = [], []
+        for identity, facts in pods:
+            direct = self._direct.pop(identity.uid, None)
+            if direct is None:
+                others.append(identity.uid)
+                continue
+            self.table.remove_pod(direct.node_name, direct.pod_class, uid=identity.uid)
+            gone.append((identity, facts))
+        if others:
+            self._run.delete_pods(others)
+        if gone and self._run.queue.core.has_pods:
+            self._run.observe_gone(gone, now_s)
+
+    # Scheduling.
+
+    def run(self, now_s: float) -> None:
+        """Decide and bind until nothing is left to do at this time."""
+        self._run.run(now_s)
+
+    @property
+    def can_lease(self) -> bool:
+        """Whether a pod can be tried now."""
+        return self._run.queue.core.can_lease
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of pods that wait for a node."""
+        return self._run.queue.core.counts().queued
+
+    def step(self, now_s: float) -> int:
+        """Decide and bind one batch; return how many pods it had."""
+        self._run.now_s = max(self._run.now_s, now_s)
+        while (done := self._run.step()) is None and self._run.has_leased:
+            pass
+        return 0 if done is None else done.pods
+
+    def tick(self, now_s: float) -> None:
+        """Requeue the pods whose backoff or long wait is over, and end waits at Permit."""
+        self._run.run(now_s)
+
+    def next_wakeup_s(self) -> float | None:
+        """Return when a waiting pod is tried again without an event; None if none is."""
+        return self._run.queue.core.next_wakeup_s()
+
+    def take_bound(self) -> list[tuple[str, str]]:
+        """Return pods bound by `run` since the last call, with their nodes, in commit order."""
+        return self._commits.take_bound()
+
+    def take_evicted(self) -> list[tuple[str, str]]:
+        """Return pods evicted since the last call, with the keys of their preemptors."""
+        return self._commits.take_evicted()
+
+    def pending(self) -> Sequence[PendingNote]:
+        """Return why pods are pending."""
+        return self._run.pending()
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node of a pod; None if it is on none."""
+        direct = self._direct.get(uid)
+        return self._commits.bound.get(uid) if direct is None else direct.node_name
+
+    # The way of `place`.
+
+    def _is_free(self) -> bool:
+        """Whether the next pod of the queue would be the new one, and no node is nominated."""
+        return not (self._run.is_busy or self.table.nominations)
+
+    def _class_of(self, facts: PodFacts, uid: str) -> _DirectClass:
+        # By id, as hashing facts takes longer than deciding a pod.
+        known = self._classes.get(id(facts))
+        if known is None:
+            if len(self._classes) >= MAX_CLASSES:
+                self._classes.clear()
+            known = self._classes[id(facts)] = self._new_class(facts, uid)
+        return known
+
+    def _new_class(self, facts: PodFacts, uid: str) -> _DirectClass:
+        pod_class = self.table.classes.pod_class(facts)
+        profile = self._run.profiles.get(facts.scheduler_name)
+        if profile is None or not self._may_place or not _is_plain(facts):
+            return _DirectClass(facts, pod_class, None, is_direct=False)
+        signature = profile.class_of(pod_class, uid)
+        is_direct = (
+            profile.is_signed(pod_class)
+            and profile.binds_without_plugins
+            and profile.gate(facts).is_success
+        )
+        return _DirectClass(facts, pod_class, signature, is_direct)
+
+    def _decide(self, pod: PodInCycle) -> str | None:
+        """Return the node that the kernel chooses, on which the pod is then counted, or None."""
+        self._cycle.accelerator = self._accelerator
+        if (node_name := self._cycle.place_one(pod)) is not None:
+            return node_name
+        batch = self._cycle.begin([pod])
+        assert not isinstance(batch, PendingSearch), "no extender is called for a direct pod"
+        decisions = batch.decide_run([pod])
+        if not decisions:
+            return None
+        batch.flush()
+        return decisions[0].node_name
+
+    def _evict_direct(self, uid: str) -> KeyedPod | None:
+        """Remove a pod that `place` put on a node, for a preemptor; None for any other."""
+        direct = self._direct.pop(uid, None)
+        if direct is None:
+            return None
+        # The scheduler removes victims from its table ahead of the cache, which has not this one.
+        if not self._run.nodes.tentative.was_removed(uid, direct.node_name):
+            self.table.remove_pod(direct.node_name, direct.pod_class, uid=uid)
+        return uid, direct.key, direct.pod_class.facts
+
+
+def _is_plain(facts: PodFacts) -> bool:
+    """Whether nothing but a node is reserved for such pods, and they wait for no others."""
+    return not (
+        facts.volumes
+        or facts.pod_group
+        or facts.nominated_node_name
+        or facts.is_terminating
+        or facts.resource_claims
+    )
+
+
+def _uncounted_state(plan: RunPlan) -> ClusterState:
+    """Return the state of a cache whose pods are counted by the scheduler's table alone."""
+    settings = CacheSettings(bind_s=plan.settings.deadlines.assume_s)
+    return ClusterState(
+        CacheCore(UncountedNodes(), settings),
+        NodeTable(),
+        CacheVolumes(plan.cluster.storage, plan.binding_profiles()),
+        partitioning_over(1),
+    )
+
+
+def _decides_plainly(plan: RunPlan, cycle: TableCycle) -> bool:
+    """Whether the settings change nothing about how one pod is decided."""
+    settings = plan.settings
+    return (
+        settings.concurrency == "exact"
+        and not settings.staleness_s
+        and not SimulatedLatency(settings.decision_time).is_on
+        and cycle.extenders is None
+    )

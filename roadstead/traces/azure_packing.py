@@ -1,0 +1,201 @@
+"""Azure Trace for Packing 2020: virtual machines of one zone, in a SQLite database.
+
+Schema: https://github.com/Azure/AzurePublicDataset/blob/master/AzureTracesForPacking2020.md
+    vm(vmId, tenantId, vmTypeId, priority, starttime, endtime): times in days, the start negative
+        for virtual machines that exist when the trace begins, the end NULL for those that outlive
+        it; priority 0 is high, 1 low.
+    vmType(id, vmTypeId, machineId, core, memory, hdd, ssd, nic): shares of a machine of this id.
+
+The mapping: a request is a share of a machine, and another share on another type of machine. A pod
+has one request, so one type of machine is chosen, and virtual machines that cannot run on it are
+left out. Cores and memory are multiplied by the size of a machine; hdd, ssd and nic are millionths
+of one. High priority is `HIGH_PRIORITY`, low is 0.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_S
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.traces.files import Meter
+from roadstead.traces.machines import Machines, add_machines
+from roadstead.traces.rows import Row
+from roadstead.traces.sink import LeftOut, TraceSink, object_name, request_facts
+
+DAY_S: Final = 86_400
+PART: Final = 1_000_000
+PARTS: Final = ("hdd", "ssd", "nic")
+RESOURCE: Final = "roadstead.dev/{}-millionths"
+HIGH_PRIORITY: Final = 1000
+TYPES_MAX: Final = 1_000_000
+CELL_MAX_BYTES: Final = 1 << 20
+PAGE_ROWS: Final = 4096
+
+_VM_COLUMNS: Final = ("vmId", "vmTypeId", "priority", "starttime", "endtime")
+_TYPE_COLUMNS: Final = ("vmTypeId", "machineId", "core", "memory", *PARTS)
+Shares = dict[str, float]
+
+
+class VmRow(NamedTuple):
+    """A virtual machine as stored; SQLite checks no types."""
+
+    row: int
+    vm: object
+    vm_type: object
+    priority: object
+    start_days: object
+    end_days: object
+
+
+class AzureReader:
+    """Reads one database. machine: id of the type of machine; None for the one of most types."""
+
+    def __init__(self, sink: TraceSink, machines: Machines, machine: int | None) -> None:
+        self._sink, self._machines, self._machine = sink, machines, machine
+        self._shares: dict[object, Shares] = {}
+        self._source = ""
+
+    def read(self, path: Path, meter: Meter) -> None:
+        """Read the database; InputError if it is none, or a value has the wrong type."""
+        self._source = str(path)
+        meter.expect([path])
+        try:
+            with closing(_opened(path)) as database:
+                self._check_table(database, "vmType", _TYPE_COLUMNS)
+                self._check_table(database, "vm", _VM_COLUMNS)
+                self._read_types(database)
+                self._sink.each(self._vms(database, meter), self._vm)
+        except sqlite3.Error as error:
+            raise InputError(f"is no SQLite database: {error}", source=self._source) from error
+        size = {"cpu": self._machines.cpu_milli, "memory": self._machines.memory_bytes}
+        size |= {RESOURCE.format(part): PART for part in PARTS}
+        add_machines(self._sink, "node", self._machines.count or 0, size)
+
+    def _check_table(
+        self, database: sqlite3.Connection, table: str, columns: tuple[str, ...]
+    ) -> None:
+        found = database.execute(
+            "SELECT type, sql FROM sqlite_master WHERE name = ?", (table,)
+        ).fetchone()
+        # A view or a virtual table could compute without end.
+        if found is None or found[0] != "table" or "VIRTUAL" in str(found[1]).upper().split()[:2]:
+            raise InputError("has no such table", source=self._source, obj=f"table {table}")
+        has = {str(each[1]) for each in database.execute(f"PRAGMA table_info({table})")}
+        for column in columns:
+            if column not in has:
+                rule = f"must be one of its columns (has {', '.join(sorted(has))[:200]})"
+                raise InputError(rule, source=self._source, obj=f"table {table}", field=column)
+
+    def _read_types(self, database: sqlite3.Connection) -> None:
+        query = f"SELECT rowid, {', '.join(_TYPE_COLUMNS)} FROM vmType"  # noqa: S608
+        of_machine: dict[object, dict[object, Shares]] = {}
+        for count, (row, vm_type, machine, *shares) in enumerate(database.execute(query)):
+            if count == TYPES_MAX:
+                raise InputError(f"has more than {TYPES_MAX} types", source=self._source)
+            named = zip(_TYPE_COLUMNS[2:], shares, strict=True)
+            where = f"vmType row {row}"
+            found = {name: self._share(where, name, share) for name, share in named}
+            of_machine.setdefault(machine, {})[vm_type] = found
+        if not of_machine:
+            raise InputError("is empty", source=self._source, obj="table vmType")
+        chosen = self._machine
+        if chosen is None:
+            counts = Counter({key: len(types) for key, types in of_machine.items()})
+            most = max(counts.values())
+            chosen = min((key for key in counts if counts[key] == most), key=str)  # type: ignore[assignment]
+            self._sink.notes.append(f"shares are those of machine {cut_short(chosen)}")
+        if chosen not in of_machine:
+            rule = f"is none of the machines {', '.join(sorted(map(str, of_machine)))[:200]}"
+            raise InputError(rule, source=self._source, field="--machine", value=str(chosen))
+        self._shares = of_machine[chosen]
+
+    def _share(self, where: str, name: str, share: object) -> float:
+        if share is None:
+            return 0.0
+        if type(share) not in (int, float) or not 0 <= float(share) <= 1000:  # type: ignore[arg-type]
+            rule = "is not a share of a machine (want a number from 0)"
+            raise InputError(
+                rule, source=self._source, obj=where, field=name, value=cut_short(share)
+            )
+        return float(share)  # type: ignore[arg-type]
+
+    def _vms(self, database: sqlite3.Connection, meter: Meter) -> Iterator[VmRow]:
+        query = f"SELECT rowid, {', '.join(_VM_COLUMNS)} FROM vm"  # noqa: S608
+        (rows,) = database.execute("SELECT max(rowid) FROM vm").fetchone()
+        total, cursor = meter.total_bytes, database.execute(query)
+        while page := cursor.fetchmany(PAGE_ROWS):
+            if type(rows) is int and rows > 0:
+                meter.count(min(total * len(page) // rows, total - meter.done_bytes))
+            yield from (VmRow(*each) for each in page)
+
+    def _vm(self, vm: VmRow) -> None:
+        if vm.start_days is None:
+            raise LeftOut("no start time")
+        start_ms = self._time_ms(vm, "starttime", vm.start_days)
+        end_ms = None if vm.end_days is None else self._time_ms(vm, "endtime", vm.end_days)
+        if end_ms is not None and end_ms < start_ms:
+            raise LeftOut("negative lifetime")
+        if end_ms is not None and end_ms <= 0:
+            raise LeftOut("ended before the trace begins")
+        shares = self._shares.get(vm.vm_type)
+        if shares is None:
+            raise LeftOut("its type does not run on this machine")
+        if not any(shares.values()):
+            raise LeftOut("no request")
+        if type(vm.vm) is not int and type(vm.vm) is not str:
+            raise self._error(vm, "vmId", vm.vm, "is no id")
+        if vm.priority not in (0, 1):
+            raise self._error(vm, "priority", vm.priority, "is neither 0 nor 1")
+        if not self._sink.keep(str(vm.vm)):
+            return
+        start_ms = max(start_ms, 0)
+        duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
+        high = vm.priority == 0
+        pod_class = self._sink.pod_class((vm.vm_type, high), lambda: self._facts(shares, high))
+        place = Row(f"{self._source}: table vm", vm.row, (), {})
+        self._sink.add_pod(object_name("vm", str(vm.vm)), pod_class, start_ms, duration_ms, place)
+
+    def _facts(self, shares: Shares, high: bool) -> PodFacts:
+        requests = {
+            "cpu": round(shares["core"] * self._machines.cpu_milli),
+            "memory": round(shares["memory"] * self._machines.memory_bytes),
+        }
+        parts = {RESOURCE.format(part): round(shares[part] * PART) for part in PARTS}
+        requests |= {name: amount for name, amount in parts.items() if amount}
+        priority = HIGH_PRIORITY if high else 0
+        return request_facts(self._sink.namespace, requests, priority=priority)
+
+    def _time_ms(self, vm: VmRow, column: str, days: object) -> int:
+        if type(days) is not int and type(days) is not float:
+            raise self._error(vm, column, days, "is not a number of days")
+        if not -TIME_MAX_S <= days * DAY_S <= TIME_MAX_S:
+            raise self._error(vm, column, days, "is more than 292 years (int64 nanoseconds)")
+        return round(days * DAY_S * S_MS)
+
+    def _error(self, vm: VmRow, column: str, value: object, rule: str) -> InputError:
+        where = f"vm row {vm.row}"
+        return InputError(
+            rule, source=self._source, obj=where, field=column, value=cut_short(value)
+        )
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database read-only; nothing that it contains is executed."""
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=str(path)) from error
+    address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    database = sqlite3.connect(address, uri=True)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, CELL_MAX_BYTES)
+    database.execute("PRAGMA trusted_schema = OFF")
+    return database

@@ -1,0 +1,51 @@
+"""What an import did, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console
+
+from roadstead.report.text_table import Column, print_table, text
+from roadstead.traces.importing import ImportResult
+
+REASON_COLUMNS = (text("reason"), Column("rows"), text("first"))
+
+
+def print_import(console: Console, result: ImportResult) -> None:
+    """Print counts, the reasons of rows that were left out, and notes."""
+    console.print(
+        f"{result.source}: {result.pods:,} pods of {result.classes:,} classes, "
+        f"{result.nodes:,} nodes, from {result.rows:,} rows",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if result.left_out:
+        reasons = sorted(result.left_out.items(), key=lambda item: (-item[1].count, item[0]))
+        rows = [(reason, f"{found.count:,}", found.first) for reason, found in reasons]
+        print_table(console, "Left out", REASON_COLUMNS, rows)
+    for note in result.notes:
+        console.print(f"\nNote: {note}", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        f"\ncontent sha256\n  {result.digest}", markup=False, highlight=False, soft_wrap=True
+    )
+
+
+def import_json(result: ImportResult) -> str:
+    """Return the same as JSON."""
+    left_out = [
+        {"reason": reason, "rows": found.count, "first": found.first}
+        for reason, found in result.left_out.items()
+    ]
+    document = {
+        "source": result.source,
+        "rows": result.rows,
+        "nodes": result.nodes,
+        "pods": result.pods,
+        "classes": result.classes,
+        "leftOut": left_out,
+        "notes": list(result.notes),
+        "sha256": result.digest,
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,132 @@
+"""Import of a published trace: read, sort by arrival, write, report."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from roadstead.fleet.trace import NEVER_MS
+from roadstead.fleet.trace_frames import CHUNK_ROWS, PodColumns
+from roadstead.fleet.trace_writer import TraceWriter, trace_writer
+from roadstead.traces.files import Meter
+from roadstead.traces.sink import Reason, TraceSink, namespace_labels
+from roadstead.traces.spool import PodRow, Spool
+
+OnError = Literal["stop", "skip"]
+Report = Callable[[str, int, int], None]
+"""Receives (phase, done, total): bytes while files are read, pods while they are written."""
+
+REPEATED = "the name of an earlier pod"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How to import. sample: the share of jobs to keep, chosen by a hash of seed and id."""
+
+    on_error: OnError = "stop"
+    sample: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What was imported. rows: of the files. left_out: reason → count and first row."""
+
+    source: str
+    rows: int
+    nodes: int
+    pods: int
+    classes: int
+    left_out: dict[str, Reason]
+    notes: tuple[str, ...]
+    digest: str
+
+
+def import_trace(
+    name: str,
+    namespace: str,
+    read: Callable[[TraceSink, Meter], None],
+    path: Path,
+    options: ImportOptions,
+    report: Report,
+) -> ImportResult:
+    """Import what `read` adds to the sink into the trace file `path`, the first pod at time 0.
+
+    Raises InputError for wrong input, SpoolError if the temporary file cannot be written.
+    """
+    with _spool() as spool:
+        keep = sampler(options.sample, options.seed)
+        sink = TraceSink(spool, namespace, options.on_error == "skip", keep)
+        read(sink, Meter(lambda done, total: report("reading", done, total)))
+        report("sorting", 0, 0)
+        if sink.skips_errors:
+            if repeated := spool.drop_repeated():
+                sink.leave_out(REPEATED, count=repeated)
+                sink.pods -= repeated
+        else:
+            spool.check_unique()
+        namespaces = sink.namespaces or {namespace}
+        with trace_writer(path, name, map(namespace_labels, namespaces)) as writer:
+            for node in sink.nodes.values():
+                writer.add_node(node)
+            write_spooled(writer, sink, report)
+            digest = writer.end()
+    return ImportResult(
+        name, sink.rows, len(sink.nodes), sink.pods, len(sink.classes), sink.left_out,
+        tuple(sink.notes), digest,
+    )  # fmt: skip
+
+
+@contextmanager
+def _spool() -> Iterator[Spool]:
+    spool = Spool()
+    try:
+        yield spool
+    finally:
+        spool.close()
+
+
+def write_spooled(writer: TraceWriter, sink: TraceSink, report: Report) -> None:
+    """Write the pods of a sink in the order of their arrival."""
+    codes: dict[int, int] = {}
+    first_ms = sink.spool.first_ms()
+    done = 0
+    for rows in sink.spool.pods(CHUNK_ROWS):
+        for row in rows:
+            if row.pod_class not in codes:
+                codes[row.pod_class] = writer.pod_class(sink.classes[row.pod_class])
+        writer.add_pods(_columns(rows, codes, first_ms))
+        done += len(rows)
+        report("writing", done, sink.pods)
+
+
+def _columns(rows: list[PodRow], codes: dict[int, int], first_ms: int) -> PodColumns:
+    names, classes, creation, deletion, duration, _ = zip(*rows, strict=True)
+    deletion_ms = np.array(deletion, dtype=np.int64)
+    return PodColumns(
+        tuple(names),
+        (),
+        np.array([codes[code] for code in classes], dtype=np.int32),
+        np.array(creation, dtype=np.int64) - first_ms,
+        np.where(deletion_ms == NEVER_MS, NEVER_MS, deletion_ms - first_ms),
+        np.array(duration, dtype=np.int64),
+    )
+
+
+def sampler(share: float, seed: int) -> Callable[[str], bool]:
+    """Return whether to keep an id, for a share of all ids that depends on the seed alone."""
+    if share >= 1:
+        return lambda _: True
+    bound, salt = int(share * (1 << 64)), b"%d/" % seed
+
+    def keep(text: str) -> bool:
+        digest = hashlib.blake2b(salt + text.encode("utf-8", "replace"), digest_size=8).digest()
+        return int.from_bytes(digest, "big") < bound
+
+    return keep

@@ -1,0 +1,66 @@
+"""Events of instances (submitted, scheduled, ended) as pods; both traces of Google have them.
+
+A pod arrives when its instance was submitted first, and runs for as long as the last attempt ran:
+what was evicted or failed and scheduled again starts anew, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from roadstead.fleet.trace import NEVER_MS, TIME_MAX_S
+from roadstead.traces.sink import LeftOut, TraceSink
+from roadstead.traces.spool import EventRow
+
+Event = Literal["submit", "schedule", "end", "other"]
+NO_CLASS: Final = -1
+MS_US: Final = 1000
+AFTER_US: Final = (1 << 63) - 1
+"""The time of events after the end of a trace."""
+
+_CODES: Final[Mapping[Event, int]] = {"submit": 0, "schedule": 1, "end": 2, "other": 3}
+
+
+def add_event(
+    sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, place: int
+) -> None:
+    """Keep an event. key: job and index of the instance. pod_class: NO_CLASS without a request."""
+    sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, place))
+
+
+def add_instances(sink: TraceSink, prefix: str) -> None:
+    """Add the pods of all events; instances that never ran or have no request are left out."""
+    repeated = 0
+    for (job, index), events in sink.spool.events():
+        try:
+            repeated += _add(sink, f"{prefix}-{job}-{index}", events)
+        except LeftOut as reason:
+            sink.leave_out(str(reason), ": ".join(sink.spool.place_text(events[0].place)))
+    if repeated:
+        sink.notes.append(
+            f"{repeated:,} attempts that ended and were followed by another are not counted"
+        )
+
+
+def _add(sink: TraceSink, name: str, events: list[EventRow]) -> int:
+    """Add one pod, and return the number of its attempts before the last."""
+    submitted, scheduled, ended = (
+        [event.time_us for event in events if event.kind == _CODES[kind]]
+        for kind in ("submit", "schedule", "end")
+    )
+    pod_class = next((event.pod_class for event in events if event.pod_class != NO_CLASS), NO_CLASS)
+    if not scheduled:
+        raise LeftOut("never scheduled")
+    if pod_class == NO_CLASS:
+        raise LeftOut("no request")
+    arrival_us = min([*submitted[:1], scheduled[0]])
+    start_us = scheduled[-1]
+    end_us = next((time for time in ended if time >= start_us), AFTER_US)
+    if arrival_us >= TIME_MAX_S * 1_000_000:
+        raise LeftOut("after the end of the trace")
+    alive = end_us >= TIME_MAX_S * 1_000_000
+    duration_ms = NEVER_MS if alive else (end_us - start_us) // MS_US
+    deletion_ms = NEVER_MS if alive else max(end_us, arrival_us) // MS_US
+    sink.add_pod(name, pod_class, arrival_us // MS_US, duration_ms, deletion_ms=deletion_ms)
+    return len(scheduled) - 1

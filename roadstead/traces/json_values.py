@@ -1,0 +1,192 @@
+"""Values of JSON from outside, read by name with errors that name line, field and value."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.traces.files import Meter, open_bytes, read_lines
+
+VALUE_MAX_CHARS = 64 << 20
+"""The longest single object of an array."""
+
+CHUNK_BYTES = 1 << 20
+
+
+class JsonRow:
+    """An object of a file, and its position for errors; `line` is its number in an array."""
+
+    def __init__(self, source: str, line: int, value: object, *, where: str = "") -> None:
+        self.source, self.line, self._where = source, line, where or f"line {line}"
+        if not isinstance(value, dict):
+            rule = "is not an object"
+            raise InputError(rule, source=source, obj=self._where, value=cut_short(value))
+        self._value = cast("Mapping[str, object]", value)
+
+    def error(self, field: str, rule: str) -> InputError:
+        """Return an error that names the field."""
+        value = cut_short(self._value.get(field))
+        return InputError(rule, source=self.source, obj=self._where, field=field, value=value)
+
+    def get(self, field: str) -> object:
+        return self._value.get(field)
+
+    def part(self, field: str) -> JsonRow:
+        """Return the object in a field; an empty one if it is null or missing."""
+        value = self._value.get(field)
+        if value is not None and not isinstance(value, dict):
+            raise self.error(field, "is not an object")
+        return JsonRow(self.source, self.line, value or {}, where=f"{self._where}: {field}")
+
+    def parts(self, field: str) -> list[JsonRow]:
+        """Return the objects of the list in a field; none if it is null or missing."""
+        value = self._value.get(field)
+        if value is not None and not isinstance(value, list):
+            raise self.error(field, "is not a list")
+        return [
+            JsonRow(self.source, self.line, each, where=f"{self._where}: {field}[{index}]")
+            for index, each in enumerate(value or ())
+        ]
+
+    def text(self, field: str) -> str:
+        """Return a text."""
+        value = self._value.get(field)
+        if not isinstance(value, str):
+            raise self.error(field, "is not a text")
+        return value
+
+    def integer(self, field: str, default: int | None = None) -> int:
+        """Return an int64, which may also be written as a text, as BigQuery writes it."""
+        value = self._value.get(field)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, str) and len(value) <= 20 and value.lstrip("-").isdecimal():
+            value = int(value)
+        if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+            raise self.error(field, "is not an int64")
+        return value
+
+    def real(self, field: str) -> float | None:
+        """Return a finite number from 0; None if it is null or missing."""
+        value = self._value.get(field)
+        if value is None:
+            return None
+        if type(value) not in (int, float) or not math.isfinite(cast("float", value)):
+            raise self.error(field, "is not a number")
+        if cast("float", value) < 0:
+            raise self.error(field, "is negative")
+        return float(cast("float", value))
+
+    def choice(self, field: str, names: Sequence[str]) -> int:
+        """Return the index of one of the names, or an index that is written as a number."""
+        value = self._value.get(field)
+        if isinstance(value, str) and value in names:
+            return names.index(value)
+        number = self.integer(field, 0)
+        if not 0 <= number < len(names):
+            raise self.error(field, f"is none of {', '.join(names)}")
+        return number
+
+
+def read_json_lines(path: Path, meter: Meter) -> Iterator[JsonRow]:
+    """Yield the objects of a file with one on each line. Empty lines are left out."""
+    for line, text in read_lines(path, meter):
+        if text.strip():
+            yield JsonRow(str(path), line, _parsed(text, str(path), f"line {line}"))
+
+
+def _parsed(text: str, source: str, where: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InputError("is nested too deep", source=source, obj=where) from None
+    except ValueError as error:
+        reason = str(error).partition(";")[0]
+        raise InputError(f"is not JSON: {reason}", source=source, obj=where) from None
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def read_json_array(path: Path, meter: Meter) -> Iterator[JsonRow]:
+    """Yield the objects of a file that holds one array, without reading all of it."""
+    source = str(path)
+    with open_bytes(path, meter) as file:
+        chars = _Chars(file.read, source)
+        if chars.peek() != "[":
+            raise InputError("is not a JSON array", source=source)
+        chars.skip(1)
+        number = 0
+        while (char := chars.peek()) != "]":
+            if number and char != ",":
+                raise InputError("wants a comma here", source=source, obj=f"object {number + 1}")
+            chars.skip(1 if number else 0)
+            number += 1
+            yield JsonRow(source, number, chars.value(number), where=f"object {number}")
+        chars.skip(1)
+        if not chars.is_at_end():
+            raise InputError("goes on after the end of its array", source=source)
+
+
+class _Chars:
+    """The text of a file, of which only the object at hand is in memory."""
+
+    def __init__(self, read: Callable[[int], bytes], source: str) -> None:
+        self._read, self._source = read, source
+        self._text, self._rest = "", b""
+        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+    def peek(self) -> str:
+        """Return the next character that is not a blank."""
+        if self.is_at_end():
+            raise InputError("is cut short", source=self._source)
+        return self._text[0]
+
+    def is_at_end(self) -> bool:
+        """Whether only blanks follow."""
+        self._text = self._text.lstrip()
+        while not self._text and self._more():
+            self._text = self._text.lstrip()
+        return not self._text
+
+    def skip(self, count: int) -> None:
+        self._text = self._text[count:]
+
+    def value(self, number: int) -> object:
+        """Return the next value; read on, each time twice as much, while it is not complete."""
+        where = f"object {number}"
+        self.peek()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text)
+            except RecursionError:
+                raise InputError("is nested too deep", source=self._source, obj=where) from None
+            except ValueError as error:
+                if not self._more(len(self._text)):
+                    reason = str(error).partition(":")[0]
+                    rule = f"is not JSON, or cut short: {reason}"
+                    raise InputError(rule, source=self._source, obj=where) from None
+                if len(self._text) > VALUE_MAX_CHARS:
+                    rule = f"is no JSON within {VALUE_MAX_CHARS} characters"
+                    raise InputError(rule, source=self._source, obj=where) from None
+            else:
+                self._text = self._text[end:]
+                return cast("object", value)
+
+    def _more(self, at_least: int = 0) -> bool:
+        content = self._rest + self._read(max(CHUNK_BYTES, at_least))
+        if content == self._rest:
+            return False
+        # A character may be cut in two: its bytes wait for the next ones.
+        cut = next((n for n in range(1, 4) if content[-n:][:1] >= b"\xc0"), 0)
+        self._rest = content[-cut:] if cut else b""
+        try:
+            self._text += (content[:-cut] if cut else content).decode()
+        except UnicodeDecodeError:
+            raise InputError("is not UTF-8 text", source=self._source) from None
+        return True

@@ -1,0 +1,32 @@
+"""Sizes of machines that a published trace does not state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.traces.sink import TraceSink
+
+GIB_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Machines of one size; of traces with normalized amounts, the size of 1.0.
+
+    count: None for the number that the trace states, if it does.
+    """
+
+    cpu_milli: int = 64_000
+    memory_bytes: int = 256 * GIB_BYTES
+    count: int | None = None
+
+
+def add_machines(
+    sink: TraceSink, prefix: str, count: int, allocatable: dict[str, int], zones: int = 1
+) -> None:
+    """Add equal nodes, assigned to zones round robin."""
+    digits = len(str(max(count - 1, 0)))
+    for index in range(count):
+        sink.add_node(f"{prefix}-{index:0{digits}}", allocatable, zone=f"zone-{index % zones}")
+    if not count:
+        sink.notes.append("the trace has no nodes; give their number with --nodes")

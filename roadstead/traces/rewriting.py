@@ -1,0 +1,106 @@
+"""Reading one trace and writing another, chunk by chunk: what all tools share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.node_list import NodeList
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace_frames import PodColumns
+from roadstead.fleet.trace_reader import TraceStream, open_trace
+from roadstead.fleet.trace_writer import TraceWriter, trace_writer
+from roadstead.protocol.errors import InputError, cut_short
+
+Report = Callable[[str, int, int], None]
+ChangePods = Callable[[PodColumns], PodColumns]
+ChangeNodes = Callable[[NodeList], Iterable[NodeFacts]]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a tool wrote."""
+
+    source: str
+    nodes: int
+    pods: int
+    digest: str
+
+
+class ClassCodes:
+    """Numbers of the classes of one trace in another, which knows only those that it uses."""
+
+    def __init__(self, add: Callable[[PodFacts], int]) -> None:
+        self._add = add
+        self._codes = np.full(0, -1, dtype=np.int32)
+
+    def of(self, column: NDArray[np.int32], classes: list[PodFacts]) -> NDArray[np.int32]:
+        """Return the new numbers of a column. classes: of the trace that is read."""
+        if len(classes) > len(self._codes):
+            more = np.full(2 * len(classes) - len(self._codes), -1, dtype=np.int32)
+            self._codes = np.concatenate([self._codes, more])
+        for code in np.unique(column[self._codes[column] < 0]).tolist():
+            self._codes[code] = self._add(classes[code])
+        return self._codes[column]
+
+
+def write_changed(
+    path: Path,
+    out: Path,
+    note: str,
+    change_pods: ChangePods,
+    report: Report,
+    change_nodes: ChangeNodes = iter,
+    check: Callable[[], None] = lambda: None,
+    chooses: bool = False,
+) -> Written:
+    """Write the trace `path` to `out` with its pods and nodes changed.
+
+    note: appended to the source of the trace. check: called before the trace gets its name.
+    chooses: pods are chosen or copied one by one. Raises InputError for a damaged trace, for times
+    that no trace may have, and for gangs if `chooses`: a part of a gang never runs.
+    """
+    with open_trace(path) as stream:
+        source = f"{stream.source}, {note}"
+        with trace_writer(out, source, stream.namespaces) as writer:
+            nodes = 0
+            for node in change_nodes(stream.nodes):
+                writer.add_node(node)
+                nodes += 1
+            add = _without_gang(writer.pod_class) if chooses else writer.pod_class
+            copy_pods(stream, writer, change_pods, report, add)
+            check()
+            return Written(source, nodes, writer.pods, writer.end())
+
+
+def _without_gang(add: Callable[[PodFacts], int]) -> Callable[[PodFacts], int]:
+    def checked(facts: PodFacts) -> int:
+        if facts.pod_group is not None:
+            rule = "is a gang, whose pods cannot be chosen one by one"
+            raise InputError(rule, field="pods.class", value=cut_short(facts.pod_group.name))
+        return add(facts)
+
+    return checked
+
+
+def copy_pods(
+    stream: TraceStream,
+    writer: TraceWriter,
+    change: ChangePods,
+    report: Report,
+    add: Callable[[PodFacts], int],
+) -> None:
+    """Write the changed pods of a stream. add: returns the number of a class for the writer."""
+    codes = ClassCodes(add)
+    for chunk in stream.chunks():
+        pods = change(chunk)
+        if len(pods):
+            times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
+            numbers = codes.of(pods.pod_class, stream.pod_classes)
+            writer.add_pods(PodColumns(pods.names, pods.uids, numbers, *times))
+        report("pods", *stream.progress())

@@ -1,0 +1,266 @@
+"""SimKube's traces: the workloads of a Kubernetes cluster as they were applied and deleted.
+
+Schema: https://github.com/acrlabs/simkube, sk-core/src/trace/mod.rs, format version 2, written by
+`rmp_serde::to_vec_named`: a msgpack map with `version`, `config`, `index`, `events` (each with `ts`
+in seconds, `applied_objs` and `deleted_objs`, which are Kubernetes objects) and `pod_lifecycles`
+(a map from [group/version.kind, namespace/name] of an owner to a map from a hash to lists of
+"Empty", {"Running": start} or {"Finished": [start, end]}).
+
+The mapping: an applied workload becomes the pods that its controllers create; applied again with
+more or fewer replicas, or another template, its pods change. The n-th pod of an owner runs as its
+n-th recorded lifetime, again from the first after the last, as in SimKube. A cron job becomes one
+pod for each recorded lifetime. Volumes, daemon sets and kinds without pods are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import cast
+
+import msgpack
+
+from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_pod
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_S
+from roadstead.manifests.admission import check_object
+from roadstead.manifests.collection import Manifests
+from roadstead.manifests.defaults import default_pod
+from roadstead.manifests.expansion import expand_workloads
+from roadstead.protocol import objects
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.quantity import QuantityError
+from roadstead.traces.files import Meter, open_bytes
+from roadstead.traces.sink import LeftOut, TraceSink
+
+FORMAT_VERSION = 2
+FILE_MAX_BYTES = 64 << 20
+DEPTH_MAX = 64
+WORKLOADS = {
+    "Deployment": "deployments",
+    "ReplicaSet": "replica_sets",
+    "StatefulSet": "stateful_sets",
+    "Job": "jobs",
+    "ReplicationController": "replication_controllers",
+}
+Document = dict[str, object]
+Lifetime = tuple[int, int]
+"""Start and end in seconds; the end is NEVER_MS for a pod that still runs."""
+
+
+@dataclass(slots=True)
+class LivePod:
+    """A pod of an owner. number: how many pods the owner had before it."""
+
+    name: str
+    facts: PodFacts
+    created_s: int
+    number: int
+
+
+@dataclass(slots=True)
+class Owner:
+    """A workload: its pods by the name that its controller gave them."""
+
+    lifetimes: list[Lifetime]
+    pods: dict[str, LivePod] = field(default_factory=dict)
+    created: int = 0
+
+
+class SimKubeReader:
+    """Reads one trace file."""
+
+    def __init__(self, sink: TraceSink) -> None:
+        self._sink = sink
+        self._source = ""
+        self._lifetimes: dict[tuple[str, str], list[Lifetime]] = {}
+        self._owners: dict[tuple[str, str, str], Owner] = {}
+        self._names: Counter[str] = Counter()
+
+    def read(self, path: Path, meter: Meter) -> None:
+        """Read the file; InputError for anything but a trace of version 2."""
+        self._source = str(path)
+        meter.expect([path])
+        trace = self._unpacked(path, meter)
+        if trace.get("version") != FORMAT_VERSION:
+            rule = f"is not the version that is read ({FORMAT_VERSION})"
+            raise self._error(rule, "version", trace.get("version"))
+        self._lifetimes = dict(self._read_lifetimes(trace.get("pod_lifecycles")))
+        events = trace.get("events")
+        if not isinstance(events, tuple):
+            raise self._error("is not a list", "events", events)
+        last_s = 0
+        for number, event in enumerate(events):
+            last_s = self._event(number, event, last_s)
+        for owner in self._owners.values():
+            for pod in owner.pods.values():
+                self._add(pod, owner, None)
+        self._sink.notes.append("volumes are left out: the trace has no claims")
+
+    def _unpacked(self, path: Path, meter: Meter) -> Mapping[str, object]:
+        with open_bytes(path, meter) as file:
+            content = file.read(FILE_MAX_BYTES + 1)
+        if len(content) > FILE_MAX_BYTES:
+            raise InputError(f"is larger than {FILE_MAX_BYTES} bytes", source=self._source)
+        try:
+            # Keys are pairs of texts, so lists become tuples.
+            trace = msgpack.unpackb(content, strict_map_key=False, use_list=False)
+        except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+            text = cut_short(str(error) or type(error).__name__)
+            raise InputError(f"is not msgpack: {text}", source=self._source) from None
+        if not isinstance(trace, dict):
+            raise InputError("is no trace of SimKube: not a map", source=self._source)
+        return cast("Mapping[str, object]", trace)
+
+    def _read_lifetimes(self, found: object) -> Iterator[tuple[tuple[str, str], list[Lifetime]]]:
+        if not isinstance(found, dict):
+            raise self._error("is not a map", "pod_lifecycles", found)
+        for key, of_hash in found.items():
+            where = f"pod_lifecycles[{cut_short(key)}]"
+            if not (isinstance(key, tuple) and len(key) == 2 and isinstance(of_hash, dict)):
+                raise self._error("is not [kind, name] and a map", where, of_hash)
+            kind, name = str(key[0]).rpartition(".")[2], str(key[1])
+            lists = [each for each in of_hash.values() if isinstance(each, tuple)]
+            yield (
+                (kind, name),
+                [
+                    time
+                    for each in chain(*lists)
+                    if (time := self._lifetime(where, each)) is not None
+                ],
+            )
+
+    def _lifetime(self, where: str, value: object) -> Lifetime | None:
+        if value == "Empty":
+            return None
+        kind, times = next(iter(value.items())) if isinstance(value, dict) and value else ("", None)
+        if kind == "Running":
+            return self._seconds(where, times), NEVER_MS
+        if kind != "Finished" or not isinstance(times, tuple) or len(times) != 2:
+            raise self._error("is none of Empty, Running, Finished", where, value)
+        return self._seconds(where, times[0]), self._seconds(where, times[1])
+
+    def _seconds(self, where: str, value: object) -> int:
+        if type(value) is not int or not 0 <= value <= TIME_MAX_S:
+            raise self._error("is not a time in seconds up to 292 years", where, value)
+        return value
+
+    def _event(self, number: int, event: object, last_s: int) -> int:
+        where = f"events[{number}]"
+        if not isinstance(event, dict):
+            raise self._error("is not a map", where, event)
+        time_s = self._seconds(f"{where}.ts", event.get("ts"))
+        if time_s < last_s:
+            raise self._error(f"is before the event before it ({last_s})", f"{where}.ts", time_s)
+        for list_name, handle in (("applied_objs", self._apply), ("deleted_objs", self._delete)):
+            found = event.get(list_name, ())
+            if not isinstance(found, tuple):
+                raise self._error("is not a list", f"{where}.{list_name}", found)
+            documents = [self._document(f"{where}.{list_name}", each) for each in found]
+            self._sink.each(documents, lambda each, handle=handle: handle(each, time_s))  # type: ignore[misc]
+        return time_s
+
+    def _document(self, where: str, value: object) -> Document:
+        if not isinstance(value, dict):
+            raise self._error("is not an object", where, value)
+        return cast("Document", self._plain(where, value, 0))
+
+    def _plain(self, where: str, value: object, depth: int) -> object:
+        """Return the value with lists for tuples, as manifests have them."""
+        if depth > DEPTH_MAX:
+            raise self._error(f"is nested deeper than {DEPTH_MAX}", where, value)
+        if isinstance(value, dict):
+            return {str(key): self._plain(where, each, depth + 1) for key, each in value.items()}
+        if isinstance(value, tuple):
+            return [self._plain(where, each, depth + 1) for each in value]
+        return value
+
+    def _apply(self, document: Document, time_s: int) -> None:
+        kind, owner = self._owner(document)
+        if kind == "CronJob":
+            self._add_runs(document, owner)
+            return
+        wanted = self._pods_of(kind, document)
+        for name in [name for name in owner.pods if wanted.get(name) != owner.pods[name].facts]:
+            self._add(owner.pods.pop(name), owner, time_s)
+        for name in wanted.keys() - owner.pods.keys():
+            owner.pods[name] = LivePod(name, wanted[name], time_s, owner.created)
+            owner.created += 1
+
+    def _delete(self, document: Document, time_s: int) -> None:
+        _, owner = self._owner(document)
+        for pod in owner.pods.values():
+            self._add(pod, owner, time_s)
+        owner.pods.clear()
+
+    def _owner(self, document: Document) -> tuple[str, Owner]:
+        kind, metadata = document.get("kind"), document.get("metadata")
+        if not isinstance(kind, str) or kind not in {*WORKLOADS, "Pod", "CronJob"}:
+            raise LeftOut(f"object of kind {cut_short(kind)}")
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+            raise self._error("has no name", f"{kind}.metadata", metadata)
+        namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
+        name = metadata["name"]
+        lifetimes = self._lifetimes.get((kind, f"{namespace}/{name}"), [])
+        owner = self._owners.setdefault((kind, namespace, name), Owner(lifetimes))
+        if not self._sink.keep(f"{kind}/{namespace}/{name}"):
+            raise LeftOut("not in the sample")
+        return kind, owner
+
+    def _pods_of(self, kind: str, document: Document) -> dict[str, PodFacts]:
+        found = objects.validate(kind, document, source=self._source)
+        if isinstance(found, objects.Pod):
+            pods: tuple[objects.Pod, ...] = (default_pod(found, {}, source=self._source),)
+        else:
+            check_object(kind, found, source=self._source)
+            # A recorded owner reference is no part of what is simulated here.
+            parts = {WORKLOADS[kind]: (found,)}
+            pods = expand_workloads(Manifests(**parts), ()).pods  # type: ignore[arg-type]
+        return dict(map(self._compiled, pods))
+
+    def _compiled(self, pod: objects.Pod) -> tuple[str, PodFacts]:
+        try:
+            identity, facts = compile_pod(pod)
+        except QuantityError as error:
+            obj = f"Pod {cut_short(pod.metadata.name)}"
+            raise InputError(str(error), source=self._source, obj=obj) from error
+        return identity.name, replace(facts, node_name="", volumes=(), resource_claims=())
+
+    def _add_runs(self, document: Document, owner: Owner) -> None:
+        if owner.created:
+            return
+        if not owner.lifetimes:
+            raise LeftOut("cron job without recorded lifetimes")
+        found = objects.validate("CronJob", document, source=self._source)
+        check_object("CronJob", found, source=self._source)
+        manifests = Manifests(cron_jobs=(cast("objects.CronJob", found),))
+        for pod in expand_workloads(manifests, ()).pods:
+            name, facts = self._compiled(pod)
+            for start_s, _ in owner.lifetimes:
+                self._add(LivePod(name, facts, start_s, owner.created), owner, None)
+                owner.created += 1
+
+    def _add(self, pod: LivePod, owner: Owner, deleted_s: int | None) -> None:
+        again = self._names[f"{pod.facts.namespace}/{pod.name}"]
+        self._names[f"{pod.facts.namespace}/{pod.name}"] += 1
+        name = f"{pod.name}-r{again}" if again else pod.name
+        duration_ms = NEVER_MS if deleted_s is None else (deleted_s - pod.created_s) * S_MS
+        deletion_ms = NEVER_MS if deleted_s is None else deleted_s * S_MS
+        if owner.lifetimes:
+            start_s, end_s = owner.lifetimes[pod.number % len(owner.lifetimes)]
+            if end_s != NEVER_MS and end_s < start_s:
+                self._sink.leave_out("negative duration", self._source)
+                return
+            duration_ms = NEVER_MS if end_s == NEVER_MS else (end_s - start_s) * S_MS
+            if end_s != NEVER_MS and deleted_s is None:
+                deletion_ms = max(end_s, pod.created_s) * S_MS
+        code = self._sink.pod_class(pod.facts, lambda: pod.facts)
+        self._sink.namespaces.add(pod.facts.namespace)
+        created_ms = pod.created_s * S_MS
+        self._sink.add_pod(name, code, created_ms, duration_ms, deletion_ms=deletion_ms)
+
+    def _error(self, rule: str, where: str, value: object) -> InputError:
+        return InputError(rule, source=self._source, field=where, value=cut_short(value))

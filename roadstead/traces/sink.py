@@ -1,0 +1,220 @@
+"""What an importer collects: nodes, pods, and the reasons for rows that it leaves out."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from roadstead.facts.cluster import NAME_LABEL
+from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
+from roadstead.facts.pod import Labels, PodFacts
+from roadstead.facts.requests import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.fleet.trace import NEVER_MS, TIME_MAX_MS
+from roadstead.fleet.trace_frames import CLASSES_MAX
+from roadstead.fleet.trace_reader import NODES_MAX
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.names import is_label_value, is_subdomain
+from roadstead.traces.rows import Row
+from roadstead.traces.spool import PodRow, Spool
+
+IMAGE = "trace/task:1"
+PODS_PER_NODE = 250
+PODS_MAX = 1_000_000_000
+COUNT_MAX = 1_000_000
+"""The most pods of one row."""
+
+REASONS_MAX = 100
+_NAME_CHARS = 40
+_HASH_CHARS = 10
+_FOREIGN = re.compile(r"[^a-z0-9]+")
+T = TypeVar("T")
+
+
+class LeftOut(Exception):
+    """A row that is valid and has no pod or node; the text is the reason."""
+
+
+@dataclass(slots=True)
+class Reason:
+    """How many rows were left out for a reason, and where the first one is."""
+
+    count: int
+    first: str
+
+
+@dataclass(slots=True)
+class TraceSink:
+    """Collects a trace. skips_errors: a wrong row is left out and counted; else it raises.
+
+    namespace: that of pods whose trace has none. namespaces: those of other pods. keep: whether a
+    job (by its id) is imported at all. notes: what the user should know.
+    """
+
+    spool: Spool
+    namespace: str
+    skips_errors: bool = False
+    keep: Callable[[str], bool] = lambda job: True
+    nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    namespaces: set[str] = field(default_factory=set)
+    classes: list[PodFacts] = field(default_factory=list)
+    left_out: dict[str, Reason] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    rows: int = 0
+    pods: int = 0
+    _codes: dict[Hashable, int] = field(default_factory=dict)
+
+    def each(self, rows: Iterable[T], handle: Callable[[T], None]) -> None:
+        """Call `handle` with each row; one that raises LeftOut is counted, likewise wrong ones."""
+        iterator = iter(rows)
+        while (row := next(iterator, None)) is not None:
+            self.rows += 1
+            try:
+                handle(row)
+            except LeftOut as reason:
+                self.leave_out(str(reason), _where(row))
+            except InputError as error:
+                if not self.skips_errors:
+                    source, line = getattr(row, "source", ""), getattr(row, "line", "")
+                    raise error.at(source=source, obj=f"line {line}" if line else "") from None
+                column = f"{error.field} " if error.field else ""
+                self.leave_out(f"{column}{error.rule}", _where(row))
+
+    def leave_out(self, reason: str, where: str = "", count: int = 1) -> None:
+        """Count a row that has no pod or node."""
+        if reason not in self.left_out and len(self.left_out) >= REASONS_MAX:
+            reason = "other reasons"
+        found = self.left_out.setdefault(reason, Reason(0, where))
+        found.count += count
+
+    def add_node(
+        self, name: str, allocatable: Mapping[str, int], *, zone: str = "", labels: Labels = ()
+    ) -> None:
+        """Add a node; InputError if one has its name, or there are too many."""
+        if name in self.nodes:
+            raise InputError("is the name of another node", field="node", value=cut_short(name))
+        if len(self.nodes) == NODES_MAX:
+            raise InputError(f"has more than {NODES_MAX} nodes")
+        found = {HOSTNAME_LABEL: name, **dict(labels)} | ({ZONE_LABEL: zone} if zone else {})
+        self.nodes[name] = NodeFacts(
+            name=name,
+            labels=tuple(sorted(found.items())),
+            allocatable=tuple(sorted(allocatable.items())),
+            allocatable_pods=PODS_PER_NODE,
+        )
+
+    def pod_class(self, key: Hashable, make: Callable[[], PodFacts]) -> int:
+        """Return the number of the class of a key; `make` builds it when the key is new."""
+        code = self._codes.get(key)
+        if code is None:
+            if len(self.classes) == CLASSES_MAX:
+                rule = f"has more than {CLASSES_MAX} distinct requests; make it smaller by --sample"
+                raise InputError(rule)
+            code = self._codes[key] = len(self.classes)
+            self.classes.append(make())
+        return code
+
+    def add_pod(
+        self,
+        name: str,
+        pod_class: int,
+        creation_ms: int,
+        duration_ms: int,
+        row: Row | None = None,
+        *,
+        deletion_ms: int | None = None,
+    ) -> None:
+        """Add a pod; `importing` later moves the first pod to the start of the trace.
+
+        deletion_ms: end in the recorded cluster, if it is not creation and duration; NEVER_MS for
+        none. Raises InputError past `PODS_MAX` pods, or for times beyond int64 nanoseconds.
+        """
+        if deletion_ms is None:
+            deletion_ms = NEVER_MS if duration_ms == NEVER_MS else creation_ms + duration_ms
+        times_ms = (creation_ms, deletion_ms, duration_ms)
+        self._add((name,), pod_class, times_ms, row)
+
+    def add_pods(
+        self, name: str, count: int, pod_class: int, creation_ms: int, duration_ms: int, row: Row
+    ) -> None:
+        """Add equal pods: NAME if there is one, else NAME-0, NAME-1, …"""
+        if count > COUNT_MAX:
+            raise InputError(f"has {count} pods, more than {COUNT_MAX}", obj=name)
+        names = [f"{name}-{index}" for index in range(count)] if count > 1 else [name] * count
+        deletion_ms = NEVER_MS if duration_ms == NEVER_MS else creation_ms + duration_ms
+        self._add(names, pod_class, (creation_ms, deletion_ms, duration_ms), row)
+
+    def _add(
+        self,
+        names: Sequence[str],
+        pod_class: int,
+        times_ms: tuple[int, int, int],
+        row: Row | None,
+    ) -> None:
+        """Add equal pods. times_ms: creation, deletion, duration."""
+        if self.pods + len(names) > PODS_MAX:
+            raise InputError(f"has more than {PODS_MAX} pods; make it smaller by --sample")
+        if times_ms[0] < 0:
+            raise InputError("arrives before time 0", obj=names[0])
+        if max(times_ms) > TIME_MAX_MS:
+            raise InputError("has a time of more than 292 years (int64 nanoseconds)", obj=names[0])
+        self.pods += len(names)
+        place = 0 if row is None else self.spool.place(row.source, row.line)
+        self.spool.add_pods([PodRow(name, pod_class, *times_ms, place) for name in names])
+
+
+def _where(row: object) -> str:
+    source, line = getattr(row, "source", ""), getattr(row, "line", "")
+    return f"{source}: line {line}" if source else ""
+
+
+def object_name(*parts: str) -> str:
+    """Return a name that Kubernetes allows, of ids joined by "-".
+
+    Ids that are not names as they are get a hash, so that different ids have different names.
+    """
+    joined = "-".join(parts)
+    if len(joined) <= 2 * _NAME_CHARS and is_subdomain(joined):
+        return joined
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    plain = _FOREIGN.sub("-", joined[:_NAME_CHARS].lower()).strip("-")
+    return "-".join(part for part in (plain, digest[:_HASH_CHARS]) if part)
+
+
+def label_value(text: str) -> str:
+    """Return a text as the value of a label; one that is not allowed gets a hash as well."""
+    return text if is_label_value(text) else object_name(text)
+
+
+def request_facts(
+    namespace: str,
+    requests: Mapping[str, int],
+    *,
+    labels: Mapping[str, str] | None = None,
+    priority: int = 0,
+    node_labels: Mapping[str, tuple[str, ...]] | None = None,
+) -> PodFacts:
+    """Return the facts of a pod with one container. requests: cpu in milli-CPU, others in units.
+
+    node_labels: required values of labels of its node, by key.
+    """
+    terms = tuple(Requirement(key, "In", values) for key, values in (node_labels or {}).items())
+    return PodFacts(
+        namespace=namespace,
+        labels=tuple(sorted((labels or {}).items())),
+        priority=priority,
+        requests=tuple(sorted(requests.items())),
+        nonzero_cpu_milli=requests.get("cpu", DEFAULT_CPU_MILLI),
+        nonzero_memory_bytes=requests.get("memory", DEFAULT_MEMORY_BYTES),
+        required_node_terms=(NodeSelectorTerm(expressions=terms),) if terms else None,
+        images=(IMAGE,),
+        container_count=1,
+    )
+
+
+def namespace_labels(name: str) -> tuple[str, Labels]:
+    """Return a namespace as a trace has it."""
+    return name, ((NAME_LABEL, name),)

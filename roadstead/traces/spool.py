@@ -1,0 +1,200 @@
+"""Rows on disk, sorted and grouped with bounded memory.
+
+SQLite keeps a nameless temporary database in its cache of `CACHE_KIB` and moves what does not fit
+to a file in SQLITE_TMPDIR, TMPDIR or /var/tmp, which it removes itself; its sorts do the same.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
+
+CACHE_KIB: Final = 65_536
+BATCH_ROWS: Final = 10_000
+LINE_BITS: Final = 40
+
+TABLES: Final = """
+CREATE TABLE pod (name TEXT, class INTEGER, creation INTEGER, deletion INTEGER, duration INTEGER,
+                  place INTEGER);
+CREATE TABLE event (a INTEGER, b INTEGER, time INTEGER, kind INTEGER, class INTEGER, place INTEGER);
+CREATE TABLE value (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
+"""
+
+
+class SpoolError(RoadsteadError):
+    """The temporary file cannot be written."""
+
+
+class PodRow(NamedTuple):
+    """A pod as it is spooled; times in milliseconds, place: see `Spool.place`."""
+
+    name: str
+    pod_class: int
+    creation_ms: int
+    deletion_ms: int
+    duration_ms: int
+    place: int = 0
+
+
+class EventRow(NamedTuple):
+    """An event of an instance: (a, b) identifies it, time is in microseconds."""
+
+    a: int
+    b: int
+    time_us: int
+    kind: int
+    pod_class: int
+    place: int
+
+
+class Spool:
+    """Pods, events and values on disk."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None)
+        with _full_disks_named():
+            for setting in (
+                f"cache_size = -{CACHE_KIB}",
+                *("temp_store = FILE", "journal_mode = OFF", "synchronous = OFF"),
+            ):
+                self._database.execute(f"PRAGMA {setting}")
+            self._database.executescript(TABLES)
+            self._database.execute("BEGIN")
+        self._pods: list[PodRow] = []
+        self._events: list[EventRow] = []
+        self._sources: list[str] = []
+        self._latest_ms = 0
+        self._is_sorted = True
+
+    def close(self) -> None:
+        self._database.close()
+
+    def place(self, source: str, line: int) -> int:
+        """Return the place of a row as one number, for an error that names it later."""
+        if not self._sources or self._sources[-1] != source:
+            self._sources.append(source)
+        return (len(self._sources) - 1) << LINE_BITS | min(line, (1 << LINE_BITS) - 1)
+
+    def place_text(self, place: int) -> tuple[str, str]:
+        """Return (source, "line N") of a place."""
+        return self._sources[place >> LINE_BITS], f"line {place & (1 << LINE_BITS) - 1}"
+
+    def add_pods(self, pods: Sequence[PodRow]) -> None:
+        """Add pods that arrive at one time."""
+        if not pods:
+            return
+        creation_ms = pods[0].creation_ms
+        self._is_sorted = self._is_sorted and creation_ms >= self._latest_ms
+        self._latest_ms = creation_ms
+        self._pods += pods
+        if len(self._pods) >= BATCH_ROWS:
+            self._flush()
+
+    def add_event(self, event: EventRow) -> None:
+        self._events.append(event)
+        if len(self._events) == BATCH_ROWS:
+            self._flush()
+
+    def put(self, name: str, value: int) -> bool:
+        """Keep a value by name; False if the name has one already, which is kept."""
+        with _full_disks_named():
+            query = "INSERT OR IGNORE INTO value VALUES (?, ?)"
+            return self._database.execute(query, (name, value)).rowcount == 1
+
+    def get(self, name: str) -> int | None:
+        """Return the value of a name."""
+        found = self._database.execute("SELECT value FROM value WHERE name = ?", (name,)).fetchone()
+        return None if found is None else int(found[0])
+
+    def events(self) -> Iterator[tuple[tuple[int, int], list[EventRow]]]:
+        """Yield the events of each instance, ordered by time and then as they were added."""
+        self._flush()
+        key: tuple[int, int] | None = None
+        group: list[EventRow] = []
+        for row in self._select("SELECT * FROM event ORDER BY a, b, time, rowid"):
+            event = EventRow(*row)
+            if key != (event.a, event.b):
+                if key is not None:
+                    yield key, group
+                key, group = (event.a, event.b), []
+            group.append(event)
+        if key is not None:
+            yield key, group
+
+    def repeated(self) -> tuple[str, int, int] | None:
+        """Return a name that two pods share, with the places of the first and the last of them."""
+        self._flush()
+        query = (
+            "SELECT name, min(place), max(place) FROM pod GROUP BY name HAVING count(*) > 1 LIMIT 1"
+        )
+        return next(self._select(query), None)
+
+    def check_unique(self) -> None:
+        """Raise InputError with both places if two pods share a name."""
+        repeated = self.repeated()
+        if repeated is not None:
+            name, first, last = repeated
+            source, line = self.place_text(last)
+            before = " ".join(self.place_text(first))
+            raise InputError(
+                f"is in {before} already", source=source, obj=line, value=cut_short(name)
+            )
+
+    def drop_repeated(self) -> int:
+        """Remove pods whose name an earlier one has, and return their number."""
+        self._flush()
+        with _full_disks_named():
+            return self._database.execute(
+                "DELETE FROM pod WHERE rowid NOT IN (SELECT min(rowid) FROM pod GROUP BY name)"
+            ).rowcount
+
+    def first_ms(self) -> int:
+        """Return the earliest creation; 0 without pods."""
+        self._flush()
+        (first,) = next(self._select("SELECT min(creation) FROM pod"))
+        return 0 if first is None else int(first)
+
+    def pods(self, rows: int) -> Iterator[list[PodRow]]:
+        """Yield the pods in lists of `rows`, by creation and then as they were added."""
+        self._flush()
+        order = "rowid" if self._is_sorted else "creation, rowid"
+        cursor = self._cursor(f"SELECT * FROM pod ORDER BY {order}")  # noqa: S608
+        while True:
+            with _full_disks_named():
+                found = cursor.fetchmany(rows)
+            if not found:
+                return
+            yield [PodRow(*row) for row in found]
+
+    def _flush(self) -> None:
+        with _full_disks_named():
+            self._database.executemany("INSERT INTO pod VALUES (?, ?, ?, ?, ?, ?)", self._pods)
+            self._database.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", self._events)
+        self._pods.clear()
+        self._events.clear()
+
+    def _select(self, query: str) -> Iterator[tuple[Any, ...]]:
+        cursor = self._cursor(query)
+        while True:
+            with _full_disks_named():
+                row = cursor.fetchone()
+            if row is None:
+                return
+            yield row
+
+    def _cursor(self, query: str) -> sqlite3.Cursor:
+        with _full_disks_named():
+            return self._database.execute(query)
+
+
+@contextmanager
+def _full_disks_named() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        rule = f"the temporary file of the import cannot be written ({error}); "
+        raise SpoolError(f"{rule}set SQLITE_TMPDIR to a folder with more space") from error

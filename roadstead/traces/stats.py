@@ -1,0 +1,291 @@
+"""What is in a trace: nodes by shape, pods by class, arrivals, lifetimes, and use over time.
+
+The trace is read twice, chunk by chunk, so that memory does not grow with it. Lifetimes are counted
+in bins of 1/64 of a power of two, so that quantiles are at most 1.6% too high.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import NEVER_MS, S_MS
+from roadstead.fleet.trace_frames import PodColumns
+from roadstead.fleet.trace_reader import TraceStream, open_trace
+from roadstead.traces.rewriting import Report
+
+HOUR_MS = 3_600 * S_MS
+BINS = 64
+OCTAVES = 64
+QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
+POINTS = 1536
+"""Points in time at which use is added up."""
+
+HOURS_MAX = 1_000_000
+
+Requests = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShapeCount:
+    """Nodes that offer the same."""
+
+    allocatable: Requests
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodClassCount:
+    """Pods of one class. mean_s: of the pods that end; None if none does."""
+
+    namespace: str
+    labels: tuple[tuple[str, str], ...]
+    priority: int
+    requests: Requests
+    pods: int
+    mean_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class UseOverTime:
+    """A resource at points in time, if each pod runs from its arrival for its duration."""
+
+    resource: str
+    capacity: int
+    requested: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStats:
+    """What is in a trace; times are seconds from its start.
+
+    arrivals_per_hour: hour by hour, or of longer equal spans, then per hour. lifetimes_s: by
+    quantile. endless: pods that do not end. point_s: the points of `use`.
+    """
+
+    source: str
+    nodes: int
+    pods: int
+    classes: int
+    shapes: tuple[NodeShapeCount, ...]
+    pod_classes: tuple[PodClassCount, ...]
+    first_s: float
+    last_s: float
+    arrivals_per_hour: tuple[float, ...]
+    lifetimes_s: dict[str, float]
+    endless: int
+    point_s: tuple[float, ...]
+    use: tuple[UseOverTime, ...]
+
+
+@dataclass(slots=True)
+class _FirstPass:
+    """Counts that need no knowledge of the time that the trace spans."""
+
+    pods: int = 0
+    endless: int = 0
+    first_ms: int | None = None
+    last_ms: int = 0
+    end_ms: int = 0
+    shortest_ms: int | None = None
+    longest_ms: int = 0
+    per_hour: Counter[int] = field(default_factory=Counter)
+    bins: NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(OCTAVES * BINS, dtype=np.int64)
+    )
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    ended: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    total_ms: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def add(self, pods: PodColumns, classes: int) -> None:
+        creation_ms, duration_ms = pods.creation_ms, pods.duration_ms
+        self.pods += len(pods)
+        first_ms = int(creation_ms.min())
+        self.first_ms = first_ms if self.first_ms is None else min(self.first_ms, first_ms)
+        self.last_ms = max(self.last_ms, int(creation_ms.max()))
+        hours, counts = np.unique(creation_ms // HOUR_MS, return_counts=True)
+        self.per_hour.update(dict(zip(hours.tolist(), counts.tolist(), strict=True)))
+        ends = duration_ms != NEVER_MS
+        lifetimes_ms = duration_ms[ends]
+        self.endless += len(pods) - len(lifetimes_ms)
+        self._grow(classes)
+        self.counts += np.bincount(pods.pod_class, minlength=classes)
+        if not len(lifetimes_ms):
+            return
+        shortest_ms = int(lifetimes_ms.min())
+        known = self.shortest_ms
+        self.shortest_ms = shortest_ms if known is None else min(known, shortest_ms)
+        self.longest_ms = max(self.longest_ms, int(lifetimes_ms.max()))
+        self.end_ms = max(self.end_ms, int((creation_ms[ends] + lifetimes_ms).max()))
+        self.bins += np.bincount(_bins(lifetimes_ms), minlength=len(self.bins))
+        self.ended += np.bincount(pods.pod_class[ends], minlength=classes)
+        self.total_ms += np.bincount(pods.pod_class[ends], lifetimes_ms, minlength=classes)
+
+    def _grow(self, classes: int) -> None:
+        missing = classes - len(self.counts)
+        if missing > 0:
+            self.counts = np.pad(self.counts, (0, missing))
+            self.ended = np.pad(self.ended, (0, missing))
+            self.total_ms = np.pad(self.total_ms, (0, missing))
+
+    def quantiles_s(self) -> dict[str, float]:
+        """Return the lifetimes in seconds by the name of the quantile; empty if no pod ends."""
+        if self.shortest_ms is None:
+            return {}
+        reached = np.cumsum(self.bins)
+        found: dict[str, float] = {}
+        for quantile in QUANTILES:
+            place = int(np.searchsorted(reached, max(1, math.ceil(quantile * reached[-1]))))
+            value_ms = min(max(_upper_ms(place), self.shortest_ms), self.longest_ms)
+            value_ms = self.shortest_ms if quantile == 0 else value_ms
+            found[f"p{quantile * 100:g}"] = value_ms / S_MS
+        return found
+
+
+def _bins(times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the bins of times: those below 64 ms have their own, others share 64 an octave."""
+    exponent = np.floor(np.log2(np.maximum(times_ms, 1))).astype(np.int64)
+    step = np.maximum(exponent - 6, 0)
+    bins: NDArray[np.int64] = np.where(
+        times_ms < BINS, times_ms, (step + 1) * BINS + (times_ms >> step) - BINS
+    )
+    return bins
+
+
+def _upper_ms(place: int) -> int:
+    """Return the largest time of a bin."""
+    octave, within = divmod(place, BINS)
+    if octave == 0:
+        return within
+    step = octave - 1
+    return ((within + BINS + 1) << step) - 1
+
+
+def trace_stats(path: Path, report: Report) -> TraceStats:
+    """Read a trace twice, and return what is in it. Raises InputError if it is damaged."""
+    first = _FirstPass()
+    with open_trace(path) as stream:
+        for pods in _chunks(stream, report, "counting"):
+            first.add(pods, len(stream.pod_classes))
+        classes = list(stream.pod_classes)
+        capacity, shapes = _shapes(stream)
+        source, nodes = stream.source, len(stream.nodes)
+    point_ms = _points(first)
+    with open_trace(path) as stream:
+        use = _Use(classes, point_ms)
+        for pods in _chunks(stream, report, "adding up"):
+            use.add(pods)
+    resources = sorted({*capacity, *use.resources})
+    requested = use.requested()
+    zeros = (0,) * len(point_ms)
+    return TraceStats(
+        source=source,
+        nodes=nodes,
+        pods=first.pods,
+        classes=len(classes),
+        shapes=shapes,
+        pod_classes=_classes(classes, first),
+        first_s=(first.first_ms or 0) / S_MS,
+        last_s=first.last_ms / S_MS,
+        arrivals_per_hour=_arrivals(first),
+        lifetimes_s=first.quantiles_s(),
+        endless=first.endless,
+        point_s=tuple(time / S_MS for time in point_ms.tolist()),
+        use=tuple(
+            UseOverTime(name, capacity.get(name, 0), requested.get(name, zeros))
+            for name in resources
+        ),
+    )
+
+
+def _chunks(stream: TraceStream, report: Report, phase: str) -> Iterator[PodColumns]:
+    for pods in stream.chunks():
+        if len(pods):
+            yield pods
+        report(phase, *stream.progress())
+
+
+def _shapes(stream: TraceStream) -> tuple[dict[str, int], tuple[NodeShapeCount, ...]]:
+    counts = np.bincount(stream.nodes.codes, minlength=len(stream.nodes.classes)).tolist()
+    by_shape: Counter[Requests] = Counter()
+    capacity: Counter[str] = Counter()
+    for facts, count in zip(stream.nodes.classes, counts, strict=True):
+        by_shape[facts.allocatable] += count
+        for resource, amount in facts.allocatable:
+            capacity[resource] += amount * count
+    shapes = tuple(NodeShapeCount(shape, count) for shape, count in by_shape.most_common())
+    return dict(capacity), shapes
+
+
+def _classes(classes: list[PodFacts], first: _FirstPass) -> tuple[PodClassCount, ...]:
+    found = []
+    for code in np.argsort(-first.counts, kind="stable").tolist():
+        facts, ended = classes[code], int(first.ended[code])
+        mean_s = float(first.total_ms[code]) / ended / S_MS if ended else None
+        found.append(
+            PodClassCount(
+                facts.namespace,
+                facts.labels,
+                facts.priority,
+                facts.requests,
+                int(first.counts[code]),
+                mean_s,
+            )
+        )
+    return tuple(found)
+
+
+def _arrivals(first: _FirstPass) -> tuple[float, ...]:
+    """Return arrivals an hour, of up to `HOURS_MAX` hours or longer spans."""
+    if not first.pods:
+        return ()
+    hours = first.last_ms // HOUR_MS + 1
+    span = math.ceil(hours / HOURS_MAX)
+    counts = [0.0] * math.ceil(hours / span)
+    for hour, count in first.per_hour.items():
+        counts[hour // span] += count / span
+    return tuple(counts)
+
+
+def _points(first: _FirstPass) -> NDArray[np.int64]:
+    end_ms = max(first.last_ms, first.end_ms)
+    points: NDArray[np.int64] = np.linspace(0, end_ms, POINTS, endpoint=False).astype(np.int64)
+    return points if first.pods else points[:0]
+
+
+class _Use:
+    """Requests of running pods at points in time, by class, as differences between points."""
+
+    def __init__(self, classes: list[PodFacts], point_ms: NDArray[np.int64]) -> None:
+        self._classes, self._point_ms = classes, point_ms
+        self.resources = sorted({name for facts in classes for name, _ in facts.requests})
+        place = {name: at for at, name in enumerate(self.resources)}
+        self._amounts = np.zeros((len(classes), len(self.resources)))
+        for code, facts in enumerate(classes):
+            for name, amount in facts.requests:
+                self._amounts[code, place[name]] = amount
+        self._steps = np.zeros((len(point_ms) + 1, len(self.resources)))
+
+    def add(self, pods: PodColumns) -> None:
+        end_ms = pods.creation_ms + pods.duration_ms
+        # Of the points in [arrival, end): those from the first at or after the arrival.
+        starts = np.searchsorted(self._point_ms, pods.creation_ms)
+        ends = np.searchsorted(self._point_ms, end_ms)
+        ends = np.where(pods.duration_ms == NEVER_MS, len(self._point_ms), ends)
+        amounts = self._amounts[pods.pod_class]
+        np.add.at(self._steps, starts, amounts)
+        np.subtract.at(self._steps, np.maximum(ends, starts), amounts)
+
+    def requested(self) -> dict[str, tuple[int, ...]]:
+        totals = np.cumsum(self._steps[:-1], axis=0)
+        return {
+            name: tuple(round(value) for value in totals[:, at].tolist())
+            for at, name in enumerate(self.resources)
+        }

@@ -1,0 +1,125 @@
+"""The Standard Workload Format of the Parallel Workloads Archive: logs of supercomputers.
+
+Schema: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html (version 2.2): one job a line with
+18 fields separated by blanks, -1 for what is not known, and comments after ";", of which those at
+the beginning are a header of "Name: value".
+
+The mapping: a job becomes pods of up to the processors of one node (MaxProcs / MaxNodes of the
+header, one core each), so that its processors are spread as on the machine. Requested processors
+and memory (KB per processor) count, else allocated processors; used memory does not. Pods arrive
+with their job and run for its run time. The queue becomes a label. Nodes are MaxNodes of the
+header.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import S_MS
+from roadstead.protocol.errors import InputError
+from roadstead.traces.files import Meter, read_lines
+from roadstead.traces.machines import Machines, add_machines
+from roadstead.traces.rows import Row
+from roadstead.traces.sink import COUNT_MAX, LeftOut, TraceSink, label_value, request_facts
+
+FIELDS = (
+    *("job", "submit", "wait", "run", "allocated", "cpu_used", "memory_used", "requested"),
+    *("requested_time", "requested_memory", "status", "user", "group", "executable", "queue"),
+    *("partition", "preceding_job", "think_time"),
+)
+PROCESSORS_MAX = 100_000_000
+KB_BYTES = 1024
+CORE_MILLI = 1000
+QUEUE_LABEL = "queue"
+CANCELED = 5
+
+_PLACES = {name: place for place, name in enumerate(FIELDS)}
+_HEADER = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b")
+
+
+class SwfReader:
+    """Reads one log. processors_per_node: None to use the header's."""
+
+    def __init__(self, sink: TraceSink, machines: Machines, processors_per_node: int | None):
+        self._sink, self._machines = sink, machines
+        self._header: dict[str, int] = {}
+        self._given = processors_per_node
+
+    def read(self, path: Path, meter: Meter) -> None:
+        """Read the log; InputError for a line that is not of the format."""
+        meter.expect([path])
+        self._sink.each(self._rows(path, meter), self._job)
+        count = self._machines.count
+        if count is None:
+            processors = self._header.get("MaxProcs", 0)
+            count = self._header.get("MaxNodes") or math.ceil(processors / self._per_node)
+        memory = self._machines.memory_bytes
+        size = {"cpu": self._per_node * CORE_MILLI, "memory": memory}
+        add_machines(self._sink, "node", count, size)
+
+    @property
+    def _per_node(self) -> int:
+        if self._given is not None:
+            return self._given
+        nodes, processors = self._header.get("MaxNodes", 0), self._header.get("MaxProcs", 0)
+        return max(1, math.ceil(processors / nodes)) if nodes and processors else 1
+
+    def _rows(self, path: Path, meter: Meter) -> Iterator[Row]:
+        source = str(path)
+        for line, text in read_lines(path, meter):
+            if found := _HEADER.match(text):
+                self._header.setdefault(found[1], int(found[2]))
+            cells = text.partition(";")[0].split()
+            if not cells:
+                continue
+            if len(cells) != len(FIELDS):
+                rule = f"has {len(cells)} fields, not {len(FIELDS)}"
+                raise InputError(rule, source=source, obj=f"line {line}")
+            yield Row(source, line, cells, _PLACES)
+
+    def _job(self, row: Row) -> None:
+        submit_ms, wait_ms, run_ms = (row.time_ms(name) for name in ("submit", "wait", "run"))
+        if run_ms <= 0 and row.integer("status") == CANCELED:
+            raise LeftOut("canceled before it started")
+        if run_ms == -S_MS:
+            raise LeftOut("no run time")
+        if run_ms < 0:
+            raise LeftOut("negative run time")
+        if submit_ms < 0:
+            raise LeftOut("negative submit time")
+        processors = next((n for n in map(row.real, ("requested", "allocated")) if n > 0), 0)
+        if not processors:
+            raise LeftOut("no processors")
+        if processors > PROCESSORS_MAX or processors != int(processors):
+            raise row.error("requested", f"is not a whole number up to {PROCESSORS_MAX}")
+        self._add_pods(row, submit_ms, max(wait_ms, 0), run_ms, int(processors))
+
+    def _add_pods(self, row: Row, submit_ms: int, wait_ms: int, run_ms: int, total: int) -> None:
+        job = row.integer("job")
+        if not self._sink.keep(str(job)):
+            return
+        full, rest = divmod(total, self._per_node)
+        sizes = [self._per_node] * min(full, COUNT_MAX + 1) + [rest] * bool(rest)
+        if len(sizes) > COUNT_MAX:
+            raise row.error("requested", f"makes more than {COUNT_MAX} pods")
+        kb = max(row.real("requested_memory"), 0)
+        queue = row.integer("queue")
+        for index, size in enumerate(sizes):
+            name = f"job-{job}-{index}" if len(sizes) > 1 else f"job-{job}"
+            pod_class = self._class(row, size, kb, queue)
+            end_ms = submit_ms + wait_ms + run_ms
+            self._sink.add_pod(name, pod_class, submit_ms, run_ms, row, deletion_ms=end_ms)
+
+    def _class(self, row: Row, processors: int, kb: float, queue: int) -> int:
+        memory = row.amount("requested_memory", processors * KB_BYTES) if kb else 0
+
+        def make() -> PodFacts:
+            requests = {"cpu": processors * CORE_MILLI} | ({"memory": memory} if memory else {})
+            labels = {QUEUE_LABEL: label_value(f"q{queue}")} if queue >= 0 else {}
+            return request_facts(self._sink.namespace, requests, labels=labels)
+
+        return self._sink.pod_class((processors, memory, queue), make)

@@ -1,0 +1,263 @@
+"""Any table of pods, CSV or Parquet, by a mapping file (`table_mapping`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from roadstead.facts.pod import PodFacts
+from roadstead.fleet.trace import NEVER_MS, S_MS
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.names import qualified_name_errors
+from roadstead.protocol.quantity import QuantityError, parse_quantity
+from roadstead.report.parquet import stream_columns
+from roadstead.traces import table_mapping as mapped
+from roadstead.traces.files import Meter
+from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table
+from roadstead.traces.sink import (
+    COUNT_MAX,
+    LeftOut,
+    TraceSink,
+    label_value,
+    object_name,
+    request_facts,
+)
+
+CLASS_LABEL = "class"
+GPU_MILLI = 1000
+PRIORITY_MAX = 1_000_000_000
+COLUMNS_MAX = 10_000
+PARQUET_ENDS = (".parquet", ".pq")
+
+_Part = mapped.PodsPart | mapped.NodesPart
+_Source = (
+    mapped.TextColumn | mapped.TimeColumn | mapped.CpuColumn | mapped.BytesColumn
+    | mapped.GpuColumn | mapped.NumberColumn | mapped.AmountColumn
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class TableReader:
+    """Reads one table of pods and, if the mapping has one, one of nodes."""
+
+    sink: TraceSink
+    mapping: mapped.TableMapping
+    mapping_path: Path
+    _nulls: frozenset[str] = field(default=frozenset())
+
+    def read(self, path: Path, meter: Meter) -> None:
+        """Read the tables; InputError for a column that is missing, or a cell that is wrong."""
+        self._nulls = frozenset(self.mapping.csv.null)
+        self._check_names()
+        nodes = self.mapping.nodes
+        nodes_path = None
+        if nodes is not None and nodes.file is not None:
+            nodes_path = self.mapping_path.parent / nodes.file
+        meter.expect([path, *([nodes_path] if nodes_path else [])])
+        if nodes_path is not None and nodes is not None:
+            self.sink.each(self._rows(nodes_path, nodes, meter), self._node)
+        elif nodes is not None:
+            self._node(Row(str(self.mapping_path), 0, (), {}))
+        else:
+            self.sink.notes.append("the mapping has no nodes")
+        self.sink.namespaces.add(self.mapping.pods.namespace)
+        self.sink.each(self._rows(path, self.mapping.pods, meter), self._pod)
+
+    def _check_names(self) -> None:
+        for part in (self.mapping.pods, self.mapping.nodes):
+            keys = [*part.labels, *part.resources] if part is not None else []
+            for key in [*keys, *([part.gpu.resource] if part is not None and part.gpu else [])]:
+                if rules := qualified_name_errors(key):
+                    source = str(self.mapping_path)
+                    raise InputError(rules[0], source=source, value=cut_short(key))
+
+    def _rows(self, path: Path, part: _Part, meter: Meter) -> Iterator[Row]:
+        wanted = [name for each in _sources(part) if (name := each.column) is not None]
+        rows = self._parquet(path, wanted, meter) if _is_parquet(path) else self._csv(path, meter)
+        first = True
+        for row in rows:
+            if first:
+                self._check_columns(row, wanted)
+                first = False
+            yield row
+
+    def _csv(self, path: Path, meter: Meter) -> Iterator[Row]:
+        form = self.mapping.csv
+        if form.header:
+            return read_header_table(path, meter, delimiter=form.delimiter)
+        # Without a header, columns are named by their number, from 1.
+        return _numbered(path, meter, form.delimiter)
+
+    def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
+        names = list(dict.fromkeys(wanted))
+        places = {name: place for place, name in enumerate(names)}
+        try:
+            line = 0
+            for batch in stream_columns(path, names):
+                for cells in zip(*batch, strict=True):
+                    line += 1
+                    yield Row(str(path), line, ["" if c is None else str(c) for c in cells], places)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot be read: {error}", source=str(path)) from error
+        meter.count(path.stat().st_size)
+
+    def _check_columns(self, row: Row, wanted: Sequence[str]) -> None:
+        for name in wanted:
+            if name not in row.columns:
+                has = ", ".join(list(row.columns)[:20])
+                rule = f"is no column of {row.source} (it has {has})"
+                raise InputError(rule, source=str(self.mapping_path), value=cut_short(name))
+
+    def _text(self, row: Row, source: _Source) -> str:
+        """Return the text of a cell or of a fixed value; "" for null."""
+        text = str(source.value) if source.column is None else row.text(source.column)
+        return "" if text in self._nulls else text
+
+    def _cell(self, row: Row, source: _Source) -> tuple[Row, str]:
+        """Return a row and a column whose readers name the value in errors."""
+        if source.column is not None:
+            return row, source.column
+        return Row(str(self.mapping_path), row.line, (str(source.value),), {"value": 0}), "value"
+
+    def _time_ms(self, row: Row, source: mapped.TimeColumn) -> int | None:
+        text = self._text(row, source)
+        if not text:
+            return None
+        cell, column = self._cell(row, source)
+        if source.unit != "datetime":
+            return cell.time_ms(column, mapped.TIME_UNITS_S[source.unit])
+        try:
+            time = datetime.fromisoformat(text)
+        except ValueError:
+            raise cell.error(column, "is not a date and time of ISO 8601") from None
+        zoned = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return round((zoned - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * S_MS)
+
+    def _amount(self, row: Row, source: _Source, units: dict[str, float], scale: float) -> int:
+        cell, column = self._cell(row, source)
+        unit = str(getattr(source, "unit", ""))
+        if unit != "quantity":
+            return cell.amount(column, units.get(unit, 1.0) * scale)
+        try:
+            amount = parse_quantity(self._text(row, source))
+        except QuantityError as error:
+            raise cell.error(column, str(error)) from None
+        found = amount.milli_value() if isinstance(source, mapped.CpuColumn) else amount.value()
+        if not 0 <= found <= AMOUNT_MAX:
+            raise cell.error(column, f"is not an amount from 0 to {AMOUNT_MAX}")
+        return round(found * scale)
+
+    def _amounts(self, row: Row, part: _Part) -> dict[str, int]:
+        found: dict[str, int] = {}
+        if part.cpu is not None and self._text(row, part.cpu):
+            found["cpu"] = self._amount(row, part.cpu, mapped.CPU_UNITS, part.cpu.scale)
+        if part.memory is not None and self._text(row, part.memory):
+            scale = part.memory.scale
+            found["memory"] = self._amount(row, part.memory, mapped.BYTE_UNITS, scale)
+        if part.gpu is not None and self._text(row, part.gpu):
+            gpus = self._amount(row, part.gpu, mapped.GPU_UNITS, 1.0)
+            found |= {part.gpu.resource: gpus} if gpus else {}
+        for name, source in part.resources.items():
+            if self._text(row, source):
+                found[name] = self._amount(row, source, {}, source.scale)
+        return found
+
+    def _labels(self, row: Row, part: _Part) -> dict[str, str]:
+        return {key: label_value(self._text(row, each)) for key, each in part.labels.items()}
+
+    def _count(self, row: Row, source: mapped.NumberColumn | None, default: int = 1) -> int:
+        if source is None or not self._text(row, source):
+            return default
+        cell, column = self._cell(row, source)
+        return cell.count(column, COUNT_MAX)
+
+    def _node(self, row: Row) -> None:
+        part = self.mapping.nodes
+        assert part is not None, "only called with nodes"
+        name = self._text(row, part.name) if part.name is not None else f"node-{row.line}"
+        zone = label_value(self._text(row, part.zone)) if part.zone is not None else ""
+        amounts, labels = self._amounts(row, part), tuple(self._labels(row, part).items())
+        if not any(amounts.values()):
+            raise LeftOut("node without capacity")
+        count = self._count(row, part.count)
+        for index in range(count):
+            each = f"{name}-{index}" if count > 1 else name
+            self.sink.add_node(object_name(each), amounts, zone=zone, labels=labels)
+
+    def _pod(self, row: Row) -> None:
+        part = self.mapping.pods
+        name = self._text(row, part.name) if part.name is not None else f"row-{row.line}"
+        if not name:
+            raise LeftOut("no name")
+        if not self.sink.keep(name):
+            return
+        arrival_ms = self._time_ms(row, part.arrival)
+        if arrival_ms is None:
+            raise LeftOut("no arrival")
+        if arrival_ms < 0:
+            raise LeftOut("negative arrival")
+        duration_ms = self._duration_ms(row, part, arrival_ms)
+        count = self._count(row, part.count)
+        if not count:
+            raise LeftOut("no pods")
+        pod_class = self._class(row, part)
+        self.sink.add_pods(object_name(name), count, pod_class, arrival_ms, duration_ms, row)
+
+    def _duration_ms(self, row: Row, part: mapped.PodsPart, arrival_ms: int) -> int:
+        found = None
+        if part.duration is not None:
+            found = self._time_ms(row, part.duration)
+        elif part.end is not None and (end_ms := self._time_ms(row, part.end)) is not None:
+            start_ms = self._time_ms(row, part.start) if part.start is not None else arrival_ms
+            if start_ms is None:
+                raise LeftOut("never started")
+            found = end_ms - start_ms
+        if found is not None and found < 0:
+            raise LeftOut("negative duration")
+        return NEVER_MS if found is None else found
+
+    def _class(self, row: Row, part: mapped.PodsPart) -> int:
+        requests, labels = self._amounts(row, part), self._labels(row, part)
+        if not any(requests.values()):
+            raise LeftOut("no request")
+        if part.class_ is not None:
+            labels[CLASS_LABEL] = label_value(self._text(row, part.class_))
+        priority = 0
+        if part.priority is not None and self._text(row, part.priority):
+            cell, column = self._cell(row, part.priority)
+            priority = cell.integer(column)
+            if abs(priority) > PRIORITY_MAX:
+                raise cell.error(column, f"is not within {PRIORITY_MAX}")
+
+        def make() -> PodFacts:
+            return request_facts(part.namespace, requests, labels=labels, priority=priority)
+
+        key = (tuple(requests.items()), tuple(labels.items()), priority)
+        return self.sink.pod_class(key, make)
+
+
+def _sources(part: _Part) -> Iterator[_Source]:
+    for value in (getattr(part, name) for name in type(part).model_fields):
+        if isinstance(value, dict):
+            yield from value.values()
+        elif hasattr(value, "column"):
+            yield value
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix in PARQUET_ENDS
+
+
+def _numbered(path: Path, meter: Meter, delimiter: str) -> Iterator[Row]:
+    from roadstead.traces.rows import read_cells
+
+    places: dict[str, int] = {}
+    for line, cells in read_cells(path, meter, delimiter):
+        if not places:
+            places = {str(place + 1): place for place in range(len(cells))}
+        if len(cells) != len(places):
+            rule = f"has {len(cells)} cells for {len(places)} columns"
+            raise InputError(rule, source=str(path), obj=f"line {line}")
+        yield Row(str(path), line, cells, places)

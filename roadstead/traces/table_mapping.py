@@ -1,0 +1,168 @@
+"""The mapping file of `roadstead trace import table`: which column of a table is what.
+
+The file is YAML or JSON. `docs/traces.md` lists every key; a test compares it with this module.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from roadstead.config.files import read_bytes
+from roadstead.protocol.documents import read_documents
+from roadstead.protocol.errors import InputError, cut_short
+
+MAPPING_MAX_BYTES: Final = 1 << 20
+
+TIME_UNITS_S: Final = {
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0,
+}  # fmt: skip
+CPU_UNITS: Final = {"cores": 1000.0, "milli": 1.0, "percent": 10.0}
+BYTE_UNITS: Final = {
+    "bytes": 1.0,
+    **{f"{prefix}iB": 1024.0**power for power, prefix in enumerate("KMGT", start=1)},
+    **{f"{prefix}B": 1000.0**power for power, prefix in enumerate("KMGT", start=1)},
+}
+GPU_UNITS: Final = {"count": 1.0, "milli": 1.0, "percent": 10.0}
+
+TimeUnit = Literal["ns", "us", "ms", "s", "m", "h", "d", "datetime"]
+CpuUnit = Literal["cores", "milli", "percent", "quantity"]
+ByteUnit = Literal["bytes", "KiB", "MiB", "GiB", "TiB", "KB", "MB", "GB", "TB", "quantity"]
+GpuUnit = Literal["count", "milli", "percent"]
+Name = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Sourced(_Part):
+    """A value from a column, or the same one for every row."""
+
+    column: Name | None = None
+    value: str | int | float | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> _Sourced:
+        if (self.column is None) == (self.value is None):
+            raise ValueError("wants either column or value")
+        return self
+
+
+class TextColumn(_Sourced):
+    """A text: a name, a label, a class."""
+
+
+class TimeColumn(_Sourced):
+    """A time or a duration. datetime: ISO 8601; without an offset it is UTC."""
+
+    unit: TimeUnit = "s"
+
+
+class CpuColumn(_Sourced):
+    """Cores. quantity: a quantity of Kubernetes ("500m")."""
+
+    unit: CpuUnit = "cores"
+    scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+
+class BytesColumn(_Sourced):
+    """Bytes of memory. scale: what 1.0 of the unit is, for normalized amounts."""
+
+    unit: ByteUnit = "bytes"
+    scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+
+class GpuColumn(_Sourced):
+    """GPUs. resource: the extended resource that counts them, in whole ones or in thousandths."""
+
+    unit: GpuUnit = "count"
+    resource: Name = "nvidia.com/gpu"
+
+
+class NumberColumn(_Sourced):
+    """A whole number: a count, a priority."""
+
+
+class AmountColumn(_Sourced):
+    """The amount of any resource. scale: what 1.0 is."""
+
+    scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+
+class _Sized(_Part):
+    name: TextColumn | None = None
+    cpu: CpuColumn | None = None
+    memory: BytesColumn | None = None
+    gpu: GpuColumn | None = None
+    count: NumberColumn | None = None
+    resources: dict[Name, AmountColumn] = Field(default_factory=dict)
+    labels: dict[Name, TextColumn] = Field(default_factory=dict)
+
+
+class PodsPart(_Sized):
+    """Which columns are the pods'. The duration is given, or the difference of start and end."""
+
+    arrival: TimeColumn
+    duration: TimeColumn | None = None
+    start: TimeColumn | None = None
+    end: TimeColumn | None = None
+    class_: TextColumn | None = Field(default=None, alias="class")
+    priority: NumberColumn | None = None
+    namespace: Name = "table"
+
+
+class NodesPart(_Sized):
+    """Which columns are the nodes', in a table of their own; without `file`, all are values."""
+
+    file: Name | None = None
+    zone: TextColumn | None = None
+
+
+class TableFormat(_Part):
+    """How the tables are written. null: cells that are empty."""
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    header: bool = True
+    null: tuple[str, ...] = Field(default=("", "NULL", "null", "NA", "NaN", "nan", "None"))
+
+
+class TableMapping(_Part):
+    """A whole mapping file."""
+
+    api_version: Literal["roadstead.dev/v1"] = Field(alias="apiVersion")
+    kind: Literal["TraceMapping"]
+    pods: PodsPart
+    nodes: NodesPart | None = None
+    csv: TableFormat = Field(default_factory=TableFormat)
+
+
+def read_mapping(path: Path) -> TableMapping:
+    """Read a mapping file. Raises InputError that names the key, its value and the rule."""
+    source = str(path)
+    documents = list(
+        read_documents(
+            read_bytes(path, MAPPING_MAX_BYTES), source=source, max_bytes=MAPPING_MAX_BYTES
+        )
+    )
+    if len(documents) != 1:
+        raise InputError(f"has {len(documents)} documents, not one", source=source)
+    try:
+        return TableMapping.model_validate(_tuples(documents[0]))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        value = "" if first["type"] == "missing" else cut_short(first["input"])
+        rule = first["msg"].removeprefix("Value error, ")
+        raise InputError(rule, source=source, field=field, value=value) from None
+
+
+def _tuples(value: object) -> object:
+    """Return plain data with tuples for lists, which strict validation of frozen parts wants."""
+    if isinstance(value, list):
+        return tuple(_tuples(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _tuples(each) for key, each in value.items()}
+    return value

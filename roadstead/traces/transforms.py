@@ -1,0 +1,184 @@
+"""Tools that change one trace: sample, scale, shift and cut."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.facts.node import NodeFacts, class_of_node, named_node
+from roadstead.facts.node_list import NodeList
+from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_MS
+from roadstead.fleet.trace_frames import PodColumns
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.traces.rewriting import Report, Written, write_changed
+from roadstead.traces.spool import PodRow, Spool
+from roadstead.traces.strata import Strata
+
+FACTOR_MAX = 1000
+COPY = "x"
+
+
+def sample(path: Path, out: Path, share: float, seed: int, report: Report) -> Written:
+    """Keep a share of the pods of each class, and all nodes."""
+    strata = Strata(share, seed)
+
+    def change(pods: PodColumns) -> PodColumns:
+        return pods.rows(np.flatnonzero(strata.choose(pods.pod_class)))
+
+    note = f"sample of {share:g}, seed {seed}"
+    return write_changed(path, out, note, change, report, chooses=True)
+
+
+def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
+    """Move all arrivals and recorded ends by a time, which may be negative.
+
+    Raises InputError if a pod would arrive before the start of the trace.
+    """
+
+    def change(pods: PodColumns) -> PodColumns:
+        creation_ms = pods.creation_ms + by_ms
+        if len(pods) and creation_ms.min() < 0:
+            first = pods.names[int(creation_ms.argmin())]
+            rule = "would arrive before the start of the trace; cut it first"
+            raise InputError(rule, obj=f"pod {cut_short(first)}")
+        ends_ms = np.where(pods.deletion_ms == NEVER_MS, NEVER_MS, pods.deletion_ms + by_ms)
+        _check_latest(creation_ms, ends_ms)
+        return PodColumns(
+            pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, pods.duration_ms
+        )
+
+    return write_changed(path, out, f"shifted by {by_ms / S_MS:g} s", change, report)
+
+
+def cut(
+    path: Path, out: Path, from_ms: int, to_ms: int | None, report: Report, *, running: bool
+) -> Written:
+    """Keep the pods that arrive in [from, to), and let the trace start at `from`.
+
+    running: also keep pods that arrived before and run then, if each starts when it arrives; they
+    arrive at the start and run for the rest of their time.
+    """
+    last_ms = TIME_MAX_MS if to_ms is None else to_ms
+
+    def change(pods: PodColumns) -> PodColumns:
+        within = (pods.creation_ms >= from_ms) & (pods.creation_ms < last_ms)
+        before = np.zeros(len(pods), dtype=np.bool_)
+        if running:
+            rest_ms = pods.creation_ms + pods.duration_ms - from_ms
+            lasts = (pods.duration_ms == NEVER_MS) | (rest_ms > 0)
+            before = (pods.creation_ms < from_ms) & lasts
+        chosen = np.flatnonzero(within | before)
+        return _moved(pods.rows(chosen), from_ms)
+
+    until = "the end" if to_ms is None else f"{to_ms / S_MS:g} s"
+    return write_changed(path, out, f"cut from {from_ms / S_MS:g} s to {until}", change, report)
+
+
+def _moved(pods: PodColumns, from_ms: int) -> PodColumns:
+    """Let time begin at `from`; pods that arrived before arrive then."""
+    late_ms = np.maximum(from_ms - pods.creation_ms, 0)
+    creation_ms = np.maximum(pods.creation_ms - from_ms, 0)
+    never = pods.duration_ms == NEVER_MS
+    duration_ms = np.where(never, NEVER_MS, np.maximum(pods.duration_ms - late_ms, 0))
+    ends_ms = np.maximum(pods.deletion_ms - from_ms, creation_ms)
+    ends_ms = np.where(pods.deletion_ms == NEVER_MS, NEVER_MS, ends_ms)
+    return PodColumns(pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, duration_ms)
+
+
+def _check_latest(*columns: NDArray[np.int64]) -> None:
+    for column in columns:
+        if len(column) and int(column.max()) > TIME_MAX_MS:
+            raise InputError("is a time of more than 292 years", value=str(int(column.max())))
+
+
+def scale(path: Path, out: Path, nodes: float, rate: float, seed: int, report: Report) -> Written:
+    """Multiply the nodes and the rate of arrivals, with the same distributions.
+
+    Nodes and pods are copied within their classes, so that their shares stay; a copy of a pod runs
+    as long as the pod, and arrives at a random time between the pod before and the pod itself.
+    Below 1 it is a sample. Raises InputError if a copy would have the name of another pod.
+    """
+    with closing(Spool()) as spool:
+        copies = _Copies(rate, seed, spool)
+
+        def change_nodes(found: NodeList) -> Iterator[NodeFacts]:
+            return _scaled_nodes(found, nodes, seed)
+
+        note = f"scaled by {nodes:g} (nodes) and {rate:g} (rate), seed {seed}"
+        return write_changed(
+            path, out, note, copies.of, report, change_nodes, copies.check, chooses=True
+        )
+
+
+def _tag(names: tuple[str, ...] | list[str]) -> str:
+    """Return a mark of copies that no name has, so that a scaled trace can be scaled again."""
+    tag = COPY
+    while any(f"-{tag}" in name for name in names):
+        tag += COPY
+    return tag
+
+
+def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFacts]:
+    counts = _counts(Strata(factor % 1, seed), nodes.codes, factor)
+    tag = _tag(nodes.names)
+    for node, count in zip(nodes, counts.tolist(), strict=True):
+        for number in range(count):
+            name = f"{node.name}-{tag}{number + 1}" if number else node.name
+            yield named_node(class_of_node(node), name)
+
+
+def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArray[np.int64]:
+    """Return how many copies of each member there are: all of the whole, some of the fraction."""
+    counts: NDArray[np.int64] = strata.choose(classes) + np.int64(math.floor(factor))
+    return counts
+
+
+class _Copies:
+    """Copies pods chunk by chunk."""
+
+    def __init__(self, factor: float, seed: int, spool: Spool) -> None:
+        self._factor, self._spool = factor, spool
+        self._strata = Strata(factor % 1, seed)
+        self._random = np.random.Generator(np.random.PCG64([seed, 1]))
+        self._last_ms = 0
+        self._tag = ""
+
+    def of(self, pods: PodColumns) -> PodColumns:
+        """Return the pods of a chunk with their copies, each before its original."""
+        self._tag = self._tag or _tag(pods.names)
+        counts = _counts(self._strata, pods.pod_class, self._factor)
+        before_ms = np.concatenate([[self._last_ms], pods.creation_ms[:-1]])
+        self._last_ms = int(pods.creation_ms[-1]) if len(pods) else self._last_ms
+        rows = np.repeat(np.arange(len(pods)), counts)
+        # 1, 2, … within the copies of a pod; the last one is the original.
+        number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+        original = number == counts[rows]
+        found = pods.rows(rows)
+        gap_ms = np.maximum(pods.creation_ms - before_ms, 0)[rows]
+        early_ms = np.floor(self._random.random(len(rows)) * (gap_ms + 1)).astype(np.int64)
+        early_ms = np.where(original, 0, np.minimum(early_ms, gap_ms))
+        creation_ms = found.creation_ms - early_ms
+        ends_ms = np.where(found.deletion_ms == NEVER_MS, NEVER_MS, found.deletion_ms - early_ms)
+        ends = [
+            "" if is_original else f"-{self._tag}{count + 1}"
+            for is_original, count in zip(original.tolist(), number.tolist(), strict=True)
+        ]
+        names = tuple(map(str.__add__, found.names, ends))
+        uids = tuple(map(str.__add__, found.uids, ends))
+        if self._factor > 1:
+            self._spool.add_pods([PodRow(name, 0, 0, 0, 0) for name in names])
+        copies = PodColumns(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
+        # The copies of a pod have random times; sorted within it, since later ones follow.
+        return copies.rows(np.lexsort((creation_ms, rows)))
+
+    def check(self) -> None:
+        """Raise InputError if two pods have one name."""
+        repeated = self._spool.repeated()
+        if repeated is not None:
+            rule = "is the name of a copy and of another pod"
+            raise InputError(rule, field="pods.name", value=cut_short(repeated[0]))

@@ -1,0 +1,189 @@
+"""Changes of a pod that may admit it: which there are, and how each changes the facts of the pod.
+
+Whether a change admits the pod is decided by scheduling, in `roadstead.whatif.admission`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.facts.taints import Taint, Toleration, tolerated
+from roadstead.report.fit_result import ChangeKind
+from roadstead.report.units import is_bytes
+
+UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+"""The taint of a cordoned node, which a pod must tolerate to be placed there."""
+
+TAINT_SETS_MAX = 16
+"""Maximum number of different sets of taints for which a toleration is tried."""
+
+MIB = 1 << 20
+HARD = ("NoSchedule", "NoExecute")
+
+Edit = Callable[[PodFacts], PodFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a pod. size: the number of its elementary parts."""
+
+    kind: ChangeKind
+    text: str
+    edit: Edit
+    size: int = 1
+
+
+def tolerations(facts: PodFacts, nodes: Iterable[NodeFacts]) -> list[Change]:
+    """Return a change for each set of taints that some node has and the pod does not tolerate."""
+    sets: dict[frozenset[Taint], int] = {}
+    for node in nodes:
+        taints = [each for each in node.taints if each.effect in HARD]
+        taints += [UNSCHEDULABLE] if node.unschedulable else []
+        missing = frozenset(each for each in taints if not tolerated(each, facts.tolerations))
+        if missing:
+            sets[missing] = sets.get(missing, 0) + 1
+    ordered = sorted(sets, key=lambda each: (len(each), -sets[each], sorted(map(_taint, each))))
+    return [_toleration(each) for each in ordered[:TAINT_SETS_MAX]]
+
+
+def _toleration(taints: frozenset[Taint]) -> Change:
+    ordered = sorted(taints, key=_taint)
+    added = tuple(
+        Toleration(each.key, "Equal" if each.value else "Exists", each.value, each.effect)
+        for each in ordered
+    )
+    text = f"tolerate {' and '.join(map(_taint, ordered))}"
+    return Change("tolerate", text, partial(_tolerating, added), len(taints))
+
+
+def _tolerating(added: tuple[Toleration, ...], facts: PodFacts) -> PodFacts:
+    return replace(facts, tolerations=(*facts.tolerations, *added))
+
+
+def _taint(taint: Taint) -> str:
+    return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
+
+
+def drops(facts: PodFacts) -> list[Change]:
+    """Return a change for each part of the pod that restricts its nodes and can be left out."""
+    return [
+        *_node_selector(facts),
+        *_node_terms(facts),
+        *_each(facts, "pod_affinity", lambda each: f"pod affinity ({each.topology_key})"),
+        *_each(facts, "pod_anti_affinity", lambda each: f"pod anti-affinity ({each.topology_key})"),
+        *_spreading(facts),
+        *_each(facts, "host_ports", lambda each: f"host port {each.port}/{each.protocol}"),
+        *_each(facts, "volumes", lambda each: f"volume {each.name}"),
+        *_each(facts, "scheduling_gates", lambda each: f"scheduling gate {each}"),
+        *_each(facts, "labels", lambda each: f"label {each[0]}={each[1]}"),
+    ]
+
+
+def _node_selector(facts: PodFacts) -> Iterator[Change]:
+    yield from _each(facts, "node_selector", lambda each: f"node selector {each[0]}={each[1]}")
+    if len(facts.node_selector) > 1:
+        yield _without(facts, "node_selector", (), "the node selector", len(facts.node_selector))
+
+
+def _node_terms(facts: PodFacts) -> Iterator[Change]:
+    """Yield the requirements of node affinity terms; a term without any would match no node."""
+    terms = facts.required_node_terms
+    if terms is None:
+        return
+    for at, term in enumerate(terms):
+        parts = [("expressions", each) for each in term.expressions]
+        parts += [("fields", each) for each in term.fields]
+        for name, each in parts:
+            left: Any = tuple(other for other in getattr(term, name) if other is not each)
+            if len(parts) > 1:
+                rest: tuple[NodeSelectorTerm, ...] | None = (
+                    *terms[:at],
+                    replace(term, **{name: left}),
+                    *terms[at + 1 :],
+                )
+            elif len(terms) == 1:
+                rest = None
+            else:
+                continue
+            text = f"node affinity {_requirement(each)}"
+            yield _without(facts, "required_node_terms", rest, text)
+    count = sum(len(each.expressions) + len(each.fields) for each in terms)
+    if count > 1:
+        yield _without(facts, "required_node_terms", None, "the required node affinity", count)
+
+
+def _spreading(facts: PodFacts) -> Iterator[Change]:
+    for each in facts.spread_constraints:
+        if each.when_unsatisfiable == "DoNotSchedule":
+            rest = tuple(other for other in facts.spread_constraints if other is not each)
+            text = f"topology spread constraint ({each.topology_key})"
+            yield _without(facts, "spread_constraints", rest, text)
+
+
+def _each(facts: PodFacts, name: str, text_of: Callable[..., str]) -> Iterator[Change]:
+    """Yield the removal of each element of a field."""
+    values = getattr(facts, name)
+    for at, each in enumerate(values):
+        yield _without(facts, name, (*values[:at], *values[at + 1 :]), text_of(each))
+
+
+def _without(facts: PodFacts, name: str, rest: object, text: str, size: int = 1) -> Change:
+    return Change("drop", f"drop {text}", partial(_with, name, rest), size)
+
+
+def _with(name: str, value: object, facts: PodFacts) -> PodFacts:
+    return replace(facts, **{name: value})  # type: ignore[arg-type]
+
+
+def _requirement(requirement: Requirement) -> str:
+    values = f" ({', '.join(requirement.values)})" if requirement.values else ""
+    return f"{requirement.key} {requirement.operator}{values}"
+
+
+def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
+    """Return the facts with another request of one resource."""
+    requests = tuple((name, amount if name == resource else old) for name, old in facts.requests)
+    less = dict(facts.requests)[resource] - amount
+    changes: dict[str, int] = {}
+    if resource == "cpu":
+        changes["nonzero_cpu_milli"] = max(0, facts.nonzero_cpu_milli - less)
+    elif resource == "memory":
+        changes["nonzero_memory_bytes"] = max(0, facts.nonzero_memory_bytes - less)
+    return replace(facts, requests=requests, container_requests=None, **changes)  # type: ignore[arg-type]
+
+
+def reductions(facts: PodFacts) -> list[Change]:
+    """Return a change for each requested resource: not to request any of it."""
+    return [
+        Change("reduce", name, partial(_none_of, name))
+        for name, amount in facts.requests
+        if amount > 0
+    ]
+
+
+def _none_of(resource: str, facts: PodFacts) -> PodFacts:
+    return reduced(facts, resource, 0)
+
+
+def unit_of(resource: str) -> int:
+    """The step in which a resource is reduced: 1m CPU, 1 MiB of memory, one of anything else."""
+    return MIB if is_bytes(resource) else 1
+
+
+def reduction_text(resource: str, old: int, new: int) -> str:
+    """The change of a request, with the exact amounts."""
+    return f"request {resource} {_exact(resource, new)} instead of {_exact(resource, old)}"
+
+
+def _exact(resource: str, amount: int) -> str:
+    if resource == "cpu":
+        return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
+    if is_bytes(resource):
+        return f"{amount // MIB:,} MiB" if amount % MIB == 0 else f"{amount:,} bytes"
+    return f"{amount:,}"

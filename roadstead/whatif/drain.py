@@ -1,0 +1,153 @@
+"""What draining nodes does: where the pods go, what stays pending, what forbids an eviction.
+
+All nodes are cordoned first. Then pods are evicted in rounds: in each round every pod whose budget
+still allows it, in the order of the nodes. The replacements of a round are scheduled together. A
+replacement that is placed counts as ready: its budget allows one more eviction in the next round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import Pod
+from roadstead.report.drain_result import DrainBudget, DrainedPod, DrainResult
+from roadstead.report.pods import workload_of
+from roadstead.report.result import PreemptedPod
+from roadstead.run import Progress, RunInputs, RunPlan
+from roadstead.whatif.evictions import RECREATE, Allowances, EvictionRules, cordoned, move
+from roadstead.whatif.sandbox import OnProgress, Sandbox, ignore
+
+
+def drain(
+    inputs: RunInputs,
+    plan: RunPlan,
+    nodes: Sequence[NodeFacts],
+    rules: EvictionRules,
+    source: str = "",
+    progress: OnProgress = ignore,
+) -> DrainResult:
+    """Place the given pods, then drain nodes of the inputs. Raises RoadsteadError."""
+    progress(Progress("placing the given pods", total=len(inputs.pending)))
+    sandbox = Sandbox(inputs, plan, progress)
+    drain_of = _Drain(sandbox, Allowances(plan.cluster.budgets), rules)
+    drain_of.begin([each.name for each in nodes])
+    while drain_of.evict_round():
+        progress(Progress(f"evicting: round {drain_of.rounds}"))
+    return drain_of.result(source)
+
+
+class _Drain:
+    """One drain. rounds: number of rounds in which pods were evicted."""
+
+    def __init__(self, sandbox: Sandbox, allowances: Allowances, rules: EvictionRules) -> None:
+        self._sandbox, self._allowances, self._rules = sandbox, allowances, rules
+        self._allowed = dict(allowances.left)
+        self._nodes: tuple[str, ...] = ()
+        self._pods: list[tuple[Pod, str]] = []
+        self._waiting: list[Pod] = []
+        self._rows: dict[str, DrainedPod] = {}
+        self._preempted: list[PreemptedPod] = []
+        self._rounds_of: dict[str, set[int]] = {}
+        self.rounds = 0
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Cordon the nodes, and record the pods that are not evicted."""
+        self._nodes = tuple(names)
+        self._sandbox.change_nodes([cordoned(self._sandbox.nodes[name]) for name in names])
+        self._pods = [(pod, name) for name in names for pod in self._sandbox.pods_on(name)]
+        for pod, name in self._pods:
+            exception = self._rules.exception(pod)
+            if exception is None:
+                self._waiting.append(pod)
+            else:
+                outcome, reason = exception
+                self._record(pod, DrainedPod(*_about(pod), name, outcome, reason=reason))
+
+    def evict_round(self) -> bool:
+        """Evict every pod whose budget allows it; return whether there was one."""
+        evicted: list[Pod] = []
+        left: list[Pod] = []
+        for pod in self._waiting:
+            if self._allowances.refusal(pod[1]):
+                left.append(pod)
+            else:
+                self._allowances.evict(pod[1])
+                evicted.append(pod)
+        self._waiting = left
+        if not evicted:
+            return False
+        self.rounds += 1
+        node_of = {pod[0].uid: self._sandbox.node_of(pod[0].uid) for pod in evicted}
+        scheduled, copy_of = move(self._sandbox, evicted)
+        self._preempted += scheduled.preempted
+        why = {each.uid: each.message for each in scheduled.pending}
+        for pod in evicted:
+            self._replaced(pod, node_of[pod[0].uid], copy_of[pod[0].uid], scheduled.placed, why)
+        return True
+
+    def _replaced(
+        self, pod: Pod, node: str, copy: str, placed: Mapping[str, str], why: Mapping[str, str]
+    ) -> None:
+        """Record the replacement of an evicted pod."""
+        is_bare = pod[1].owner is None
+        for name in self._allowances.selecting(pod[1]):
+            self._rounds_of.setdefault(name, set()).add(self.rounds)
+        if copy not in placed or placed[copy] in self._nodes:
+            reason = why.get(copy, "was preempted by another replacement")
+            if copy in placed:
+                reason = f"tolerates the cordon: it is placed on {placed[copy]} again"
+            row = DrainedPod(*_about(pod), node, "pending", "", self.rounds, reason)
+        else:
+            note = RECREATE if is_bare else ""
+            row = DrainedPod(*_about(pod), node, "moved", placed[copy], self.rounds, note)
+            if not is_bare:
+                self._allowances.replaced(pod[1])
+        self._record(pod, row)
+
+    def _record(self, pod: Pod, row: DrainedPod) -> None:
+        self._rows[pod[0].uid] = row
+
+    def result(self, source: str) -> DrainResult:
+        """Return the answer once no more pod can be evicted."""
+        for pod in self._waiting:
+            node = self._sandbox.node_of(pod[0].uid)
+            reason = self._allowances.refusal(pod[1])
+            self._record(pod, DrainedPod(*_about(pod), node, "blocked", reason=reason))
+        first = self._sandbox.first
+        own = {each.uid for each in first.preempted}
+        return DrainResult(
+            source=source,
+            nodes=self._nodes,
+            pods=tuple(self._rows[pod[0].uid] for pod, _ in self._pods),
+            budgets=self._budgets(),
+            preempted=tuple(each for each in self._preempted if each.uid not in own),
+            pending_before=len(first.pending),
+            rounds=self.rounds,
+        )
+
+    def _budgets(self) -> tuple[DrainBudget, ...]:
+        pods: Counter[str] = Counter()
+        evicted: Counter[str] = Counter()
+        for pod, _ in self._pods:
+            row = self._rows[pod[0].uid]
+            if row.outcome in ("moved", "pending", "blocked"):
+                names = self._allowances.selecting(pod[1])
+                pods.update(names)
+                evicted.update(names if row.round else ())
+        return tuple(
+            DrainBudget(
+                name,
+                self._allowed[name],
+                pods[name],
+                evicted[name],
+                len(self._rounds_of.get(name, ())),
+                pods[name] - evicted[name],
+            )
+            for name in sorted(pods)
+        )
+
+
+def _about(pod: Pod) -> tuple[str, str]:
+    return pod[0].key, workload_of(pod[1])

@@ -1,0 +1,194 @@
+"""How many more replicas of some pods fit on a cluster, where, and what stops the next one.
+
+Replicas are submitted in batches and decided by the scheduler. A batch that does not fit is removed
+again and halved, down to one round. So all counted rounds were placed together, and the next one
+was refused. For a single spec the replicas that were placed before the first refusal stay, as equal
+pods on an unchanged cluster are refused alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from roadstead.facts.pod import Pod
+from roadstead.inputs.find_pod import GivenPod
+from roadstead.report.fit_result import AdmittingChange, FitNode, FitResult, FitSpec, Refusal
+from roadstead.report.node_use import zone_name
+from roadstead.report.pods import workload_of
+from roadstead.run import Progress, RunInputs, RunPlan
+from roadstead.whatif.admission import smallest_changes
+from roadstead.whatif.node_shapes import shape_of
+from roadstead.whatif.sandbox import OnProgress, Sandbox, Scheduled, ignore
+
+FIRST_PODS: Final = 64
+GROWTH: Final = 4
+BATCH_MAX_PODS: Final = 16_384
+REPLICAS_MAX: Final = 1_000_000
+CHANGES_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSpec:
+    """A pod whose replicas are counted. name: as given. ratio: replicas in each round."""
+
+    name: str
+    pod: GivenPod
+    ratio: int = 1
+
+    @property
+    def template(self) -> Pod:
+        return self.pod.identity, self.pod.facts
+
+
+@dataclass(frozen=True, slots=True)
+class FitQuestion:
+    """What is counted. is_total: the pending pods of the specs are counted, too.
+
+    max_replicas: where the count stops. max_changes: changes to report; 0 tries none.
+    """
+
+    specs: tuple[CountedSpec, ...]
+    is_total: bool = False
+    max_replicas: int = REPLICAS_MAX
+    max_changes: int = CHANGES_SHOWN
+
+
+def fit(
+    inputs: RunInputs,
+    plan: RunPlan,
+    question: FitQuestion,
+    source: str = "",
+    progress: OnProgress = ignore,
+) -> FitResult:
+    """Place the given pods, then count how many more replicas fit. Raises RoadsteadError."""
+    progress(Progress("placing the given pods", total=len(inputs.pending)))
+    given = _without(inputs, question) if question.is_total else inputs
+    sandbox = Sandbox(given, plan, progress)
+    counter = _Counter(sandbox, question, progress)
+    counter.count()
+    nodes = _nodes(sandbox, counter.nodes)
+    refused = counter.refused
+    stop: Refusal | None = None
+    tried, changes = 0, tuple[AdmittingChange, ...]()
+    if refused is not None:
+        if question.max_changes:
+            progress(Progress("trying changes"))
+            admission = smallest_changes(sandbox, refused.template)
+            tried, changes = admission.tried, admission.changes[: question.max_changes]
+        stop = _next(sandbox, refused)
+    return FitResult(
+        source=source,
+        specs=tuple(
+            FitSpec(each.name, each.pod.identity.key, each.ratio, counter.rounds * each.ratio)
+            for each in question.specs
+        ),
+        rounds=counter.rounds,
+        is_limited=refused is None,
+        nodes=nodes,
+        node_count=len(sandbox.nodes),
+        next=stop,
+        changes=changes,
+        placed=len(sandbox.first.placed),
+        pending=len(sandbox.first.pending),
+        tried=tried,
+    )
+
+
+def _without(inputs: RunInputs, question: FitQuestion) -> RunInputs:
+    """Return the inputs without the pending pods of the workloads in question."""
+    uids = {each.pod.identity.uid for each in question.specs}
+    workloads = {each.pod.workload for each in question.specs} - {""}
+    rest = (
+        (who, facts)
+        for who, facts in inputs.pending
+        if who.uid not in uids and workload_of(facts) not in workloads
+    )
+    return replace(inputs, pending=tuple(rest))
+
+
+class _Counter:
+    """Counts rounds of replicas in a sandbox.
+
+    nodes: node → replicas of complete rounds. refused: the spec that stops the next round; None if
+    the limit stops it. After the count, the replicas of that round that fit are placed.
+    """
+
+    def __init__(self, sandbox: Sandbox, question: FitQuestion, progress: OnProgress) -> None:
+        self._sandbox, self._progress = sandbox, progress
+        self._cycle = [each for each in question.specs for _ in range(each.ratio)]
+        self._most = max(1, question.max_replicas // len(self._cycle))
+        self.rounds = 0
+        self.nodes: Counter[str] = Counter()
+        self.refused: CountedSpec | None = None
+
+    def count(self) -> None:
+        size, is_growing = max(1, FIRST_PODS // len(self._cycle)), True
+        largest = max(1, min(BATCH_MAX_PODS, self._sandbox.max_pods) // len(self._cycle))
+        size = min(size, largest)
+        while self.rounds < self._most:
+            size = min(size, self._most - self.rounds)
+            pods = self._copies(size)
+            scheduled = self._sandbox.schedule([pod for pod, _ in pods], until_refused=size > 1)
+            if not scheduled.pending:
+                self._keep(scheduled.placed, size)
+                size = min(size * GROWTH, largest) if is_growing else max(1, size // 2)
+            elif size == 1:
+                self._stop(pods, scheduled)
+                return
+            elif len(self._cycle) == 1 and (fitting := _prefix(pods, scheduled)):
+                self._sandbox.remove(each.uid for each in scheduled.pending)
+                self._keep(scheduled.placed, fitting)
+                size, is_growing = 1, False
+            else:
+                self._sandbox.remove(pod[0].uid for pod, _ in pods)
+                size, is_growing = max(1, size // 2), False
+            self._progress(Progress(f"counting replicas: {self.rounds * len(self._cycle):,} fit"))
+
+    def _copies(self, rounds: int) -> list[tuple[Pod, CountedSpec]]:
+        # A replica must not evict pods: it would not fit beside them.
+        copy = self._sandbox.copy_of
+        return [
+            (copy(each.template, preemption_policy="Never"), each)
+            for _ in range(rounds)
+            for each in self._cycle
+        ]
+
+    def _keep(self, placed: Mapping[str, str], rounds: int) -> None:
+        self.rounds += rounds
+        self.nodes.update(placed.values())
+
+    def _stop(self, pods: Sequence[tuple[Pod, CountedSpec]], scheduled: Scheduled) -> None:
+        pending = {each.uid for each in scheduled.pending}
+        self.refused = next(asked for pod, asked in pods if pod[0].uid in pending)
+        self._sandbox.remove(pending)
+
+
+def _prefix(pods: Sequence[tuple[Pod, CountedSpec]], scheduled: Scheduled) -> int:
+    """Return how many pods were placed, if they are the first ones; else 0."""
+    count = len(scheduled.placed)
+    return count if all(pod[0].uid in scheduled.placed for pod, _ in pods[:count]) else 0
+
+
+def _next(sandbox: Sandbox, asked: CountedSpec) -> Refusal:
+    """Try the next replica with its own preemption policy, and return why it does not fit."""
+    copy = sandbox.copy_of(asked.template)
+    scheduled = sandbox.schedule([copy])
+    if scheduled.preempted:
+        text = f"it would preempt {len(scheduled.preempted):,} pods of lower priority"
+        return Refusal(asked.name, text, preempts=scheduled.preempted)
+    if not scheduled.pending:
+        return Refusal(asked.name, "it fits only with preemption")
+    why = scheduled.pending[0]
+    return Refusal(asked.name, why.message, why.reasons, why.plugins)
+
+
+def _nodes(sandbox: Sandbox, counts: Counter[str]) -> tuple[FitNode, ...]:
+    shapes: dict[object, str] = {}
+    rows = [
+        FitNode(name, zone_name(node := sandbox.nodes[name]), shape_of(node, shapes), count)
+        for name, count in counts.items()
+    ]
+    return tuple(sorted(rows, key=lambda each: (-each.replicas, each.node)))

@@ -1,0 +1,299 @@
+"""Sandbox: a cluster in memory on which pods are scheduled, moved and removed to see the effect."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from roadstead.binder.binder import Binder
+from roadstead.binder.outcomes import GonePod
+from roadstead.config.concurrency import DecisionTime
+from roadstead.config.settings import Settings
+from roadstead.cycle.batch import Accelerator
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import is_compiled, load, loaded
+from roadstead.local.run import LocalRun
+from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
+from roadstead.queue.pods import QueueState
+from roadstead.report.result import PendingPod, PreemptedPod
+from roadstead.run import Progress, RunInputs, RunPlan
+
+KERNEL_PODS = 1024
+"""Number of pods from which loading the kernel pays, if it is compiled already."""
+
+COMPILED_PODS = 20_000
+"""Number of pods from which compiling it pays, which takes up to a minute."""
+
+BATCH_PODS = 512
+"""Pods of one lease. Each refused pod is compared with all placements of its lease, so that a long
+lease at the end of a count costs seconds. The decisions do not depend on it."""
+
+NEVER = sys.maxsize
+
+WAITS_MAX = 100_000
+"""Maximum number of waits for backoffs and gangs before all pods are decided."""
+
+COPY_MARK = "+"
+"""Between the name of a pod and the number of its copy: no name in a cluster contains it."""
+
+OnProgress = Callable[[Progress], None]
+
+
+def ignore(_: Progress) -> None:
+    """Ignore progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """What became of some submitted pods.
+
+    placed: UID → node. pending: pods without a node. preempted: pods that were evicted for others.
+    """
+
+    placed: Mapping[str, str]
+    pending: tuple[PendingPod, ...]
+    preempted: tuple[PreemptedPod, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pod has a node, and none was evicted for it."""
+        return not self.pending and not self.preempted
+
+
+def plan_of_one(plan: RunPlan) -> RunPlan:
+    """Return the plan for one scheduler without a journal, whose decisions are kube-scheduler's."""
+    alone: dict[str, object] = {
+        "schedulers": 1,
+        "mode": None,
+        "partitions": Settings.model_fields["partitions"].default,
+        "workers": 0,
+        "conflicts": "fit",
+        "transaction": "incremental",
+        "staleness_s": None,
+        "decision_time": DecisionTime(),
+        "journal": None,
+        "batch": min(plan.settings.batch, BATCH_PODS),
+    }
+    return replace(plan, settings=plan.settings.model_copy(update=alone), resume=False)
+
+
+class Sandbox:
+    """A cluster in memory. first: what became of the pending pods of the inputs.
+
+    nodes: by name. max_pods: the most pods that may be submitted at once.
+
+    The pods that remain pending are removed, so that a later change affects only the pods that are
+    submitted after it. Raises InputError for pods that cannot be submitted.
+    """
+
+    def __init__(self, inputs: RunInputs, plan: RunPlan, progress: OnProgress = ignore) -> None:
+        self._progress = progress
+        self._accelerator = Accelerator(None, Coverage())
+        self._pods_submitted, self._kernel_pods = 0, KERNEL_PODS
+        self._copies = 0
+        self._now_s = 0.0
+        self.max_pods = plan.settings.bounds.queue_max_pods
+        self._run = LocalRun(plan_of_one(plan), accelerator=self._accelerator)
+        self._pods: dict[str, Pod] = {}
+        self._node_of: dict[str, str] = {}
+        self._on: dict[str, dict[str, Pod]] = {}
+        self.nodes = {each.name: each for each in inputs.nodes}
+        self._run.add_nodes(inputs.nodes)
+        self._check(inputs)
+        here = [each for each in inputs.running if each[2] in self.nodes]
+        self.restore([((who, facts), name) for who, facts, name in here])
+        self.first = self.schedule(inputs.pending)
+        self.remove(each.uid for each in self.first.pending)
+
+    # The cluster as it is.
+
+    def pod(self, uid: str) -> Pod:
+        """Return a pod that is or was in the sandbox."""
+        return self._pods[uid]
+
+    def node_of(self, uid: str) -> str:
+        """Return the node of a pod; "" if it has none."""
+        return self._node_of.get(uid, "")
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on a node, in the order in which they were added or placed."""
+        return list(self._on.get(node_name, {}).values())
+
+    def priorities(self) -> set[int]:
+        """Return the priorities of all pods that have a node."""
+        return {facts.priority for pods in self._on.values() for _, facts in pods.values()}
+
+    # Pods are scheduled and removed.
+
+    def _preempted(self) -> Sequence[GonePod]:
+        binder = self._run.binder
+        assert isinstance(binder, Binder), "a sandbox commits as a live run does"
+        return binder.outcomes.preempted
+
+    def schedule(self, pods: Sequence[Pod], *, until_refused: bool = False) -> Scheduled:
+        """Submit pods and decide until nothing changes any more. Raises InputError if too many.
+
+        until_refused: end soon after the first refusal; the pods that are not decided then count as
+        pending, and the caller must remove all pending ones.
+        """
+        if not pods:
+            return Scheduled({}, (), ())
+        self._load_kernel(len(pods))
+        known = len(self._preempted())
+        self._pods |= {who.uid: (who, facts) for who, facts in pods}
+        named = [pod for pod in pods if pod[1].nominated_node_name]
+        if named:
+            nodes = [facts.nominated_node_name for _, facts in named]
+            self._run.cache.nominate(named, nodes, [False] * len(named))
+        if refused := self._run.submit(pods):
+            rule = f"allows {self.max_pods:,} waiting pods, of {len(pods):,} that are submitted"
+            self.remove(refused)
+            raise InputError(rule, source="settings", field="bounds.queue_max_pods")
+        self._decide(until_refused=until_refused)
+        scheduled = self._result(pods, known)
+        for uid, name in scheduled.placed.items():
+            self._note(self._pods[uid], name)
+        for each in scheduled.preempted:
+            self._forget(each.uid)
+        return scheduled
+
+    def remove(self, uids: Iterable[str]) -> None:
+        """Remove pods, bound or not. Claims that they bound stay bound."""
+        gone = list(uids)
+        if gone:
+            self._run.delete_pods(gone)
+        for uid in gone:
+            self._forget(uid)
+            self._pods.pop(uid, None)
+
+    def bring_back(self, pods: Iterable[PreemptedPod]) -> None:
+        """Add preempted pods to their nodes again, with the same names and new UIDs."""
+        self.put_back([(self._pods.pop(each.uid), each.node) for each in pods])
+
+    def put_back(self, pods: Iterable[tuple[Pod, str]]) -> None:
+        """Add removed pods to their nodes again, with the same names and new UIDs."""
+        again = []
+        for (who, facts), node_name in pods:
+            self._copies += 1
+            # A UID that was removed may not be added again.
+            renewed = replace(
+                who, uid=f"{who.uid.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
+            )
+            again.append(((renewed, facts), node_name))
+        self.restore(again)
+
+    def restore(self, pods: Sequence[tuple[Pod, str]]) -> None:
+        """Add running pods, each on its node, without a decision."""
+        if pods:
+            self._pods |= {pod[0].uid: pod for pod, _ in pods}
+            self._run.add_running([pod for pod, _ in pods], [name for _, name in pods])
+            for pod, name in pods:
+                self._note(pod, name)
+
+    def copy_of(self, pod: Pod, **changes: object) -> Pod:
+        """Return a pod like another one, with a UID and a name of its own.
+
+        changes: of its facts. It is neither nominated nor being deleted.
+        """
+        who, facts = pod
+        self._copies += 1
+        name = f"{who.name.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
+        plain = replace(facts, nominated_node_name="", is_terminating=False, is_preempted=False)
+        identity = PodIdentity(f"{who.namespace}/{name}", who.namespace, name, who.started_s)
+        return identity, replace(plain, **changes) if changes else plain  # type: ignore[arg-type]
+
+    # Nodes.
+
+    def change_nodes(self, nodes: Sequence[NodeFacts]) -> None:
+        """Add nodes, or change those of the same names."""
+        self.nodes |= {each.name: each for each in nodes}
+        self._run.add_nodes(nodes)
+
+    def remove_nodes(self, names: Sequence[str]) -> None:
+        """Remove nodes that have no pods any more."""
+        assert not any(self._on.get(name) for name in names), "a removed node still has pods"
+        for name in names:
+            del self.nodes[name]
+        self._run.remove_nodes(names)
+
+    def _note(self, pod: Pod, node_name: str) -> None:
+        self._node_of[pod[0].uid] = node_name
+        self._on.setdefault(node_name, {})[pod[0].uid] = pod
+
+    def _forget(self, uid: str) -> None:
+        name = self._node_of.pop(uid, "")
+        self._on.get(name, {}).pop(uid, None)
+
+    def _decide(self, *, until_refused: bool) -> None:
+        core = self._run.queue.core
+        for _ in range(WAITS_MAX):
+            self._run.run(self._now_s, until_refused=until_refused)
+            self._now_s = max(self._now_s, self._run.now_s)
+            if until_refused and core.pods(QueueState.UNSCHEDULABLE):
+                return
+            states = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.IN_FLIGHT)
+            if not any(core.pods(state) for state in states):
+                return
+            next_s = core.next_wakeup_s()
+            if next_s is None or next_s <= self._now_s:
+                break
+            self._now_s = next_s
+        raise RoadsteadError("some pods are neither placed nor pending: they are tried for ever")
+
+    def _result(self, pods: Sequence[Pod], known: int) -> Scheduled:
+        uids = {who.uid for who, _ in pods}
+        placed = self._run.placements()
+        preempted = tuple(
+            PreemptedPod(each.key, each.uid, each.node_name, each.preemptor)
+            for each in self._preempted()[known:]
+            if each.preemptor
+        )
+        pending = tuple(
+            PendingPod(each.key, each.uid, each.message, each.reasons, each.plugins)
+            for each in self._run.pending()
+            if each.uid in uids
+        )
+        # In the order of the pods, not of the set.
+        return Scheduled(
+            {who.uid: placed[who.uid] for who, _ in pods if who.uid in placed}, pending, preempted
+        )
+
+    def _load_kernel(self, pods: int) -> None:
+        """Load the compiled kernel once it pays; without numba the plugins decide everything."""
+        self._pods_submitted += pods
+        if self._accelerator.code is not None or self._pods_submitted < self._kernel_pods:
+            return
+        try:
+            if self._pods_submitted < COMPILED_PODS and not _is_compiled():
+                self._kernel_pods = COMPILED_PODS
+                return
+            self._accelerator.code = load(lambda note: self._progress(Progress(note=note)))
+        except ImportError:
+            self._kernel_pods = NEVER
+
+    def _check(self, inputs: RunInputs) -> None:
+        running = {identity.uid for identity, _, _ in inputs.running}
+        for identity, _ in inputs.pending:
+            if identity.uid in running:
+                raise InputError(
+                    "is also the UID of a running pod: a UID must be unique",
+                    obj=f'Pod "{identity.key}"',
+                    field="metadata.uid",
+                    value=cut_short(identity.uid),
+                )
+
+
+def _is_compiled() -> bool:
+    try:
+        return loaded() is not None or is_compiled()
+    except RuntimeError:
+        # numba has no folder for machine code; `load` uses a temporary one.
+        return False
+
+
+def free_of_preemption(facts: PodFacts) -> PodFacts:
+    """Return the facts of a pod that evicts no other pod."""
+    return replace(facts, preemption_policy="Never")
