@@ -39,6 +39,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "trace": ("trace_command", "trace_group", "Import and show traces."),
         "scenario": ("scenario_command", "scenario_group", "Write and check scenarios."),
         "simulate": ("simulate_command", "simulate_command", "Play a scenario in virtual time."),
+        "sweep": ("sweep_command", "sweep_command", "Play variants of a scenario."),
+        "compare": ("compare_command", "compare_command", "Compare two configurations or runs."),
         "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),
         "stress": ("stress_command", "stress_command", "Measure the cost of conflicts."),

@@ -75,14 +75,16 @@ def play(
     on_step: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
+    watch: Callable[[Recorder], Recorder] | None = None,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
-    read_processor_s: the processor time of this process. Raises OSError, QueueFullError.
+    read_processor_s: the processor time of this process. watch: returns a recorder that passes
+    everything to the one of the tables. Raises OSError, QueueFullError.
     """
     began_s = read_processor_s()
     recorder = TableRecorder(directory, plan)
-    engine = build_engine(plan, variant, recorder, accelerator)
+    engine = build_engine(plan, variant, watch(recorder) if watch else recorder, accelerator)
     engine.run(on_step)
     engine.validate()
     recorder.close(engine)
