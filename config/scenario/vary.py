@@ -77,7 +77,7 @@ def path_of(document: Mapping[str, object], key: str) -> Path:
 
 
 def _check_key(value: Mapping[str, object], path: Path, part: str, key: str) -> None:
-    known = [*value, *known_keys(Scenario, path)]
+    known = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
     if not path:
         known.append(CONFIG)
     if part in known:

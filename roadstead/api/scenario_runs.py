@@ -17,7 +17,7 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.scenario.compile import compile_scenario
 from roadstead.simulator.metrics import MetricsRecorder
-from roadstead.simulator.play import Variant, build_engine, play
+from roadstead.simulator.play import Variant, play, play_to_horizon
 from roadstead.simulator.scenario import Plan
 from roadstead.sweeps.functions import RunTask
 from roadstead.sweeps.tasks import Plain
@@ -65,9 +65,7 @@ def _play(plan: Plan, variant: Variant, folder: Path | None) -> dict[str, float]
     accelerator = Accelerator(load(), Coverage())
     recorder = MetricsRecorder(plan)
     if folder is None:
-        engine = build_engine(plan, variant, recorder, accelerator)
-        engine.run()
-        engine.validate()
+        play_to_horizon(plan, variant, recorder, accelerator)
         return recorder.finish()
     # A folder that exists is of a start of this run that was lost or stopped.
     shutil.rmtree(folder, ignore_errors=True)

@@ -83,7 +83,7 @@ def compare_runs(first: Path, second: Path, given: Mapping[str, object], form: F
 def read_runs(folder: Path) -> Runs:
     """Return the runs of a folder of `simulate` or `sweep`. Raises InputError.
 
-    Their keys are seeds, and whatever else distinguishes the runs of one folder.
+    Their keys are seeds, and what else distinguishes the runs of one folder.
     """
     if (folder / JSON_FILE).is_file():
         return _alone(_read_sweep(folder / JSON_FILE))
@@ -164,6 +164,7 @@ def show(a: str, b: str, differences: Sequence[Difference], form: Form) -> None:
 
     from roadstead.report.text_table import Column, print_table, text
 
+    same = [each for each in differences if not each.is_different]
     columns = [text("metric"), *map(Column, ("A", "B", "B - A", "t interval", "bootstrap"))]
     rows = [
         [
@@ -173,10 +174,16 @@ def show(a: str, b: str, differences: Sequence[Difference], form: Form) -> None:
             each.verdict,
         ]
         for each in differences
+        if each not in same
     ]
     pairs = max((each.pairs for each in differences), default=0)
     title = f"A: {a}, B: {b}; {pairs} pairs, 95% intervals"
-    print_table(Console(), title, [*columns, text("verdict")], rows, keys=1)
+    if rows:
+        print_table(Console(), title, [*columns, text("verdict")], rows, keys=1)
+    else:
+        click.echo(title)
+    if same:
+        click.echo(f"\nThe same in every pair: {', '.join(each.metric for each in same)}.")
     if pairs == 1:
         click.echo("\nOne seed: no interval is possible. Use --seeds N for more.")
 

@@ -19,7 +19,7 @@ from roadstead.lab.statistics import Band, band
 RESAMPLES: Final = 10_000
 RESAMPLES_SEED: Final = 0
 BLOCK: Final = 1 << 20
-"""Numbers drawn at a time, so that memory is bounded whatever the number of pairs."""
+"""Numbers drawn at a time, so that memory is bounded for any number of pairs."""
 
 QUANTILES: Final = (0.025, 0.975)
 
@@ -31,7 +31,10 @@ HIGHER: Final = "B higher"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """B minus A of one metric. student, bootstrap: 95% intervals; None for one pair."""
+    """B minus A of one metric. student, bootstrap: 95% intervals; None for one pair.
+
+    is_different: whether some pair has different values.
+    """
 
     metric: str
     pairs: int
@@ -39,6 +42,7 @@ class Difference:
     b: float
     student: Band | None
     bootstrap: Band | None
+    is_different: bool
 
     @property
     def difference(self) -> float:
@@ -61,7 +65,9 @@ def difference(metric: str, a: Sequence[float], b: Sequence[float]) -> Differenc
     student = resampled = None
     if len(differences) > 1:
         student, resampled = band(differences), bootstrap(differences)
-    return Difference(metric, len(differences), fmean(a), fmean(b), student, resampled)
+    return Difference(
+        metric, len(differences), fmean(a), fmean(b), student, resampled, any(differences)
+    )
 
 
 def bootstrap(values: Sequence[float]) -> Band:

@@ -67,6 +67,20 @@ def build_engine(
     return engine
 
 
+def play_to_horizon(
+    plan: Plan,
+    variant: Variant,
+    recorder: Recorder,
+    accelerator: Accelerator | None,
+    on_step: Callable[[Engine], None] | None = None,
+) -> Engine:
+    """Play a scenario to its horizon, with tables or without, and return its engine."""
+    engine = build_engine(plan, variant, recorder, accelerator)
+    engine.run(on_step)
+    engine.validate()
+    return engine
+
+
 def play(
     plan: Plan,
     variant: Variant,
@@ -84,9 +98,8 @@ def play(
     """
     began_s = read_processor_s()
     recorder = TableRecorder(directory, plan)
-    engine = build_engine(plan, variant, watch(recorder) if watch else recorder, accelerator)
-    engine.run(on_step)
-    engine.validate()
+    watching = watch(recorder) if watch else recorder
+    engine = play_to_horizon(plan, variant, watching, accelerator, on_step)
     recorder.close(engine)
     counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()
     return RunSummary(
