@@ -60,7 +60,8 @@ def compare_configs(
     found: list[Runs] = [
         {row.seed: row.metrics for row in rows if row.values[CONFIG] == each} for each in (a, b)
     ]
-    show(str(configs[0]), str(configs[1]), compare(*found), form)
+    if differences := compare(*found):
+        show(str(configs[0]), str(configs[1]), differences, form)
     if end.ended is not None:
         raise end.ended
 

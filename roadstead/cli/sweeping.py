@@ -34,6 +34,7 @@ from roadstead.lab.scenario_sweep import (
     value_text,
 )
 from roadstead.protocol.errors import InputError
+from roadstead.report.paths import entries
 from roadstead.report.units import significant
 from roadstead.sweeps.carry_out import NoStore, ResultStore, SweepEnd, carry_out
 from roadstead.sweeps.results_file import NAME, ResultsFile, header_of, refuse_unfinished
@@ -115,6 +116,8 @@ def run_scenarios(
         plan_with(file, values)
     if target.output is not None and not jobs.resume:
         refuse_unfinished(target.output / NAME)
+        if entries(target.output):
+            raise InputError("holds other files; name a new directory", source=str(target.output))
     runs = planned.runs()
     progress = SweepProgress(lambda number: name_of(runs[number][0]))
     is_away = joins_cluster(ENGINE, jobs)

@@ -101,6 +101,8 @@ def test_a_stopped_sweep_continues_to_the_same_files(run, path, tmp_path, monkey
     assert again.exit_code == 2
     assert "--resume" in again.stderr
 
+    assert "holds other files" in run("sweep", path, "-o", whole).stderr
+
     resumed = run("sweep", path, *RATES, "--jobs", 1, "-o", halves, "--resume")
 
     assert resumed.exit_code == 0, resumed.stderr
