@@ -41,6 +41,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
         "simulate": ("simulate_command", "simulate_command", "Play a scenario in virtual time."),
         "why": ("why_command", "why_command", "Explain the life of a simulated pod."),
         "query": ("query_command", "query_command", "Query the tables of simulated runs."),
+        "sweep": ("sweep_command", "sweep_command", "Play variants of a scenario."),
+        "compare": ("compare_command", "compare_command", "Compare two configurations or runs."),
         "bench": ("bench_command", "bench_command", "Measure how fast pods are scheduled."),
         "check": ("check_command", "check_command", "Check what a run committed."),
         "stress": ("stress_command", "stress_command", "Measure the cost of conflicts."),

@@ -73,7 +73,7 @@ def run_all(
         work = _work(asked, sweep, loaded, None, options)
     else:
         work = _work(asked, sweep, loaded, output, options)
-    processes = processes_of(session, asked, work, options, progress)
+    processes = processes_of(session, asked.engine, work, options, progress)
     try:
         with _store(asked, sweep, loaded, output, options) as store:
             return carry_out(work, processes, store, progress, monotonic)
@@ -104,13 +104,13 @@ def _work(
 
 
 def processes_of(
-    session: Session, asked: Asked, work: Work, options: JobOptions, progress: SweepProgress
+    session: Session, engine: str, work: Work, options: JobOptions, progress: SweepProgress
 ) -> Processes | None:
     """The other processes that may run tasks; None without any."""
-    if asked.engine not in SPREADABLE:
+    if engine not in SPREADABLE:
         return None
     settings = load_settings(overrides={"ray.address": options.ray_address})
-    is_joined = joins_cluster(asked.engine, options)
+    is_joined = joins_cluster(engine, options)
     jobs = options.jobs or (None if is_joined else cores())
     if jobs == 1 and not is_joined:
         return None

@@ -12,21 +12,28 @@ from collections.abc import Callable, Iterator
 class Delay:
     """When the scheduler is free again.
 
-    durations: time of one decision after the other, in microseconds. measure: in place of them,
-    returns the microseconds that the last decision really took; then runs differ from each other.
+    durations: time of one decision after the other, in microseconds. read_us: in place of them, a
+    clock, by which the time that a batch really took is measured; then runs differ from each other.
     """
 
-    def __init__(self, durations: Iterator[int], measure: Callable[[], int] | None = None) -> None:
-        self._durations, self._measure = durations, measure
+    def __init__(self, durations: Iterator[int], read_us: Callable[[], int] | None = None) -> None:
+        self._durations, self._read_us = durations, read_us
+        self._began_us = self._clock_us = 0
         self.free_us = 0
 
     def is_busy(self, now_us: int) -> bool:
         """Whether a batch is under way."""
         return now_us < self.free_us
 
-    def begin(self, now_us: int, pods: int) -> None:
-        """Begin a batch of some pods."""
-        if self._measure is not None:
-            self.free_us = now_us + self._measure()
+    def begin(self, now_us: int) -> None:
+        """Begin a batch."""
+        self._began_us = now_us
+        self._clock_us = self._read_us() if self._read_us is not None else 0
+
+    def end(self, pods: int) -> None:
+        """End a batch of some pods: the scheduler is free when their time is over."""
+        if self._read_us is not None:
+            took_us = self._read_us() - self._clock_us
         else:
-            self.free_us = now_us + sum(next(self._durations) for _ in range(pods))
+            took_us = sum(next(self._durations) for _ in range(pods))
+        self.free_us = self._began_us + took_us

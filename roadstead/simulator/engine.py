@@ -305,7 +305,8 @@ class Engine:
                 if self.cluster.can_lease:
                     self.cluster.run(self._now_s)
             elif not self._delay.is_busy(self.now_us) and self.cluster.can_lease:
-                self._delay.begin(self.now_us, self.cluster.step(self._now_s))
+                self._delay.begin(self.now_us)
+                self._delay.end(self.cluster.step(self._now_s))
                 self._push(self._delay.free_us, FREES, self._ignore, None)
             if not self._apply_decisions() and not self._commands:
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 from roadstead.config.scenario.values import time_text
@@ -13,7 +14,7 @@ from roadstead.run import RunPlan
 from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
-from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.engine import SECOND_US, Engine, Recorder
 from roadstead.simulator.limits import LimitExceededError, check_memory
 from roadstead.simulator.nodes.life import NodeLife, needs_node_life
 from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
@@ -79,6 +80,40 @@ def build_engine(
     return engine
 
 
+def delay_of(plan: Plan, seed: int, read_processor_s: Callable[[], float]) -> Delay | None:
+    """Return the time that decisions take; None if they take none."""
+    decision = plan.decision
+    if decision.is_measured:
+        return Delay(repeat(0), lambda: round(read_processor_s() * SECOND_US))
+    if decision.durations is not None:
+        return Delay(decision.durations.draws(seed, len(plan.controllers)))
+    return Delay(repeat(decision.pod_us)) if decision.pod_us else None
+
+
+def play_to_horizon(
+    plan: Plan,
+    variant: Variant,
+    recorder: Recorder,
+    accelerator: Accelerator | None,
+    on_step: Callable[[Engine], None] | None = None,
+    *,
+    read_processor_s: Callable[[], float],
+) -> Engine:
+    """Play a scenario to its horizon, with tables or without, and return its engine.
+
+    read_processor_s: of this process, for decisions whose time is measured.
+    """
+    components = components_of(plan, variant.seed)
+    delay = delay_of(plan, variant.seed, read_processor_s)
+    engine = build_engine(plan, variant, recorder, accelerator, components, delay)
+    try:
+        engine.run(on_step)
+        engine.validate()
+    except LimitExceededError as error:
+        raise LimitExceededError(f"at {time_text(engine.now_us)}: {error}") from error
+    return engine
+
+
 def play(
     plan: Plan,
     variant: Variant,
@@ -89,30 +124,28 @@ def play(
     read_processor_s: Callable[[], float],
     read_memory_bytes: Callable[[], int] = lambda: 0,
     make_recorder: Callable[[Path, Plan], TableRecorder] = TableRecorder,
+    watch: Callable[[Recorder], Recorder] | None = None,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
     Parts of tables that are in the directory must be those of this run; they are compared, not
-    written again. read_processor_s, read_memory_bytes: of this process. make_recorder: for
-    one that also shows what it records. Raises OSError, QueueFullError, LimitExceededError,
-    PartDiffersError.
+    written again. read_processor_s, read_memory_bytes: of this process. make_recorder: for one that
+    also shows what it records. watch: returns a recorder that passes everything to the one of the
+    tables. Raises OSError, QueueFullError, LimitExceededError, PartDiffersError.
     """
     began_s = read_processor_s()
     recorder = make_recorder(directory, plan)
-    components = components_of(plan, variant.seed)
-    engine = build_engine(plan, variant, recorder, accelerator, components)
 
     def step(engine: Engine) -> None:
         check_memory(plan.limits.memory_bytes, read_memory_bytes())
         if on_step is not None:
             on_step(engine)
 
-    try:
-        engine.run(step)
-        engine.validate()
-        recorder.close(engine)
-    except LimitExceededError as error:
-        raise LimitExceededError(f"at {time_text(engine.now_us)}: {error}") from error
+    watching = watch(recorder) if watch else recorder
+    engine = play_to_horizon(
+        plan, variant, watching, accelerator, step, read_processor_s=read_processor_s
+    )
+    recorder.close(engine)
     counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()
     return RunSummary(
         scenario=plan.name,

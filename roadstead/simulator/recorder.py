@@ -90,7 +90,7 @@ class TableRecorder:
             table.close()
 
     def _pod(self, life: PodLife, ending: str | None) -> None:
-        identity, facts, owner = life.identity, life.facts, self._owner(life)
+        identity, facts, owner = life.identity, life.facts, owner_of(self._plan, life)
         self.counts.ended(life, owner or "", is_over=ending is not None)
         waited_us = None if life.bound_us == NEVER_US else life.bound_us - life.created_us
         self._pods.append(
@@ -114,12 +114,6 @@ class TableRecorder:
                 life.preemptor or None,
             )
         )
-
-    def _owner(self, life: PodLife) -> str | None:
-        if life.controller >= 0:
-            controller = self._plan.controllers[life.controller]
-            return f"{controller.kind}/{controller.name}"
-        return self._plan.sources[life.source].name if life.source >= 0 else None
 
     def _class_number(self, facts: PodFacts) -> int:
         number = self._class_by_id.get(id(facts))
@@ -145,6 +139,14 @@ class TableRecorder:
                 json.dumps(labels),
             )
         )
+
+
+def owner_of(plan: Plan, life: PodLife) -> str | None:
+    """Return what created a pod: a controller as kind/name, or an entry of the workload."""
+    if life.controller >= 0:
+        controller = plan.controllers[life.controller]
+        return f"{controller.kind}/{controller.name}"
+    return plan.sources[life.source].name if life.source >= 0 else None
 
 
 def _time(at_us: int) -> int | None:

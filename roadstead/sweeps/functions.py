@@ -23,6 +23,7 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "model": "roadstead.lab.studies:model_runs",
         "product": "roadstead.api.product_runs:product_runs",
+        "scenario": "roadstead.api.scenario_runs:scenario_runs",
     }
 )
 

@@ -1,0 +1,177 @@
+"""Variants of a scenario: values in place of those at some of its keys.
+
+A key is a path in the document, `workload.0.arrivals.poisson.per_hour`, in which an entry of a list
+has its number or its name; or `config`, for one configuration of the scheduler.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path as Folder
+from typing import Final
+
+from roadstead.config.reader import read_document
+from roadstead.config.scenario.read import ScenarioFile, SourceText, read_scenario
+from roadstead.config.scenario.schema import Scenario
+from roadstead.config.scenario.structure import known_keys
+from roadstead.protocol.errors import InputError, cut_short
+
+CONFIG: Final = "config"
+"""Key of the scheduler's configuration: a file, else the name of an included one."""
+
+LISTS: Final = (("scheduler", "config"), ("scheduler", "preset"))
+"""Paths of lists; a single value is a list of one."""
+
+NEAR: Final = 3
+SOURCE: Final = "--vary"
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A key of a scenario, as it was given, and the values to play."""
+
+    key: str
+    path: Path
+    values: tuple[object, ...]
+
+
+def read_axis(file: ScenarioFile, given: str) -> Axis:
+    """Read `KEY=V1,V2,…`; a value is YAML. Raises InputError, with near names for a wrong key."""
+    key, separator, text = given.partition("=")
+    if not separator or not text.strip():
+        raise InputError("must be KEY=V1,V2,…", source=SOURCE, value=cut_short(given))
+    values = read_document(f"[{text}]", source=f"{SOURCE} {cut_short(key)}")
+    if not isinstance(values, list) or not values:
+        raise InputError("has no values", source=SOURCE, field=cut_short(key))
+    texts = [json.dumps(each, sort_keys=True, default=str) for each in values]
+    if len(set(texts)) < len(texts):
+        raise InputError("has a value twice", source=SOURCE, field=cut_short(key))
+    return Axis(key, path_of(file.document, key), tuple(values))
+
+
+def path_of(document: Mapping[str, object], key: str) -> Path:
+    """Return the path that a key names. Raises InputError, with near names."""
+    if key == CONFIG:
+        return (CONFIG,)
+    path: Path = ()
+    value: object = document
+    for part in key.split("."):
+        found: str | int = part
+        if isinstance(value, list):
+            found = _entry(value, part, key)
+            value = value[found]
+        elif isinstance(value, dict) or value is None:
+            _check_key(value or {}, path, part, key)
+            value = value.get(part) if isinstance(value, dict) else None
+        else:
+            shown = ".".join(map(str, path))
+            raise _refused(key, f"has {cut_short(value)} at {shown}, and nothing below it")
+        path = (*path, found)
+    return path
+
+
+def _check_key(value: Mapping[str, object], path: Path, part: str, key: str) -> None:
+    known = list(dict.fromkeys((*value, *known_keys(Scenario, path))))
+    if not path:
+        known.append(CONFIG)
+    if part in known:
+        return
+    close = get_close_matches(part, known, n=NEAR) or sorted(value)[:NEAR] or sorted(known)[:NEAR]
+    raise _refused(key, f"has no key {cut_short(part)} (near: {', '.join(close)})")
+
+
+def _entry(entries: Sequence[object], part: str, key: str) -> int:
+    if part.isascii() and part.isdecimal() and int(part) < len(entries):
+        return int(part)
+    names = {name: number for number, each in enumerate(entries) for name in _names(each)}
+    if part in names:
+        return names[part]
+    close = get_close_matches(part, names, n=NEAR) or sorted(names)[:NEAR]
+    wanted = ", ".join((f"0 to {len(entries) - 1}", *close))
+    raise _refused(key, f"has no entry {cut_short(part)} (want {wanted})")
+
+
+def _names(entry: object) -> Iterator[str]:
+    """Yield the names of an entry: its own, or that of the controller in it."""
+    if isinstance(entry, dict):
+        for each in (entry, *entry.values()):
+            if isinstance(each, dict) and isinstance(each.get("name"), str):
+                yield each["name"]
+
+
+def _refused(key: str, rule: str) -> InputError:
+    return InputError(rule, source=SOURCE, field=cut_short(key))
+
+
+def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
+    """Return a scenario with other values at some keys. Raises InputError for an impossible one."""
+    document = copy.deepcopy(dict(file.document))
+    document.pop("extends", None)
+    for key, value in values.items():
+        _put(file, document, path_of(document, key), value)
+    named = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
+    source = f"{file.main.source} with {named}" if values else file.main.source
+    made = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
+    return replace(made, main=file.main, origins=file.origins)
+
+
+def _put(file: ScenarioFile, document: dict[str, object], path: Path, value: object) -> None:
+    if path == (CONFIG,):
+        is_file = file.file(LISTS[0], str(value)).is_file()
+        for at, chosen in zip(LISTS, (is_file, not is_file), strict=True):
+            _put(file, document, at, [str(value)] if chosen else [])
+        return
+    if path in LISTS and not isinstance(value, list):
+        value = [value]
+    *above, last = path
+    below: object = document
+    for part in above:
+        if isinstance(below, dict):
+            below = below.setdefault(part, {})
+        elif isinstance(below, list) and isinstance(part, int):
+            below = below[part]
+    assert isinstance(below, dict | list), "a path that was checked"
+    below[last] = value  # type: ignore[index]
+
+
+def configs_of(file: ScenarioFile) -> list[str]:
+    """Return the configurations of a scenario, as values of `config`."""
+    return [*file.scenario.scheduler.config, *file.scenario.scheduler.preset]
+
+
+def packed(file: ScenarioFile) -> dict[str, object]:
+    """Return a scenario as plain data. Files that it names stay where they are."""
+    return {
+        "document": json.dumps(dict(file.document)),
+        "source": file.main.source,
+        "directory": str(file.main.directory.resolve()),
+        "origins": {
+            key: [origin.source, str(origin.directory.resolve())]
+            for key, origin in file.origins.items()
+        },
+    }
+
+
+def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
+    """Return the scenario of `packed`. Raises InputError."""
+    source, text = str(plain["source"]), str(plain["document"])
+    document = read_document(text, source=source)
+    assert isinstance(document, dict), "a packed scenario"
+    document.pop("extends", None)
+    text = json.dumps(document)
+    made = read_scenario(text, source=source, directory=Folder(str(plain["directory"])))
+    origins = plain["origins"]
+    assert isinstance(origins, dict), "a packed scenario"
+    return replace(
+        made,
+        origins={
+            key: SourceText(str(name), text, Folder(str(folder)))
+            for key, (name, folder) in origins.items()
+        },
+    )

@@ -1,0 +1,102 @@
+"""Paired differences of two variants that were played with the same seeds, with 95% intervals.
+
+The t interval assumes that the differences are normally distributed; the bootstrap does not, but is
+too narrow for few pairs. So a difference is shown only if both intervals leave out 0
+(docs/decisions/0056).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+import numpy as np
+
+from roadstead.lab.statistics import Band, band
+
+RESAMPLES: Final = 10_000
+RESAMPLES_SEED: Final = 0
+BLOCK: Final = 1 << 20
+"""Numbers drawn at a time, so that memory is bounded for any number of pairs."""
+
+QUANTILES: Final = (0.025, 0.975)
+
+NO_INTERVAL: Final = "no interval: one pair"
+NO_DIFFERENCE: Final = "no difference shown"
+LOWER: Final = "B lower"
+HIGHER: Final = "B higher"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """B minus A of one metric. student, bootstrap: 95% intervals; None for one pair.
+
+    is_different: whether some pair has different values.
+    """
+
+    metric: str
+    pairs: int
+    a: float
+    b: float
+    student: Band | None
+    bootstrap: Band | None
+    is_different: bool
+
+    @property
+    def difference(self) -> float:
+        return self.b - self.a
+
+    @property
+    def verdict(self) -> str:
+        """What the intervals show."""
+        if self.student is None or self.bootstrap is None:
+            return NO_INTERVAL
+        both = self.student, self.bootstrap
+        if all(each.high < 0 for each in both):
+            return LOWER
+        return HIGHER if all(each.low > 0 for each in both) else NO_DIFFERENCE
+
+
+def difference(metric: str, a: Sequence[float], b: Sequence[float]) -> Difference:
+    """Compare a metric of two variants; equal places are a pair. ValueError if there is none."""
+    differences = [after - before for before, after in zip(a, b, strict=True)]
+    student = resampled = None
+    if len(differences) > 1:
+        student, resampled = band(differences), bootstrap(differences)
+    return Difference(
+        metric, len(differences), fmean(a), fmean(b), student, resampled, any(differences)
+    )
+
+
+def bootstrap(values: Sequence[float]) -> Band:
+    """Return the mean, and its interval by the percentiles of resampled means."""
+    array = np.array(values, dtype=np.float64)
+    random = np.random.default_rng(RESAMPLES_SEED)
+    rows = max(1, BLOCK // len(array))
+    means = []
+    for start in range(0, RESAMPLES, rows):
+        shape = min(rows, RESAMPLES - start), len(array)
+        means.append(array[random.integers(0, len(array), shape)].mean(axis=1))
+    low, high = np.quantile(np.concatenate(means), QUANTILES).tolist()
+    return Band(fmean(values), low, high)
+
+
+Metrics = Mapping[str, float]
+
+
+def compare(a: Mapping[Hashable, Metrics], b: Mapping[Hashable, Metrics]) -> list[Difference]:
+    """Compare all metrics that both variants have. a, b: key of a run, as its seed, → metrics.
+
+    Runs without a partner are left out, and pairs without the metric. Empty without any pair.
+    """
+    keys = [key for key in a if key in b]
+    names = dict.fromkeys(name for key in keys for name in (*a[key], *b[key]))
+    found = []
+    for name in names:
+        both = [key for key in keys if name in a[key] and name in b[key]]
+        if both:
+            before, after = ([one[key][name] for key in both] for one in (a, b))
+            found.append(difference(name, before, after))
+    return found

@@ -1,0 +1,100 @@
+"""Sweep of a scenario: combinations of values, each played with each seed, and its results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from statistics import median
+from typing import Final
+
+from roadstead.protocol.errors import InputError
+
+MAX_RUNS: Final = 100_000
+
+Values = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioSweep:
+    """axes: key → values. seeds: of the runs of each combination."""
+
+    scenario: str
+    axes: tuple[tuple[str, tuple[object, ...]], ...]
+    seeds: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of runs."""
+        return prod(len(values) for _, values in self.axes) * len(self.seeds)
+
+    def check(self) -> None:
+        """Raise InputError if there are too many runs."""
+        if self.size > MAX_RUNS:
+            raise InputError(f"is {self.size:,} runs (at most {MAX_RUNS:,})", source="sweep")
+
+    def combinations(self) -> Iterator[dict[str, object]]:
+        """Yield every combination, the values of the last key changing first."""
+        names = [name for name, _ in self.axes]
+        for chosen in product(*(values for _, values in self.axes)):
+            yield dict(zip(names, chosen, strict=True))
+
+    def runs(self) -> list[tuple[dict[str, object], int]]:
+        """Return values and seed of each run, in the order of the results."""
+        return [(values, seed) for values in self.combinations() for seed in self.seeds]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run that ended."""
+
+    values: Values
+    seed: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A metric of one combination over its seeds."""
+
+    median: float
+    low: float
+    high: float
+
+
+def rows_of(sweep: ScenarioSweep, results: Mapping[int, object]) -> list[Row]:
+    """Return the runs that ended, in the order of the sweep. results: by place in `runs`."""
+    rows = []
+    for place, (values, seed) in enumerate(sweep.runs()):
+        metrics = results.get(place)
+        if isinstance(metrics, dict):
+            rows.append(Row(values, seed, metrics))
+    return rows
+
+
+def name_of(values: Values) -> str:
+    """Return a combination in words; "" for the scenario as it is."""
+    return ", ".join(f"{key} {value_text(value)}" for key, value in values.items())
+
+
+def value_text(value: object) -> str:
+    """Return a value in words."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def spreads(rows: Sequence[Row]) -> list[tuple[Values, int, dict[str, Spread]]]:
+    """Return combination, number of its runs, and metrics over them, in the order of the rows."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(json.dumps(row.values, sort_keys=True), []).append(row)
+    found = []
+    for group in groups.values():
+        names = dict.fromkeys(name for row in group for name in row.metrics)
+        metrics = {}
+        for name in names:
+            given = [row.metrics[name] for row in group if name in row.metrics]
+            metrics[name] = Spread(median(given), min(given), max(given))
+        found.append((group[0].values, len(group), metrics))
+    return found

@@ -1,0 +1,152 @@
+"""Metrics of one simulated run, for comparisons: from a run while it goes, or its tables."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Final
+
+from roadstead.facts.node import NodeFacts
+from roadstead.queue.reports import PendingNote
+from roadstead.simulator.component import Note
+from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
+from roadstead.simulator.recorder import owner_of
+from roadstead.simulator.samples import sample_rows
+from roadstead.simulator.scenario import Plan
+from roadstead.simulator.summary import waits_of
+
+SECOND_US: Final = 1e6
+HOUR_US: Final = 3.6e9
+COUNTED: Final = (Ending.PREEMPTED, Ending.EVICTED, Ending.LOST)
+WAITS: Final = ("p50", "p99")
+
+
+class RunMetrics:
+    """Collects the pods and samples of one run."""
+
+    def __init__(self, horizon_us: int) -> None:
+        self._horizon_us = horizon_us
+        self._waits_us: defaultdict[str, list[int]] = defaultdict(list)
+        self._endings: Counter[str] = Counter()
+        self._pods = self._pending_us = self._pending = 0
+        self._sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+
+    def pod(
+        self,
+        owner: str,
+        created_us: int,
+        bound_us: int | None,
+        ended_us: int | None,
+        ending: str | None,
+    ) -> None:
+        """Add a pod; None: it was not bound, or has not ended."""
+        self._pods += 1
+        if ending is not None:
+            self._endings[ending] += 1
+        if bound_us is not None:
+            self._waits_us[owner].append(bound_us - created_us)
+            self._pending_us += bound_us - created_us
+            return
+        self._pending += ended_us is None
+        self._pending_us += (self._horizon_us if ended_us is None else ended_us) - created_us
+
+    def sample(self, zone: str, metric: str, resource: str, value: float) -> None:
+        """Add a row of a sample; those of single zones are left out."""
+        if not zone:
+            self._sums[metric, resource] += value
+
+    def result(self) -> dict[str, float]:
+        """Return the metrics by name; those of an owner or a resource have its name at the end.
+
+        utilization, fragmentation: shares of what is allocatable, averaged over the samples.
+        """
+        all_us = [each for one in self._waits_us.values() for each in one]
+        found = {
+            "placed_share": len(all_us) / self._pods if self._pods else 0.0,
+            "pending": float(self._pending),
+            "pending_pod_hours": self._pending_us / HOUR_US,
+            **_waits(all_us, ""),
+        }
+        found |= {str(each): float(self._endings[str(each)]) for each in COUNTED}
+        for (metric, resource), total in sorted(self._sums.items()):
+            if metric == "allocatable" and total:
+                requested = self._sums.get(("requested", resource), 0.0)
+                found[f"utilization {resource}"] = requested / total
+                fragments = self._sums.get(("fragmentation", resource))
+                if fragments is not None:
+                    found[f"fragmentation {resource}"] = fragments / total
+        for owner in sorted(self._waits_us):
+            found |= _waits(self._waits_us[owner], f" {owner}")
+        return found
+
+
+def _waits(waits_us: list[int], end: str) -> dict[str, float]:
+    if not waits_us:
+        return {}
+    waits = waits_of(waits_us)
+    quantiles = {f"wait_{name}_s{end}": waits.quantiles_us[name] / SECOND_US for name in WAITS}
+    return {f"wait_mean_s{end}": waits.mean_us / SECOND_US, **quantiles}
+
+
+class MetricsRecorder:
+    """A recorder that collects metrics, and passes everything to another one, if there is one."""
+
+    def __init__(self, plan: Plan, inner: Recorder | None = None) -> None:
+        self._plan, self.inner = plan, inner
+        self.metrics = RunMetrics(plan.horizon_us)
+        self._engine: Engine | None = None
+
+    def around(self, inner: Recorder) -> MetricsRecorder:
+        """Pass everything to this recorder from now on."""
+        self.inner = inner
+        return self
+
+    def finish(self) -> dict[str, float]:
+        """Return the metrics, with the pods that have not ended. Call it once, after the run."""
+        assert self._engine is not None, "a run ends with a sample"
+        for life in self._engine.pods.values():
+            self._pod(life, is_over=False)
+        return self.metrics.result()
+
+    def pod_ended(self, life: PodLife) -> None:
+        """See `Recorder`."""
+        self._pod(life, is_over=True)
+        if self.inner is not None:
+            self.inner.pod_ended(life)
+
+    def bound(self, now_us: int, life: PodLife) -> None:
+        """See `Recorder`."""
+        if self.inner is not None:
+            self.inner.bound(now_us, life)
+
+    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+        """See `Recorder`."""
+        if self.inner is not None:
+            self.inner.not_bound(now_us, life, note, nominated)
+
+    def note(self, now_us: int, note: Note) -> None:
+        """See `Recorder`."""
+        if self.inner is not None:
+            self.inner.note(now_us, note)
+
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        """See `Recorder`."""
+        if self.inner is not None:
+            self.inner.node(now_us, name, facts, is_new=is_new)
+
+    def sample(self, engine: Engine) -> None:
+        """See `Recorder`."""
+        self._engine = engine
+        for row in sample_rows(engine):
+            self.metrics.sample(*row)
+        if self.inner is not None:
+            self.inner.sample(engine)
+
+    def _pod(self, life: PodLife, *, is_over: bool) -> None:
+        self.metrics.pod(
+            owner_of(self._plan, life) or "",
+            life.created_us,
+            None if life.bound_us == NEVER_US else life.bound_us,
+            life.ended_us if is_over else None,
+            str(life.ends_as) if is_over else None,
+        )
