@@ -71,7 +71,7 @@ BEST_FIT = f"""{HEAD}profiles:
 
 @dataclass(frozen=True)
 class Policy:
-    """A scheduler's configuration. plugin: of docs/examples, with its configuration beside it."""
+    """A configuration of the scheduler. plugin: of docs/examples, as the configuration there."""
 
     name: str
     text: str = ""

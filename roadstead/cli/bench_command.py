@@ -84,7 +84,7 @@ def bench_command(
     measured for each pod. With --journal, every bind is durable before it is acknowledged.
 
     `bench simulate` measures `roadstead simulate` instead: scenarios in virtual time, events per
-    second of processor time beside the floors. Only --openb, --slow and --json apply to it.
+    second of processor time with the floors to reach. Only --openb, --slow and --json apply to it.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`roadstead bench simulate`: how fast scenarios are played, beside the floors."""
+"""`roadstead bench simulate`: how fast scenarios are played, with the floors to reach."""
 
 from __future__ import annotations
 

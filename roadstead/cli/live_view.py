@@ -101,11 +101,32 @@ def event_text(now_us: int, note: Note) -> str:
     return "  ".join(part for part in (clock(now_us), note.what, note.subject, note.detail) if part)
 
 
+class LatestEvents:
+    """Events since the last frame; those of one kind and minute become one line."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, str], tuple[str, int]] = {}
+
+    def add(self, now_us: int, note: Note) -> None:
+        key = clock(now_us), note.what
+        first, count = self._lines.get(key, (event_text(now_us, note), 0))
+        self._lines[key] = first, count + 1
+
+    def take(self) -> list[str]:
+        """Return the lines, and forget them."""
+        lines = [
+            first if count == 1 else f"{first}, and {count - 1:,} more"
+            for first, count in self._lines.values()
+        ]
+        self._lines.clear()
+        return lines
+
+
 class View(Protocol):
     """Shows a fleet while it is simulated."""
 
     def event(self, now_us: int, note: Note) -> None:
-        """Show an event when it occurs."""
+        """Take an event, which the next frame shows."""
         ...
 
     def frame(self, frame: Frame) -> None:
@@ -114,15 +135,18 @@ class View(Protocol):
 
 
 class LineView:
-    """Writes lines to standard error: each event, and the fleet each LINE_US."""
+    """Writes lines to standard error: events by kind, and the fleet each LINE_US."""
 
     def __init__(self) -> None:
         self._next_us = 0
+        self._latest = LatestEvents()
 
     def event(self, now_us: int, note: Note) -> None:
-        click.echo(event_text(now_us, note), err=True)
+        self._latest.add(now_us, note)
 
     def frame(self, frame: Frame) -> None:
+        for line in self._latest.take():
+            click.echo(line, err=True)
         if frame.now_us >= self._next_us:
             self._next_us = frame.now_us + LINE_US
             click.echo(frame.line(), err=True)
@@ -145,11 +169,13 @@ class TerminalView:
         self._read_s, self._sleep = read_s, sleep
         self._began_s = read_s()
         self._events: deque[str] = deque(maxlen=EVENTS)
+        self._latest = LatestEvents()
 
     def event(self, now_us: int, note: Note) -> None:
-        self._events.append(event_text(now_us, note))
+        self._latest.add(now_us, note)
 
     def frame(self, frame: Frame) -> None:
+        self._events.extend(self._latest.take())
         self._live.update(picture(frame, self._horizon_us, list(self._events)), refresh=True)
         due_s = self._began_s + PACE_S * frame.now_us / self._horizon_us
         self._sleep(max(0.0, due_s - self._read_s()))

@@ -124,11 +124,15 @@ def test_lines_show_every_event_and_the_fleet_now_and_then(
     view = LineView()
     for hour in range(5):
         view.frame(Frame(hour * HOUR_US, hour, 0, 0, ()))
-    view.event(HOUR_US // 2, Note("lost", "n1", "zone b"))
+    for name in ("n1", "n2", "n3"):
+        view.event(9 * HOUR_US // 2, Note("lost", name, "zone b"))
+    view.event(9 * HOUR_US // 2, Note("drained", "n4"))
+    view.frame(Frame(5 * HOUR_US, 0, 0, 0, ()))
+    view.frame(Frame(6 * HOUR_US, 0, 0, 0, ()))
 
     lines = capsys.readouterr().err.splitlines()
-    assert [line[:5] for line in lines] == ["00:00", "02:00", "04:00", "00:30"]
-    assert lines[-1] == "00:30  lost  n1  zone b"
+    assert [line[:5] for line in lines] == ["00:00", "02:00", "04:00", "04:30", "04:30", "06:00"]
+    assert lines[3:5] == ["04:30  lost  n1  zone b, and 2 more", "04:30  drained  n4"]
 
 
 def test_a_terminal_shows_zones_and_the_latest_events_at_a_pace() -> None:
