@@ -190,7 +190,7 @@ def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
     write_trace(folder / "fleet.trace", trace)
     (folder / "settings.yaml").write_text(SETTINGS)
     own = ["--one", str(folder), "--phase", phase, "--victim", victim]
-    cell.ended, said = _command([sys.executable, __file__, *own], folder)
+    cell.ended, said = run_command([sys.executable, __file__, *own], folder)
     _look_at_end(cell, said, folder)
     before = binds_in(folder)
     cell.kept = len(before)
@@ -199,7 +199,7 @@ def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
             f"{cell.acknowledged - cell.kept} acknowledged binds are not in the journal"
         )
     if cell.ended:
-        cell.resumed, said = _command(_roadstead("schedule", *_schedule(resume=True)), folder)
+        cell.resumed, said = run_command(_roadstead("schedule", *_schedule(resume=True)), folder)
         if cell.resumed:
             cell.why.append(f"--resume ended with {cell.resumed}: {_last(said)}")
     _look_at_result(cell, folder, before, {who.uid for who, _ in trace.pods()})
@@ -291,7 +291,7 @@ def _roadstead(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "roadstead", *arguments]
 
 
-def _command(command: list[str], folder: Path) -> tuple[int | None, str]:
+def run_command(command: list[str], folder: Path) -> tuple[int | None, str]:
     """Run a command; return its status (None if it did not end in time) and standard error."""
     child = subprocess.Popen(
         command,

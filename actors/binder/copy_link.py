@@ -87,7 +87,7 @@ class CopyLink:
         return self._ref.begin(WRITE_COPY, message, timeout_s=RESEND_S)
 
     async def _send_all(self, reply: Coroutine[Any, Any, CopyState]) -> None:
-        """Wait for the reply, then send whatever else is due, until nothing is."""
+        """Wait for the reply, then send what else is due, until nothing is."""
         while True:
             try:
                 self._sender.answered(await reply)

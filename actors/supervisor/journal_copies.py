@@ -70,7 +70,7 @@ class JournalCopies:
             raise RunFailedError(
                 f"The journal is lost with its node ({lost}), and its copy in {folder} cannot "
                 f"replace it: {promoted.why}. The run ends here; restore the journal's disk, and "
-                "--resume goes on with it."
+                "--resume continues it."
             )
         self.least_lsn = max(self.least_lsn, promoted.lsn)
         self.plan = replace(

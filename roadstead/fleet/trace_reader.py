@@ -53,7 +53,7 @@ class TraceStream(Protocol):
     pod_classes: list[PodFacts]
 
     def chunks(self) -> Iterator[PodColumns]:
-        """Yield the pods; can be iterated once. Raises InputError for whatever is damaged."""
+        """Yield the pods; can be iterated once. Raises InputError for a damaged part."""
         ...
 
     def progress(self) -> tuple[int, int]:
@@ -130,7 +130,7 @@ class TraceReader:
         return self._file.tell(), os.fstat(self._file.fileno()).st_size
 
     def chunks(self) -> Iterator[PodColumns]:
-        """Yield the pods; can be iterated once. Raises InputError at whatever is damaged."""
+        """Yield the pods; can be iterated once. Raises InputError at a damaged part."""
         while self._letter == b"P":
             yield self._read_pods(self._decoded(PodsFrame, self._content))
             self._letter, self._content = self._next()

@@ -19,7 +19,7 @@ class OutcomeFile:
         """Append a part at an offset; return the size of the file so far.
 
         A part that is there already changes nothing, and one behind the end neither: the caller
-        goes on at the returned size. JournalError if it cannot be written.
+        continues at the returned size. JournalError if it cannot be written.
         """
         try:
             if self._file is None and not offset:

@@ -12,7 +12,7 @@ CHUNK_BYTES = 4 << 20
 
 MAX_WAITING_BYTES = 64 << 20
 """Bytes of steps that wait for the copy. With more, the sender drops them and catches up from the
-files instead, so that its memory is bounded whatever the copy does."""
+files instead, so that no behaviour of the copy fills its memory."""
 
 
 class CopyFencedError(RoadsteadError):

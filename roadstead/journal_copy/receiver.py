@@ -71,7 +71,7 @@ class CopyReceiver:
     """The copy in one folder, which it locks.
 
     epoch: of this incarnation; messages that continue the files of another one change nothing. lsn:
-    of the last record that the copy has for certain. failure: why it cannot go on, or "".
+    of the last record that the copy has for certain. failure: why it cannot continue, or "".
     """
 
     def __init__(self, disk: Disk, set_aside: Callable[[], Disk], epoch: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""SinglePodKernel: a kernel for pods that are decided one at a time, whatever their classes.
+"""SinglePodKernel: a kernel for pods that are decided one at a time, of any classes.
 
 A kernel for a batch is laid out for the classes of that batch. Here the next pod may be of any
 class, and often of a new one that differs from a known one in amounts alone. So the kernel has

@@ -13,7 +13,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.queue.reports import PendingNote
 from roadstead.simulator.component import Note
 from roadstead.simulator.engine import Engine
-from roadstead.simulator.play import Variant, build_engine, components_of
+from roadstead.simulator.play import Variant, build_engine, components_of, delay_of
 from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import Plan
 
@@ -78,7 +78,8 @@ def explain_bind(
     """
     watch = _Watch(number, ends_at_bind=True)
     components = components_of(plan, variant.seed)
-    engine = build_engine(plan, variant, watch, accelerator, components)
+    delay = delay_of(plan, variant.seed, _no_clock)
+    engine = build_engine(plan, variant, watch, accelerator, components, delay)
     try:
         engine.run(on_step)
     except _BoundNow:
@@ -108,7 +109,8 @@ def explain_at(
     """
     watch = _Watch(number, ends_at_bind=False)
     components = components_of(plan, variant.seed)
-    engine = build_engine(plan, variant, watch, accelerator, components)
+    delay = delay_of(plan, variant.seed, _no_clock)
+    engine = build_engine(plan, variant, watch, accelerator, components, delay)
     engine.run(on_step, until_us=at_us)
     life = next((each for each in engine.pods.values() if each.number == number), None)
     if life is None:
@@ -117,3 +119,8 @@ def explain_at(
     pod = life.identity, life.facts
     explanation = engine.cluster.explain(pod, nominated=watch.nominated)
     return Moment(at_us, life.state, life.node, explanation)
+
+
+def _no_clock() -> float:
+    """Runs whose decisions are measured are not repeated."""
+    return 0.0

@@ -32,7 +32,10 @@ OTHERS = frozenset(
         "Allocation",
         "Case",
         "Class",
+        "InstanceEvent",
+        "MachineEvent",
         "a__b",
+        "kubectl",
         "typing",
     }
 )

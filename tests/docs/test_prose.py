@@ -52,7 +52,9 @@ def _of_code():
 
 @cache
 def _of_pages():
-    return "\n".join(path.read_text() for each in PAGES for path in sorted(ROOT.glob(each)))
+    pages = (path.read_text() for each in PAGES for path in sorted(ROOT.glob(each)))
+    # Manifests and output are no prose.
+    return re.sub(r"^```.*?^```", "", "\n".join(pages), flags=re.DOTALL | re.MULTILINE)
 
 
 def per_thousand(pattern, text):

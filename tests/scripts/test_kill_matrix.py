@@ -31,7 +31,7 @@ def test_a_cell_kills_in_its_phase_and_continues_the_run(matrix, tmp_path, phase
 def ended(matrix, tmp_path):
     """Return the folder of a run that ended normally, without its kill."""
     write_fleet(matrix, tmp_path)
-    status, said = matrix._command(
+    status, said = matrix.run_command(
         matrix._roadstead("schedule", *matrix._schedule(resume=False)), tmp_path
     )
     assert status == 0, said
@@ -103,7 +103,7 @@ def test_a_hanging_command_is_ended(matrix, tmp_path, monkeypatch):
 
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
 
-    assert matrix._command(command, tmp_path)[0] is None
+    assert matrix.run_command(command, tmp_path)[0] is None
 
 
 def test_the_table_has_a_result_for_each_cell_and_describes_errors(matrix, monkeypatch, capsys):

@@ -14,7 +14,7 @@ from roadstead.simulator.scenario import ControllerTimings
 
 SECOND_US: Final = 1_000_000
 FEW_NODES: Final = 2
-"""A zone with so few nodes that are not ready is normal, whatever their share is."""
+"""A zone with so few nodes that are not ready is normal with any share of them."""
 
 
 class ZoneState(StrEnum):
