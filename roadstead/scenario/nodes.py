@@ -72,6 +72,8 @@ class NodeCompiler:
         if rules := subdomain_errors(f"{prefix}-00000"):
             rule = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
             raise self.file.error((*at, "name"), rule, prefix)
+        # Before they are made, which takes seconds.
+        self._check_count(len(self.origin_of) + given.nodes, at)
         if given.shape == OPENB:
             made = generate_fleet(given.nodes, 0, 0, zones=given.zones).nodes()
             nodes = [renamed_node(node, _name(prefix, i)) for i, node in enumerate(made)]
@@ -87,10 +89,13 @@ class NodeCompiler:
             if other != where:
                 rule = f"has a node of the name {cut_short(node.name)}, as {other} has"
                 raise self.file.error(at, rule)
-        if len(self.origin_of) > NODES_MAX:
-            raise self.file.error(at, f"makes the nodes more than {NODES_MAX:,}")
+        self._check_count(len(self.origin_of), at)
         self.nodes += nodes
         return tuple(nodes)
+
+    def _check_count(self, nodes: int, at: At) -> None:
+        if nodes > NODES_MAX:
+            raise self.file.error(at, f"makes the nodes more than {NODES_MAX:,}")
 
     def _of_shape(self, given: GeneratedNodes, prefix: str, at: At) -> Iterator[NodeFacts]:
         node = self._shape(given.shape, (*at, "shape"))

@@ -118,12 +118,12 @@ def agree(cluster, facts):
 
 
 @given(strategies.clusters, strategies.pods)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_rules_of_single_nodes_refuse_what_the_filters_refuse(cluster, facts):
     agree(cluster, facts)
 
 
 @given(topologies(), related_pods)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_rules_across_nodes_refuse_what_the_filters_refuse(cluster, facts):
     agree(cluster, replace(facts, is_terminating=False))
