@@ -21,7 +21,7 @@ class Queue:
         pass
 
     async def status(self, _):
-        return ActorStatus("", figures=(("active", 3.0),))
+        return ActorStatus("", metrics=(("active", 3.0),))
 
 
 class Silent:
