@@ -14,10 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from calibration import calibrate
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from roadstead.bench.calibration import calibrate
 from roadstead.config.settings import Settings
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity

@@ -25,7 +25,7 @@ import growth  # noqa: E402
 from roadstead.cli.stress_plan import PRODUCT  # noqa: E402
 from roadstead.cli.stress_product import PARAMETERS  # noqa: E402
 from roadstead.lab.statistics import Band  # noqa: E402
-from roadstead.lab.studies import MODEL_STUDIES, Figures, Study, Values  # noqa: E402
+from roadstead.lab.studies import MODEL_STUDIES, Metrics, Study, Values  # noqa: E402
 from roadstead.lab.sweep import Point, make_sweep  # noqa: E402
 from roadstead.report.plot import svg  # noqa: E402
 from roadstead.report.stress_plots import plots  # noqa: E402
@@ -67,7 +67,7 @@ def _study(name: str) -> Study:
     return MODEL_STUDIES[name]
 
 
-def _no_run(values: Values, seed: int) -> Figures:
+def _no_run(values: Values, seed: int) -> Metrics:
     raise AssertionError("recorded sweeps are only drawn")
 
 

@@ -6,6 +6,7 @@ scripts/scenario_reference.py --update    write it into the page
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -24,9 +25,12 @@ def with_reference(page: str) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--update", action="store_true", help="write the page")
+    asked = parser.parse_args()
     page = PAGE.read_text()
     made = with_reference(page)
-    if sys.argv[1:] == ["--update"]:
+    if asked.update:
         PAGE.write_text(made)
     elif made != page:
         sys.exit(f"{PAGE.name} does not show the schema; run this script with --update")

@@ -62,13 +62,13 @@ def demo_command(
       roadstead demo                       # 2,000 nodes, 10,000 pods, on Ray
       roadstead demo --small --runtime inline
                                            # about a second, without Ray
-      roadstead demo --live                # a day in some ten seconds; tables in demo.run
+      roadstead demo --live                # a day in seconds; see demo.run
       roadstead demo --nodes 500 --pods 20000 --seed 7
                                            # not all fit: why pods are pending
       roadstead demo --output out          # write all placements
       roadstead demo --format json | jq .pods_per_s
       roadstead demo --ray-address auto --settings roadstead.yaml
-                                           # on a Ray cluster, with schedulers and labels
+                                           # on a Ray cluster
     """
     if live:
         if small or nodes or pods or form != "table":

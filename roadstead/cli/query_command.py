@@ -40,6 +40,7 @@ def query_command(folder: Path, sql: str, form: QueryForm, rows: int) -> None:
     2 GB of memory.
 
     \b
+    Examples:
     How long did pods wait, by owner?
       roadstead query small.run "SELECT owner, count(*) AS pods,
         quantile_disc(waited_us, 0.5) / 1e6 AS p50_s,

@@ -75,7 +75,7 @@ def init_command(name: str, path: Path | None, force: bool) -> None:
     \b
     small      20 nodes, pods that come and go, a deployment, drained nodes
     zone-loss  four zones, of which one is lost
-    day        a day of a small fleet that loses a zone, as roadstead demo --live plays it
+    day        a day of a fleet that loses a zone (roadstead demo --live)
     openb      the openb trace; needs roadstead trace import openb first
     gpu        training and inference on GPUs, gangs, a fleet that grows
 

@@ -54,11 +54,11 @@ def simulate_command(
     Examples:
       roadstead scenario init -o small.yaml
       roadstead simulate small.yaml -o small.run
-      roadstead simulate small.yaml -o small.run --resume   # after an interruption
+      roadstead simulate small.yaml -o small.run --resume
       roadstead simulate small.yaml --seed 2 --format json
       roadstead why small.run web-0                         # the life of one pod
       roadstead query small.run 'FROM pods LIMIT 10'        # SQL over the tables
-      roadstead check small.run                             # do the tables keep every rule?
+      roadstead check small.run       # do the tables keep every rule?
 
     Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted.
     """

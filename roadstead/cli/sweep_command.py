@@ -57,10 +57,11 @@ def sweep_command(
     \b
     Examples:
       roadstead sweep small.yaml --vary fleet.0.generate.nodes=16,20,24
-      roadstead sweep small.yaml --vary config=default,binpack --seeds 10 -o packed
-      roadstead sweep small.yaml --vary workload.tasks.arrivals.poisson.per_hour=60,120,240 \\
-          --jobs 2 -o rates
-      roadstead sweep small.yaml --vary config=default,binpack --seeds 10 -o packed --resume
+      roadstead sweep small.yaml --vary config=default,binpack -o packed
+      roadstead sweep small.yaml \\
+        --vary workload.tasks.arrivals.poisson.per_hour=60,120,240 \\
+        --jobs 2 -o rates
+      roadstead sweep small.yaml --vary config=default,binpack -o packed --resume
 
     Exit status: 0 done, 1 a run failed, 2 wrong input, 130 or 143 interrupted (SIGINT, SIGTERM);
     finished runs are shown and kept in DIR.

@@ -180,7 +180,7 @@ def test_the_configuration_is_the_cases_own_unless_a_flag_names_one(tmp_path):
 def test_notes_of_a_workload_are_printed():
     result = run("SchedulingWithMixedChurn/10Nodes", *INLINE)
 
-    assert "SchedulingWithMixedChurn/10Nodes: Service of a churn stands" in result.stderr
+    assert "SchedulingWithMixedChurn/10Nodes: Service of a churn exists" in result.stderr
 
 
 def test_a_journal_contains_the_binds_of_the_last_run(tmp_path):

@@ -32,6 +32,8 @@ def test_help_names_every_command_and_the_first_steps(run: Run) -> None:
         "trace",
         "scenario",
         "simulate",
+        "why",
+        "query",
         "sweep",
         "compare",
         "bench",

@@ -61,7 +61,7 @@ def path(tmp_path):
 
 def test_a_new_actor_raises_the_same_error_for_a_whole_transcript(script, path):
     saved = read_transcript(path)
-    assert saved.is_whole
+    assert saved.is_complete
 
     *_, last = run_virtual(lambda: script.replay(saved, queue().receive))
 

@@ -25,7 +25,7 @@ class Lists:
         for worker in self._rows.asked():
             if worker not in answers:
                 left.update(self._rows.of(worker).tolist())
-        said = [np.frombuffer(each.is_told, np.bool_) for each in answers.values()]
+        said = [np.frombuffer(each.is_listed, np.bool_) for each in answers.values()]
         known = np.logical_and.reduce(said) if said else np.zeros(len(pods), np.bool_)
         wanted = [pod for pod, is_told in zip(pods, known, strict=True) if is_told]
         if best is None:

@@ -162,6 +162,9 @@ class _Recorder:
         self.pod_ended, self.bound = history.pod_ended, history.bound_to
         self.not_bound, self.note, self.sample = history.not_bound, history.note, history.sample
 
+    def node(self, now_us, name, facts, *, is_new) -> None:
+        """Leave out nodes: the world has them."""
+
 
 def tolerating(key: str, seconds: int | None, value: str = "") -> PodLifecycle:
     """A lifecycle that tolerates one more taint for a time; None for ever."""

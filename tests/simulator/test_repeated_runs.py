@@ -73,7 +73,9 @@ PODS = st.lists(
 def plans(draw):
     arrivals = [
         (float(at_s), f"p{number}", pod(cpu=cpu, priority=priority), duration_s)
-        for number, (at_s, cpu, priority, duration_s) in enumerate(sorted(draw(PODS)))
+        for number, (at_s, cpu, priority, duration_s) in enumerate(
+            sorted(draw(PODS), key=lambda each: each[0])
+        )
     ]
     nodes = [node(f"n{number}") for number in range(draw(st.integers(1, 3)))]
     return plan_of(nodes, arrivals, sample_us=20_000_000)
