@@ -67,7 +67,7 @@ def test_time_jumps_to_the_next_timer():
 
 
 def test_a_run_without_anything_to_wait_for_raises_an_error():
-    with pytest.raises(StalledError, match="stands still"):
+    with pytest.raises(StalledError, match="stalled"):
         run_virtual(lambda: asyncio.Event().wait())
 
 

@@ -92,7 +92,7 @@ def run(*controllers, nodes=4, horizon_s=1_000, script=(), sources=(), start_s=1
         horizon_s * SECOND_US,
         start_s * SECOND_US,
         TIMINGS,
-        Limits(1, 1, 1),
+        Limits(10**6, 10**7, 1 << 32),
         controllers=controllers,
         sources=sources,
     )
@@ -112,7 +112,7 @@ def names(engine: Engine, *states):
 
 
 def test_a_plan_without_controllers_needs_no_component():
-    plan = Plan("test", (), 1, 1, 0, TIMINGS, Limits(1, 1, 1))
+    plan = Plan("test", (), 1, 1, 0, TIMINGS, Limits(10**6, 10**7, 1 << 32))
 
     assert components_of(plan, 0) == ()
 
@@ -239,7 +239,7 @@ def test_a_pod_that_is_drained_is_replaced_while_it_terminates():
         300 * SECOND_US,
         0,
         TIMINGS,
-        Limits(1, 1, 1),
+        Limits(10**6, 10**7, 1 << 32),
         controllers=(web,),
     )
     records = Records()
