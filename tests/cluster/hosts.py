@@ -136,8 +136,9 @@ class Host:
 
     def pids(self, part: str) -> list[int]:
         """Return the ids, inside the host, of its processes whose command line has this part."""
-        listed = self.run("ps", "-eo", "pid=,args=").stdout.splitlines()
-        return [int(line.split()[0]) for line in listed if part in line and "ps -eo" not in line]
+        # -ww: without it, ps cuts a command line at the width of a terminal that it finds.
+        listed = self.run("ps", "-ww", "-eo", "pid=,args=").stdout.splitlines()
+        return [int(line.split()[0]) for line in listed if part in line and "ps -ww" not in line]
 
     @property
     def is_up(self) -> bool:
@@ -145,8 +146,10 @@ class Host:
         return self._unshare.poll() is None
 
     def signal(self, signal: int, part: str) -> None:
-        """Send a signal to the host's processes whose command line has this part."""
-        for pid in self.pids(part):
+        """Send a signal to the host's processes whose command line has this part: one or more."""
+        pids = self.pids(part)
+        assert pids, f"no process of {self.name} has {part!r} in its command line"
+        for pid in pids:
             self.run("kill", f"-{signal}", str(pid))
 
     def end(self) -> None:
