@@ -75,7 +75,7 @@ def _play(plan: Plan, variant: Variant, folder: Path | None) -> dict[str, float]
         folder,
         accelerator,
         read_processor_s=time.process_time,
-        watch=recorder.around,
+        also=recorder,
     )
     text = json.dumps(summary.as_json(), indent=2)
     (folder / SUMMARY_FILE).write_text(f"{text}\n", encoding="utf-8")

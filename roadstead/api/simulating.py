@@ -39,7 +39,7 @@ from roadstead.report.result import InputDigest, installed_versions
 from roadstead.scenario.inputs import input_digests
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import Variant, play
-from roadstead.simulator.recorder import TableRecorder
+from roadstead.simulator.recording import Recorder
 from roadstead.simulator.replay import Moment, explain_at, explain_bind
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import RunSummary
@@ -161,12 +161,13 @@ def play_all(
     folder: Path,
     variants: dict[str, Variant],
     on_step: OnStep,
-    make_recorder: Callable[[Path, Plan], TableRecorder] = TableRecorder,
+    also: Recorder | None = None,
 ) -> Iterator[RunSummary]:
     """Play the runs one after the other, and yield their figures; finished ones are only read.
 
     A run whose tables are there in part is played from its start: the parts are compared, the rest
-    is written. Raises PartDiffersError, LimitExceededError, QueueFullError, OSError.
+    is written. also: another recorder. Raises PartDiffersError, LimitExceededError, QueueFullError,
+    OSError.
     """
     accelerator = Accelerator(load(), Coverage())
     for name, variant in variants.items():
@@ -186,7 +187,7 @@ def play_all(
             step,
             read_processor_s=time.process_time,
             read_memory_bytes=own_memory_bytes,
-            make_recorder=make_recorder,
+            also=also,
         )
         replace_text(path, f"{json.dumps(summary.as_json(), indent=2)}\n")
         yield summary

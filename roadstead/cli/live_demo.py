@@ -15,13 +15,12 @@ from roadstead.cli.live_view import View, frame_of, shown_fleet
 from roadstead.cli.simulating import print_summaries
 from roadstead.config.scenario.examples import example_text
 from roadstead.config.scenario.read import read_scenario
-from roadstead.simulator.recorder import TableRecorder
+from roadstead.simulator.recording import Recorder
 
 if TYPE_CHECKING:
     from roadstead.simulator.component import Note
     from roadstead.simulator.engine import Engine
     from roadstead.simulator.pod_lives import PodLife
-    from roadstead.simulator.scenario import Plan
 
 EXAMPLE: Final = "day"
 DEFAULT_FOLDER: Final = Path("demo.run")
@@ -30,28 +29,24 @@ WAITS_BY_OWNER: Final = (
 )
 
 
-class LiveRecorder(TableRecorder):
-    """Writes the tables, and shows each event and sample. longest: pod that waited longest."""
+class LiveRecorder(Recorder):
+    """Shows each event and sample. longest: the pod that waited longest."""
 
-    def __init__(self, directory: Path, plan: Plan, view: View) -> None:
-        super().__init__(directory, plan)
+    def __init__(self, view: View) -> None:
         self._view = view
         self._longest_us = -1
         self.longest = ""
 
     def note(self, now_us: int, note: Note) -> None:
-        """Record and show an event of the fleet."""
-        super().note(now_us, note)
+        """Show an event of the fleet."""
         self._view.event(now_us, note)
 
     def sample(self, engine: Engine) -> None:
-        """Record and show the state of the fleet."""
-        super().sample(engine)
+        """Show the state of the fleet."""
         self._view.frame(frame_of(engine))
 
     def bound(self, now_us: int, life: PodLife) -> None:
-        """Record that a pod was bound to its node."""
-        super().bound(now_us, life)
+        """Compare the wait of a pod with the longest so far."""
         if now_us - life.created_us > self._longest_us:
             self._longest_us = now_us - life.created_us
             self.longest = f"{life.identity.namespace}/{life.identity.name}"
@@ -70,17 +65,12 @@ def live_demo(output: Path | None, seed: int, *, is_replaced: bool) -> None:
     variants = simulation.variants(seed)
     is_replaced |= _is_earlier_demo(folder, text)
     prepare_folder(simulation, folder, variants, is_replaced=is_replaced, is_resumed=False)
-    made: list[LiveRecorder] = []
     with shown_fleet(Console(stderr=True), simulation.plan.horizon_us) as view:
-
-        def make_recorder(directory: Path, plan: Plan) -> TableRecorder:
-            made.append(LiveRecorder(directory, plan, view))
-            return made[-1]
-
-        summaries = list(play_all(simulation, folder, variants, _ignore, make_recorder))
+        live = LiveRecorder(view)
+        summaries = list(play_all(simulation, folder, variants, _ignore, live))
     write_report(folder, [*variants], summaries)
     print_summaries(Console(), dict(zip(variants, summaries, strict=True)))
-    shown, longest = shlex.quote(str(folder)), made[-1].longest
+    shown, longest = shlex.quote(str(folder)), live.longest
     click.echo(f"\nWhy did the pod that waited longest wait?\n  roadstead why {shown} {longest}")
     click.echo(f'How long did others wait?\n  roadstead query {shown} "{WAITS_BY_OWNER}"')
 

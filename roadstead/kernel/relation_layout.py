@@ -138,12 +138,7 @@ def relate(
     static_index: the index of each class's static scores. groups: the number of normalization
     groups.
     """
-    pod_profiles: dict[Hashable, tuple[int, PodClass]] = {}
-    profile_of = [
-        pod_profiles.setdefault(pod_profile_key(e.pod), (len(pod_profiles), e.pod))[0]
-        for e in classes
-    ]
-    pods = [pod for _, pod in pod_profiles.values()]
+    pods, profile_of = _distinct_profiles(classes)
     relations, relation_at = _distinct_relations(classes, pods)
     own = [relations[index] for index in relation_at]
     of_class = [
@@ -201,6 +196,15 @@ def relate(
         clock=np.zeros(1, np.int64),
         cells=no_cells(0),
     )
+
+
+def _distinct_profiles(classes: Sequence[Evaluation]) -> tuple[list[PodClass], list[int]]:
+    """Return a pod of each pod profile, and the index of each class's one."""
+    found: dict[Hashable, tuple[int, PodClass]] = {}
+    profile_of = [
+        found.setdefault(pod_profile_key(each.pod), (len(found), each.pod))[0] for each in classes
+    ]
+    return [pod for _, pod in found.values()], profile_of
 
 
 def _distinct_relations(

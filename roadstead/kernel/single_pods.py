@@ -58,10 +58,15 @@ class SinglePodKernel:
         if built_for != self._built_for:
             self._built_for = built_for
             self._shapes.clear()
-        shape = self._shapes.get(id(wanted.evaluation))
-        kernel = self._kernel
+        key, kernel = id(wanted.evaluation), self._kernel
+        shape = self._shapes.get(key)
         if shape is None or kernel is None or not shape.first.is_same(wanted):
+            if wanted.reads_other_nodes:
+                # The next placement changes its results: a kernel of places would serve one pod.
+                return None
             shape, kernel = self._with_shape(code, table, wanted, chooser)
+        else:
+            self._shapes.move_to_end(key)
         known = shape.classes.get(signature)
         if known is None:
             oldest = next(iter(shape.classes))
@@ -76,14 +81,13 @@ class SinglePodKernel:
     def _with_shape(
         self, code: CompiledCode, table: NodeTable, wanted: KernelClass, chooser: Chooser
     ) -> tuple[_Shape, Kernel]:
-        """Return a shape, and a new kernel that has it besides the shapes that are kept.
-
-        Shapes that read other nodes are dropped: their counters may be out of date.
-        """
-        kept = [each for each in self._shapes.values() if not each.first.reads_other_nodes]
-        shape = _Shape(wanted)
-        shapes = [shape, *kept[-MAX_SHAPES + 1 :]]
-        self._shapes = OrderedDict((id(each.first.evaluation), each) for each in reversed(shapes))
+        """Return a shape, and a new kernel that has it besides the shapes used last."""
+        # An older shape of the same evaluation is out of date.
+        self._shapes.pop(id(wanted.evaluation), None)
+        while len(self._shapes) >= MAX_SHAPES:
+            self._shapes.popitem(last=False)
+        shape = self._shapes[id(wanted.evaluation)] = _Shape(wanted)
+        shapes = self._shapes.values()
         classes = {name: each for one in shapes for name, each in one.classes.items()}
         self._kernel = Kernel(code, table, classes, chooser)
         return shape, self._kernel

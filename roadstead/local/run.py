@@ -150,6 +150,10 @@ class LocalRun:
 
     # Scheduling.
 
+    def advance(self, now_s: float) -> None:
+        """Set the current time, unless it is later already."""
+        self.now_s = max(self.now_s, now_s)
+
     @property
     def is_busy(self) -> bool:
         """Whether a pod is in activeQ, leased or waits at Permit."""
@@ -160,7 +164,8 @@ class LocalRun:
 
         until_refused: end after the lease in which a pod was found unschedulable.
         """
-        placed, self.now_s = 0, max(self.now_s, now_s)
+        placed = 0
+        self.advance(now_s)
         while (done := self.step()) is not None or self.has_leased:
             placed += 0 if done is None else done.placed
             if until_refused and self._has_refused():
@@ -211,7 +216,7 @@ class LocalRun:
                 # The table has every change already: placements not confirmed were refused.
                 self.nodes.tentative.undo_unconfirmed()
             case WaitUntil(at_s):
-                self.now_s = max(self.now_s, at_s)
+                self.advance(at_s)
         return self.now_s
 
     def _answer_of_queue(self, need: RequestLease | RenewLeases | ReportPods) -> object:

@@ -18,12 +18,11 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.errors import RoadsteadError
-from roadstead.queue.reports import PendingNote
 from roadstead.scheduler.needs import ReportPods
 from roadstead.simulator.component import (
     Command,
@@ -51,6 +50,7 @@ from roadstead.simulator.pod_lives import (
     PodLife,
     PodLives,
 )
+from roadstead.simulator.recording import Recorder
 from roadstead.simulator.scenario import Arrival, InitialPod, Plan, merge_arrivals
 from roadstead.simulator.stopped_nodes import StoppedNodes
 from roadstead.simulator.virtual_cluster import VirtualCluster
@@ -68,34 +68,6 @@ Handler = Callable[[object], None]
 
 class QueueFullError(RoadsteadError):
     """More pods wait than the queue may hold."""
-
-
-class Recorder(Protocol):
-    """Receives what happens, in order."""
-
-    def pod_ended(self, life: PodLife) -> None:
-        """Record a pod whose life is over."""
-        ...
-
-    def bound(self, now_us: int, life: PodLife) -> None:
-        """Record that a pod was bound to its node."""
-        ...
-
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
-        """Record that a scheduler tried a pod in vain, and why."""
-        ...
-
-    def note(self, now_us: int, note: Note) -> None:
-        """Record an event of the fleet."""
-        ...
-
-    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
-        """Record that a node was added or changed, or removed (None)."""
-        ...
-
-    def sample(self, engine: Engine) -> None:
-        """Record the state of the fleet at `engine.now_us`."""
-        ...
 
 
 class Engine:
@@ -118,7 +90,6 @@ class Engine:
         self.lives = PodLives()
         self.nodes: dict[str, NodeFacts] = {}
         self._stopped = StoppedNodes()
-        self._seed = seed
         self._recorder = recorder
         self._components = tuple(components)
         self._see_all = tuple(each for each in components if each.sees_all_pods)
@@ -128,7 +99,6 @@ class Engine:
         self._commands: deque[tuple[Component | None, Command]] = deque()
         self._queue_wakes_us = FOREVER_US
         self._names_used: Counter[str] = Counter()
-        self._next_sample_us = 0
 
     def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
         """Store the cluster, once, before `run`. delay: of decisions, if they take time."""
@@ -359,7 +329,7 @@ class Engine:
     def _queue_woke(self, at_us: object) -> None:
         if at_us == self._queue_wakes_us:
             self._queue_wakes_us = FOREVER_US
-        self.cluster.tick(self._now_s)
+        self.cluster.run(self._now_s)
 
     def report(self, report: ReportPods) -> None:
         """Record a scheduler's report on pods that it tried."""

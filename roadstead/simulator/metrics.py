@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Final
 
-from roadstead.facts.node import NodeFacts
-from roadstead.queue.reports import PendingNote
-from roadstead.simulator.component import Note
-from roadstead.simulator.engine import Engine, Recorder
+from roadstead.simulator.engine import Engine
 from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
 from roadstead.simulator.recorder import owner_of
+from roadstead.simulator.recording import Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import waits_of
@@ -88,18 +86,13 @@ def _waits(waits_us: list[int], end: str) -> dict[str, float]:
     return {f"wait_mean_s{end}": waits.mean_us / SECOND_US, **quantiles}
 
 
-class MetricsRecorder:
-    """A recorder that collects metrics, and passes everything to another one, if there is one."""
+class MetricsRecorder(Recorder):
+    """A recorder that collects metrics."""
 
-    def __init__(self, plan: Plan, inner: Recorder | None = None) -> None:
-        self._plan, self.inner = plan, inner
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self.metrics = RunMetrics(plan.horizon_us)
         self._engine: Engine | None = None
-
-    def around(self, inner: Recorder) -> MetricsRecorder:
-        """Pass everything to this recorder from now on."""
-        self.inner = inner
-        return self
 
     def finish(self) -> dict[str, float]:
         """Return the metrics, with the pods that have not ended. Call it once, after the run."""
@@ -109,38 +102,14 @@ class MetricsRecorder:
         return self.metrics.result()
 
     def pod_ended(self, life: PodLife) -> None:
-        """See `Recorder`."""
+        """Add a pod whose life is over."""
         self._pod(life, is_over=True)
-        if self.inner is not None:
-            self.inner.pod_ended(life)
-
-    def bound(self, now_us: int, life: PodLife) -> None:
-        """See `Recorder`."""
-        if self.inner is not None:
-            self.inner.bound(now_us, life)
-
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
-        """See `Recorder`."""
-        if self.inner is not None:
-            self.inner.not_bound(now_us, life, note, nominated)
-
-    def note(self, now_us: int, note: Note) -> None:
-        """See `Recorder`."""
-        if self.inner is not None:
-            self.inner.note(now_us, note)
-
-    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
-        """See `Recorder`."""
-        if self.inner is not None:
-            self.inner.node(now_us, name, facts, is_new=is_new)
 
     def sample(self, engine: Engine) -> None:
-        """See `Recorder`."""
+        """Add the rows of a sample."""
         self._engine = engine
         for row in sample_rows(engine):
             self.metrics.sample(*row)
-        if self.inner is not None:
-            self.inner.sample(engine)
 
     def _pod(self, life: PodLife, *, is_over: bool) -> None:
         self.metrics.pod(

@@ -14,11 +14,12 @@ from roadstead.run import RunPlan
 from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
-from roadstead.simulator.engine import SECOND_US, Engine, Recorder
+from roadstead.simulator.engine import SECOND_US, Engine
 from roadstead.simulator.limits import LimitExceededError, check_memory
 from roadstead.simulator.nodes.life import NodeLife, needs_node_life
 from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
 from roadstead.simulator.recorder import TableRecorder
+from roadstead.simulator.recording import Recorder, Recorders
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import RunSummary
 from roadstead.simulator.virtual_cluster import VirtualCluster
@@ -90,6 +91,22 @@ def delay_of(plan: Plan, seed: int, read_processor_s: Callable[[], float]) -> De
     return Delay(repeat(decision.pod_us)) if decision.pod_us else None
 
 
+def prepare_engine(
+    plan: Plan,
+    variant: Variant,
+    recorder: Recorder,
+    accelerator: Accelerator | None,
+    read_processor_s: Callable[[], float],
+) -> Engine:
+    """Return the engine of one run with the components and the delay that its plan needs.
+
+    read_processor_s: of this process, for decisions whose time is measured.
+    """
+    components = components_of(plan, variant.seed)
+    delay = delay_of(plan, variant.seed, read_processor_s)
+    return build_engine(plan, variant, recorder, accelerator, components, delay)
+
+
 def play_to_horizon(
     plan: Plan,
     variant: Variant,
@@ -99,13 +116,8 @@ def play_to_horizon(
     *,
     read_processor_s: Callable[[], float],
 ) -> Engine:
-    """Play a scenario to its horizon, with tables or without, and return its engine.
-
-    read_processor_s: of this process, for decisions whose time is measured.
-    """
-    components = components_of(plan, variant.seed)
-    delay = delay_of(plan, variant.seed, read_processor_s)
-    engine = build_engine(plan, variant, recorder, accelerator, components, delay)
+    """Play a scenario to its horizon, with tables or without, and return its engine."""
+    engine = prepare_engine(plan, variant, recorder, accelerator, read_processor_s)
     try:
         engine.run(on_step)
         engine.validate()
@@ -123,27 +135,25 @@ def play(
     *,
     read_processor_s: Callable[[], float],
     read_memory_bytes: Callable[[], int] = lambda: 0,
-    make_recorder: Callable[[Path, Plan], TableRecorder] = TableRecorder,
-    watch: Callable[[Recorder], Recorder] | None = None,
+    also: Recorder | None = None,
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
     Parts of tables that are in the directory must be those of this run; they are compared, not
-    written again. read_processor_s, read_memory_bytes: of this process. make_recorder: for one that
-    also shows what it records. watch: returns a recorder that passes everything to the one of the
-    tables. Raises OSError, QueueFullError, LimitExceededError, PartDiffersError.
+    written again. read_processor_s, read_memory_bytes: of this process. also: another recorder.
+    Raises OSError, QueueFullError, LimitExceededError, PartDiffersError.
     """
     began_s = read_processor_s()
-    recorder = make_recorder(directory, plan)
+    recorder = TableRecorder(directory, plan)
 
     def step(engine: Engine) -> None:
         check_memory(plan.limits.memory_bytes, read_memory_bytes())
         if on_step is not None:
             on_step(engine)
 
-    watching = watch(recorder) if watch else recorder
+    recorders = recorder if also is None else Recorders(recorder, also)
     engine = play_to_horizon(
-        plan, variant, watching, accelerator, step, read_processor_s=read_processor_s
+        plan, variant, recorders, accelerator, step, read_processor_s=read_processor_s
     )
     recorder.close(engine)
     counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()

@@ -11,13 +11,14 @@ from roadstead.queue.reports import PendingNote
 from roadstead.simulator.component import Note
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.pod_lives import NEVER_US, PodLife
+from roadstead.simulator.recording import Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import SummaryCounts
 from roadstead.simulator.tables import TableWriter
 
 
-class TableRecorder:
+class TableRecorder(Recorder):
     """A recorder of one run; `close` writes what is left, the pods that have not ended included.
 
     counts: for the summary.

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from roadstead.config.scenario.values import time_text
 from roadstead.cycle.batch import Accelerator
 from roadstead.cycle.explain import Explanation
-from roadstead.facts.node import NodeFacts
 from roadstead.protocol.errors import InputError
 from roadstead.queue.reports import PendingNote
-from roadstead.simulator.component import Note
 from roadstead.simulator.engine import Engine
-from roadstead.simulator.play import Variant, build_engine, components_of, delay_of
+from roadstead.simulator.play import Variant, prepare_engine
 from roadstead.simulator.pod_lives import LifeState, PodLife
+from roadstead.simulator.recording import Recorder
 from roadstead.simulator.scenario import Plan
 
 OnStep = Callable[[Engine], None]
@@ -34,7 +33,7 @@ class _BoundNow(Exception):
     """The pod that is watched is bound; the run is not continued."""
 
 
-class _Watch:
+class _Watch(Recorder):
     """A recorder that keeps the nominations of one pod, and ends the run when it is bound.
 
     number: of the pod. ends_at_bind: otherwise the run goes to its end.
@@ -43,9 +42,6 @@ class _Watch:
     def __init__(self, number: int, *, ends_at_bind: bool) -> None:
         self._number, self._ends_at_bind = number, ends_at_bind
         self.nominated = ""
-
-    def pod_ended(self, life: PodLife) -> None:
-        """Record nothing."""
 
     def bound(self, now_us: int, life: PodLife) -> None:
         """End the run at the bind of the pod."""
@@ -59,15 +55,6 @@ class _Watch:
         if life.number == self._number:
             self.nominated = nominated
 
-    def note(self, now_us: int, note: Note) -> None:
-        """Record nothing."""
-
-    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
-        """Record nothing."""
-
-    def sample(self, engine: Engine) -> None:
-        """Record nothing."""
-
 
 def explain_bind(
     plan: Plan, variant: Variant, number: int, accelerator: Accelerator | None, on_step: OnStep
@@ -77,9 +64,7 @@ def explain_bind(
     number: of the pod, as in the table `pods`. AssertionError if it is never bound.
     """
     watch = _Watch(number, ends_at_bind=True)
-    components = components_of(plan, variant.seed)
-    delay = delay_of(plan, variant.seed, _no_clock)
-    engine = build_engine(plan, variant, watch, accelerator, components, delay)
+    engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
     try:
         engine.run(on_step)
     except _BoundNow:
@@ -108,9 +93,7 @@ def explain_at(
     number: of the pod, as in the table `pods`. Raises InputError if it does not exist then.
     """
     watch = _Watch(number, ends_at_bind=False)
-    components = components_of(plan, variant.seed)
-    delay = delay_of(plan, variant.seed, _no_clock)
-    engine = build_engine(plan, variant, watch, accelerator, components, delay)
+    engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
     engine.run(on_step, until_us=at_us)
     life = next((each for each in engine.pods.values() if each.number == number), None)
     if life is None:

@@ -145,12 +145,12 @@ class VirtualCluster:
 
     def submit(self, pods: Sequence[Pod], now_s: float) -> tuple[str, ...]:
         """Add pending pods; return the UIDs of those for which the queue has no room."""
-        self._run.now_s = max(self._run.now_s, now_s)
+        self._run.advance(now_s)
         return self._run.submit(pods)
 
     def remove(self, pods: Sequence[Pod], now_s: float) -> None:
         """Remove pods, pending or on a node; waiting pods that this helps are requeued."""
-        self._run.now_s = max(self._run.now_s, now_s)
+        self._run.advance(now_s)
         gone, others = [], []
         for identity, facts in pods:
             direct = self._direct.pop(identity.uid, None)
@@ -167,7 +167,10 @@ class VirtualCluster:
     # Scheduling.
 
     def run(self, now_s: float) -> None:
-        """Decide and bind until nothing is left to do at this time."""
+        """Decide and bind until nothing is left to do at this time.
+
+        Pods whose backoff or long wait is over are requeued first, and waits at Permit are ended.
+        """
         self._run.run(now_s)
 
     @property
@@ -182,14 +185,10 @@ class VirtualCluster:
 
     def step(self, now_s: float) -> int:
         """Decide and bind one batch; return how many pods it had."""
-        self._run.now_s = max(self._run.now_s, now_s)
+        self._run.advance(now_s)
         while (done := self._run.step()) is None and self._run.has_leased:
             pass
         return 0 if done is None else done.pods
-
-    def tick(self, now_s: float) -> None:
-        """Requeue the pods whose backoff or long wait is over, and end waits at Permit."""
-        self._run.run(now_s)
 
     def next_wakeup_s(self) -> float | None:
         """Return when a waiting pod is tried again without an event; None if none is."""
@@ -258,9 +257,11 @@ class VirtualCluster:
         if profile is None or not self._may_place or not _is_plain(facts):
             return _DirectClass(facts, pod_class, None, is_direct=False)
         signature = profile.class_of(pod_class, uid)
+        # A user's PreEnqueue may answer otherwise for the next pod of the class.
         is_direct = (
             profile.is_signed(pod_class)
             and profile.binds_without_plugins
+            and not any(plugin.is_guarded for plugin in profile.pre_enqueue)
             and profile.gate(facts).is_success
         )
         return _DirectClass(facts, pod_class, signature, is_direct)

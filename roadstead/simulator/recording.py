@@ -1,0 +1,65 @@
+"""Recorders: what receives the history of a simulated run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roadstead.facts.node import NodeFacts
+    from roadstead.queue.reports import PendingNote
+    from roadstead.simulator.component import Note
+    from roadstead.simulator.engine import Engine
+    from roadstead.simulator.pod_lives import PodLife
+
+
+class Recorder:
+    """A recorder that records nothing; the methods are called in the order of what happens."""
+
+    def pod_ended(self, life: PodLife) -> None:
+        """Record a pod whose life is over."""
+
+    def bound(self, now_us: int, life: PodLife) -> None:
+        """Record that a pod was bound to its node."""
+
+    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+        """Record that a scheduler tried a pod in vain, and why."""
+
+    def note(self, now_us: int, note: Note) -> None:
+        """Record an event of the fleet."""
+
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        """Record that a node was added or changed, or removed (None)."""
+
+    def sample(self, engine: Engine) -> None:
+        """Record the state of the fleet at `engine.now_us`."""
+
+
+class Recorders(Recorder):
+    """Several recorders, which are called one after the other."""
+
+    def __init__(self, *recorders: Recorder) -> None:
+        self._recorders = recorders
+
+    def pod_ended(self, life: PodLife) -> None:
+        for each in self._recorders:
+            each.pod_ended(life)
+
+    def bound(self, now_us: int, life: PodLife) -> None:
+        for each in self._recorders:
+            each.bound(now_us, life)
+
+    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+        for each in self._recorders:
+            each.not_bound(now_us, life, note, nominated)
+
+    def note(self, now_us: int, note: Note) -> None:
+        for each in self._recorders:
+            each.note(now_us, note)
+
+    def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
+        for each in self._recorders:
+            each.node(now_us, name, facts, is_new=is_new)
+
+    def sample(self, engine: Engine) -> None:
+        for each in self._recorders:
+            each.sample(engine)
