@@ -24,6 +24,7 @@ from roadstead.journal_copy.folder import INCOMPLETE, copied_files, copied_names
 from roadstead.journal_copy.messages import (
     CopyBegin,
     CopyFencedError,
+    CopyFile,
     CopyState,
     CopyWrite,
     Pairing,
@@ -83,6 +84,9 @@ class CopyReceiver:
         self._disk, self._set_aside = disk, set_aside
         self._pairing: Pairing = (0, 0)
         self._number = 0
+        # The files when the present pairing began: their digests may take longer than the sender
+        # waits, and it then asks again.
+        self._paired_with: tuple[CopyFile, ...] = ()
         self._history: History = ()
         self._files: dict[str, DiskFile] = {}
         self._unsynced: set[str] = set()
@@ -97,11 +101,12 @@ class CopyReceiver:
         """Pair with a binder and return the state. CopyFencedError for an earlier binder."""
         self._check(message.epoch)
         if message.pairing > self._pairing:
+            try:
+                self._paired_with = tuple(copied_files(self._disk))
+            except OSError as failure:
+                raise self._failed(failure) from failure
             self._pairing, self._number = message.pairing, 0
-        try:
-            files = () if self._number else tuple(copied_files(self._disk))
-        except OSError as failure:
-            raise self._failed(failure) from failure
+        files = () if self._number else self._paired_with
         return CopyState(*self._pairing, self.epoch, self._number, files)
 
     def write(self, message: CopyWrite) -> CopyState:
