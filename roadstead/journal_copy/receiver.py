@@ -160,6 +160,10 @@ class CopyReceiver:
             )
 
     def _carry_out(self, message: CopyWrite) -> None:
+        # First: nothing of a message that is refused is carried out or counts as complete.
+        names = {name for step in message.steps for name in (step.name, step.to)} - {""}
+        if others := sorted(name for name in names if not is_copied(name)):
+            raise JournalError(f"journal copy: {others} are no files of a journal")
         is_marked = INCOMPLETE in self._disk.names()
         was_complete = self.state is ReceiverState.COMPLETE
         if not is_marked and not (was_complete and message.is_complete):
@@ -184,9 +188,6 @@ class CopyReceiver:
         self._disk.sync_names()
 
     def _do(self, step: Step, *, keeps_mark: bool) -> None:
-        names = {step.name, step.to} - {""}
-        if not all(map(is_copied, names)):
-            raise JournalError(f"journal copy: {sorted(names)} are no files of a journal")
         if step.kind is StepKind.ASIDE:
             self._aside(keeps_mark=keeps_mark)
         elif step.kind is StepKind.CREATE:

@@ -359,3 +359,5 @@ def test_only_files_of_a_journal_are_written(name):
         receiver.write(CopyWrite(1, 1, 1, 1, (Step(StepKind.CREATE, name),)))
     with pytest.raises(JournalError, match="no files of a journal"):
         receiver.write(CopyWrite(1, 1, 1, 1, (Step(StepKind.RENAME, segment_name(1), name),)))
+
+    assert receiver.promote(2).why, "nothing of it counts as complete"
