@@ -13,7 +13,7 @@ from ray.exceptions import RayError
 from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, clock_s
 from roadstead.actors.names import BINDER, CONTROL, JOURNAL_COPY
 from roadstead.actors.runtime.ray_checks import NodeChecks, check_nodes
-from roadstead.actors.runtime.ray_heartbeats import Address
+from roadstead.actors.runtime.ray_heartbeats import address_of
 from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place, role_of
 from roadstead.config.ray import RayOptions
 
@@ -46,8 +46,7 @@ class RayCluster:
         self.node_of: dict[str, str] = {}
         self._used: dict[str, RayNode] = {}
         self.head_text = ray.get_runtime_context().gcs_address
-        host, _, port = self.head_text.rpartition(":")
-        self.head: Address = (host, int(port))
+        self.head = address_of(self.head_text)
 
     async def place(
         self,
