@@ -164,8 +164,9 @@ class CopyReceiver:
         names = {name for step in message.steps for name in (step.name, step.to)} - {""}
         if others := sorted(name for name in names if not is_copied(name)):
             raise JournalError(f"journal copy: {others} are no files of a journal")
-        is_marked = INCOMPLETE in self._disk.names()
         was_complete = self.state is ReceiverState.COMPLETE
+        # A complete copy has no mark: its folder is not listed for each message.
+        is_marked = not was_complete and INCOMPLETE in self._disk.names()
         if not is_marked and not (was_complete and message.is_complete):
             self._mark()
         self._apply(ReceiverEvent.COMPLETE if message.is_complete else ReceiverEvent.WRITE)
