@@ -167,7 +167,10 @@ class CopyReceiver:
         was_complete = self.state is ReceiverState.COMPLETE
         # A complete copy has no mark: its folder is not listed for each message.
         is_marked = not was_complete and INCOMPLETE in self._disk.names()
-        if not is_marked and not (was_complete and message.is_complete):
+        # A folder that is set aside is replaced by an empty one, in one message or in several.
+        is_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
+        stays_complete = was_complete and message.is_complete and not is_aside
+        if not is_marked and not stays_complete:
             self._mark()
         self._apply(ReceiverEvent.COMPLETE if message.is_complete else ReceiverEvent.WRITE)
         for step in message.steps:
@@ -180,7 +183,7 @@ class CopyReceiver:
             self._close(name)
         if message.is_complete:
             self.lsn = max(self.lsn, message.lsn)
-            if not was_complete:
+            if not stays_complete:
                 self._disk.remove(INCOMPLETE)
                 self._disk.sync_names()
 
