@@ -11,6 +11,7 @@ from roadstead.actors.binder.order import BindOrder
 from roadstead.actors.interface import NOTHING, Directory, Nothing
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
+    BIND,
     STATUS,
     ActorStatus,
     BindBatch,
@@ -93,7 +94,8 @@ class BinderActor:
         if kind in (STATUS.name, PAIR_AGAIN.name):
             # The supervisor watches and replaces while the copy is lost.
             self._link.start()
-        else:
+        elif kind != BIND.name:
+            # `bind` has waited itself. A second wait would include the batches handled meanwhile.
             await self._link.confirmed()
 
     async def pair_again(self, _: Nothing) -> Nothing:

@@ -15,7 +15,6 @@ from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.interface import (
     NOTHING,
     Directory,
-    Factory,
     Nothing,
     Runtime,
     clock_s,
@@ -24,7 +23,6 @@ from roadstead.actors.interface import (
 from roadstead.actors.messages import BindBatch, PodBatch
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.runs.client import Client
-from roadstead.actors.runtime.reconnecting import IncarnationFactory
 from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.supervisor.supervisor import Supervisor
@@ -34,7 +32,6 @@ from roadstead.config.model import ProfileConfig
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle, has_pre_filter_extensions
 from roadstead.framework.profile import Profile
-from roadstead.journal import Journal
 from roadstead.lab.lab_run import LabRun, LabSetup, Recheck
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import TableStore
@@ -76,15 +73,16 @@ class LabBinder(BinderActor):
         self,
         plan: RunPlan,
         directory: Directory,
-        journal: Journal | None = None,
         *,
-        recheck: Recheck = "all",
+        recheck: Recheck,
+        epoch: int = 1,
+        least_lsn: int = 0,
     ) -> None:
         self._began_s = 0.0
         self._asked = 0
         self._refused: Counter[str] = Counter()
         self._waits: list[tuple[int, float]] = []
-        super().__init__(plan, directory, journal)
+        super().__init__(plan, directory, epoch=epoch, least_lsn=least_lsn)
         store = self.core.placements.store
         assert isinstance(store, TableStore)
         if recheck == "node":
@@ -135,26 +133,9 @@ def _without(config: ProfileConfig, left_out: set[str]) -> ProfileConfig:
     return replace(config, plugins={**config.plugins, **kept})
 
 
-class LabSupervisor(Supervisor):
-    """A supervisor that starts a LabBinder in place of the binder."""
-
-    def __init__(self, runtime: Runtime, plan: RunPlan, *, recheck: Recheck) -> None:
-        super().__init__(runtime, plan)
-        self._recheck = recheck
-
-    def _factory_of(self, name: str) -> Factory:
-        life = super()._factory_of(name)
-        if name != BINDER:
-            return life
-        epoch = self.epochs.get(name, self._plan.first_epoch)
-        return IncarnationFactory(
-            partial(LabBinder, self._plan, recheck=self._recheck), name, epoch
-        )
-
-
 def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
     """Return the constructor of the supervisor of a lab's run."""
-    return partial(LabSupervisor, recheck=lab.recheck)
+    return partial(Supervisor, build_binder=partial(LabBinder, recheck=lab.recheck))
 
 
 def virtual_runtime(plan: RunPlan) -> Runtime:

@@ -10,11 +10,11 @@ from pathlib import Path
 import ray
 from ray.exceptions import RayError
 
-from roadstead.actors.interface import Announce, NoNodeError, clock_s
+from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, clock_s
 from roadstead.actors.names import BINDER, CONTROL, JOURNAL_COPY
 from roadstead.actors.runtime.ray_checks import NodeChecks, check_nodes
-from roadstead.actors.runtime.ray_heartbeats import Address
-from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
+from roadstead.actors.runtime.ray_heartbeats import address_of
+from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place, role_of
 from roadstead.config.ray import RayOptions
 
 LOOK_S = 1.0
@@ -46,8 +46,7 @@ class RayCluster:
         self.node_of: dict[str, str] = {}
         self._used: dict[str, RayNode] = {}
         self.head_text = ray.get_runtime_context().gcs_address
-        host, _, port = self.head_text.rpartition(":")
-        self.head: Address = (host, int(port))
+        self.head = address_of(self.head_text)
 
     async def place(
         self,
@@ -59,7 +58,8 @@ class RayCluster:
         """Return the node of each process, once there are checked nodes with room for all.
 
         without: ids of nodes that are lost. announce: is called with what is waited for.
-        NoNodeError with the reason if there is no room in time.
+        NoNodeError with the reason if there is no room in time. ActorLostError if control is to be
+        placed and the node with its journal is lost: first the copy must become the journal.
         """
         for name in processes:
             self.node_of.pop(name, None)
@@ -104,6 +104,9 @@ class RayCluster:
         while True:
             found = await asyncio.to_thread(alive_nodes)
             self.nodes = {node.id: node for node in found}
+            lost = self.journal_loss(without)
+            if lost and any(role_of(name) == "control" for name in processes):
+                raise ActorLostError(f"the journal cannot be opened: {lost}")
             fit = [n for n in self.nodes.values() if n.id not in without and n.id not in checks.bad]
             placed = place(processes, fit, self._rules(), self.node_of)
             if isinstance(placed, Shortage):
@@ -152,8 +155,12 @@ class RayCluster:
             self._home = self.node_of.get(name, self._home)
 
     def journal_loss(self, lost: Collection[str]) -> str:
-        """Return how the node with the journal was lost; "" if it is not among the lost ones."""
-        if self._home not in lost:
+        """Return how the node with the journal was lost; "" while it is there.
+
+        lost: ids of nodes that do not answer. Ray itself may know of a loss before: a node that is
+        stopped in order leaves the cluster at once.
+        """
+        if not self._home or (self._home in self.nodes and self._home not in lost):
             return ""
         return f"its Ray node {self._used[self._home]} does not answer"
 

@@ -37,6 +37,12 @@ CONNECTING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 """Results of `connect_ex` with which a connection is made or under way; others are failures."""
 
 
+def address_of(text: str) -> Address:
+    """Return the address that HOST:PORT names."""
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
 def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:
     """Return which of the addresses, by key, accept a connection within the time."""
     found: set[str] = set()

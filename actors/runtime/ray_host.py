@@ -11,7 +11,7 @@ from roadstead.actors.interface import Directory, Factory, Failure, failure_out
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.gc_tuning import collect_seldom
 from roadstead.actors.runtime.ray_logs import LogPlace, part_on_node
-from roadstead.actors.runtime.ray_metrics import FigurePublisher
+from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
@@ -20,7 +20,7 @@ from roadstead.protocol.errors import InputError
 class HostSetup:
     """What a process does besides its actors' work.
 
-    run: name of the run on a joined cluster. metrics_interval_s: of its published figures, 0 for
+    run: name of the run on a joined cluster. metrics_interval_s: of its published metrics, 0 for
     none.
     """
 
@@ -71,6 +71,6 @@ class RayHost:
         interval_s = self._setup.metrics_interval_s
         if interval_s and not self._failure and self._publishing is None:
             looks = {name: each.status for name, each in self._dispatchers.items()}
-            publisher = FigurePublisher(self._setup.run, looks)
+            publisher = MetricsPublisher(self._setup.run, looks)
             self._publishing = asyncio.create_task(publisher.live(interval_s))
         return self._failure or os.getpid()

@@ -25,6 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.logs import LOG_SUFFIX, open_log
 from roadstead.actors.runtime.ray_placement import RayNode, role_of
+from roadstead.actors.runtime.ray_session import first_line
 from roadstead.actors.runtime.transcript import SUFFIX
 from roadstead.protocol.codec import CodecError, DecodeLimits, pack, unpack
 
@@ -204,7 +205,7 @@ async def gather(nodes: Sequence[NodeLogs], into: Path, timeout_s: float) -> lis
             if task.cancelled():
                 missing.append(f"{names} on {node.text} (not received within {timeout_s:g} s)")
             elif failure := task.exception():
-                missing.append(f"{names} on {node.text} ({_first_line(failure)})")
+                missing.append(f"{names} on {node.text} ({first_line(failure)})")
     return missing
 
 
@@ -289,8 +290,3 @@ def _write(into: Path, name: str, label: str, data: bytes, left_out: int) -> Non
         data = json.dumps(note).encode() + b"\n" + data[cut:]
     with open(path, "ab") as file:
         file.write(data)
-
-
-def _first_line(failure: BaseException) -> str:
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    return lines[0] if lines else type(failure).__name__

@@ -24,7 +24,7 @@ Record = Callable[[Metric, Mapping[str, str], float], None]
 """Receiver of one value: of a gauge its value, of a counter what was added."""
 
 
-class FigurePublisher:
+class MetricsPublisher:
     """The metrics of the actors of one process. _last: the last values of counters."""
 
     def __init__(self, run: str, looks: Mapping[str, Look], record: Record | None = None) -> None:

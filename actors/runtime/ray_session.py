@@ -16,7 +16,7 @@ from ray._private.services import canonicalize_bootstrap_address
 
 from roadstead.actors.interface import ActorLostError, late
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
-from roadstead.actors.runtime.ray_heartbeats import connected
+from roadstead.actors.runtime.ray_heartbeats import address_of, connected
 from roadstead.actors.runtime.ray_node import (
     OwnPaths,
     end_by_force,
@@ -149,9 +149,8 @@ class RaySession:
         """Join a Ray that runs already, by its own rules: its tokens, its logs, its isolation."""
         # For `auto` Ray looks for one on this machine; it may find the address of an ended one.
         address = canonicalize_bootstrap_address(self._target.address) or ""
-        host, _, port = address.rpartition(":")
         # Otherwise Ray tries for two minutes, and writes its attempts on standard error.
-        if not connected({"": (host, int(port))}, CONNECT_S):
+        if not connected({"": address_of(address)}, CONNECT_S):
             where = "there" if address == self._target.address else f"at {address}"
             raise ConnectionError(f"nothing accepts connections {where} ({CONNECT_S:g} s)")
         with quiet_driver():

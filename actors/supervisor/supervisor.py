@@ -15,10 +15,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
-from functools import partial
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.interface import (
     NOTHING,
     TRANSCRIPT,
@@ -37,7 +35,6 @@ from roadstead.actors.interface import (
     clock_s,
     failure_in,
 )
-from roadstead.actors.journal_copy.actor import JournalCopyActor
 from roadstead.actors.logs import log
 from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
 from roadstead.actors.messages.process import FENCE, Fences
@@ -45,20 +42,15 @@ from roadstead.actors.messages.recovery import COMPARE
 from roadstead.actors.names import (
     BINDER,
     CACHE,
-    CONTROL,
     JOURNAL_COPY,
-    QUEUE,
     SCHEDULER,
     WORKER,
-    follower_names,
 )
-from roadstead.actors.queue.actor import QueueActor
-from roadstead.actors.runtime.reconnecting import IncarnationFactory, ReconnectingRef
-from roadstead.actors.scheduler.actor import SchedulerActor
+from roadstead.actors.runtime.reconnecting import ReconnectingRef
+from roadstead.actors.supervisor.factories import ActorFactories, BuildBinder
 from roadstead.actors.supervisor.journal_copies import JournalCopies
-from roadstead.actors.supervisor.plugin_processes import WatchedFactory, last_call_of
+from roadstead.actors.supervisor.plugin_processes import last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actors_to_replace
-from roadstead.actors.worker.actor import WorkerActor
 from roadstead.extenders.caller import CallerOf
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
@@ -114,15 +106,16 @@ class Supervisor:
         plan: RunPlan,
         *,
         has_journal: bool | None = None,
+        build_binder: BuildBinder = BinderActor,
         caller_of: CallerOf | None = None,
     ) -> None:
         """has_journal: whether a new binder recovers its state; by default, as the plan says.
         caller_of: makes the callers of extenders; over HTTP by default.
         """
-        self.caller_of = caller_of
         in_plan = plan.settings.journal is not None
         self._has_journal = in_plan if has_journal is None else has_journal
         self._copies = JournalCopies(runtime, plan)
+        self._factories = ActorFactories(plan, self._copies, build_binder, caller_of)
         self._runtime = runtime
         self._plan = plan
         self._raw: dict[str, Ref] = {}
@@ -136,44 +129,8 @@ class Supervisor:
         self.restarts: list[Restart] = []
 
     def groups(self) -> dict[str, dict[str, Factory]]:
-        """Return the actors of each process, with their factories."""
-        settings = self._plan.settings
-        control = [QUEUE, CACHE, BINDER]
-        if settings.control == "together":
-            groups = {CONTROL: control}
-        else:
-            groups = {name: [name] for name in control}
-        if self._copies.has_copy:
-            groups[JOURNAL_COPY] = [JOURNAL_COPY]
-        groups |= {name: [name] for name in follower_names(settings)}
-        return {
-            host: {name: self._factory_of(name) for name in names} for host, names in groups.items()
-        }
-
-    def _factory_of(self, name: str) -> Factory:
-        """Return the factory of an actor's present incarnation."""
-        plan, epoch = self._plan, self.epochs.get(name, self._plan.first_epoch)
-        is_new = epoch > plan.first_epoch
-        build: Factory
-        if name == QUEUE:
-            build = partial(QueueActor, plan, is_new=is_new)
-        elif name == CACHE:
-            build = partial(CacheActor, plan, is_new=is_new)
-        elif name == BINDER:
-            lsn = self._copies.least_lsn
-            build = partial(BinderActor, self._copies.plan, epoch=epoch, least_lsn=lsn)
-        elif name == JOURNAL_COPY:
-            build = partial(JournalCopyActor, plan, epoch=epoch)
-        elif name.startswith(SCHEDULER):
-            caller_of = self.caller_of
-            build = partial(
-                SchedulerActor, name, plan, epoch=epoch, is_new=is_new, caller_of=caller_of
-            )
-        else:
-            build = partial(WorkerActor, name, plan, is_new=is_new, epoch=epoch)
-        if plan.plugins:
-            build = WatchedFactory(build, name, plan)
-        return IncarnationFactory(build, name, epoch)
+        """Return the actors of each process, with factories of their present incarnations."""
+        return self._factories.groups(self.epochs)
 
     async def start(self) -> None:
         """Start all actors in parallel. RunFailedError if one does not start in time."""

@@ -28,7 +28,7 @@ from roadstead.actors.interface import (
     failure_in,
     failure_out,
 )
-from roadstead.actors.runtime.ray_heartbeats import Heartbeats
+from roadstead.actors.runtime.ray_heartbeats import Heartbeats, address_of
 from roadstead.actors.runtime.ray_placement import RayNode
 from roadstead.actors.runtime.ray_session import RaySession, first_line, open_session
 from roadstead.actors.runtime.ray_target import target_of
@@ -103,8 +103,7 @@ class RayTasks:
             node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
             self._nodes.look([node], {})
             return
-        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
-        self._heartbeats = Heartbeats((host, int(port)))
+        self._heartbeats = Heartbeats(address_of(ray.get_runtime_context().gcs_address))
         self._heartbeats.start()
         self._watch = NodeWatch(lambda: self._nodes.running)
 

@@ -24,6 +24,7 @@ from roadstead.journal_copy.folder import INCOMPLETE, copied_files, copied_names
 from roadstead.journal_copy.messages import (
     CopyBegin,
     CopyFencedError,
+    CopyFile,
     CopyState,
     CopyWrite,
     Pairing,
@@ -83,6 +84,9 @@ class CopyReceiver:
         self._disk, self._set_aside = disk, set_aside
         self._pairing: Pairing = (0, 0)
         self._number = 0
+        # The files when the present pairing began: their digests may take longer than the sender
+        # waits, and it then asks again.
+        self._paired_with: tuple[CopyFile, ...] = ()
         self._history: History = ()
         self._files: dict[str, DiskFile] = {}
         self._unsynced: set[str] = set()
@@ -97,11 +101,12 @@ class CopyReceiver:
         """Pair with a binder and return the state. CopyFencedError for an earlier binder."""
         self._check(message.epoch)
         if message.pairing > self._pairing:
+            try:
+                self._paired_with = tuple(copied_files(self._disk))
+            except OSError as failure:
+                raise self._failed(failure) from failure
             self._pairing, self._number = message.pairing, 0
-        try:
-            files = () if self._number else tuple(copied_files(self._disk))
-        except OSError as failure:
-            raise self._failed(failure) from failure
+        files = () if self._number else self._paired_with
         return CopyState(*self._pairing, self.epoch, self._number, files)
 
     def write(self, message: CopyWrite) -> CopyState:
@@ -155,9 +160,17 @@ class CopyReceiver:
             )
 
     def _carry_out(self, message: CopyWrite) -> None:
-        is_marked = INCOMPLETE in self._disk.names()
+        # First: nothing of a message that is refused is carried out or counts as complete.
+        names = {name for step in message.steps for name in (step.name, step.to)} - {""}
+        if others := sorted(name for name in names if not is_copied(name)):
+            raise JournalError(f"journal copy: {others} are no files of a journal")
         was_complete = self.state is ReceiverState.COMPLETE
-        if not is_marked and not (was_complete and message.is_complete):
+        # A complete copy has no mark: its folder is not listed for each message.
+        is_marked = not was_complete and INCOMPLETE in self._disk.names()
+        # A folder that is set aside is replaced by an empty one, in one message or in several.
+        is_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
+        stays_complete = was_complete and message.is_complete and not is_aside
+        if not is_marked and not stays_complete:
             self._mark()
         self._apply(ReceiverEvent.COMPLETE if message.is_complete else ReceiverEvent.WRITE)
         for step in message.steps:
@@ -170,7 +183,7 @@ class CopyReceiver:
             self._close(name)
         if message.is_complete:
             self.lsn = max(self.lsn, message.lsn)
-            if not was_complete:
+            if not stays_complete:
                 self._disk.remove(INCOMPLETE)
                 self._disk.sync_names()
 
@@ -179,9 +192,6 @@ class CopyReceiver:
         self._disk.sync_names()
 
     def _do(self, step: Step, *, keeps_mark: bool) -> None:
-        names = {step.name, step.to} - {""}
-        if not all(map(is_copied, names)):
-            raise JournalError(f"journal copy: {sorted(names)} are no files of a journal")
         if step.kind is StepKind.ASIDE:
             self._aside(keeps_mark=keeps_mark)
         elif step.kind is StepKind.CREATE:

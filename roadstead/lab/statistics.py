@@ -39,5 +39,5 @@ def band(metrics: Sequence[float]) -> Band:
 
 
 def share(part: float, total: float) -> float:
-    """part / whole; 0 if whole is 0."""
+    """part / total; 0 if total is 0."""
     return part / total if total else 0.0

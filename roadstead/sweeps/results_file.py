@@ -26,7 +26,7 @@ NAME: Final = "results.jsonl"
 FORMAT: Final = "roadstead-sweep"
 VERSION: Final = 1
 LINE_MAX_BYTES: Final = 1 << 24
-CONTINUE: Final = "name a new directory"
+REMEDY: Final = "name a new directory"
 
 NOT_JSON: Final = (ValueError, RecursionError)
 
@@ -111,7 +111,7 @@ def refuse_unfinished(path: Path) -> None:
     with path.open("rb") as file:
         found = _read(file, path)
     if found is not None and len(found[1]) < int(str(found[0]["tasks"])):
-        rule = f"holds an unfinished sweep: continue it with --resume, or {CONTINUE}"
+        rule = f"holds an unfinished sweep: continue it with --resume, or {REMEDY}"
         raise InputError(rule, source=str(path))
 
 
@@ -187,9 +187,9 @@ def _check_same(stored: Mapping[str, Plain], wanted: Mapping[str, Plain], path: 
         for key in {**plan, **wanted_plan}:
             if plan.get(key) != wanted_plan.get(key):
                 was, to = cut_short(json.dumps(plan.get(key))), json.dumps(wanted_plan.get(key))
-                rule = f"was begun with {was}, and this command has {cut_short(to)}: {CONTINUE}"
+                rule = f"was begun with {was}, and this command has {cut_short(to)}: {REMEDY}"
                 raise InputError(rule, source=str(path), field=key)
-    rule = f"was begun by other code of Roadstead, whose results may differ: {CONTINUE}"
+    rule = f"was begun by other code of Roadstead, whose results may differ: {REMEDY}"
     raise InputError(rule, source=str(path))
 
 

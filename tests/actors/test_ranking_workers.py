@@ -7,7 +7,7 @@ import pytest
 
 from roadstead.actors.interface import NOTHING
 from roadstead.actors.scheduler import scorers
-from roadstead.actors.supervisor import supervisor
+from roadstead.actors.supervisor import factories
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
@@ -89,7 +89,7 @@ def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
 
 def test_a_scheduler_waits_for_a_worker_that_lags_within_the_deadline(monkeypatch):
     alone, _ = run(0)
-    monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
+    monkeypatch.setattr(factories, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
     assert said(outcome) == said(alone)

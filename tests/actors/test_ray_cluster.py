@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import ray.autoscaler.sdk
 
-from roadstead.actors.interface import NoNodeError
+from roadstead.actors.interface import ActorLostError, NoNodeError
 from roadstead.actors.runtime import ray_checks, ray_cluster
 from roadstead.actors.runtime.ray_checks import MAX_CHECKS, NodeReport
 from roadstead.actors.runtime.ray_cluster import RayCluster
@@ -141,3 +141,20 @@ async def test_the_summary_names_the_run_and_the_node_of_each_process(nodes, clu
         "Ray at 10.0.0.1:6379, roadstead-1: control, scheduler-0 on h1 (10.0.0.1, 4 of 4 CPUs "
         "free before)"
     )
+
+
+async def test_a_journal_whose_node_left_the_cluster_is_lost_before_its_heartbeats_stop(nodes):
+    cluster = RayCluster("roadstead-1", RayOptions(), None, has_copy=True)
+    await nodes.place(cluster, "control", "journal-copy")
+    assert cluster.journal_loss(()) == ""
+    nodes.alive = [node("h2"), node("h3")]
+
+    with pytest.raises(ActorLostError, match=r"its Ray node h1 \(10.0.0.1\) does not answer"):
+        await nodes.place(cluster, "control")
+
+    assert "h1" in cluster.journal_loss(())
+    cluster.move_journal()
+    assert cluster.journal_loss(()) == ""
+    placed = await nodes.place(cluster, "control", "journal-copy")
+    assert placed["control"].name == "h2"
+    assert placed["journal-copy"].name == "h3"

@@ -75,7 +75,7 @@ async def test_an_actor_without_a_status_has_no_figures(recorded):
 
 
 async def test_nothing_is_published_with_the_interval_0(recorded, monkeypatch):
-    monkeypatch.setattr(ray_host, "FigurePublisher", None)
+    monkeypatch.setattr(ray_host, "MetricsPublisher", None)
 
     assert await host_of(Queue).ready() == os.getpid()
     assert recorded == []

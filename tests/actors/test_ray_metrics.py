@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.actors.interface import clock_s
 from roadstead.actors.messages import ActorStatus
-from roadstead.actors.runtime.ray_metrics import FigurePublisher
+from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from tests.actors.world import GENEROUS_S, until
 
 
@@ -25,7 +25,7 @@ class Actors:
 
     def publisher(self):
         looks = {name.replace("_", "-"): self.look_at(name) for name in self.metrics}
-        return FigurePublisher("roadstead-1", looks, self.record)
+        return MetricsPublisher("roadstead-1", looks, self.record)
 
     def record(self, metric, tags, value):
         self.recorded.append((metric.metric, dict(tags), value))
@@ -113,6 +113,6 @@ async def test_a_failure_ends_the_publication_and_nothing_else():
     async def look():
         raise KeyError("gone")
 
-    publisher = FigurePublisher("roadstead-1", {"queue": look}, lambda *_: None)
+    publisher = MetricsPublisher("roadstead-1", {"queue": look}, lambda *_: None)
 
     await asyncio.wait_for(publisher.live(0.01), GENEROUS_S)

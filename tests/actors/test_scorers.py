@@ -9,7 +9,7 @@ from roadstead.actors.interface import NOTHING
 from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher, open_runtime
 from roadstead.actors.scheduler import driver, scorers
-from roadstead.actors.supervisor import supervisor
+from roadstead.actors.supervisor import factories, supervisor
 from roadstead.actors.worker.actor import WorkerActor
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
@@ -108,7 +108,7 @@ def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
 
 def test_answers_of_a_worker_that_lags_count_for_unchanged_rows(monkeypatch):
     alone, _ = run(0)
-    monkeypatch.setattr(supervisor, "WorkerActor", SlowToFollow)
+    monkeypatch.setattr(factories, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
     assert said(outcome) == said(alone)

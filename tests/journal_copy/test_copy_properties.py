@@ -8,7 +8,7 @@ from roadstead.journal_copy import CopyFencedError
 from roadstead.journal_copy.receiver import ReceiverState
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import records
-from tests.journal_copy.pair import Pair, contents, is_marked, last_lsn
+from tests.journal_copy.pair import SMALL_BYTES, Pair, contents, is_marked, last_lsn
 
 ACTIONS = (
     *("write", "write many", "exchange", "exchange", "exchange all", "lose answer", "repeat"),
@@ -19,8 +19,8 @@ ACTIONS = (
 class World:
     """A pair of disks of which each may be lost, and messages of the past."""
 
-    def __init__(self):
-        self.pair, self.past, self.disks = Pair(), [], 10
+    def __init__(self, chunk_bytes):
+        self.pair, self.past, self.disks = Pair(chunk_bytes=chunk_bytes), [], 10
         self.old = []
 
     def act(self, action):
@@ -105,9 +105,9 @@ class World:
             last_lsn(pair.copy_disk)
 
 
-@given(st.lists(st.sampled_from(ACTIONS), max_size=60))
-def test_a_complete_copy_has_whatever_was_acknowledged(actions):
-    world = World()
+@given(st.sampled_from((SMALL_BYTES, 1 << 20)), st.lists(st.sampled_from(ACTIONS), max_size=60))
+def test_a_complete_copy_has_whatever_was_acknowledged(chunk_bytes, actions):
+    world = World(chunk_bytes)
     for action in actions:
         world.act(action)
         world.check()

@@ -16,7 +16,7 @@ from roadstead.journal_copy import (
 from roadstead.journal_copy.receiver import ReceiverState
 from roadstead.journal_copy.sender import SenderState
 from tests.journal.simulated_disk import SimulatedDisk
-from tests.journal_copy.pair import Pair, contents, is_marked, last_lsn
+from tests.journal_copy.pair import SMALL_BYTES, Pair, contents, is_marked, last_lsn
 
 
 def test_a_copy_has_the_same_files_with_the_same_bytes():
@@ -184,9 +184,10 @@ def test_a_folder_with_another_journal_is_set_aside_and_kept():
     assert not is_marked(aside)
 
 
-def test_a_segment_of_another_writer_is_set_aside_although_its_checksum_is_equal():
+@pytest.mark.parametrize("chunk_bytes", [SMALL_BYTES, 1 << 20])
+def test_a_segment_of_another_writer_is_set_aside_although_its_checksum_is_equal(chunk_bytes):
     """Data with its own CRC behind it has a CRC that does not depend on it, as a header has."""
-    pair = Pair()
+    pair = Pair(chunk_bytes=chunk_bytes)
     pair.exchange_all()
     pair.next_binder()
 
@@ -195,6 +196,9 @@ def test_a_segment_of_another_writer_is_set_aside_although_its_checksum_is_equal
     assert len(pair.asides) == 1
     assert contents(pair.copy_disk).keys() == contents(pair.disk).keys()
     assert contents(pair.copy_disk) != contents(pair.asides[0])
+    assert not is_marked(pair.asides[0])
+    assert not is_marked(pair.copy_disk)
+    pair.receiver.validate()
 
 
 def test_an_incomplete_copy_that_is_set_aside_stays_marked():
@@ -359,3 +363,5 @@ def test_only_files_of_a_journal_are_written(name):
         receiver.write(CopyWrite(1, 1, 1, 1, (Step(StepKind.CREATE, name),)))
     with pytest.raises(JournalError, match="no files of a journal"):
         receiver.write(CopyWrite(1, 1, 1, 1, (Step(StepKind.RENAME, segment_name(1), name),)))
+
+    assert receiver.promote(2).why, "nothing of it counts as complete"
