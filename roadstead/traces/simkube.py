@@ -186,7 +186,8 @@ class SimKubeReader:
         wanted = self._pods_of(kind, document)
         for name in [name for name in owner.pods if wanted.get(name) != owner.pods[name].facts]:
             self._add(owner.pods.pop(name), owner, time_s)
-        for name in wanted.keys() - owner.pods.keys():
+        # In the order of the controller: the n-th pod has the n-th recorded lifetime.
+        for name in [name for name in wanted if name not in owner.pods]:
             owner.pods[name] = LivePod(name, wanted[name], time_s, owner.created)
             owner.created += 1
 

@@ -114,6 +114,15 @@ def test_recorded_lifetimes_are_those_of_the_pods_in_turn(read, imported):
     assert imported.trace.duration_s.tolist() == [7, NEVER_S, 3, 7]
 
 
+def test_pods_have_recorded_lifetimes_in_the_order_of_their_controller(read, imported):
+    times = [{"Finished": [T0, T0 + number]} for number in range(1, 21)]
+    stateful = deployment(20) | {"kind": "StatefulSet"}
+    read(event(0, [stateful]), lifetimes={("apps/v1.StatefulSet", "shop/web"): {1: times}})
+    assert [(name, run_s) for name, _, _, run_s in imported.pods] == [
+        (f"web-{number}", number + 1) for number in range(20)
+    ]
+
+
 def test_a_cron_job_is_a_pod_for_each_recorded_run(read, imported):
     runs = [{"Finished": [T0 + 60 * run, T0 + 60 * run + 30]} for run in range(3)]
     read(event(0, [CRON]), lifetimes={("batch/v1.CronJob", "shop/nightly"): {1: runs}})
