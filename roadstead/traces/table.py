@@ -32,10 +32,6 @@ COLUMNS_MAX = 10_000
 PARQUET_ENDS = (".parquet", ".pq")
 
 _Part = mapped.PodsPart | mapped.NodesPart
-_Source = (
-    mapped.TextColumn | mapped.TimeColumn | mapped.CpuColumn | mapped.BytesColumn
-    | mapped.GpuColumn | mapped.NumberColumn | mapped.AmountColumn
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -59,7 +55,10 @@ class TableReader:
         if nodes_path is not None and nodes is not None:
             self.sink.each(self._rows(nodes_path, nodes, meter), self._node)
         elif nodes is not None:
-            self._node(Row(str(self.mapping_path), 0, (), {}))
+            try:
+                self._node(Row(str(self.mapping_path), 0, (), {}))
+            except LeftOut as reason:
+                self.sink.leave_out(str(reason), str(self.mapping_path))
         else:
             self.sink.notes.append("the mapping has no nodes")
         self.sink.namespaces.add(self.mapping.pods.namespace)
@@ -74,7 +73,7 @@ class TableReader:
                     raise InputError(rules[0], source=source, value=cut_short(key))
 
     def _rows(self, path: Path, part: _Part, meter: Meter) -> Iterator[Row]:
-        wanted = [name for each in _sources(part) if (name := each.column) is not None]
+        wanted = [name for each in mapped.sources_of(part) if (name := each.column) is not None]
         rows = self._parquet(path, wanted, meter) if _is_parquet(path) else self._csv(path, meter)
         first = True
         for row in rows:
@@ -110,12 +109,12 @@ class TableReader:
                 rule = f"is no column of {row.source} (it has {has})"
                 raise InputError(rule, source=str(self.mapping_path), value=cut_short(name))
 
-    def _text(self, row: Row, source: _Source) -> str:
+    def _text(self, row: Row, source: mapped.Sourced) -> str:
         """Return the text of a cell or of a fixed value; "" for null."""
         text = str(source.value) if source.column is None else row.text(source.column)
         return "" if text in self._nulls else text
 
-    def _cell(self, row: Row, source: _Source) -> tuple[Row, str]:
+    def _cell(self, row: Row, source: mapped.Sourced) -> tuple[Row, str]:
         """Return a row and a column whose readers name the value in errors."""
         if source.column is not None:
             return row, source.column
@@ -135,7 +134,9 @@ class TableReader:
         zoned = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
         return round((zoned - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * S_MS)
 
-    def _amount(self, row: Row, source: _Source, units: dict[str, float], scale: float) -> int:
+    def _amount(
+        self, row: Row, source: mapped.Sourced, units: dict[str, float], scale: float
+    ) -> int:
         cell, column = self._cell(row, source)
         unit = str(getattr(source, "unit", ""))
         if unit != "quantity":
@@ -236,14 +237,6 @@ class TableReader:
 
         key = (tuple(requests.items()), tuple(labels.items()), priority)
         return self.sink.pod_class(key, make)
-
-
-def _sources(part: _Part) -> Iterator[_Source]:
-    for value in (getattr(part, name) for name in type(part).model_fields):
-        if isinstance(value, dict):
-            yield from value.values()
-        elif hasattr(value, "column"):
-            yield value
 
 
 def _is_parquet(path: Path) -> bool:
