@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,7 +122,7 @@ def read_header_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iter
 
 def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
     names = [cell.strip() for cell in cells]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         rule = "is twice in the header"
         raise InputError(rule, source=source, obj="line 1", value=cut_short(twice))

@@ -28,7 +28,6 @@ from roadstead.traces.sink import (
 CLASS_LABEL = "class"
 GPU_MILLI = 1000
 PRIORITY_MAX = 1_000_000_000
-COLUMNS_MAX = 10_000
 PARQUET_ENDS = (".parquet", ".pq")
 
 _Part = mapped.PodsPart | mapped.NodesPart
