@@ -120,6 +120,14 @@ def read_header_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iter
             yield _row(str(path), line, cells, places)
 
 
+def read_numbered_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iterator[Row]:
+    """Yield the rows of a CSV file without a header; columns are named by their number, from 1."""
+    places: dict[str, int] = {}
+    for line, cells in read_cells(path, meter, delimiter):
+        places = places or {str(place + 1): place for place in range(len(cells))}
+        yield _row(str(path), line, cells, places)
+
+
 def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
     names = [cell.strip() for cell in cells]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)

@@ -15,7 +15,7 @@ from roadstead.protocol.quantity import QuantityError, parse_quantity
 from roadstead.report.parquet import stream_columns
 from roadstead.traces import table_mapping as mapped
 from roadstead.traces.files import Meter
-from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table
+from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table, read_numbered_table
 from roadstead.traces.sink import (
     COUNT_MAX,
     LeftOut,
@@ -85,8 +85,7 @@ class TableReader:
         form = self.mapping.csv
         if form.header:
             return read_header_table(path, meter, delimiter=form.delimiter)
-        # Without a header, columns are named by their number, from 1.
-        return _numbered(path, meter, form.delimiter)
+        return read_numbered_table(path, meter, delimiter=form.delimiter)
 
     def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
         names = list(dict.fromkeys(wanted))
@@ -240,16 +239,3 @@ class TableReader:
 
 def _is_parquet(path: Path) -> bool:
     return path.suffix in PARQUET_ENDS
-
-
-def _numbered(path: Path, meter: Meter, delimiter: str) -> Iterator[Row]:
-    from roadstead.traces.rows import read_cells
-
-    places: dict[str, int] = {}
-    for line, cells in read_cells(path, meter, delimiter):
-        if not places:
-            places = {str(place + 1): place for place in range(len(cells))}
-        if len(cells) != len(places):
-            rule = f"has {len(cells)} cells for {len(places)} columns"
-            raise InputError(rule, source=str(path), obj=f"line {line}")
-        yield Row(str(path), line, cells, places)
