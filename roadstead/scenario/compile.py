@@ -14,7 +14,7 @@ from roadstead.config.load import load_config
 from roadstead.config.presets import preset_text
 from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
-from roadstead.config.scenario.read import ScenarioFile, load_scenario
+from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.schema import MeasuredTime
 from roadstead.facts.node import NodeFacts
 from roadstead.fleet.trace import Trace
@@ -41,11 +41,6 @@ from roadstead.simulator.scenario import (
 
 MIB_BYTES: Final = 1 << 20
 NO_PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({})
-
-
-def load_plan(path: Path) -> Plan:
-    """Read and compile a scenario. Raises InputError; nothing of it has run."""
-    return compile_scenario(load_scenario(path))
 
 
 def compile_scenario(

@@ -19,7 +19,6 @@ from roadstead.traces.rewriting import Report, Written, write_changed
 from roadstead.traces.spool import PodRow, Spool
 from roadstead.traces.strata import Strata
 
-FACTOR_MAX = 1000
 COPY = "x"
 
 
