@@ -15,7 +15,7 @@ from roadstead.facts.node_list import NodeList
 from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_MS
 from roadstead.fleet.trace_frames import PodColumns
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.rewriting import Report, Written, write_changed
+from roadstead.traces.rewriting import Report, Written, moved_ends, write_changed
 from roadstead.traces.spool import PodRow, Spool
 from roadstead.traces.strata import Strata
 
@@ -45,7 +45,7 @@ def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
             first = pods.names[int(creation_ms.argmin())]
             rule = "would arrive before the start of the trace; cut it first"
             raise InputError(rule, obj=f"pod {cut_short(first)}")
-        ends_ms = np.where(pods.deletion_ms == NEVER_MS, NEVER_MS, pods.deletion_ms + by_ms)
+        ends_ms = moved_ends(pods.deletion_ms, by_ms)
         _check_latest(creation_ms, ends_ms)
         return PodColumns(
             pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, pods.duration_ms
@@ -162,7 +162,7 @@ class _Copies:
         early_ms = np.floor(self._random.random(len(rows)) * (gap_ms + 1)).astype(np.int64)
         early_ms = np.where(original, 0, np.minimum(early_ms, gap_ms))
         creation_ms = found.creation_ms - early_ms
-        ends_ms = np.where(found.deletion_ms == NEVER_MS, NEVER_MS, found.deletion_ms - early_ms)
+        ends_ms = moved_ends(found.deletion_ms, -early_ms)
         ends = [
             "" if is_original else f"-{self._tag}{count + 1}"
             for is_original, count in zip(original.tolist(), number.tolist(), strict=True)
