@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from roadstead.config.decode import rule_of
 from roadstead.config.errors import ConfigError, Problem, malformed
-from roadstead.config.files import read_bytes
+from roadstead.config.files import read_text
 from roadstead.config.lines import line_of
 from roadstead.config.reader import MAX_TEXT_BYTES, join_path, read_document
 from roadstead.config.scenario.schema import API_VERSION, KIND, Scenario
@@ -102,7 +102,7 @@ _Merged = tuple[dict[str, object], dict[str, SourceText]]
 
 
 def _extended(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
-    main = SourceText(str(path), _text_of(path), path.parent)
+    main = SourceText(str(path), read_text(path, MAX_TEXT_BYTES), path.parent)
     return *_with_base(_document(main), main, (*seen, path.resolve())), main
 
 
@@ -126,13 +126,6 @@ def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, 
         raise ConfigError("decode", [problem], source=main.source)
     below, from_below, _ = _extended(base, seen)
     return below | document, from_below | origins
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return read_bytes(path, MAX_TEXT_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", source=str(path)) from None
 
 
 def _document(main: SourceText) -> dict[str, object]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadstead.config.files import read_bytes
+from roadstead.config.files import read_text
 from roadstead.facts.cluster import NAME_LABEL
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
@@ -220,7 +220,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[CsvRow]:
     Raises InputError for a file that is missing, too large, not UTF-8, or not such a table.
     """
     source = str(path)
-    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path, FILE_MAX_BYTES), newline=""), strict=True)
     try:
         header = _header(source, next(reader, []), columns)
         for count, cells in enumerate(reader, start=1):
@@ -235,15 +235,6 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[CsvRow]:
     except csv.Error as error:
         where = f"line {reader.line_num}"
         raise InputError(f"is not CSV: {error}", source=source, obj=where) from error
-
-
-def _read_text(path: Path) -> str:
-    content = read_bytes(path, FILE_MAX_BYTES)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8 text", source=str(path), obj=f"line {line}") from error
 
 
 def _header(source: str, header: list[str], columns: tuple[str, ...]) -> list[str]:
