@@ -107,6 +107,14 @@ def test_a_workload_that_returns_has_pods_of_other_names(read, imported):
     assert second == f"{first}-r1"
 
 
+def test_pods_of_one_name_in_two_namespaces_have_different_names(read, imported):
+    others = [bare_pod(), bare_pod("solo-r1")]
+    for other in others:
+        other["metadata"] |= {"namespace": "other"}
+    read(event(0, [bare_pod(), *others]))
+    assert [name for name, *_ in imported.pods] == ["solo", "solo-r1", "solo-r1-r1"]
+
+
 def test_recorded_lifetimes_are_those_of_the_pods_in_turn(read, imported):
     times = [{"Finished": [T0, T0 + 7]}, "Empty", {"Running": T0}, {"Finished": [T0 + 1, T0 + 4]}]
     lifetimes = {DEPLOYMENT: {123456789: times}}
