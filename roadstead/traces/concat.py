@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-from roadstead.facts.node import NodeFacts, class_of_node, named_node
+from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet.trace import TIME_MAX_MS
@@ -109,4 +109,7 @@ def _renamed(nodes: NodeList, number: int, known: dict[str, NodeFacts]) -> Itera
         if known.get(node.name, node) == node:
             yield node
         else:
-            yield named_node(class_of_node(node), object_name(node.name, str(number)))
+            name = node.name
+            while name in known:
+                name = object_name(name, str(number))
+            yield renamed_node(node, name)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts, class_of_node, named_node
+from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
 from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_MS
 from roadstead.fleet.trace_frames import PodColumns
@@ -128,7 +128,7 @@ def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFac
     for node, count in zip(nodes, counts.tolist(), strict=True):
         for number in range(count):
             name = f"{node.name}-{tag}{number + 1}" if number else node.name
-            yield named_node(class_of_node(node), name)
+            yield renamed_node(node, name)
 
 
 def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArray[np.int64]:
