@@ -10,7 +10,7 @@ from pathlib import Path
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS, S_MS
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.protocol.names import qualified_name_errors
+from roadstead.protocol.names import dns_label_errors, qualified_name_errors
 from roadstead.protocol.quantity import QuantityError, parse_quantity
 from roadstead.report.parquet import stream_columns
 from roadstead.traces import table_mapping as mapped
@@ -64,6 +64,14 @@ class TableReader:
         self.sink.each(self._rows(path, self.mapping.pods, meter), self._pod)
 
     def _check_names(self) -> None:
+        namespace = self.mapping.pods.namespace
+        if rules := dns_label_errors(namespace):
+            raise InputError(
+                rules[0],
+                source=str(self.mapping_path),
+                field="pods.namespace",
+                value=cut_short(namespace),
+            )
         for part in (self.mapping.pods, self.mapping.nodes):
             keys = [*part.labels, *part.resources] if part is not None else []
             for key in [*keys, *([part.gpu.resource] if part is not None and part.gpu else [])]:

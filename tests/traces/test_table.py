@@ -284,6 +284,11 @@ def test_a_label_that_kubernetes_does_not_allow_is_refused(read):
     assert 'mapping.yaml: "a b" name part must consist of' in told
 
 
+def test_a_namespace_that_kubernetes_does_not_allow_is_refused(read):
+    told = read(pods=PODS | {"namespace": "A b"}, refused=True)
+    assert 'mapping.yaml: pods.namespace: "A b" a lowercase RFC 1123 label must consist of' in told
+
+
 def test_an_enormous_mapping_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(table_mapping, "MAPPING_MAX_BYTES", 10)
     (tmp_path / "m.yaml").write_text("x" * 100)
