@@ -175,8 +175,8 @@ class TraceReader:
             check_codes("nodes.class", column, len(classes))
             names += frame.names
             codes.append(column)
-            if len(names) > NODES_MAX:
-                raise InputError(f"has more than {NODES_MAX} nodes")
+            if max(len(names), len(classes)) > NODES_MAX:
+                raise InputError(f"has more than {NODES_MAX} nodes, or classes of them")
             self._letter, self._content = self._next()
         joined_codes = np.concatenate(codes) if codes else np.empty(0, np.int32)
         return NodeList.from_columns(tuple(classes), names, joined_codes)
