@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,7 @@ def manifest_paths(file: ScenarioFile) -> list[str]:
             at, names = ("fleet", number, "manifests"), entry.manifests
             for name in [names] if isinstance(names, str) else names:
                 path = file.file(at, name)
-                if not path.exists() and not set("*?[") & set(name):
+                if not os.path.exists(path) and not set("*?[") & set(name):
                     raise file.error(at, "does not exist", name)
                 paths.append(str(path))
     return paths
