@@ -18,3 +18,13 @@ def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
     if max_bytes is not None and len(content) > max_bytes:
         raise InputError(f"is larger than {max_bytes} bytes", source=str(path))
     return content
+
+
+def read_text(path: str | Path, max_bytes: int) -> str:
+    """Read a file as UTF-8, without its mark of byte order. Raises as `read_bytes`, by line."""
+    content = read_bytes(path, max_bytes)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError("is not UTF-8 text", source=str(path), obj=f"line {line}") from error

@@ -226,13 +226,13 @@ def with_fixed(value: object) -> object:
 DURATIONS = ("fixed", "exponential", "lognormal", "weibull", "uniform", "empirical")
 """Keys of which a distribution has one."""
 
-Duration = Annotated[
+TaggedDuration = (
     Annotated[FixedDuration, Tag(tag("fixed"))]
     | Annotated[ExponentialDuration, Tag(tag("exponential"))]
     | Annotated[LognormalDuration, Tag(tag("lognormal"))]
     | Annotated[WeibullDuration, Tag(tag("weibull"))]
     | Annotated[UniformDuration, Tag(tag("uniform"))]
-    | Annotated[EmpiricalDuration, Tag(tag("empirical"))],
-    one_of(*DURATIONS),
-    BeforeValidator(with_fixed),
-]
+    | Annotated[EmpiricalDuration, Tag(tag("empirical"))]
+)
+
+Duration = Annotated[TaggedDuration, one_of(*DURATIONS), BeforeValidator(with_fixed)]

@@ -81,9 +81,6 @@ class EventTime(Part):
             raise ValueError("needs at or every")
         if self.until is not None and self.every is None:
             raise ValueError("until needs every")
-        lasting = getattr(self, "lasting", None)
-        if lasting is not None and self.every is not None and lasting >= self.every:
-            raise ValueError("for must be shorter than every")
         return self
 
 
@@ -92,6 +89,12 @@ class LastingEvent(EventTime):
 
     lasting: PositiveMicros | None = Field(default=None, alias="for")
     """Time after which the event is undone; by default never."""
+
+    @model_validator(mode="after")
+    def _check_lasting(self) -> Self:
+        if self.lasting is not None and self.every is not None and self.lasting >= self.every:
+            raise ValueError("for must be shorter than every")
+        return self
 
 
 class LoseEvent(LastingEvent):

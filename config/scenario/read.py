@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -13,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from roadstead.config.decode import rule_of
 from roadstead.config.errors import ConfigError, Problem, malformed
-from roadstead.config.files import read_bytes
+from roadstead.config.files import read_text
 from roadstead.config.lines import line_of
 from roadstead.config.reader import MAX_TEXT_BYTES, join_path, read_document
 from roadstead.config.scenario.schema import API_VERSION, KIND, Scenario
@@ -62,8 +63,8 @@ class ScenarioFile:
     def existing(self, path: Sequence[str | int], name: str) -> Path:
         """Return the file that a value names. InputError if there is none."""
         found = self.file(path, name)
-        if not found.is_file():
-            raise self.error(path, "is not a file" if found.exists() else "does not exist", name)
+        if rule := _file_problem(found):
+            raise self.error(path, rule, name)
         self.named[found] = None
         return found
 
@@ -102,7 +103,7 @@ _Merged = tuple[dict[str, object], dict[str, SourceText]]
 
 
 def _extended(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
-    main = SourceText(str(path), _text_of(path), path.parent)
+    main = SourceText(str(path), read_text(path, MAX_TEXT_BYTES), path.parent)
     return *_with_base(_document(main), main, (*seen, path.resolve())), main
 
 
@@ -113,13 +114,11 @@ def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, 
     if not isinstance(name, str) or not name or "\0" in name:
         return document, origins
     base = main.directory / name
-    rule = ""
-    if base.resolve() in seen:
+    rule = _file_problem(base)
+    if not rule and base.resolve() in seen:
         rule = "extends itself" if base.resolve() == seen[-1] else "extends this file again"
-    elif len(seen) >= EXTENDS_MAX:
+    elif not rule and len(seen) >= EXTENDS_MAX:
         rule = f"is the end of a chain of more than {EXTENDS_MAX} scenarios"
-    elif not base.is_file():
-        rule = "does not exist" if not base.exists() else "is not a file"
     if rule:
         line = line_of(main.text, ["extends"])
         problem = Problem("extends", rule, value=cut_short(name), line=line)
@@ -128,11 +127,12 @@ def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, 
     return below | document, from_below | origins
 
 
-def _text_of(path: Path) -> str:
-    try:
-        return read_bytes(path, MAX_TEXT_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", source=str(path)) from None
+def _file_problem(path: Path) -> str:
+    """Return why a path is no file; empty if it is one."""
+    # Not by methods of Path, which raise OSError for a name that is longer than the system allows.
+    if os.path.isfile(path):
+        return ""
+    return "is not a file" if os.path.exists(path) else "does not exist"
 
 
 def _document(main: SourceText) -> dict[str, object]:

@@ -9,12 +9,8 @@ from pydantic import BeforeValidator, Field, Tag, model_validator
 from roadstead.config.part import Part
 from roadstead.config.scenario.distributions import (
     DURATIONS,
-    EmpiricalDuration,
-    ExponentialDuration,
     FixedDuration,
-    LognormalDuration,
-    UniformDuration,
-    WeibullDuration,
+    TaggedDuration,
     with_fixed,
 )
 from roadstead.config.scenario.events import NodeEvent
@@ -113,13 +109,7 @@ def _with_measured(value: object) -> object:
 
 
 DecisionTimeChoice = Annotated[
-    Annotated[MeasuredTime, Tag(tag("measured"))]
-    | Annotated[FixedDuration, Tag(tag("fixed"))]
-    | Annotated[ExponentialDuration, Tag(tag("exponential"))]
-    | Annotated[LognormalDuration, Tag(tag("lognormal"))]
-    | Annotated[WeibullDuration, Tag(tag("weibull"))]
-    | Annotated[UniformDuration, Tag(tag("uniform"))]
-    | Annotated[EmpiricalDuration, Tag(tag("empirical"))],
+    Annotated[MeasuredTime, Tag(tag("measured"))] | TaggedDuration,
     one_of("measured", *DURATIONS),
     BeforeValidator(_with_measured),
 ]

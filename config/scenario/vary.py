@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -123,7 +124,7 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
 
 def _put(file: ScenarioFile, document: dict[str, object], path: Path, value: object) -> None:
     if path == (CONFIG,):
-        is_file = file.file(LISTS[0], str(value)).is_file()
+        is_file = os.path.isfile(file.file(LISTS[0], str(value)))
         for at, chosen in zip(LISTS, (is_file, not is_file), strict=True):
             _put(file, document, at, [str(value)] if chosen else [])
         return

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from roadstead.fleet.trace import NEVER_MS, Trace
 from roadstead.report.node_use import zone_name
@@ -14,15 +17,15 @@ DAY_S = 86_400
 
 def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
     """(name, text): counts, time span, and allocatable and requested amounts per resource."""
-    nodes = trace.nodes()
-    zones = {zone_name(node) for node in nodes} - {""}
+    nodes, shapes = len(trace.node_names), len(trace.node_classes)
+    zones = {zone_name(node) for node in trace.node_classes} - {""}
     yield "source", trace.source
-    yield "nodes", f"{len(nodes):,} of {len(trace.node_classes):,} shapes in {len(zones):,} zones"
+    yield "nodes", f"{nodes:,} of {shapes:,} shapes in {len(zones):,} zones"
     yield "pods", f"{len(trace.pod_names):,} of {len(trace.pod_classes):,} shapes"
     if len(trace.pod_names):
         yield "arrivals", _span(trace)
-    offered = _added(node.allocatable for node in nodes)
-    asked = _added(facts.requests for _, facts in trace.pods())
+    offered = _added([node.allocatable for node in trace.node_classes], trace.node_class)
+    asked = _added([facts.requests for facts in trace.pod_classes], trace.pod_class)
     for resource in sorted(offered | asked):
         have, want = (human_amount(resource, amounts[resource]) for amounts in (offered, asked))
         yield resource, f"{have} allocatable, {want} requested"
@@ -34,9 +37,11 @@ def _span(trace: Trace) -> str:
     return f"over {(last - first) / DAY_S:,.1f} days; {deleted:,} of the pods are deleted later"
 
 
-def _added(entries: Iterable[Iterable[tuple[str, int]]]) -> Counter[str]:
+def _added(amounts: Sequence[Iterable[tuple[str, int]]], codes: NDArray[np.int32]) -> Counter[str]:
+    """Add up the amounts of the class of each node or pod."""
     total: Counter[str] = Counter()
-    for entry in entries:
+    counts = np.bincount(codes, minlength=len(amounts)).tolist()
+    for entry, count in zip(amounts, counts, strict=True):
         for resource, amount in entry:
-            total[resource] += amount
+            total[resource] += amount * count
     return total

@@ -1,4 +1,4 @@
-"""Options that all imports of traces share, and the import itself with progress and report."""
+"""Options of all imports of traces but openb, and the import itself with progress and report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Command = Callable[..., None]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Options of every import."""
+    """Values of the options of every import."""
 
     path: Path
     on_error: Literal["stop", "skip"]

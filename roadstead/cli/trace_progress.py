@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+if TYPE_CHECKING:
+    from roadstead.traces.rewriting import Report
+
 LINES_PER_PHASE: Final = 10
-Report = Callable[[str, int, int], None]
-"""Receives (phase, done, total); a total of 0 is unknown."""
 
 
 @contextmanager

@@ -40,20 +40,14 @@ def _run(work: Callable[[Report], Written], form: Form) -> None:
 
 def _time_ms(option: str, value: str) -> int:
     """Return a duration in Go's notation, with "d" for days, as milliseconds."""
-    from roadstead.config.durations import parse_duration
+    from roadstead.config.durations import parse_long_duration
     from roadstead.fleet.trace import S_MS
     from roadstead.protocol.errors import InputError, cut_short
 
-    sign = -1 if value.startswith("-") else 1
-    days, found, rest = value.lstrip("+-").rpartition("d")
     try:
-        whole = int(days) if found and days.isdecimal() and len(days) <= 6 else 0
-        if found and not whole:
-            raise ValueError('is not a duration (want e.g. "36h", "7d", "1d12h")')
-        seconds = whole * 86_400 + (parse_duration(rest).seconds if rest else 0)
+        return round(parse_long_duration(value).seconds * S_MS)
     except ValueError as error:
         raise InputError(str(error), field=option, value=cut_short(value)) from None
-    return sign * round(seconds * S_MS)
 
 
 @click.command("sample", cls=ReportingCommand)

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadstead.config.files import read_bytes
+from roadstead.config.files import read_text
 from roadstead.facts.cluster import NAME_LABEL
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.fleet.trace import NEVER_S, TIME_MAX_S, Trace, TraceBuilder
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.names import is_label_value, is_subdomain
 
 NODE_LIST = "openb_node_list_all_node.csv"
 POD_LIST = "openb_pod_list_{}.csv"
@@ -47,9 +48,6 @@ ROWS_MAX = 1_000_000
 AMOUNT_MAX = 1_000_000_000
 GPUS_MAX = 1_000
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME_MAX_CHARS = 253
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
@@ -82,13 +80,13 @@ class CsvRow:
 
     def name(self, column: str) -> str:
         text = self.cells[column]
-        if len(text) > _NAME_MAX_CHARS or not _NAME.fullmatch(text):
+        if not is_subdomain(text):
             raise self.error(column, "is not a name (want lower case letters, digits, '-', '.')")
         return text
 
     def label_value(self, column: str) -> str:
         text = self.cells[column]
-        if text and not _LABEL_VALUE.fullmatch(text):
+        if not is_label_value(text):
             raise self.error(column, "is not a label value (want up to 63 of A-Za-z0-9-_.)")
         return text
 
@@ -96,7 +94,7 @@ class CsvRow:
         """Return GPU models joined by `|`, sorted and unique; empty for an empty cell."""
         text = self.cells[column]
         models = text.split("|") if text else []
-        if not all(_LABEL_VALUE.fullmatch(model) for model in models):
+        if not all(model and is_label_value(model) for model in models):
             raise self.error(column, 'is not a list of GPU models (want e.g. "T4|V100M16")')
         return tuple(sorted(set(models)))
 
@@ -220,7 +218,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[CsvRow]:
     Raises InputError for a file that is missing, too large, not UTF-8, or not such a table.
     """
     source = str(path)
-    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path, FILE_MAX_BYTES), newline=""), strict=True)
     try:
         header = _header(source, next(reader, []), columns)
         for count, cells in enumerate(reader, start=1):
@@ -235,15 +233,6 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[CsvRow]:
     except csv.Error as error:
         where = f"line {reader.line_num}"
         raise InputError(f"is not CSV: {error}", source=source, obj=where) from error
-
-
-def _read_text(path: Path) -> str:
-    content = read_bytes(path, FILE_MAX_BYTES)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8 text", source=str(path), obj=f"line {line}") from error
 
 
 def _header(source: str, header: list[str], columns: tuple[str, ...]) -> list[str]:

@@ -9,7 +9,7 @@ trace to one file, `trace_reader` and `trace_writer` stream traces that do not f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,13 +97,12 @@ class Trace:
         Raises InputError if columns differ in length, an index is out of range, two nodes or two
         pods share a name, two pods share a UID, or a time is impossible.
         """
-        pods, nodes = len(self.pod_names), len(self.node_names)
-        _check_length("nodes", "class", len(self.node_class), nodes)
-        _check_length("pods", "class", len(self.pod_class), pods)
-        _check_length("pods", "uid", len(self.pod_uids), pods)
-        _check_length("pods", "creation_ms", len(self.creation_ms), pods)
-        _check_length("pods", "deletion_ms", len(self.deletion_ms), pods)
-        _check_length("pods", "duration_ms", len(self.duration_ms), pods)
+        check_length("nodes.class", self.node_class, self.node_names)
+        check_length("pods.class", self.pod_class, self.pod_names)
+        check_length("pods.uid", self.pod_uids, self.pod_names)
+        check_length("pods.creation_ms", self.creation_ms, self.pod_names)
+        check_length("pods.deletion_ms", self.deletion_ms, self.pod_names)
+        check_length("pods.duration_ms", self.duration_ms, self.pod_names)
         check_codes("nodes.class", self.node_class, len(self.node_classes))
         check_codes("pods.class", self.pod_class, len(self.pod_classes))
         check_times(self.creation_ms, self.deletion_ms, self.duration_ms)
@@ -112,9 +111,12 @@ class Trace:
         _check_unique("pods.uid", list(self.pod_uids))
 
 
-def _check_length(table: str, column: str, length: int, count: int) -> None:
-    if length != count:
-        raise InputError(f"has {length} entries for {count} {table}", field=f"{table}.{column}")
+def check_length(field_name: str, column: Sized, names: Sized) -> None:
+    """Raise InputError unless a column has an entry for each name. field_name: "pods.class"."""
+    if len(column) != len(names):
+        table = field_name.partition(".")[0]
+        rule = f"has {len(column)} entries for {len(names)} {table}"
+        raise InputError(rule, field=field_name)
 
 
 def check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:

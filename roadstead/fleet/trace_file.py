@@ -9,7 +9,7 @@ import numpy as np
 from roadstead.fleet.trace import Trace
 from roadstead.fleet.trace_frames import PodColumns, columns_of
 from roadstead.fleet.trace_reader import TraceStream, open_trace
-from roadstead.fleet.trace_writer import TraceWriter, joined, trace_writer
+from roadstead.fleet.trace_writer import TraceWriter, joined, trace_writer, uids_of
 from roadstead.protocol.errors import InputError
 
 PODS_MAX = 20_000_000
@@ -58,11 +58,11 @@ def _read(stream: TraceStream) -> Trace:
             rule = f"has more than {PODS_MAX} pods; make it smaller by `roadstead trace sample`"
             raise InputError(rule)
     classes = stream.pod_classes
-    pods = joined(chunks, lambda name, code: f"{classes[code].namespace}/{name}")
-    uids = pods.uids
-    if not uids:
-        rows = zip(pods.names, pods.pod_class.tolist(), strict=True)
-        uids = tuple(f"{classes[code].namespace}/{name}" for name, code in rows)
+
+    def uid(name: str, code: int) -> str:
+        return f"{classes[code].namespace}/{name}"
+
+    pods = joined(chunks, uid)
     return Trace(
         source=stream.source,
         namespaces=stream.namespaces,
@@ -71,7 +71,7 @@ def _read(stream: TraceStream) -> Trace:
         node_class=stream.nodes.codes,
         pod_classes=tuple(classes),
         pod_names=pods.names,
-        pod_uids=uids,
+        pod_uids=tuple(uids_of(pods, uid)),
         pod_class=pods.pod_class,
         creation_ms=pods.creation_ms,
         deletion_ms=pods.deletion_ms,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
@@ -18,7 +18,7 @@ from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet import trace_checks as checks
 from roadstead.fleet.format_1 import HEADER_1, read_format_1
-from roadstead.fleet.trace import Trace, check_codes, check_times
+from roadstead.fleet.trace import Trace, check_codes, check_length, check_times
 from roadstead.fleet.trace_frames import (
     CHUNK_ROWS,
     CLASSES_MAX,
@@ -171,12 +171,12 @@ class TraceReader:
             checks.check_names("nodes.name", frame.names)
             classes += frame.classes
             column = checks.decoded("nodes.class", frame.node_class, "<i4").astype(np.int32)
-            _check_count("nodes.class", column, frame.names)
+            check_length("nodes.class", column, frame.names)
             check_codes("nodes.class", column, len(classes))
             names += frame.names
             codes.append(column)
-            if len(names) > NODES_MAX:
-                raise InputError(f"has more than {NODES_MAX} nodes")
+            if max(len(names), len(classes)) > NODES_MAX:
+                raise InputError(f"has more than {NODES_MAX} nodes, or classes of them")
             self._letter, self._content = self._next()
         joined_codes = np.concatenate(codes) if codes else np.empty(0, np.int32)
         return NodeList.from_columns(tuple(classes), names, joined_codes)
@@ -189,7 +189,7 @@ class TraceReader:
         if len(self.pod_classes) > CLASSES_MAX:
             raise InputError(f"has more than {CLASSES_MAX} distinct pods", field="pods.class")
         if frame.uids:
-            _check_count("pods.uid", frame.uids, frame.names)
+            check_length("pods.uid", frame.uids, frame.names)
         pods = PodColumns(
             frame.names,
             frame.uids,
@@ -198,19 +198,13 @@ class TraceReader:
             checks.decoded("pods.deletion_ms", frame.deletion_ms, "<i8"),
             checks.decoded("pods.duration_ms", frame.duration_ms, "<i8"),
         )
-        _check_count("pods.class", pods.pod_class, pods.names)
+        check_length("pods.class", pods.pod_class, pods.names)
         for name in ("creation_ms", "deletion_ms", "duration_ms"):
-            _check_count(f"pods.{name}", getattr(pods, name), pods.names)
+            check_length(f"pods.{name}", getattr(pods, name), pods.names)
         check_codes("pods.class", pods.pod_class, len(self.pod_classes))
         check_times(pods.creation_ms, pods.deletion_ms, pods.duration_ms)
         self._pods += len(pods)
         return pods
-
-
-def _check_count(field: str, column: Sized, names: Sized) -> None:
-    if len(column) != len(names):
-        table = field.partition(".")[0]
-        raise InputError(f"has {len(column)} entries for {len(names)} {table}", field=field)
 
 
 def _decompress(packed: bytes, packed_bytes: int, plain_bytes: int) -> bytes:

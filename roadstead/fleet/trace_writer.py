@@ -158,7 +158,7 @@ def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodC
         return chunks[0]
     uids: tuple[str, ...] = ()
     if any(each.uids for each in chunks):
-        uids = tuple(text for each in chunks for text in _uids(each, uid))
+        uids = tuple(text for each in chunks for text in uids_of(each, uid))
 
     def column(name: str) -> NDArray[np.int64]:
         parts = [getattr(each, name) for each in chunks]
@@ -174,7 +174,8 @@ def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodC
     )
 
 
-def _uids(pods: PodColumns, uid: Callable[[str, int], str]) -> Iterable[str]:
+def uids_of(pods: PodColumns, uid: Callable[[str, int], str]) -> Iterable[str]:
+    """Return the UIDs of pods; `uid(name, class)` is that of a pod without one."""
     return pods.uids or map(uid, pods.names, pods.pod_class.tolist())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, repeat
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from roadstead.facts.pod_groups import GROUP_LABELS
 from roadstead.fleet.trace import NEVER_MS, Trace
 from roadstead.scenario.arrival_times import BLOCK, ArrivalTimes, Window
 from roadstead.scenario.draws import RandomStream, rounded
+from roadstead.scenario.durations import DurationsBase
 from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
 
 MS_US: Final = 1_000
@@ -26,12 +27,6 @@ NamedPods = tuple[tuple[str, PodFacts], ...]
 
 # Not `Arrival` itself, whose constructor is a Python function: a run has millions of arrivals.
 _arrival = cast("Callable[[tuple[object, ...]], Arrival]", partial(tuple.__new__, Arrival))
-
-
-class BlockDurations(Protocol):
-    """A distribution of running times that is drawn in blocks."""
-
-    def block(self, stream: RandomStream, count: int) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +67,7 @@ class DrawnArrivals:
     name: str
     times: ArrivalTimes
     window: Window
-    durations: BlockDurations
+    durations: DurationsBase
     choices: tuple[ChosenPods, ...]
 
     def expected(self, horizon_us: int) -> tuple[float, float]:

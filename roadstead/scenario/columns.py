@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.config.files import read_bytes
+from roadstead.config.files import read_text
 from roadstead.config.scenario.values import LONGEST_US
 from roadstead.protocol.errors import InputError, cut_short
 
@@ -29,7 +29,7 @@ def read_times(path: Path, column: str, unit: str) -> NDArray[np.int64]:
     is no such table or has no rows, and for anything but a number from 0 to 100 years.
     """
     source = str(path)
-    reader = csv.reader(io.StringIO(_text_of(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(read_text(path, FILE_MAX_BYTES), newline=""), strict=True)
     times: list[int] = []
     try:
         header = next(reader, [])
@@ -53,15 +53,6 @@ def read_times(path: Path, column: str, unit: str) -> NDArray[np.int64]:
     if not times:
         raise InputError("has no rows", source=source, field=column)
     return np.array(times, dtype=np.int64)
-
-
-def _text_of(path: Path) -> str:
-    content = read_bytes(path, FILE_MAX_BYTES)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8 text", source=str(path), obj=f"line {line}") from error
 
 
 def _micros(text: str, unit: str, source: str, where: str, column: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from roadstead.config.load import load_config
 from roadstead.config.presets import preset_text
 from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
-from roadstead.config.scenario.read import ScenarioFile, load_scenario
+from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.schema import MeasuredTime
 from roadstead.facts.node import NodeFacts
 from roadstead.fleet.trace import Trace
@@ -41,11 +42,6 @@ from roadstead.simulator.scenario import (
 
 MIB_BYTES: Final = 1 << 20
 NO_PLUGINS: Final[Mapping[str, type[Plugin]]] = MappingProxyType({})
-
-
-def load_plan(path: Path) -> Plan:
-    """Read and compile a scenario. Raises InputError; nothing of it has run."""
-    return compile_scenario(load_scenario(path))
 
 
 def compile_scenario(
@@ -85,7 +81,7 @@ def manifest_paths(file: ScenarioFile) -> list[str]:
             at, names = ("fleet", number, "manifests"), entry.manifests
             for name in [names] if isinstance(names, str) else names:
                 path = file.file(at, name)
-                if not path.exists() and not set("*?[") & set(name):
+                if not os.path.exists(path) and not set("*?[") & set(name):
                     raise file.error(at, "does not exist", name)
                 paths.append(str(path))
     return paths

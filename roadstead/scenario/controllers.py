@@ -74,7 +74,7 @@ _NAME_LABEL: Final = "app"
 
 @dataclass(slots=True)
 class ControllerObjects:
-    """What controllers add to the cluster: objects that select pods, claims, and example pods."""
+    """What controllers add to the cluster: objects that select pods, claims, and namespaces."""
 
     replica_sets: list[ReplicaSet] = field(default_factory=list)
     stateful_sets: list[StatefulSet] = field(default_factory=list)
@@ -140,7 +140,7 @@ class ControllerCompiler:
         check_object(type(owner).__name__, owner, source=read.source)
         if isinstance(owner, StatefulSet):
             return self._stateful(owner, read)
-        base, pod = owner.metadata.name, None
+        base = owner.metadata.name
         if isinstance(owner, Deployment):
             owner = replica_set_of(owner)
             base = owner.metadata.name

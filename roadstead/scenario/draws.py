@@ -16,6 +16,8 @@ MILLI_US: Final = 1_000
 LONGEST_US: Final = 1_000_000_000_000_000_000
 """No drawn time is longer: sums with other times fit into int64."""
 
+BELOW_ONE: Final = 1 - 2.0**-53
+
 
 class RandomStream:
     """One stream of random numbers, read in blocks of any size."""
@@ -27,7 +29,9 @@ class RandomStream:
     def uniform(self, count: int) -> NDArray[np.float64]:
         """Return float64[count] between 0 and 1, both excluded."""
         raw: NDArray[np.uint64] = self._bits.random_raw(count)
-        return ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        halves = (raw >> np.uint64(11)).astype(np.float64) + 0.5
+        # The half of the largest number is rounded up, which would be 1.
+        return np.minimum(halves * 2.0**-53, BELOW_ONE)
 
     def exponential(self, count: int) -> NDArray[np.float64]:
         """Return float64[count] with mean 1."""

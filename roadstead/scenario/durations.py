@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -18,14 +19,14 @@ P99_DEVIATIONS: Final = 2.3263478740408408
 """Deviations above the mean that one of a hundred normal numbers exceeds."""
 
 
-class DurationsBase:
-    """A distribution that draws in blocks; subclasses define `block`."""
+class DurationsBase(ABC):
+    """A distribution of running times that draws in blocks."""
 
     __slots__ = ()
 
+    @abstractmethod
     def block(self, stream: RandomStream, count: int) -> NDArray[np.int64]:
         """Draw the next `count` times: int64[count], microseconds."""
-        raise NotImplementedError
 
     def draws(self, seed: int, stream: int) -> Iterator[int]:
         """Yield microseconds without end, drawn in blocks."""

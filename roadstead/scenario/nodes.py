@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from roadstead.config.reader import join_path
 from roadstead.config.scenario.events import (
     AddEvent,
     CordonEvent,
@@ -62,11 +63,10 @@ class NodeCompiler:
     def generated(self, given: GeneratedNodes, at: At) -> tuple[NodeFacts, ...]:
         """Generate nodes. at: path of the entry. Raises InputError."""
         is_named = isinstance(given.shape, str) and given.shape != OPENB
-        prefix = given.name or (str(given.shape).lower() if is_named else NODE_PREFIX)
-        number = 1
+        base = str(given.shape).lower() if is_named else NODE_PREFIX
+        prefix, number = given.name or base, 1
         while not given.name and prefix in self.prefixes:
             number += 1
-            base = str(given.shape).lower() if is_named else NODE_PREFIX
             prefix = f"{base}-{number}"
         self.prefixes.add(prefix)
         if rules := subdomain_errors(f"{prefix}-00000"):
@@ -83,7 +83,7 @@ class NodeCompiler:
 
     def joined(self, nodes: list[NodeFacts], at: At) -> tuple[NodeFacts, ...]:
         """Return the nodes if no other entry has one of their names. InputError if not."""
-        where = ".".join(map(str, at[:2])) if len(at) < 2 else f"{at[0]}[{at[1]}]"
+        where = join_path("", at[:2])
         for node in nodes:
             other = self.origin_of.setdefault(node.name, where)
             if other != where:

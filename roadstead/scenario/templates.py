@@ -138,15 +138,13 @@ class Templates:
         document = _document_of(text, source, type(found).__name__)
         return TemplateObject(found, template, source, document, _grace_us(document))
 
-    def compile(
-        self, pod: Pod, template: TemplateObject, *, is_defaulted: bool = False
-    ) -> tuple[PodFacts, PodLifecycle]:
+    def compile(self, pod: Pod, template: TemplateObject) -> tuple[PodFacts, PodLifecycle]:
         """Admit a pod as `roadstead schedule` does, and compile it.
 
         Raises:
             InputError: a rule of the API server or of the cluster refuses it.
         """
-        made = pod if is_defaulted else default_pod(pod, self._classes, source=template.source)
+        made = default_pod(pod, self._classes, source=template.source)
         created = create(self._cluster, [made], [])
         for refused in created.refused:
             rule = f"would not be created: {refused.reason}"

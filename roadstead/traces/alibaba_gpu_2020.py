@@ -110,9 +110,9 @@ class AlibabaGpu2020Reader:
         arrival_ms = start_ms if submitted_ms is None else min(max(submitted_ms, 0), start_ms)
         name = object_name(job, row.text("task_name"))
         ends_ms = NEVER_MS if duration_ms == NEVER_MS else start_ms + duration_ms
-        for index in range(count):
-            each = f"{name}-{index}" if count > 1 else name
-            self._sink.add_pod(each, pod_class, arrival_ms, duration_ms, row, deletion_ms=ends_ms)
+        self._sink.add_pods(
+            name, count, pod_class, arrival_ms, duration_ms, row, deletion_ms=ends_ms
+        )
 
     def _class(self, row: Row) -> int:
         units = {"plan_cpu": CENT_MILLI, "plan_mem": GIB_BYTES, "plan_gpu": CENT_MILLI}

@@ -7,17 +7,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
-from roadstead.facts.node import NodeFacts, class_of_node, named_node
+from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Labels, PodFacts
-from roadstead.fleet.trace import NEVER_MS, TIME_MAX_MS
-from roadstead.fleet.trace_frames import CHUNK_ROWS, CLASSES_MAX, PodColumns
+from roadstead.fleet.trace import TIME_MAX_MS
+from roadstead.fleet.trace_frames import CLASSES_MAX, PodColumns
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import trace_writer
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.rewriting import ClassCodes, Report, Written
+from roadstead.traces.rewriting import ClassCodes, Report, Written, moved_ends, write_spooled
 from roadstead.traces.sink import object_name
 from roadstead.traces.spool import PodRow, Spool
 
@@ -48,20 +46,8 @@ def concat(
         with trace_writer(out, source, parts.namespaces.items()) as writer:
             for node in parts.nodes.values():
                 writer.add_node(node)
-            codes = ClassCodes(writer.pod_class)
-            done = 0
-            for rows in spool.pods(CHUNK_ROWS):
-                writer.add_pods(_columns(rows, codes, parts.classes))
-                done += len(rows)
-                report("writing", done, parts.pods)
+            write_spooled(writer, spool, parts.classes, report, pods=parts.pods)
             return Written(source, len(parts.nodes), writer.pods, writer.end())
-
-
-def _columns(rows: list[PodRow], codes: ClassCodes, classes: list[PodFacts]) -> PodColumns:
-    names, numbers, creation, deletion, duration, _ = zip(*rows, strict=True)
-    column = codes.of(np.array(numbers, dtype=np.int32), classes)
-    times = (np.array(each, dtype=np.int64) for each in (creation, deletion, duration))
-    return PodColumns(tuple(names), (), column, *times)
 
 
 class _Parts:
@@ -95,8 +81,7 @@ class _Parts:
     def _add_chunk(self, number: int, pods: PodColumns, classes: list[int], path: str) -> int:
         """Add pods, and return the latest arrival."""
         creation_ms = pods.creation_ms + self._start_ms
-        moved_ms = pods.deletion_ms + self._start_ms
-        ends_ms = np.where(pods.deletion_ms == NEVER_MS, NEVER_MS, moved_ms)
+        ends_ms = moved_ends(pods.deletion_ms, self._start_ms)
         latest_ms = int(creation_ms.max(initial=0))
         if max(latest_ms, int(ends_ms.max(initial=0))) > TIME_MAX_MS:
             raise InputError("would end after more than 292 years", source=path)
@@ -124,4 +109,7 @@ def _renamed(nodes: NodeList, number: int, known: dict[str, NodeFacts]) -> Itera
         if known.get(node.name, node) == node:
             yield node
         else:
-            yield named_node(class_of_node(node), object_name(node.name, str(number)))
+            name = node.name
+            while name in known:
+                name = object_name(name, str(number))
+            yield renamed_node(node, name)

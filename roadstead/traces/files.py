@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
@@ -87,7 +87,7 @@ class _Bounded(io.RawIOBase):
     file: IO[bytes]
     packed: _Counted
     source: str
-    expanded_bytes: int = field(default=0)
+    expanded_bytes: int = 0
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         try:
@@ -114,7 +114,7 @@ class _Bounded(io.RawIOBase):
 
 @contextmanager
 def open_bytes(path: Path, meter: Meter) -> Iterator[BinaryIO]:
-    """Open a file that may be compressed; of an archive, its largest file of the same name, or any.
+    """Open a file that may be packed: the one file of a zip, the first of the same name of a tar.
 
     Raises InputError if it cannot be read, or is damaged, cut short or larger than is allowed, also
     while it is read.
@@ -152,7 +152,11 @@ def _zip_member(raw: IO[bytes], source: str) -> IO[bytes]:
         raise InputError(f"holds {len(members)} files; unpack it", source=source)
     if members[0].flag_bits & 1:
         raise InputError("is encrypted", source=source)
-    return archive.open(members[0])
+    try:
+        return archive.open(members[0])
+    except NotImplementedError as error:
+        # Python reads neither Deflate64, with which Windows packs large files, nor Zstandard.
+        raise InputError(f"cannot be unpacked here ({error}); unpack it", source=source) from None
 
 
 def _tar_member(plain: IO[bytes], path: Path, source: str) -> IO[bytes]:

@@ -9,19 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
-from roadstead.fleet.trace import NEVER_MS
-from roadstead.fleet.trace_frames import CHUNK_ROWS, PodColumns
-from roadstead.fleet.trace_writer import TraceWriter, trace_writer
+from roadstead.fleet.trace_writer import trace_writer
 from roadstead.traces.files import Meter
+from roadstead.traces.rewriting import Report, write_spooled
 from roadstead.traces.sink import Reason, TraceSink, namespace_labels
-from roadstead.traces.spool import PodRow, Spool
+from roadstead.traces.spool import Spool
 
 OnError = Literal["stop", "skip"]
-Report = Callable[[str, int, int], None]
-"""Receives (phase, done, total): bytes while files are read, pods while they are written."""
-
 REPEATED = "the name of an earlier pod"
 
 
@@ -75,7 +69,8 @@ def import_trace(
         with trace_writer(path, name, map(namespace_labels, namespaces)) as writer:
             for node in sink.nodes.values():
                 writer.add_node(node)
-            write_spooled(writer, sink, report)
+            start_ms = spool.first_ms()
+            write_spooled(writer, spool, sink.classes, report, pods=sink.pods, start_ms=start_ms)
             digest = writer.end()
     return ImportResult(
         name, sink.rows, len(sink.nodes), sink.pods, len(sink.classes), sink.left_out,
@@ -90,33 +85,6 @@ def _spool() -> Iterator[Spool]:
         yield spool
     finally:
         spool.close()
-
-
-def write_spooled(writer: TraceWriter, sink: TraceSink, report: Report) -> None:
-    """Write the pods of a sink in the order of their arrival."""
-    codes: dict[int, int] = {}
-    first_ms = sink.spool.first_ms()
-    done = 0
-    for rows in sink.spool.pods(CHUNK_ROWS):
-        for row in rows:
-            if row.pod_class not in codes:
-                codes[row.pod_class] = writer.pod_class(sink.classes[row.pod_class])
-        writer.add_pods(_columns(rows, codes, first_ms))
-        done += len(rows)
-        report("writing", done, sink.pods)
-
-
-def _columns(rows: list[PodRow], codes: dict[int, int], first_ms: int) -> PodColumns:
-    names, classes, creation, deletion, duration, _ = zip(*rows, strict=True)
-    deletion_ms = np.array(deletion, dtype=np.int64)
-    return PodColumns(
-        tuple(names),
-        (),
-        np.array([codes[code] for code in classes], dtype=np.int32),
-        np.array(creation, dtype=np.int64) - first_ms,
-        np.where(deletion_ms == NEVER_MS, NEVER_MS, deletion_ms - first_ms),
-        np.array(duration, dtype=np.int64),
-    )
 
 
 def sampler(share: float, seed: int) -> Callable[[str], bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -15,6 +15,7 @@ VALUE_MAX_CHARS = 64 << 20
 """The longest single object of an array."""
 
 CHUNK_BYTES = 1 << 20
+REAL_MAX = sys.float_info.max
 
 
 class JsonRow:
@@ -64,7 +65,7 @@ class JsonRow:
         value = self._value.get(field)
         if value is None and default is not None:
             return default
-        if isinstance(value, str) and len(value) <= 20 and value.lstrip("-").isdecimal():
+        if isinstance(value, str) and len(value) <= 20 and value.removeprefix("-").isdecimal():
             value = int(value)
         if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
             raise self.error(field, "is not an int64")
@@ -75,11 +76,12 @@ class JsonRow:
         value = self._value.get(field)
         if value is None:
             return None
-        if type(value) not in (int, float) or not math.isfinite(cast("float", value)):
+        # Compared before it is converted: an integer of JSON may be larger than any float.
+        if not isinstance(value, int | float) or type(value) is bool or abs(value) > REAL_MAX:
             raise self.error(field, "is not a number")
-        if cast("float", value) < 0:
+        if value < 0:
             raise self.error(field, "is negative")
-        return float(cast("float", value))
+        return float(value)
 
     def choice(self, field: str, names: Sequence[str]) -> int:
         """Return the index of one of the names, or an index that is written as a number."""

@@ -23,8 +23,14 @@ from roadstead.traces.files import Meter
 from roadstead.traces.json_values import JsonRow, read_json_array
 from roadstead.traces.machines import Machines
 from roadstead.traces.rows import Row, read_header_table
-from roadstead.traces.sink import COUNT_MAX, LeftOut, TraceSink, label_value, object_name
-from roadstead.traces.sink import request_facts as facts_of
+from roadstead.traces.sink import (
+    COUNT_MAX,
+    LeftOut,
+    TraceSink,
+    label_value,
+    object_name,
+    request_facts,
+)
 
 JOBS = ("cluster_job_log", "cluster_job_log.json", "cluster_job_log.gz", "cluster_job_log.json.gz")
 MACHINES = ("cluster_machine_list", "cluster_machine_list.csv")
@@ -102,7 +108,7 @@ class PhillyReader:
     def _class(self, gpus: int, cluster: str) -> int:
         def make() -> PodFacts:
             labels = {CLUSTER_LABEL: cluster} if cluster else {}
-            return facts_of(self._sink.namespace, {GPU_RESOURCE: gpus}, labels=labels)
+            return request_facts(self._sink.namespace, {GPU_RESOURCE: gpus}, labels=labels)
 
         return self._sink.pod_class((gpus, cluster), make)
 

@@ -1,4 +1,4 @@
-"""Reading one trace and writing another, chunk by chunk: what all tools share."""
+"""Reading one trace and writing another, chunk by chunk: what imports and tools share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
-from roadstead.fleet.trace_frames import PodColumns
+from roadstead.fleet.trace import NEVER_MS
+from roadstead.fleet.trace_frames import CHUNK_ROWS, PodColumns
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import TraceWriter, trace_writer
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.traces.spool import Spool
 
 Report = Callable[[str, int, int], None]
+"""Receives (phase, done, total), each phase in units of its own; a total of 0 is unknown."""
+
 ChangePods = Callable[[PodColumns], PodColumns]
 ChangeNodes = Callable[[NodeList], Iterable[NodeFacts]]
 
@@ -104,3 +108,34 @@ def copy_pods(
             numbers = codes.of(pods.pod_class, stream.pod_classes)
             writer.add_pods(PodColumns(pods.names, pods.uids, numbers, *times))
         report("pods", *stream.progress())
+
+
+def write_spooled(
+    writer: TraceWriter,
+    spool: Spool,
+    classes: list[PodFacts],
+    report: Report,
+    *,
+    pods: int,
+    start_ms: int = 0,
+) -> None:
+    """Write spooled pods in the order of their arrival.
+
+    classes: by their numbers in the spool. pods: how many there are. start_ms: becomes time 0.
+    """
+    codes = ClassCodes(writer.pod_class)
+    done = 0
+    for rows in spool.pods(CHUNK_ROWS):
+        names, numbers, *times, _ = zip(*rows, strict=True)
+        creation_ms, ends_ms, duration_ms = (np.array(each, dtype=np.int64) for each in times)
+        column = codes.of(np.array(numbers, dtype=np.int32), classes)
+        moved_ms = creation_ms - start_ms, moved_ends(ends_ms, -start_ms)
+        writer.add_pods(PodColumns(tuple(names), (), column, *moved_ms, duration_ms))
+        done += len(rows)
+        report("writing", done, pods)
+
+
+def moved_ends(ends_ms: NDArray[np.int64], by_ms: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Move the recorded ends of pods by a time; NEVER_MS stays."""
+    moved: NDArray[np.int64] = np.where(ends_ms == NEVER_MS, NEVER_MS, ends_ms + by_ms)
+    return moved

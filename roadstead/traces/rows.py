@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,9 +120,17 @@ def read_header_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iter
             yield _row(str(path), line, cells, places)
 
 
+def read_numbered_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iterator[Row]:
+    """Yield the rows of a CSV file without a header; columns are named by their number, from 1."""
+    places: dict[str, int] = {}
+    for line, cells in read_cells(path, meter, delimiter):
+        places = places or {str(place + 1): place for place in range(len(cells))}
+        yield _row(str(path), line, cells, places)
+
+
 def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
     names = [cell.strip() for cell in cells]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         rule = "is twice in the header"
         raise InputError(rule, source=source, obj="line 1", value=cut_short(twice))

@@ -14,7 +14,6 @@ pod for each recorded lifetime. Volumes, daemon sets and kinds without pods are 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -78,7 +77,7 @@ class SimKubeReader:
         self._source = ""
         self._lifetimes: dict[tuple[str, str], list[Lifetime]] = {}
         self._owners: dict[tuple[str, str, str], Owner] = {}
-        self._names: Counter[str] = Counter()
+        self._names: dict[str, int] = {}
 
     def read(self, path: Path, meter: Meter) -> None:
         """Read the file; InputError for anything but a trace of version 2."""
@@ -186,7 +185,8 @@ class SimKubeReader:
         wanted = self._pods_of(kind, document)
         for name in [name for name in owner.pods if wanted.get(name) != owner.pods[name].facts]:
             self._add(owner.pods.pop(name), owner, time_s)
-        for name in wanted.keys() - owner.pods.keys():
+        # In the order of the controller: the n-th pod has the n-th recorded lifetime.
+        for name in [name for name in wanted if name not in owner.pods]:
             owner.pods[name] = LivePod(name, wanted[name], time_s, owner.created)
             owner.created += 1
 
@@ -244,9 +244,6 @@ class SimKubeReader:
                 owner.created += 1
 
     def _add(self, pod: LivePod, owner: Owner, deleted_s: int | None) -> None:
-        again = self._names[f"{pod.facts.namespace}/{pod.name}"]
-        self._names[f"{pod.facts.namespace}/{pod.name}"] += 1
-        name = f"{pod.name}-r{again}" if again else pod.name
         duration_ms = NEVER_MS if deleted_s is None else (deleted_s - pod.created_s) * S_MS
         deletion_ms = NEVER_MS if deleted_s is None else deleted_s * S_MS
         if owner.lifetimes:
@@ -260,7 +257,17 @@ class SimKubeReader:
         code = self._sink.pod_class(pod.facts, lambda: pod.facts)
         self._sink.namespaces.add(pod.facts.namespace)
         created_ms = pod.created_s * S_MS
+        name = self._unused_name(pod.name)
         self._sink.add_pod(name, code, created_ms, duration_ms, deletion_ms=deletion_ms)
+
+    def _unused_name(self, wanted: str) -> str:
+        """Return a name, or NAME-r1 and so on if it is in use in any namespace."""
+        name = wanted
+        while name in self._names:
+            name = f"{wanted}-r{self._names[wanted]}"
+            self._names[wanted] += 1
+        self._names[name] = 1
+        return name
 
     def _error(self, rule: str, where: str, value: object) -> InputError:
         return InputError(rule, source=self._source, field=where, value=cut_short(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -132,38 +132,35 @@ class TraceSink:
         deletion_ms: end in the recorded cluster, if it is not creation and duration; NEVER_MS for
         none. Raises InputError past `PODS_MAX` pods, or for times beyond int64 nanoseconds.
         """
-        if deletion_ms is None:
-            deletion_ms = NEVER_MS if duration_ms == NEVER_MS else creation_ms + duration_ms
-        times_ms = (creation_ms, deletion_ms, duration_ms)
-        self._add((name,), pod_class, times_ms, row)
+        self.add_pods(name, 1, pod_class, creation_ms, duration_ms, row, deletion_ms=deletion_ms)
 
     def add_pods(
-        self, name: str, count: int, pod_class: int, creation_ms: int, duration_ms: int, row: Row
+        self,
+        name: str,
+        count: int,
+        pod_class: int,
+        creation_ms: int,
+        duration_ms: int,
+        row: Row | None = None,
+        *,
+        deletion_ms: int | None = None,
     ) -> None:
-        """Add equal pods: NAME if there is one, else NAME-0, NAME-1, …"""
+        """Add equal pods as `add_pod` does: NAME if there is one, else NAME-0, NAME-1, …"""
         if count > COUNT_MAX:
             raise InputError(f"has {count} pods, more than {COUNT_MAX}", obj=name)
-        names = [f"{name}-{index}" for index in range(count)] if count > 1 else [name] * count
-        deletion_ms = NEVER_MS if duration_ms == NEVER_MS else creation_ms + duration_ms
-        self._add(names, pod_class, (creation_ms, deletion_ms, duration_ms), row)
-
-    def _add(
-        self,
-        names: Sequence[str],
-        pod_class: int,
-        times_ms: tuple[int, int, int],
-        row: Row | None,
-    ) -> None:
-        """Add equal pods. times_ms: creation, deletion, duration."""
-        if self.pods + len(names) > PODS_MAX:
+        if self.pods + count > PODS_MAX:
             raise InputError(f"has more than {PODS_MAX} pods; make it smaller by --sample")
-        if times_ms[0] < 0:
-            raise InputError("arrives before time 0", obj=names[0])
-        if max(times_ms) > TIME_MAX_MS:
-            raise InputError("has a time of more than 292 years (int64 nanoseconds)", obj=names[0])
-        self.pods += len(names)
+        if deletion_ms is None:
+            deletion_ms = NEVER_MS if duration_ms == NEVER_MS else creation_ms + duration_ms
+        if creation_ms < 0:
+            raise InputError("arrives before time 0", obj=name)
+        if max(creation_ms, deletion_ms, duration_ms) > TIME_MAX_MS:
+            raise InputError("has a time of more than 292 years (int64 nanoseconds)", obj=name)
+        self.pods += count
+        names = [f"{name}-{index}" for index in range(count)] if count > 1 else [name] * count
         place = 0 if row is None else self.spool.place(row.source, row.line)
-        self.spool.add_pods([PodRow(name, pod_class, *times_ms, place) for name in names])
+        times_ms = (creation_ms, deletion_ms, duration_ms)
+        self.spool.add_pods([PodRow(each, pod_class, *times_ms, place) for each in names])
 
 
 def _where(row: object) -> str:

@@ -10,12 +10,12 @@ from pathlib import Path
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS, S_MS
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.protocol.names import qualified_name_errors
+from roadstead.protocol.names import dns_label_errors, qualified_name_errors
 from roadstead.protocol.quantity import QuantityError, parse_quantity
 from roadstead.report.parquet import stream_columns
 from roadstead.traces import table_mapping as mapped
 from roadstead.traces.files import Meter
-from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table
+from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table, read_numbered_table
 from roadstead.traces.sink import (
     COUNT_MAX,
     LeftOut,
@@ -28,14 +28,9 @@ from roadstead.traces.sink import (
 CLASS_LABEL = "class"
 GPU_MILLI = 1000
 PRIORITY_MAX = 1_000_000_000
-COLUMNS_MAX = 10_000
 PARQUET_ENDS = (".parquet", ".pq")
 
 _Part = mapped.PodsPart | mapped.NodesPart
-_Source = (
-    mapped.TextColumn | mapped.TimeColumn | mapped.CpuColumn | mapped.BytesColumn
-    | mapped.GpuColumn | mapped.NumberColumn | mapped.AmountColumn
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -59,13 +54,24 @@ class TableReader:
         if nodes_path is not None and nodes is not None:
             self.sink.each(self._rows(nodes_path, nodes, meter), self._node)
         elif nodes is not None:
-            self._node(Row(str(self.mapping_path), 0, (), {}))
+            try:
+                self._node(Row(str(self.mapping_path), 0, (), {}))
+            except LeftOut as reason:
+                self.sink.leave_out(str(reason), str(self.mapping_path))
         else:
             self.sink.notes.append("the mapping has no nodes")
         self.sink.namespaces.add(self.mapping.pods.namespace)
         self.sink.each(self._rows(path, self.mapping.pods, meter), self._pod)
 
     def _check_names(self) -> None:
+        namespace = self.mapping.pods.namespace
+        if rules := dns_label_errors(namespace):
+            raise InputError(
+                rules[0],
+                source=str(self.mapping_path),
+                field="pods.namespace",
+                value=cut_short(namespace),
+            )
         for part in (self.mapping.pods, self.mapping.nodes):
             keys = [*part.labels, *part.resources] if part is not None else []
             for key in [*keys, *([part.gpu.resource] if part is not None and part.gpu else [])]:
@@ -74,7 +80,7 @@ class TableReader:
                     raise InputError(rules[0], source=source, value=cut_short(key))
 
     def _rows(self, path: Path, part: _Part, meter: Meter) -> Iterator[Row]:
-        wanted = [name for each in _sources(part) if (name := each.column) is not None]
+        wanted = [name for each in mapped.sources_of(part) if (name := each.column) is not None]
         rows = self._parquet(path, wanted, meter) if _is_parquet(path) else self._csv(path, meter)
         first = True
         for row in rows:
@@ -87,8 +93,7 @@ class TableReader:
         form = self.mapping.csv
         if form.header:
             return read_header_table(path, meter, delimiter=form.delimiter)
-        # Without a header, columns are named by their number, from 1.
-        return _numbered(path, meter, form.delimiter)
+        return read_numbered_table(path, meter, delimiter=form.delimiter)
 
     def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
         names = list(dict.fromkeys(wanted))
@@ -110,12 +115,12 @@ class TableReader:
                 rule = f"is no column of {row.source} (it has {has})"
                 raise InputError(rule, source=str(self.mapping_path), value=cut_short(name))
 
-    def _text(self, row: Row, source: _Source) -> str:
+    def _text(self, row: Row, source: mapped.Sourced) -> str:
         """Return the text of a cell or of a fixed value; "" for null."""
         text = str(source.value) if source.column is None else row.text(source.column)
         return "" if text in self._nulls else text
 
-    def _cell(self, row: Row, source: _Source) -> tuple[Row, str]:
+    def _cell(self, row: Row, source: mapped.Sourced) -> tuple[Row, str]:
         """Return a row and a column whose readers name the value in errors."""
         if source.column is not None:
             return row, source.column
@@ -135,7 +140,9 @@ class TableReader:
         zoned = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
         return round((zoned - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * S_MS)
 
-    def _amount(self, row: Row, source: _Source, units: dict[str, float], scale: float) -> int:
+    def _amount(
+        self, row: Row, source: mapped.Sourced, units: dict[str, float], scale: float
+    ) -> int:
         cell, column = self._cell(row, source)
         unit = str(getattr(source, "unit", ""))
         if unit != "quantity":
@@ -238,26 +245,5 @@ class TableReader:
         return self.sink.pod_class(key, make)
 
 
-def _sources(part: _Part) -> Iterator[_Source]:
-    for value in (getattr(part, name) for name in type(part).model_fields):
-        if isinstance(value, dict):
-            yield from value.values()
-        elif hasattr(value, "column"):
-            yield value
-
-
 def _is_parquet(path: Path) -> bool:
     return path.suffix in PARQUET_ENDS
-
-
-def _numbered(path: Path, meter: Meter, delimiter: str) -> Iterator[Row]:
-    from roadstead.traces.rows import read_cells
-
-    places: dict[str, int] = {}
-    for line, cells in read_cells(path, meter, delimiter):
-        if not places:
-            places = {str(place + 1): place for place in range(len(cells))}
-        if len(cells) != len(places):
-            rule = f"has {len(cells)} cells for {len(places)} columns"
-            raise InputError(rule, source=str(path), obj=f"line {line}")
-        yield Row(str(path), line, cells, places)

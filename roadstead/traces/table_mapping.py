@@ -5,6 +5,7 @@ The file is YAML or JSON. `docs/traces.md` lists every key; a test compares it w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -38,55 +39,55 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class _Sourced(_Part):
+class Sourced(_Part):
     """A value from a column, or the same one for every row."""
 
     column: Name | None = None
     value: str | int | float | None = None
 
     @model_validator(mode="after")
-    def _one_source(self) -> _Sourced:
+    def _one_source(self) -> Sourced:
         if (self.column is None) == (self.value is None):
             raise ValueError("wants either column or value")
         return self
 
 
-class TextColumn(_Sourced):
+class TextColumn(Sourced):
     """A text: a name, a label, a class."""
 
 
-class TimeColumn(_Sourced):
+class TimeColumn(Sourced):
     """A time or a duration. datetime: ISO 8601; without an offset it is UTC."""
 
     unit: TimeUnit = "s"
 
 
-class CpuColumn(_Sourced):
+class CpuColumn(Sourced):
     """Cores. quantity: a quantity of Kubernetes ("500m")."""
 
     unit: CpuUnit = "cores"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class BytesColumn(_Sourced):
+class BytesColumn(Sourced):
     """Bytes of memory. scale: what 1.0 of the unit is, for normalized amounts."""
 
     unit: ByteUnit = "bytes"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class GpuColumn(_Sourced):
+class GpuColumn(Sourced):
     """GPUs. resource: the extended resource that counts them, in whole ones or in thousandths."""
 
     unit: GpuUnit = "count"
     resource: Name = "nvidia.com/gpu"
 
 
-class NumberColumn(_Sourced):
+class NumberColumn(Sourced):
     """A whole number: a count, a priority."""
 
 
-class AmountColumn(_Sourced):
+class AmountColumn(Sourced):
     """The amount of any resource. scale: what 1.0 is."""
 
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -119,6 +120,21 @@ class NodesPart(_Sized):
 
     file: Name | None = None
     zone: TextColumn | None = None
+
+    @model_validator(mode="after")
+    def _values_without_file(self) -> NodesPart:
+        if self.file is None and any(each.column is not None for each in sources_of(self)):
+            raise ValueError("wants file, the table of its columns, or values alone")
+        return self
+
+
+def sources_of(part: PodsPart | NodesPart) -> Iterator[Sourced]:
+    """Yield the columns and values of a part."""
+    for value in (getattr(part, name) for name in type(part).model_fields):
+        if isinstance(value, dict):
+            yield from value.values()
+        elif isinstance(value, Sourced):
+            yield value
 
 
 class TableFormat(_Part):

@@ -10,16 +10,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.facts.node import NodeFacts, class_of_node, named_node
+from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
 from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_MS
 from roadstead.fleet.trace_frames import PodColumns
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.rewriting import Report, Written, write_changed
+from roadstead.traces.rewriting import Report, Written, moved_ends, write_changed
 from roadstead.traces.spool import PodRow, Spool
 from roadstead.traces.strata import Strata
 
-FACTOR_MAX = 1000
 COPY = "x"
 
 
@@ -46,7 +45,7 @@ def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
             first = pods.names[int(creation_ms.argmin())]
             rule = "would arrive before the start of the trace; cut it first"
             raise InputError(rule, obj=f"pod {cut_short(first)}")
-        ends_ms = np.where(pods.deletion_ms == NEVER_MS, NEVER_MS, pods.deletion_ms + by_ms)
+        ends_ms = moved_ends(pods.deletion_ms, by_ms)
         _check_latest(creation_ms, ends_ms)
         return PodColumns(
             pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, pods.duration_ms
@@ -129,7 +128,7 @@ def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFac
     for node, count in zip(nodes, counts.tolist(), strict=True):
         for number in range(count):
             name = f"{node.name}-{tag}{number + 1}" if number else node.name
-            yield named_node(class_of_node(node), name)
+            yield renamed_node(node, name)
 
 
 def _counts(strata: Strata, classes: NDArray[np.int32], factor: float) -> NDArray[np.int64]:
@@ -163,7 +162,7 @@ class _Copies:
         early_ms = np.floor(self._random.random(len(rows)) * (gap_ms + 1)).astype(np.int64)
         early_ms = np.where(original, 0, np.minimum(early_ms, gap_ms))
         creation_ms = found.creation_ms - early_ms
-        ends_ms = np.where(found.deletion_ms == NEVER_MS, NEVER_MS, found.deletion_ms - early_ms)
+        ends_ms = moved_ends(found.deletion_ms, -early_ms)
         ends = [
             "" if is_original else f"-{self._tag}{count + 1}"
             for is_original, count in zip(original.tolist(), number.tolist(), strict=True)

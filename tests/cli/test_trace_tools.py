@@ -79,7 +79,7 @@ def test_statistics_are_a_table_and_json(run: Run, trace: Path) -> None:
         (["shift", "in.trace", "-o", "t", "--by", "soon"], '--by: "soon" is not a duration'),
         (["shift", "in.trace", "-o", "t", "--by", "xd"], '--by: "xd" is not a duration'),
         (["shift", "in.trace", "-o", "t", "--by=-400d"], "would arrive before the start"),
-        (["shift", "in.trace", "-o", "t", "--by", "999999d"], "is a time of more than 292 years"),
+        (["shift", "in.trace", "-o", "t", "--by", "999999d"], "is too long for a duration"),
         (["cut", "in.trace", "-o", "t", "--from=-1s"], "--from: -1s must not be negative"),
         (["cut", "in.trace", "-o", "t", "--from", "2h", "--to", "1h"], "--to: 1h must be after"),
         (["concat", "in.trace", "-o", "t", "--gap=-1s"], "--gap: -1s must not be negative"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,6 +43,13 @@ def test_lognormal_times_have_their_median_and_p99(median: int, p99: int) -> Non
 
     assert np.quantile(times, 0.5) == pytest.approx(median, rel=0.03)
     assert np.quantile(times, 0.99) == pytest.approx(p99, rel=0.06)
+
+
+def test_the_largest_number_of_a_stream_is_below_one() -> None:
+    stream = RandomStream(0, 0, "test")
+    stream._bits = SimpleNamespace(random_raw=lambda count: np.full(count, 2**64 - 1, np.uint64))
+    assert stream.uniform(1) < 1
+    assert EmpiricalTimes(np.array([3, 5])).block(stream, 1).tolist() == [5]
 
 
 def test_exponential_times_have_their_mean() -> None:

@@ -169,6 +169,18 @@ HOSTILE: dict[str, tuple[str | bytes, str]] = {
         scenario("workload: [{arrivals: {every: 1s}, pods: [{template: none.yaml}]}]"),
         'line 5: workload[0].pods[0].template: "none.yaml": does not exist',
     ),
+    "a template with too long a name": (
+        scenario(f"workload: [{{arrivals: {{every: 1s}}, pods: [{{template: {'a' * 5000}}}]}}]"),
+        "line 5: workload[0].pods[0].template: ",
+    ),
+    "manifests with too long a name": (
+        scenario(fleet=f"fleet: [{{manifests: {'a' * 5000}}}]\n"),
+        "line 4: fleet[0].manifests: ",
+    ),
+    "extends too long a name": (
+        scenario(f"extends: {'a' * 5000}"),
+        "line 5: extends: ",
+    ),
     "a template that is a folder": (
         scenario("workload: [{arrivals: {every: 1s}, pods: [{template: .}]}]"),
         '".": is not a file',
@@ -311,6 +323,8 @@ def test_a_link_that_leads_to_itself_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"does not exist|cannot be read"):
         loaded(path)
+    with pytest.raises(InputError, match=r'"loop\.yaml": does not exist'):
+        loaded(written(tmp_path, scenario("extends: loop.yaml")))
 
 
 def test_all_problems_of_a_document_are_reported_by_line(tmp_path: Path) -> None:

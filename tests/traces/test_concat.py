@@ -73,6 +73,8 @@ def test_equal_nodes_of_one_name_are_one_and_others_get_another_name(files):
     assert out.node_names == ("a", "b", "c")
     out = joined(files, [trace_of([1], ["a", "b"]), trace_of([1], ["b"], cpu=5)])
     assert out.node_names == ("a", "b", "b-2")
+    out = joined(files, [trace_of([1], ["b", "b-2"]), trace_of([1], ["b"], cpu=5)])
+    assert out.node_names == ("b", "b-2", "b-2-2")
     out = joined(files, [trace_of([1], ["a"]), trace_of([1], ["c"])], nodes="first")
     assert out.node_names == ("a",)
 

@@ -43,6 +43,14 @@ def zip_bytes(*members):
     return content.getvalue()
 
 
+def deflate64_bytes():
+    """Return a zip whose file states the method 9 in both headers."""
+    content = bytearray(zip_bytes("t.csv"))
+    content[8] = 9
+    content[content.index(b"PK\x01\x02") + 10] = 9
+    return bytes(content)
+
+
 PARTS = (TEXT[:99].encode(), TEXT[99:].encode())
 PACKED = {
     "plain": ("t.csv", TEXT.encode()),
@@ -117,10 +125,11 @@ def test_what_is_no_text_is_refused_by_line(tmp_path):
     ("name", "content", "text"),
     [
         ("t.zip", zip_bytes("a.csv", "b.csv"), "holds 2 files; unpack it"),
+        ("t.zip", deflate64_bytes(), "cannot be unpacked here"),
         ("t.tar", tar_bytes("w", other="x"), "holds no file t.*"),
         ("t.tar.gz", gzip.compress(b"no tar at all" * 99), "is damaged or cut short"),
     ],
-    ids=("zip", "tar", "tar.gz"),
+    ids=("zip", "Deflate64", "tar", "tar.gz"),
 )
 def test_archives_without_the_file_are_refused(tmp_path, name, content, text):
     (tmp_path / name).write_bytes(content)

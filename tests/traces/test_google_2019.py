@@ -110,6 +110,7 @@ def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
         (event(1, "SUBMIT", collection=1.5), "line 1: collection_id: 1.5 is not an int64"),
         (event(1, "SUBMIT", collection=str(1 << 63)), "line 1: collection_id:"),
         (event(1, "SUBMIT", time=True), "line 1: time: True is not an int64"),
+        (event(1, "SUBMIT", time="--5"), 'line 1: time: "--5" is not an int64'),
         (event(1, "SUBMIT", resource_request=5), "line 1: resource_request: 5 is not an object"),
         (
             event(1, "SUBMIT", resource_request={"cpus": "1", "memory": 1}),
@@ -122,6 +123,10 @@ def test_what_cannot_be_a_pod_is_counted_by_reason(read, imported):
         (
             event(1, "SUBMIT", resource_request={"cpus": 1e200, "memory": 1}),
             "line 1: resource_request: cpus: 1e+200 is beyond all bounds",
+        ),
+        (
+            event(1, "SUBMIT", resource_request={"cpus": 10**400, "memory": 1}),
+            "line 1: resource_request: cpus: 1000",
         ),
         (event(1, "SUBMIT", priority=10**9), "line 1: priority: 1000000000 is not a number from"),
     ],

@@ -107,11 +107,28 @@ def test_a_workload_that_returns_has_pods_of_other_names(read, imported):
     assert second == f"{first}-r1"
 
 
+def test_pods_of_one_name_in_two_namespaces_have_different_names(read, imported):
+    others = [bare_pod(), bare_pod("solo-r1")]
+    for other in others:
+        other["metadata"] |= {"namespace": "other"}
+    read(event(0, [bare_pod(), *others]))
+    assert [name for name, *_ in imported.pods] == ["solo", "solo-r1", "solo-r1-r1"]
+
+
 def test_recorded_lifetimes_are_those_of_the_pods_in_turn(read, imported):
     times = [{"Finished": [T0, T0 + 7]}, "Empty", {"Running": T0}, {"Finished": [T0 + 1, T0 + 4]}]
     lifetimes = {DEPLOYMENT: {123456789: times}}
     read(event(0, [deployment(4)]), lifetimes=lifetimes)
     assert imported.trace.duration_s.tolist() == [7, NEVER_S, 3, 7]
+
+
+def test_pods_have_recorded_lifetimes_in_the_order_of_their_controller(read, imported):
+    times = [{"Finished": [T0, T0 + number]} for number in range(1, 21)]
+    stateful = deployment(20) | {"kind": "StatefulSet"}
+    read(event(0, [stateful]), lifetimes={("apps/v1.StatefulSet", "shop/web"): {1: times}})
+    assert [(name, run_s) for name, _, _, run_s in imported.pods] == [
+        (f"web-{number}", number + 1) for number in range(20)
+    ]
 
 
 def test_a_cron_job_is_a_pod_for_each_recorded_run(read, imported):

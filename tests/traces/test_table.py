@@ -146,6 +146,11 @@ def test_nodes_are_equal_ones_or_those_of_a_table(read, imported, tmp_path):
     assert imported.left_out == {"node without capacity": 1}
 
 
+def test_equal_nodes_without_capacity_are_left_out(read, imported):
+    read(nodes={"count": {"value": 3}})
+    assert (imported.nodes, imported.left_out) == ({}, {"node without capacity": 1})
+
+
 def test_a_table_may_have_another_delimiter_no_header_and_other_nulls(read, imported):
     pods = {"arrival": {"column": "2"}, "duration": {"column": "3"}, "cpu": {"column": "1"}}
     read("1;5;-\n2;6;9\n", pods, csv={"delimiter": ";", "header": False, "null": ["-"]})
@@ -256,6 +261,10 @@ BROKEN = {
     ),
     "another kind": ({"kind": "Pod", "pods": PODS}, 'kind: "Pod" Input should be'),
     "long delimiter": ({"pods": PODS, "csv": {"delimiter": ";;"}}, "csv.delimiter"),
+    "columns of no table": (
+        {"pods": PODS, "nodes": {"cpu": {"column": "cores"}}},
+        "nodes: dict of 1 wants file, the table of its columns, or values alone",
+    ),
     "no map": ([1, 2], "Input should be a valid dictionary"),
 }
 
@@ -273,6 +282,11 @@ def test_mappings_that_make_no_sense_are_refused_by_key(tmp_path, content, text)
 def test_a_label_that_kubernetes_does_not_allow_is_refused(read):
     told = read(pods=PODS | {"labels": {"a b": {"value": "x"}}}, refused=True)
     assert 'mapping.yaml: "a b" name part must consist of' in told
+
+
+def test_a_namespace_that_kubernetes_does_not_allow_is_refused(read):
+    told = read(pods=PODS | {"namespace": "A b"}, refused=True)
+    assert 'mapping.yaml: pods.namespace: "A b" a lowercase RFC 1123 label must consist of' in told
 
 
 def test_an_enormous_mapping_is_not_read(tmp_path, monkeypatch):
