@@ -100,7 +100,8 @@ def drain_command(
 
     if not (names or zones or selector):
         raise click.UsageError("no node is chosen: name nodes or zones, or use --selector")
-    loaded, run_plan = prepare(source, plan, output, is_replaced=replace)
+    # Here --force is the flag of kubectl drain.
+    loaded, run_plan = prepare(source, plan, output, is_replaced=replace, flag="--replace")
     with shown_progress() as progress:
         result = drain_nodes(
             loaded,

@@ -46,9 +46,17 @@ answer_force_option = click.option(
 
 
 def prepare(
-    source: SourceOptions, plan: PlanOptions, output: Path | None, *, is_replaced: bool
+    source: SourceOptions,
+    plan: PlanOptions,
+    output: Path | None,
+    *,
+    is_replaced: bool,
+    flag: str = "--force",
 ) -> tuple[Loaded, RunPlan]:
-    """Check the options, read the inputs and make the plan. Raises InputError or UsageError."""
+    """Check the options, read the inputs and make the plan. Raises InputError or UsageError.
+
+    flag: the option that replaces another answer.
+    """
     source.check(plan.config)
     plan.check()
     from roadstead.cli import plan as plans
@@ -58,7 +66,7 @@ def prepare(
     from roadstead.report.what_if_output import check_answer_folder
 
     if output is not None:
-        check_answer_folder(output, is_replaced=is_replaced)
+        check_answer_folder(output, is_replaced=is_replaced, flag=flag)
     settings = plans.read_settings(plan.or_inline())
     config = plans.read_config(plan)
     loaded = load(source, with_digests=False)
