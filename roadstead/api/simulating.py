@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -20,14 +19,13 @@ from roadstead.api.run_folder import (
     RunRecord,
     check_inputs,
     read_record,
+    read_summary,
     recorded_scenario,
-    replace_text,
     write_record,
+    write_summary,
 )
 from roadstead.api.scenario_plan import plan_of
 from roadstead.bench.machine import own_memory_bytes
-from roadstead.config.files import read_bytes
-from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.cycle.batch import Accelerator
 from roadstead.framework.user_plugins import digests_of
@@ -170,9 +168,9 @@ def play_all(
     """
     accelerator = Accelerator(load(), Coverage())
     for name, variant in variants.items():
-        path = folder / name / SUMMARY_FILE
-        if path.exists():
-            yield _read_summary(path)
+        path = folder / name
+        if (path / SUMMARY_FILE).exists():
+            yield read_summary(path)
             continue
 
         def step(engine: Engine, name: str = name) -> None:
@@ -181,22 +179,15 @@ def play_all(
         summary = play(
             simulation.plan,
             variant,
-            folder / name,
+            path,
             accelerator,
             step,
             read_processor_s=time.process_time,
             read_memory_bytes=own_memory_bytes,
             make_recorder=make_recorder,
         )
-        replace_text(path, f"{json.dumps(summary.as_json(), indent=2)}\n")
+        write_summary(path, summary)
         yield summary
-
-
-def _read_summary(path: Path) -> RunSummary:
-    try:
-        return RunSummary.from_json(json.loads(read_bytes(path, MAX_TEXT_BYTES)))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError("is damaged", source=str(path)) from error
 
 
 def explained(

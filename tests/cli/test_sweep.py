@@ -132,6 +132,18 @@ def test_metrics_of_a_run_are_those_of_its_tables(run, path, tmp_path):
     assert (tmp_path / "swept" / "runs" / "001" / "pods").is_dir()
 
 
+def test_the_tables_of_one_run_of_a_sweep_answer_questions(run, path, tmp_path):
+    assert run("sweep", path, "--jobs", 1, "-o", tmp_path / "swept", "--tables").exit_code == 0
+    first = tmp_path / "swept" / "runs" / "001"
+
+    name = run("query", first, "SELECT uid FROM pods LIMIT 1", "--format", "csv").stdout.split()[1]
+    why = run("why", first, name)
+
+    assert "in 001: requests" in why.stdout
+    assert "holds no simulated runs" in why.stderr
+    assert run("check", tmp_path / "swept" / "runs").exit_code == 0
+
+
 def test_two_configurations_are_compared_on_the_same_seeds(run, path):
     result = run("compare", path, "--a", "default", "--b", "binpack", "--jobs", 1)
 
