@@ -178,3 +178,11 @@ def test_a_folder_without_runs_is_refused(run, tmp_path):
 
     assert result.exit_code == 2
     assert "holds no run of" in result.stderr
+
+
+@pytest.mark.parametrize("flags", [("--seeds", 2), ("--jobs", 1), ("--resume",), ("-o", "out")])
+def test_options_of_a_sweep_have_no_use_with_two_finished_runs(run, tmp_path, flags):
+    result = run("compare", tmp_path, tmp_path, *flags)
+
+    assert result.exit_code == 2
+    assert "has no use with two finished runs" in result.stderr
