@@ -16,7 +16,7 @@ from roadstead.cli.options import Form
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.sweeping import JSON_FILE, SweepTarget, run_scenarios, sweep_of, write
+from roadstead.cli.sweeping import JSON_FILE, SweepTarget, run_scenarios, sweep_of
 from roadstead.config.files import read_bytes
 from roadstead.config.scenario.read import load_scenario
 from roadstead.config.scenario.vary import CONFIG
@@ -56,8 +56,6 @@ def compare_configs(
     vary = f"{CONFIG}={json.dumps(a)},{json.dumps(b)}"
     planned = sweep_of(file, [vary], seeds)
     rows, end = run_scenarios(session, file, planned, jobs, SweepTarget(output, False, form))
-    if output is not None:
-        write(output, planned, rows)
     found: list[Runs] = [
         {row.seed: row.metrics for row in rows if row.values[CONFIG] == each} for each in (a, b)
     ]
