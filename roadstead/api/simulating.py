@@ -126,12 +126,10 @@ def prepare_folder(
     *,
     is_replaced: bool,
     is_resumed: bool,
-    flags: str = "--force replaces them, --resume continues",
 ) -> None:
     """Make the folder of some runs, or check that it holds these runs, to be continued.
 
-    flags: for the error text. Raises InputError if it holds something else, or results that must be
-    kept.
+    Raises InputError if it holds something else, or results that must be kept.
     """
     found = entries(folder)
     if is_resumed:
@@ -147,7 +145,8 @@ def prepare_folder(
     if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
         raise InputError("holds other files; name a new directory", source=str(folder))
     if found and not is_replaced:
-        raise InputError(f"holds the results of a run ({flags})", source=str(folder))
+        rule = "holds the results of a run (--force replaces them, --resume continues)"
+        raise InputError(rule, source=str(folder))
     if found:
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -123,12 +123,6 @@ _LOG = click.option(
     help="Folder for the logs of the actors (JSON lines), and for their last messages before an "
     "error.",
 )
-_SETTINGS = click.option(
-    "--settings",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="roadstead.yaml file with these and further settings; options override it.",
-)
 
 fleet_parameters = (
     click.option(
