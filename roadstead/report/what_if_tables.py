@@ -14,7 +14,7 @@ from roadstead.report.drain_result import DrainedPod, DrainResult
 from roadstead.report.fit_result import FitResult
 from roadstead.report.grow_result import GrowResult, ShrinkResult
 from roadstead.report.text_table import Cells, Column, bar, print_table, text
-from roadstead.report.units import percent, resource_title
+from roadstead.report.units import counted, percent, resource_title
 
 ROWS_MAX: Final = 20
 NAMES_MAX: Final = 8
@@ -290,11 +290,6 @@ def _print_reasons(console: Console, title: str, pairs: Sequence[tuple[str, str]
     ]
     columns = [text("reason"), Column("pods"), text("first pod")]
     print_table(console, title, columns, rows, left_out=_more(len(groups), "reasons"))
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _more(count: int, what: str) -> str:
