@@ -1,7 +1,4 @@
-"""What the commands fit, grow and drain share: options, preparation, and output of the answer.
-
-A later source of the cluster (a moment of a run) belongs into `prepare`, which returns the inputs.
-"""
+"""What the commands fit, grow and drain share: options, preparation, and output of the answer."""
 
 from __future__ import annotations
 
