@@ -91,7 +91,7 @@ def drain_command(
     Examples:
       roadstead drain n-17 --cluster cluster.yaml
       roadstead drain --zone eu-1b --cluster cluster.yaml
-                                           # the loss of a zone, in peace
+                                           # all nodes of a zone
       roadstead drain -l pool=old --cluster cluster.yaml --force --format json
     """
     from roadstead.api.what_if import ChosenNodes, drain_nodes

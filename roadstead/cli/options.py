@@ -168,8 +168,8 @@ plugin_option = click.option(
     multiple=True,
     metavar="MODULE:CLASS",
     help="Your plugin, from an installed package or the working directory; FILE.py stands for all "
-    "plugins that a file of the working directory defines. Without --config, it is added to the "
-    "default plugins. May be given more than once.",
+    "plugins that a file of the working directory defines. Without a configuration, it is added to "
+    "the default plugins. May be given more than once.",
 )
 config_parameters = (
     click.option(
