@@ -124,8 +124,11 @@ def simulate(
     if force and resume:
         raise InputError("exclude each other", source="arguments", field="force and resume")
     simulation = prepare_simulation(file, (plugin,) if isinstance(plugin, str) else tuple(plugin))
-    temporary = TemporaryDirectory(prefix="roadstead-") if output is None else None
-    folder = Path(temporary.name) if temporary is not None else Path(os.fspath(output or ""))
+    temporary = None
+    if output is None:
+        temporary = TemporaryDirectory(prefix="roadstead-")
+        output = temporary.name
+    folder = Path(output)
     variants, horizon_us = simulation.variants(seed), simulation.plan.horizon_us
     prepare_folder(simulation, folder, variants, is_replaced=force, is_resumed=resume)
 
