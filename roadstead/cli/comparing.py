@@ -11,7 +11,8 @@ from typing import Any, Final, cast
 import click
 
 from roadstead.api.run_folder import read_summary
-from roadstead.cli.check_simulated import rows_of_table, runs_in
+from roadstead.api.run_query import RunQuery
+from roadstead.cli.check_simulated import runs_in
 from roadstead.cli.options import Form
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
@@ -27,6 +28,8 @@ from roadstead.report.units import significant
 from roadstead.simulator.metrics import RunMetrics
 
 READ_MAX_BYTES: Final = 1 << 30
+_PODS: Final = "SELECT owner, created_us, bound_us, ended_us, ending FROM pods"
+_SAMPLES: Final = "SELECT zone, metric, resource, value FROM samples"
 
 Runs = dict[Hashable, Mapping[str, float]]
 
@@ -120,8 +123,8 @@ def _read_sweep(path: Path) -> list[tuple[str, int, Mapping[str, float]]]:
 def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
     summary = read_summary(folder)
     metrics = RunMetrics(summary.horizon_us)
-    columns = ("owner", "created_us", "bound_us", "ended_us", "ending")
-    for owner, created_us, bound_us, ended_us, ending in rows_of_table(folder, "pods", columns):
+    query = RunQuery(folder)
+    for owner, created_us, bound_us, ended_us, ending in query.ask(_PODS).rows:
         metrics.pod(
             str(owner or ""),
             cast("int", created_us),
@@ -129,8 +132,7 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
             cast("int | None", ended_us),
             cast("str | None", ending),
         )
-    names = ("zone", "metric", "resource", "value")
-    for zone, metric, resource, value in rows_of_table(folder, "samples", names):
+    for zone, metric, resource, value in query.ask(_SAMPLES).rows:
         metrics.sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
     return summary.config, summary.seed, metrics.result()
 
