@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from roadstead.api.config_source import Document, document_text
 from roadstead.api.frames import as_frame
 from roadstead.api.run_query import RunQuery
+from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
 from roadstead.config.scenario.read import load_scenario, read_scenario
 from roadstead.protocol.errors import InputError, cut_short
@@ -138,5 +139,7 @@ def simulate(
             progress(SimulationProgress(name, engine.now_us, horizon_us, created))
 
     summaries = list(play_all(simulation, folder, variants, on_step))
+    if temporary is None:
+        write_report(folder, [*variants], summaries)
     by_name = dict(zip(variants, summaries, strict=True))
     return SimulationResult(folder, by_name, simulation.plan.notes, temporary)
