@@ -28,6 +28,7 @@ SCENARIO_FILE: Final = "scenario.yaml"
 RECORD_FILE: Final = "run.json"
 SUMMARY_FILE: Final = "summary.json"
 REPORT_FILE: Final = "report.html"
+UNFINISHED: Final = ".unfinished"
 PODS: Final = "pods"
 MAX_RECORD_BYTES: Final = 16 << 20
 MAX_SUMMARY_BYTES: Final = 1 << 28
@@ -71,7 +72,7 @@ def write_record(folder: Path, record: RunRecord, scenario_text: str) -> None:
 
 def replace_text(path: Path, text: str) -> None:
     """Write a file that is complete when it has its name. Raises OSError."""
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_suffix(UNFINISHED)
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
 

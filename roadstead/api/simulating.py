@@ -13,8 +13,10 @@ from pathlib import Path
 from roadstead.api.plugin_choice import ChosenPlugins
 from roadstead.api.run_folder import (
     RECORD_FILE,
+    REPORT_FILE,
     SCENARIO_FILE,
     SUMMARY_FILE,
+    UNFINISHED,
     RecordedRun,
     RunRecord,
     check_inputs,
@@ -31,7 +33,7 @@ from roadstead.cycle.batch import Accelerator
 from roadstead.framework.user_plugins import digests_of
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.paths import entries
 from roadstead.report.result import InputDigest, installed_versions
 from roadstead.scenario.inputs import input_digests
@@ -148,9 +150,21 @@ def prepare_folder(
         rule = "holds the results of a run (--force replaces them, --resume continues)"
         raise InputError(rule, source=str(folder))
     if found:
+        _check_replaceable(folder, found)
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_record(folder, simulation.record(folder, variants), simulation.file.main.text)
+
+
+def _check_replaceable(folder: Path, found: Sequence[Path]) -> None:
+    """Raise InputError if a folder of runs holds anything else: no file of the user is removed."""
+    own = {RECORD_FILE, SCENARIO_FILE, REPORT_FILE, *(run.name for run in read_record(folder).runs)}
+    others = sorted(
+        each.name for each in found if each.name not in own and each.suffix != UNFINISHED
+    )
+    if others:
+        rule = f"holds other files ({cut_short(others[0])}); name a new directory"
+        raise InputError(rule, source=str(folder))
 
 
 def play_all(
