@@ -12,7 +12,6 @@ nodes with GPUs, and none ends. Unallocated GPU and fragments are recorded over 
 from __future__ import annotations
 
 import argparse
-import bisect
 import json
 import statistics
 import sys
@@ -182,13 +181,11 @@ class Curve:
 
     def at(self, arrived: float) -> tuple[float, float]:
         """Return allocated GPU and fragments at a percentage of arrived GPU, interpolated."""
-        places = [row[0] for row in self.rows]
-        after = min(bisect.bisect_left(places, arrived), len(places) - 1)
-        before = max(after - 1, 0)
-        width = places[after] - places[before]
-        part = min(1.0, (arrived - places[before]) / width) if width > 0 else 0.0
-        ours, theirs = self.rows[before], self.rows[after]
-        return tuple(ours[i] + part * (theirs[i] - ours[i]) for i in (1, 2))  # type: ignore[return-value]
+        shares, allocated, fragments = zip(*self.rows, strict=True)
+        return (
+            float(np.interp(arrived, shares, allocated)),
+            float(np.interp(arrived, shares, fragments)),
+        )
 
 
 def run(trace: Trace, policy: Policy, seed: int, accelerator: Accelerator) -> dict[str, object]:

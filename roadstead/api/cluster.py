@@ -25,7 +25,7 @@ from roadstead.report.explain_sections import PendingReport
 from roadstead.report.fit_result import FitResult
 from roadstead.report.grow_result import GrowResult, ShrinkResult
 from roadstead.report.result import Json, NotCreated
-from roadstead.run import Progress
+from roadstead.run import Progress, RunPlan
 
 Files: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """Files, folders or globs."""
@@ -250,8 +250,7 @@ class Cluster:
         max_changes: changes that would admit the next replica; 0 tries none. The other arguments
         and the errors are those of `schedule`. One scheduler in this process decides.
         """
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
-        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        plan = self._plan_of_one(config, preset, plugin, settings, seed)
         limits = what_if.FitLimits(total, max_replicas, max_changes)
         return what_if.fit_pods(self._loaded, plan, specs, limits, progress or _ignore)
 
@@ -272,8 +271,7 @@ class Cluster:
         catalog: the path of a catalogue of node shapes. The other arguments and the errors are
         those of `schedule`.
         """
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
-        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        plan = self._plan_of_one(config, preset, plugin, settings, seed)
         path = Path(os.fspath(catalog))
         return what_if.grow_nodes(self._loaded, plan, path, progress or _ignore, max_runs)
 
@@ -295,8 +293,7 @@ class Cluster:
         nodes, zone, selector: the nodes to consider; without any, all. The other arguments and the
         errors are those of `schedule`.
         """
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
-        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        plan = self._plan_of_one(config, preset, plugin, settings, seed)
         chosen = what_if.ChosenNodes(nodes, _paths(zone), selector)
         return what_if.shrink_nodes(self._loaded, plan, chosen, progress or _ignore, max_runs)
 
@@ -320,8 +317,7 @@ class Cluster:
         force, delete_emptydir_data: the flags of `kubectl drain`. The other arguments and the
         errors are those of `schedule`.
         """
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
-        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        plan = self._plan_of_one(config, preset, plugin, settings, seed)
         return what_if.drain_nodes(
             self._loaded,
             plan,
@@ -330,6 +326,18 @@ class Cluster:
             force=force,
             delete_emptydir_data=delete_emptydir_data,
         )
+
+    def _plan_of_one(
+        self,
+        config: Document | None,
+        preset: str | None,
+        plugin: Sequence[str],
+        settings: Document | None,
+        seed: int | None,
+    ) -> RunPlan:
+        """Return the plan of a what-if question, which one scheduler in this process decides."""
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
+        return asked.plan(self._loaded.cluster, _ignore)[0]
 
 
 def _paths(files: Files) -> tuple[str, ...]:

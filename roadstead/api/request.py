@@ -23,7 +23,7 @@ ARGUMENTS = "arguments"
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The common arguments of `Cluster.schedule` and `Cluster.explain`."""
+    """The common arguments of the methods of `Cluster`."""
 
     config: Document | None
     preset: str | None

@@ -4,6 +4,8 @@ FOLDER/scenario.yaml           the scenario as it was played
 FOLDER/run.json                runs, digests of all inputs, versions
 FOLDER/NAME/TABLE/part-*       tables of one run
 FOLDER/NAME/summary.json       its figures; written last, so such a run is finished
+
+A run of `roadstead sweep --tables` is such a folder NAME, without the files of FOLDER.
 """
 
 from __future__ import annotations
@@ -20,13 +22,16 @@ from roadstead.config.files import read_bytes
 from roadstead.config.scenario.read import ScenarioFile, read_scenario
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import InputDigest
+from roadstead.simulator.summary import RunSummary
 
 SCENARIO_FILE: Final = "scenario.yaml"
 RECORD_FILE: Final = "run.json"
 SUMMARY_FILE: Final = "summary.json"
 REPORT_FILE: Final = "report.html"
+UNFINISHED: Final = ".unfinished"
 PODS: Final = "pods"
 MAX_RECORD_BYTES: Final = 16 << 20
+MAX_SUMMARY_BYTES: Final = 1 << 28
 PLATFORM: Final = frozenset({"platform"})
 """Versions that do not change what a run gives."""
 
@@ -67,9 +72,29 @@ def write_record(folder: Path, record: RunRecord, scenario_text: str) -> None:
 
 def replace_text(path: Path, text: str) -> None:
     """Write a file that is complete when it has its name. Raises OSError."""
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_suffix(UNFINISHED)
     unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
+
+
+def write_summary(folder: Path, summary: RunSummary) -> None:
+    """Write the `summary.json` of a run, which marks it as finished. Raises OSError."""
+    replace_text(folder / SUMMARY_FILE, f"{json.dumps(summary.as_json(), indent=2)}\n")
+
+
+def read_summary(folder: Path) -> RunSummary:
+    """Read the `summary.json` of a run. Raises InputError if it is missing or wrong."""
+    path = folder / SUMMARY_FILE
+    content = read_bytes(path, MAX_SUMMARY_BYTES)
+    try:
+        summary = RunSummary.from_json(json.loads(content))
+        if not isinstance(summary.config, str):
+            raise TypeError
+        if not all(isinstance(each, int) for each in (summary.seed, summary.horizon_us)):
+            raise TypeError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError("is no summary of a simulated run", source=str(path)) from error
+    return summary
 
 
 def read_record(folder: Path) -> RunRecord:
@@ -129,9 +154,14 @@ def run_folders(folder: Path) -> list[tuple[Path, RecordedRun]]:
     Those that have no tables yet are left out. Raises InputError if there are none.
     """
     if (folder / PODS).is_dir() and not (folder / RECORD_FILE).exists():
-        parent = folder.absolute().parent
-        runs = read_record(parent).runs
-        found = [(folder, each) for each in runs if each.name == folder.absolute().name]
+        path = folder.absolute()
+        if not (path.parent / RECORD_FILE).exists() and (folder / SUMMARY_FILE).exists():
+            summary = read_summary(folder)
+            config, seed = summary.config, summary.seed
+            # Not validated: the name is for display, and no record refers to it.
+            return [(folder, RecordedRun.model_construct(name=path.name, config=config, seed=seed))]
+        runs = read_record(path.parent).runs
+        found = [(folder, each) for each in runs if each.name == path.name]
     else:
         runs = read_record(folder).runs
         found = [(folder / each.name, each) for each in runs if (folder / each.name).is_dir()]

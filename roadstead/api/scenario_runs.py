@@ -8,8 +8,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
+from roadstead.api.run_folder import write_summary
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import unpacked, vary
 from roadstead.cycle.batch import Accelerator
@@ -21,8 +22,6 @@ from roadstead.simulator.play import Variant, play, play_to_horizon
 from roadstead.simulator.scenario import Plan
 from roadstead.sweeps.functions import RunTask
 from roadstead.sweeps.tasks import Plain
-
-SUMMARY_FILE: Final = "summary.json"
 
 
 def scenario_runs(shared: Mapping[str, Plain]) -> RunTask:
@@ -77,6 +76,5 @@ def _play(plan: Plan, variant: Variant, folder: Path | None) -> dict[str, float]
         read_processor_s=time.process_time,
         also=recorder,
     )
-    text = json.dumps(summary.as_json(), indent=2)
-    (folder / SUMMARY_FILE).write_text(f"{text}\n", encoding="utf-8")
+    write_summary(folder, summary)
     return recorder.finish()

@@ -11,8 +11,8 @@ from roadstead.api.run_folder import REPORT_FILE, replace_text, run_folders
 from roadstead.api.run_query import RunQuery
 from roadstead.config.scenario.values import time_text
 from roadstead.report.result import installed_versions
-from roadstead.report.simulated_page import simulated_page
-from roadstead.report.simulated_plots import EVENTS_MAX, RUNS_MAX, SampledRun
+from roadstead.report.simulated_page import EVENTS_LISTED, simulated_page
+from roadstead.report.simulated_plots import RUNS_MAX, SampledRun
 from roadstead.simulator.summary import RunSummary
 
 HEADS = ("run", "pods", "bound", "pending", "running", "ended", "p50", "p90", "p99", "max")
@@ -20,7 +20,6 @@ SAMPLES = """SELECT metric, resource, time_us, value FROM samples
 WHERE zone = '' AND metric IN ('running', 'pending', 'allocatable', 'requested', 'fragmentation')
 ORDER BY time_us"""
 EVENTS = "SELECT time_us, what, subject, detail FROM events ORDER BY time_us LIMIT $most"
-LISTED_MAX = EVENTS_MAX * 25
 
 
 def wait_text(us: float) -> str:
@@ -58,7 +57,7 @@ def _sampled(path: Path, name: str) -> SampledRun:
         at = cast("int", time_us), cast("float", value)
         samples[str(metric), str(resource)].append(at)
     events = []
-    for time_us, what, subject, detail in query.ask(EVENTS, {"most": LISTED_MAX}).rows:
+    for time_us, what, subject, detail in query.ask(EVENTS, {"most": EVENTS_LISTED + 1}).rows:
         at_us = cast("int", time_us)
         more = f" ({detail})" if detail else ""
         events.append((at_us, f"{time_text(at_us // 1000 * 1000)}: {what} {subject}{more}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -14,26 +13,27 @@ from pathlib import Path
 from roadstead.api.plugin_choice import ChosenPlugins
 from roadstead.api.run_folder import (
     RECORD_FILE,
+    REPORT_FILE,
     SCENARIO_FILE,
     SUMMARY_FILE,
+    UNFINISHED,
     RecordedRun,
     RunRecord,
     check_inputs,
     read_record,
+    read_summary,
     recorded_scenario,
-    replace_text,
     write_record,
+    write_summary,
 )
 from roadstead.api.scenario_plan import plan_of
 from roadstead.bench.machine import own_memory_bytes
-from roadstead.config.files import read_bytes
-from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.cycle.batch import Accelerator
 from roadstead.framework.user_plugins import digests_of
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
-from roadstead.protocol.errors import InputError
+from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.paths import entries
 from roadstead.report.result import InputDigest, installed_versions
 from roadstead.scenario.inputs import input_digests
@@ -128,12 +128,10 @@ def prepare_folder(
     *,
     is_replaced: bool,
     is_resumed: bool,
-    flags: str = "--force replaces them, --resume continues",
 ) -> None:
     """Make the folder of some runs, or check that it holds these runs, to be continued.
 
-    flags: for the error text. Raises InputError if it holds something else, or results that must be
-    kept.
+    Raises InputError if it holds something else, or results that must be kept.
     """
     found = entries(folder)
     if is_resumed:
@@ -149,11 +147,24 @@ def prepare_folder(
     if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
         raise InputError("holds other files; name a new directory", source=str(folder))
     if found and not is_replaced:
-        raise InputError(f"holds the results of a run ({flags})", source=str(folder))
+        rule = "holds the results of a run (--force replaces them, --resume continues)"
+        raise InputError(rule, source=str(folder))
     if found:
+        _check_replaceable(folder, found)
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_record(folder, simulation.record(folder, variants), simulation.file.main.text)
+
+
+def _check_replaceable(folder: Path, found: Sequence[Path]) -> None:
+    """Raise InputError if a folder of runs holds anything else: no file of the user is removed."""
+    own = {RECORD_FILE, SCENARIO_FILE, REPORT_FILE, *(run.name for run in read_record(folder).runs)}
+    others = sorted(
+        each.name for each in found if each.name not in own and each.suffix != UNFINISHED
+    )
+    if others:
+        rule = f"holds other files ({cut_short(others[0])}); name a new directory"
+        raise InputError(rule, source=str(folder))
 
 
 def play_all(
@@ -171,9 +182,9 @@ def play_all(
     """
     accelerator = Accelerator(load(), Coverage())
     for name, variant in variants.items():
-        path = folder / name / SUMMARY_FILE
-        if path.exists():
-            yield _read_summary(path)
+        path = folder / name
+        if (path / SUMMARY_FILE).exists():
+            yield read_summary(path)
             continue
 
         def step(engine: Engine, name: str = name) -> None:
@@ -182,22 +193,15 @@ def play_all(
         summary = play(
             simulation.plan,
             variant,
-            folder / name,
+            path,
             accelerator,
             step,
             read_processor_s=time.process_time,
             read_memory_bytes=own_memory_bytes,
             also=also,
         )
-        replace_text(path, f"{json.dumps(summary.as_json(), indent=2)}\n")
+        write_summary(path, summary)
         yield summary
-
-
-def _read_summary(path: Path) -> RunSummary:
-    try:
-        return RunSummary.from_json(json.loads(read_bytes(path, MAX_TEXT_BYTES)))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError("is damaged", source=str(path)) from error
 
 
 def explained(

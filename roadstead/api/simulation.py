@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from roadstead.api.config_source import Document, document_text
 from roadstead.api.frames import as_frame
 from roadstead.api.run_query import RunQuery
+from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
 from roadstead.config.scenario.read import load_scenario, read_scenario
 from roadstead.protocol.errors import InputError, cut_short
@@ -124,8 +125,11 @@ def simulate(
     if force and resume:
         raise InputError("exclude each other", source="arguments", field="force and resume")
     simulation = prepare_simulation(file, (plugin,) if isinstance(plugin, str) else tuple(plugin))
-    temporary = TemporaryDirectory(prefix="roadstead-") if output is None else None
-    folder = Path(temporary.name) if temporary is not None else Path(os.fspath(output or ""))
+    temporary = None
+    if output is None:
+        temporary = TemporaryDirectory(prefix="roadstead-")
+        output = temporary.name
+    folder = Path(output)
     variants, horizon_us = simulation.variants(seed), simulation.plan.horizon_us
     prepare_folder(simulation, folder, variants, is_replaced=force, is_resumed=resume)
 
@@ -135,5 +139,7 @@ def simulate(
             progress(SimulationProgress(name, engine.now_us, horizon_us, created))
 
     summaries = list(play_all(simulation, folder, variants, on_step))
+    if temporary is None:
+        write_report(folder, [*variants], summaries)
     by_name = dict(zip(variants, summaries, strict=True))
     return SimulationResult(folder, by_name, simulation.plan.notes, temporary)

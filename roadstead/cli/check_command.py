@@ -37,8 +37,9 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     """Check what a run committed, from its journal and its output.
 
     DIR is the output folder of a run, or its journal. With an output folder, a journal that
-    --journal placed elsewhere is found, too. The output folder of `roadstead simulate` is checked
-    by its tables: no node holds more than it has, each pod is in one place, none is lost.
+    --journal placed elsewhere is found, too. The output folder of `roadstead simulate`, and
+    DIR/runs of `roadstead sweep --tables`, are checked by their tables: no node holds more than it
+    has, each pod is in one place, none is lost.
 
     Each bind is checked, in commit order, against the state of the cluster after the earlier
     records: no node is overfilled, every hard constraint is met, volumes are reachable, no pod is

@@ -54,11 +54,11 @@ def check_simulated(runs: Sequence[Path], show: int, form: Form) -> None:
 
 def read_run(folder: Path) -> RunTables:
     """Read the tables of a run. Raises InputError for one that cannot be read."""
-    pods = [_pod(row) for row in rows_of_table(folder, "pods", PODS)]
-    classes = rows_of_table(folder, "classes", ("class", "requests"))
-    attempts = rows_of_table(folder, "attempts", ("time_us", "pod", "outcome", "node"))
-    nodes = rows_of_table(folder, "nodes", ("time_us", "node", "allocatable", "pods"))
-    samples = rows_of_table(folder, "samples", ("time_us", "zone", "metric", "resource", "value"))
+    pods = [_pod(row) for row in _rows_of_table(folder, "pods", PODS)]
+    classes = _rows_of_table(folder, "classes", ("class", "requests"))
+    attempts = _rows_of_table(folder, "attempts", ("time_us", "pod", "outcome", "node"))
+    nodes = _rows_of_table(folder, "nodes", ("time_us", "node", "allocatable", "pods"))
+    samples = _rows_of_table(folder, "samples", ("time_us", "zone", "metric", "resource", "value"))
     return RunTables(
         pods,
         {cast("int", number): json.loads(str(requests)) for number, requests in classes},
@@ -99,7 +99,7 @@ def _pod(row: tuple[object, ...]) -> PodRow:
     )
 
 
-def rows_of_table(folder: Path, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
+def _rows_of_table(folder: Path, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
     """Return the named columns of a table, row by row. InputError if it cannot be read."""
     rows: list[tuple[object, ...]] = []
     parts = sorted((folder / table).glob("part-*.parquet"))

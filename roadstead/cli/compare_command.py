@@ -17,8 +17,15 @@ _PATH = click.Path(path_type=Path)
 @click.command("compare", cls=ReportingCommand)
 @click.argument("first", metavar="SCENARIO|RUN_A", type=_PATH)
 @click.argument("second", metavar="[RUN_B]", type=_PATH, required=False)
-@click.option("--a", "config_a", metavar="CONFIG", help="File, or name of an included one.")
-@click.option("--b", "config_b", metavar="CONFIG", help="The one that is compared with it.")
+@click.option(
+    "--a",
+    "config_a",
+    metavar="CONFIG",
+    help="Configuration of A: a file, or the name of an included one (roadstead config --preset).",
+)
+@click.option(
+    "--b", "config_b", metavar="CONFIG", help="Configuration of B, which is compared with A."
+)
 @click.option(
     "--seeds",
     type=click.IntRange(1, 10_000),
@@ -49,6 +56,9 @@ def compare_command(
 ) -> None:
     """Compare two configurations on one scenario and the same seeds, or two finished runs.
 
+    RUN_A and RUN_B are folders of roadstead simulate or roadstead sweep; runs with the same seed
+    are a pair.
+
     Prints for each metric the means of A and B, their paired difference (B minus A) and its 95%
     confidence interval. If an interval includes 0, no difference is shown.
 
@@ -67,5 +77,13 @@ def compare_command(
         configs = config_a, config_b
         comparing.compare_configs(session, first, configs, seeds, jobs, output, form)
     else:
-        given = {"--a": config_a, "--b": config_b, "--seeds": seeds, "--output": output}
+        given = {
+            "--a": config_a,
+            "--b": config_b,
+            "--seeds": seeds,
+            "--jobs": jobs.jobs,
+            "--ray-address": jobs.ray_address,
+            "--resume": jobs.resume or None,
+            "--output": output,
+        }
         comparing.compare_runs(first, second, given, form)

@@ -10,12 +10,15 @@ from typing import Any, Final, cast
 
 import click
 
-from roadstead.cli.check_simulated import rows_of_table, runs_in
+from roadstead.api.run_folder import read_summary
+from roadstead.api.run_query import RunQuery
+from roadstead.cli.check_simulated import runs_in
 from roadstead.cli.options import Form
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.sweeping import JSON_FILE, SweepTarget, run_scenarios, sweep_of, write
+from roadstead.cli.sweeping import JSON_FILE, SweepTarget, run_scenarios, sweep_of
+from roadstead.config.files import read_bytes
 from roadstead.config.scenario.read import load_scenario
 from roadstead.config.scenario.vary import CONFIG
 from roadstead.lab.paired import Difference, compare
@@ -24,8 +27,9 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.units import significant
 from roadstead.simulator.metrics import RunMetrics
 
-SUMMARY_FILE: Final = "summary.json"
 READ_MAX_BYTES: Final = 1 << 30
+_PODS: Final = "SELECT owner, created_us, bound_us, ended_us, ending FROM pods"
+_SAMPLES: Final = "SELECT zone, metric, resource, value FROM samples"
 
 Runs = dict[Hashable, Mapping[str, float]]
 
@@ -55,8 +59,6 @@ def compare_configs(
     vary = f"{CONFIG}={json.dumps(a)},{json.dumps(b)}"
     planned = sweep_of(file, [vary], seeds)
     rows, end = run_scenarios(session, file, planned, jobs, SweepTarget(output, False, form))
-    if output is not None:
-        write(output, planned, rows)
     found: list[Runs] = [
         {row.seed: row.metrics for row in rows if row.values[CONFIG] == each} for each in (a, b)
     ]
@@ -103,8 +105,9 @@ def _alone(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
 
 
 def _read_sweep(path: Path) -> list[tuple[str, int, Mapping[str, float]]]:
-    document = _object(path)
+    content = read_bytes(path, READ_MAX_BYTES)
     try:
+        document = json.loads(content)
         return [
             (
                 json.dumps(run["values"], sort_keys=True),
@@ -113,18 +116,15 @@ def _read_sweep(path: Path) -> list[tuple[str, int, Mapping[str, float]]]:
             )
             for run in cast("list[dict[str, Any]]", document["runs"])
         ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError("is no result of `roadstead sweep`", source=str(path)) from error
 
 
 def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
-    summary = _object(folder / SUMMARY_FILE)
-    config, seed, horizon_us = (summary.get(key) for key in ("config", "seed", "horizon_us"))
-    if not isinstance(config, str) or not isinstance(seed, int) or not isinstance(horizon_us, int):
-        raise InputError("is no summary of a simulated run", source=str(folder / SUMMARY_FILE))
-    metrics = RunMetrics(horizon_us)
-    columns = ("owner", "created_us", "bound_us", "ended_us", "ending")
-    for owner, created_us, bound_us, ended_us, ending in rows_of_table(folder, "pods", columns):
+    summary = read_summary(folder)
+    metrics = RunMetrics(summary.horizon_us)
+    query = RunQuery(folder)
+    for owner, created_us, bound_us, ended_us, ending in query.ask(_PODS).rows:
         metrics.pod(
             str(owner or ""),
             cast("int", created_us),
@@ -132,24 +132,9 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
             cast("int | None", ended_us),
             cast("str | None", ending),
         )
-    names = ("zone", "metric", "resource", "value")
-    for zone, metric, resource, value in rows_of_table(folder, "samples", names):
+    for zone, metric, resource, value in query.ask(_SAMPLES).rows:
         metrics.sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
-    return config, seed, metrics.result()
-
-
-def _object(path: Path) -> dict[str, object]:
-    try:
-        if path.stat().st_size > READ_MAX_BYTES:
-            raise InputError(f"is larger than {READ_MAX_BYTES:,} bytes", source=str(path))
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=str(path)) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError("is no JSON", source=str(path)) from error
-    if not isinstance(found, dict):
-        raise InputError("must be an object", source=str(path))
-    return found
+    return summary.config, summary.seed, metrics.result()
 
 
 def show(a: str, b: str, differences: Sequence[Difference], form: Form) -> None:

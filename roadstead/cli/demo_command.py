@@ -57,12 +57,15 @@ def demo_command(
     and stopped afterwards; --ray-address joins a Ray cluster, and with --runtime inline all actors
     run in this process.
 
+    With --live, a day of a small fleet that loses a zone is played in virtual time, without Ray.
+    Its folder is demo.run, or --output; roadstead why and query read it.
+
     \b
     Examples:
       roadstead demo                       # 2,000 nodes, 10,000 pods, on Ray
       roadstead demo --small --runtime inline
                                            # about a second, without Ray
-      roadstead demo --live                # a day in seconds; see demo.run
+      roadstead demo --live                # a day in seconds
       roadstead demo --nodes 500 --pods 20000 --seed 7
                                            # not all fit: why pods are pending
       roadstead demo --output out          # write all placements
@@ -71,7 +74,7 @@ def demo_command(
                                            # on a Ray cluster
     """
     if live:
-        if small or nodes or pods or form != "table":
+        if small or nodes or pods or form != "table" or plan != PlanOptions(seed=plan.seed):
             raise click.UsageError("only --seed, --output and --force apply to --live")
         from roadstead.cli.live_demo import live_demo
 

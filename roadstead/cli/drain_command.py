@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import (
-    Form,
-    PlanOptions,
-    SourceOptions,
-    format_option,
-    gathered,
-    source_parameters,
-)
+from roadstead.cli.options import PlanOptions, SourceOptions, gathered, source_parameters
 from roadstead.cli.what_if import (
+    AnswerTarget,
     answer,
-    answer_output_option,
+    answer_parameters,
     plan_of_one_parameters,
     prepare,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+REPLACE: Final = "--replace"
+"""Not --force as elsewhere, which is a flag of `kubectl drain`."""
 
 
 @click.command("drain", cls=ReportingCommand)
@@ -56,9 +53,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Evict also pods with an emptyDir, as kubectl drain does with this flag.",
 )
-@answer_output_option
-@click.option("--replace", is_flag=True, help="Replace another answer in the --output folder.")
-@format_option
+@gathered("target", AnswerTarget, answer_parameters(REPLACE))
 def drain_command(
     *,
     names: tuple[str, ...],
@@ -68,9 +63,7 @@ def drain_command(
     plan: PlanOptions,
     force: bool,
     delete_emptydir_data: bool,
-    output: Path | None,
-    replace: bool,
-    form: Form,
+    target: AnswerTarget,
 ) -> None:
     """Show where the pods of nodes would go, what would stay pending, and what forbids it.
 
@@ -91,7 +84,7 @@ def drain_command(
     Examples:
       roadstead drain n-17 --cluster cluster.yaml
       roadstead drain --zone eu-1b --cluster cluster.yaml
-                                           # the loss of a zone, in peace
+                                           # all nodes of a zone
       roadstead drain -l pool=old --cluster cluster.yaml --force --format json
     """
     from roadstead.api.what_if import ChosenNodes, drain_nodes
@@ -100,7 +93,7 @@ def drain_command(
 
     if not (names or zones or selector):
         raise click.UsageError("no node is chosen: name nodes or zones, or use --selector")
-    loaded, run_plan = prepare(source, plan, output, is_replaced=replace)
+    loaded, run_plan = prepare(source, plan, target, replace_flag=REPLACE)
     with shown_progress() as progress:
         result = drain_nodes(
             loaded,
@@ -117,4 +110,4 @@ def drain_command(
         print_drain(console, result)
 
     files = AnswerFiles("drain", result.document(), {"pods.parquet": result.to_arrow()})
-    answer(form, output, files, show, is_complete=result.is_complete)
+    answer(target, files, show, is_complete=result.is_complete)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import (
-    Form,
-    PlanOptions,
-    SourceOptions,
-    format_option,
-    gathered,
-    source_parameters,
-)
+from roadstead.cli.options import PlanOptions, SourceOptions, gathered, source_parameters
 from roadstead.cli.what_if import (
+    AnswerTarget,
     answer,
-    answer_force_option,
-    answer_output_option,
+    answer_parameters,
     plan_of_one_parameters,
     prepare,
 )
@@ -59,9 +51,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Exit with status 1 if fewer replicas fit.",
 )
-@answer_output_option
-@answer_force_option
-@format_option
+@gathered("target", AnswerTarget, answer_parameters("--force"))
 def fit_command(
     *,
     specs: tuple[str, ...],
@@ -71,9 +61,7 @@ def fit_command(
     max_replicas: int | None,
     max_changes: int | None,
     at_least: int,
-    output: Path | None,
-    force: bool,
-    form: Form,
+    target: AnswerTarget,
 ) -> None:
     """Count how many more replicas fit, where, and what stops the next one.
 
@@ -104,7 +92,7 @@ def fit_command(
     from roadstead.cli.progress import shown_progress
     from roadstead.report.what_if_output import AnswerFiles
 
-    loaded, run_plan = prepare(source, plan, output, is_replaced=force)
+    loaded, run_plan = prepare(source, plan, target)
     limits = FitLimits(total, max_replicas, max_changes)
     with shown_progress() as progress:
         result = fit_pods(loaded, run_plan, specs, limits, progress)
@@ -116,4 +104,4 @@ def fit_command(
 
     files = AnswerFiles("fit", result.document(), {"nodes.parquet": result.to_arrow()})
     is_complete = result.replicas >= at_least
-    answer(form, output, files, show, is_complete=is_complete)
+    answer(target, files, show, is_complete=is_complete)

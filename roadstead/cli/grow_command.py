@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import (
-    Form,
-    PlanOptions,
-    SourceOptions,
-    format_option,
-    gathered,
-    source_parameters,
-)
+from roadstead.cli.options import PlanOptions, SourceOptions, gathered, source_parameters
 from roadstead.cli.what_if import (
+    AnswerTarget,
     answer,
-    answer_force_option,
-    answer_output_option,
+    answer_parameters,
     plan_of_one_parameters,
     prepare,
 )
@@ -67,9 +60,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Maximum number of runs of the search [default: 200; with --shrink 2,000 trials].",
 )
-@answer_output_option
-@answer_force_option
-@format_option
+@gathered("target", AnswerTarget, answer_parameters("--force"))
 def grow_command(
     *,
     source: SourceOptions,
@@ -79,9 +70,7 @@ def grow_command(
     zones: tuple[str, ...],
     selector: str,
     max_runs: int | None,
-    output: Path | None,
-    force: bool,
-    form: Form,
+    target: AnswerTarget,
 ) -> None:
     """Search the fewest, or cheapest, nodes to add so that every pod is placed.
 
@@ -113,11 +102,11 @@ def grow_command(
         raise click.UsageError("use either --catalog FILE or --shrink")
     if not shrink and (zones or selector):
         raise click.UsageError("--zone and --selector need --shrink")
-    loaded, run_plan = prepare(source, plan, output, is_replaced=force)
+    loaded, run_plan = prepare(source, plan, target)
     if catalog is None:
-        _shrink(loaded, run_plan, ChosenNodes((), zones, selector), max_runs, output, form)
+        _shrink(loaded, run_plan, ChosenNodes((), zones, selector), max_runs, target)
     else:
-        _grow(loaded, run_plan, catalog, max_runs, output, form)
+        _grow(loaded, run_plan, catalog, max_runs, target)
 
 
 def _grow(
@@ -125,8 +114,7 @@ def _grow(
     plan: RunPlan,
     catalog: Path,
     max_runs: int | None,
-    output: Path | None,
-    form: Form,
+    target: AnswerTarget,
 ) -> None:
     from roadstead.api.what_if import grow_nodes
     from roadstead.cli.progress import shown_progress
@@ -150,7 +138,7 @@ def _grow(
         {"shapes.parquet": result.to_arrow()},
         {"nodes.yaml": nodes.getvalue()} if items else {},
     )
-    answer(form, output, files, show, is_complete=result.is_complete)
+    answer(target, files, show, is_complete=result.is_complete)
 
 
 def _shrink(
@@ -158,8 +146,7 @@ def _shrink(
     plan: RunPlan,
     chosen: ChosenNodes,
     max_runs: int | None,
-    output: Path | None,
-    form: Form,
+    target: AnswerTarget,
 ) -> None:
     from roadstead.api.what_if import shrink_nodes
     from roadstead.cli.progress import shown_progress
@@ -174,4 +161,4 @@ def _shrink(
         print_shrink(console, result)
 
     files = AnswerFiles("shrink", result.document(), {"nodes.parquet": result.to_arrow()})
-    answer(form, output, files, show, is_complete=True)
+    answer(target, files, show, is_complete=True)

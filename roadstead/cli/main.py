@@ -68,6 +68,8 @@ Examples:
                                           # how many more replicas fit
   roadstead drain n-17 --cluster cluster.yaml
                                           # where its pods would go
+  roadstead scenario init -o small.yaml   # a fleet over time, to start from
+  roadstead simulate small.yaml           # played in virtual time
   roadstead trace import openb data/openb -o openb.trace
   roadstead schedule --trace openb.trace  # 8,152 pods on 1,523 nodes
   roadstead config --preset binpack       # a configuration to start from

@@ -123,12 +123,6 @@ _LOG = click.option(
     help="Folder for the logs of the actors (JSON lines), and for their last messages before an "
     "error.",
 )
-_SETTINGS = click.option(
-    "--settings",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="roadstead.yaml file with these and further settings; options override it.",
-)
 
 fleet_parameters = (
     click.option(
@@ -174,8 +168,8 @@ plugin_option = click.option(
     multiple=True,
     metavar="MODULE:CLASS",
     help="Your plugin, from an installed package or the working directory; FILE.py stands for all "
-    "plugins that a file of the working directory defines. Without --config, it is added to the "
-    "default plugins. May be given more than once.",
+    "plugins that a file of the working directory defines. Without a configuration, it is added to "
+    "the default plugins. May be given more than once.",
 )
 config_parameters = (
     click.option(

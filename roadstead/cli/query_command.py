@@ -33,11 +33,11 @@ from roadstead.cli.options import QueryForm
 def query_command(folder: Path, sql: str, form: QueryForm, rows: int) -> None:
     """Query the tables of simulated runs with SQL (duckdb).
 
-    RUN is the folder of roadstead simulate, or that of one run in it. The tables are pods, classes,
-    attempts, events, nodes and samples; with several runs each begins with the columns config and
-    seed. Times are microseconds from the start of the scenario. A statement is one SELECT, FROM,
-    WITH, DESCRIBE, SUMMARIZE or EXPLAIN; it reads these tables and no other file, and uses at most
-    2 GB of memory.
+    RUN is the folder of roadstead simulate, or that of one run, also of roadstead sweep --tables.
+    The tables are pods, classes, attempts, events, nodes and samples; with several runs each begins
+    with the columns config and seed. Times are microseconds from the start of the scenario. A
+    statement is one SELECT, FROM, WITH, DESCRIBE, SUMMARIZE or EXPLAIN; it reads these tables and
+    no other file, and uses at most 2 GB of memory.
 
     \b
     Examples:

@@ -52,7 +52,8 @@ def _print_table(answer: Answer, most: int | None) -> None:
     rows = list(islice(answer.rows, most))
     is_more = next(answer.rows, None) is not None
     is_figure = [
-        any(_is_number(row[at]) for row in rows) and all(_is_number(row[at], None) for row in rows)
+        any(_is_number(row[at]) for row in rows)
+        and all(row[at] is None or _is_number(row[at]) for row in rows)
         for at in range(len(answer.columns))
     ]
     columns = [
@@ -64,8 +65,8 @@ def _print_table(answer: Answer, most: int | None) -> None:
     print_table(Console(), "", columns, cells, left_out=left_out)
 
 
-def _is_number(value: Value, *also: None) -> bool:
-    return value in also or (isinstance(value, (int, float)) and not isinstance(value, bool))
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _cell(value: Value) -> str:

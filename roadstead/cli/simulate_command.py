@@ -19,8 +19,8 @@ _PATH = click.Path(path_type=Path)
     "--output",
     type=_PATH,
     metavar="DIR",
-    help="Folder for the tables of each run (Parquet), summary.json and report.html; by default "
-    "NAME.run.",
+    help="Folder for the tables of each run (Parquet), summary.json and report.html [default: "
+    "small.run for small.yaml].",
 )
 @click.option("--seed", type=int, metavar="N", help="Play this seed alone, in place of all.")
 @click.option("--force", is_flag=True, help="Replace the results of other runs.")

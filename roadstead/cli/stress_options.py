@@ -107,9 +107,9 @@ job_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
         "--jobs",
         type=click.IntRange(1, 10_000),
         metavar="N",
-        help="Number of runs at a time, with the engines model and virtual [default: the number of "
-        "CPUs, from the moment at which other processes pay; on a cluster all its free CPUs]. The "
-        "results do not depend on it.",
+        help="Number of runs at a time [default: the number of CPUs, from the moment at which "
+        "other processes pay; on a cluster all its free CPUs]. The results do not depend on it. "
+        "roadstead stress: with the engines model and virtual.",
     ),
     ray_address_option,
     click.option(

@@ -73,9 +73,6 @@ def sweep(
     file = load_scenario(path)
     planned = sweep_of(file, vary, seeds)
     rows, end = run_scenarios(session, file, planned, jobs, target)
-    if target.output is not None:
-        write(target.output, planned, rows)
-        _name_kept(end, target.output)
     if rows:
         show(planned, rows, target)
     if end.ended is not None:
@@ -109,7 +106,10 @@ def run_scenarios(
     jobs: JobOptions,
     target: SweepTarget,
 ) -> tuple[list[Row], SweepEnd]:
-    """Play the runs of a sweep, with progress. Every combination is compiled before."""
+    """Play the runs of a sweep, with progress, and write its files.
+
+    Every combination is compiled before.
+    """
     if jobs.resume and target.output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
     for values in planned.combinations():
@@ -140,7 +140,11 @@ def run_scenarios(
             end = carry_out(work, processes, store, progress, monotonic)
     finally:
         progress.end()
-    return rows_of(planned, end.results), end
+    rows = rows_of(planned, end.results)
+    if target.output is not None:
+        _write(target.output, planned, rows)
+        _name_kept(end, target.output)
+    return rows, end
 
 
 @contextmanager
@@ -196,7 +200,7 @@ def document(planned: ScenarioSweep, rows: Sequence[Row]) -> dict[str, object]:
     }
 
 
-def write(output: Path, planned: ScenarioSweep, rows: Sequence[Row]) -> None:
+def _write(output: Path, planned: ScenarioSweep, rows: Sequence[Row]) -> None:
     """Write sweep.json, and sweep.csv with a row for each run."""
     text = json.dumps(document(planned, rows), indent=2)
     (output / JSON_FILE).write_text(f"{text}\n", encoding="utf-8")

@@ -1,11 +1,9 @@
-"""What the commands fit, grow and drain share: options, preparation, and output of the answer.
-
-A later source of the cluster (a moment of a run) belongs into `prepare`, which returns the inputs.
-"""
+"""What the commands fit, grow and drain share: options, preparation, and output of the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,20 +11,22 @@ import click
 
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import (
+    Callback,
     Form,
     PlanOptions,
     SourceOptions,
     config_parameters,
+    format_option,
     seed_option,
     settings_option,
 )
-from roadstead.run import RunPlan
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from roadstead.inputs.loaded import Loaded
     from roadstead.report.what_if_output import AnswerFiles
+    from roadstead.run import RunPlan
 
 INCOMPLETE: Final = 1
 """Exit status if something stays pending."""
@@ -34,19 +34,37 @@ INCOMPLETE: Final = 1
 plan_of_one_parameters = (*config_parameters, seed_option, settings_option)
 """Options of decisions by one scheduler in this process."""
 
-answer_output_option = click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the answer: JSON, and its table as Parquet.",
-)
-answer_force_option = click.option(
-    "--force", is_flag=True, help="Replace another answer in the --output folder."
-)
+
+@dataclass(frozen=True, slots=True)
+class AnswerTarget:
+    """Where the answer goes, and its form. is_replaced: the folder may have another answer."""
+
+    output: Path | None
+    is_replaced: bool
+    form: Form
+
+
+def answer_parameters(replace_flag: str) -> tuple[Callable[[Callback], Callback], ...]:
+    """Return the options of an `AnswerTarget`."""
+    return (
+        click.option(
+            "--output",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Folder for the answer: JSON, and its table as Parquet.",
+        ),
+        click.option(
+            replace_flag,
+            "is_replaced",
+            is_flag=True,
+            help="Replace another answer in the --output folder.",
+        ),
+        format_option,
+    )
 
 
 def prepare(
-    source: SourceOptions, plan: PlanOptions, output: Path | None, *, is_replaced: bool
+    source: SourceOptions, plan: PlanOptions, target: AnswerTarget, *, replace_flag: str = "--force"
 ) -> tuple[Loaded, RunPlan]:
     """Check the options, read the inputs and make the plan. Raises InputError or UsageError."""
     source.check(plan.config)
@@ -57,8 +75,8 @@ def prepare(
     from roadstead.inputs.unsupported import supported
     from roadstead.report.what_if_output import check_answer_folder
 
-    if output is not None:
-        check_answer_folder(output, is_replaced=is_replaced)
+    if target.output is not None:
+        check_answer_folder(target.output, is_replaced=target.is_replaced, flag=replace_flag)
     settings = plans.read_settings(plan.or_inline())
     config = plans.read_config(plan)
     loaded = load(source, with_digests=False)
@@ -72,19 +90,14 @@ def prepare(
 
 
 def answer(
-    form: Form,
-    output: Path | None,
-    files: AnswerFiles,
-    show: Callable[[Console], None],
-    *,
-    is_complete: bool,
+    target: AnswerTarget, files: AnswerFiles, show: Callable[[Console], None], *, is_complete: bool
 ) -> None:
     """Write and print an answer. Exits with status 1 if something stays pending."""
     from roadstead.report.what_if_output import write_answer
 
-    if output is not None:
-        write_answer(output, files)
-    if form == "json":
+    if target.output is not None:
+        write_answer(target.output, files)
+    if target.form == "json":
         from roadstead.cli.result_forms import print_json
 
         print_json(files.document)
@@ -92,7 +105,7 @@ def answer(
         from rich.console import Console
 
         show(Console())
-    if output is not None:
-        click.echo(f"\nWritten to {output}", err=True)
+    if target.output is not None:
+        click.echo(f"\nWritten to {target.output}", err=True)
     if not is_complete:
         raise click.exceptions.Exit(INCOMPLETE)

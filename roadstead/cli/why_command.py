@@ -48,10 +48,11 @@ def why_command(
 ) -> None:
     """Explain the life of a pod: created, tried, refused by whom, bound, why there, ended how.
 
-    RUN is the folder of roadstead simulate, or that of one run in it; POD a name, NAMESPACE/NAME, a
-    UID, or the beginning of one. Its life is from the tables. Why it was bound to its node, plugin
-    by plugin, is found by playing the run again up to then; that takes as long as the run took to
-    get there, and needs the files that the scenario names, unchanged.
+    RUN is the folder of roadstead simulate, or that of one run; POD a name, NAMESPACE/NAME, a UID,
+    or the beginning of one. Its life is from the tables. Why it was bound to its node, plugin by
+    plugin, is found by playing the run again up to then; that takes as long as the run took to get
+    there, and needs the files that the scenario names, unchanged. A run of roadstead sweep --tables
+    cannot be played again: its life is shown alone.
 
     \b
     Examples:

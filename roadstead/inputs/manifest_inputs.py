@@ -32,6 +32,7 @@ from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.quantity import QuantityError
 from roadstead.report.result import InputDigest
+from roadstead.report.units import counted
 from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
@@ -162,9 +163,9 @@ def lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
     more = f" and {len(names) - NODES_MAX:,} more" if len(names) > NODES_MAX else ""
     where = f"nodes that the manifests do not have ({', '.join(names[:NODES_MAX])}{more})"
     if again:
-        yield f"Pending again: {_counted(again, 'pod')} of {where}."
+        yield f"Pending again: {counted(again, 'pod')} of {where}."
     if len(lost) > again:
-        yield f"Left out: {_counted(len(lost) - again, 'running pod')} on {where}."
+        yield f"Left out: {counted(len(lost) - again, 'running pod')} on {where}."
 
 
 def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
@@ -172,15 +173,15 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
         yield "The cluster has no nodes: no pod can be placed."
     finished = sum(len(each.finished) for each in read)
     if finished:
-        yield f"Left out: {_counted(finished, 'finished pod')}."
+        yield f"Left out: {counted(finished, 'finished pod')}."
     unknown = [text for each in read for text in each.unknown]
     yield from (f"Left out: {text}" for text in unknown[:UNKNOWN_MAX])
     if len(unknown) > UNKNOWN_MAX:
-        yield f"Left out: {_counted(len(unknown) - UNKNOWN_MAX, 'more unknown field')}."
+        yield f"Left out: {counted(len(unknown) - UNKNOWN_MAX, 'more unknown field')}."
     budgets = [each for one in read for each in one.pod_disruption_budgets]
     if unread := [each for each in budgets if "status" not in each.model_fields_set]:
         yield (
-            f"Without a status: {_counted(len(unread), 'disruption budget')} (first "
+            f"Without a status: {counted(len(unread), 'disruption budget')} (first "
             f"{'/'.join(object_key(unread[0]))}); as kube-scheduler reads them, they allow no "
             "disruption."
         )
@@ -195,10 +196,6 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))
         yield f"Left out, because scheduling does not use them: {kinds}."
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -16,10 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
+from roadstead.config.files import read_bytes
 from roadstead.facts.compile import compile_node
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts, class_of_node, named_node
 from roadstead.manifests.admission import check_node
@@ -76,12 +77,7 @@ def node_name(shape: str, number: int) -> str:
 
 def read_catalog(path: Path) -> tuple[CatalogShape, ...]:
     """Read a catalogue. Raises InputError with file, shape, field, value and rule."""
-    source = str(path)
-    try:
-        with path.open("rb") as file:
-            text = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", source=source) from error
+    source, text = str(path), read_bytes(path, MAX_BYTES)
     documents = list(read_documents(text, source=source, max_bytes=MAX_BYTES))
     if len(documents) != 1:
         raise InputError(f"holds {len(documents)} documents; want one {KIND}", source=source)
@@ -198,15 +194,4 @@ def _template(manifest: dict[str, object], source: str, at: str) -> NodeFacts:
         raise InputError(rule, source=source, field=f"{at}.status.allocatable.pods")
     labels = dict(facts.labels)
     labels.setdefault(HOSTNAME_LABEL, _TEMPLATE_NAME)
-    return class_of_node(
-        NodeFacts(
-            _TEMPLATE_NAME,
-            tuple(sorted(labels.items())),
-            facts.allocatable,
-            facts.allocatable_pods,
-            facts.taints,
-            facts.unschedulable,
-            facts.images,
-            facts.avoids,
-        )
-    )
+    return class_of_node(replace(facts, labels=tuple(sorted(labels.items()))))

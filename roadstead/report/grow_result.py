@@ -33,8 +33,8 @@ class GrowResult:
     shapes: of the catalogue, in its order. nodes: names of the added nodes. manifests: theirs.
     pending: pods that no number of these nodes helps. placed_on: pod key → node, for the pods
     placed on added nodes. missing_before: pods without a node if no node is added. pods: number of
-    pods to schedule. runs: number of complete runs. is_minimal: the run without any single one of
-    these nodes left a pod pending; false if the search ended before that was known.
+    pods to schedule. runs: number of complete runs and trials. is_minimal: the run without any
+    single one of these nodes left a pod pending; false if the search ended before that was known.
     """
 
     source: str
@@ -97,7 +97,7 @@ class GrowResult:
 
 @dataclass(frozen=True, slots=True)
 class LeavingNode:
-    """A node that can go. pods: those that moved. stays: pods that go with the node (daemons)."""
+    """A node that can go. pods: number that moved. daemons: number that end with the node."""
 
     node: str
     zone: str

@@ -91,8 +91,8 @@ class Look:
     def line(self, points: list[tuple[float, float]]) -> str:
         """The line through pixels."""
         dashes = f' stroke-dasharray="{self.dashes}"' if self.dashes else ""
-        indices = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        return f'<polyline points="{indices}" fill="none" stroke-width="1.8"{dashes}/>'
+        coordinates = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        return f'<polyline points="{coordinates}" fill="none" stroke-width="1.8"{dashes}/>'
 
     def sample(self, x: float, y: float, *, has_line: bool) -> str:
         """The line's sample in the legend, from x on, centred at y."""

@@ -1,4 +1,4 @@
-"""Readable amounts of resources and durations."""
+"""Readable amounts of resources, durations and counts."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ def human_seconds(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def percent(fraction: float | None) -> str:

@@ -40,14 +40,17 @@ class AnswerFiles:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def check_answer_folder(folder: Path, *, is_replaced: bool) -> None:
-    """Raise InputError unless the folder is missing or empty, or has an answer to be replaced."""
+def check_answer_folder(folder: Path, *, is_replaced: bool, flag: str) -> None:
+    """Raise InputError unless the folder is missing or empty, or has an answer to be replaced.
+
+    flag: the option that replaces an answer, for the error.
+    """
     found = entries(folder)
     if not all(each.name in FILES for each in found):
         rule = "holds files that no what-if command wrote; name an empty or new directory"
         raise InputError(rule, source=str(folder))
     if found and not is_replaced:
-        rule = "holds another answer; --force replaces it"
+        rule = f"holds another answer; {flag} replaces it"
         raise InputError(rule, source=str(folder))
 
 

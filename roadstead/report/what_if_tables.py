@@ -14,7 +14,7 @@ from roadstead.report.drain_result import DrainedPod, DrainResult
 from roadstead.report.fit_result import FitResult
 from roadstead.report.grow_result import GrowResult, ShrinkResult
 from roadstead.report.text_table import Cells, Column, bar, print_table, text
-from roadstead.report.units import percent, resource_title
+from roadstead.report.units import counted, percent, resource_title
 
 ROWS_MAX: Final = 20
 NAMES_MAX: Final = 8
@@ -199,7 +199,7 @@ def _shrink_proof(result: ShrinkResult) -> str:
     return proof
 
 
-def print_drain(console: Console, result: DrainResult, rows_max: int = ROWS_MAX) -> None:
+def print_drain(console: Console, result: DrainResult) -> None:
     """Print where the pods go, what stays pending or blocked, and what the budgets allow."""
     counts = result.counts
     nodes = ", ".join(result.nodes[:NAMES_MAX]) + (", …" if len(result.nodes) > NAMES_MAX else "")
@@ -215,7 +215,7 @@ def print_drain(console: Console, result: DrainResult, rows_max: int = ROWS_MAX)
     console.print(Text(f"Of {counted(len(result.pods), 'pod')}: {shown}"))
     if result.pending_before:
         console.print(Text(f"Given pods that were pending before: {result.pending_before:,}"))
-    _print_moves(console, result, rows_max)
+    _print_moves(console, result)
     for outcome, title in (
         ("pending", "Pods that stay pending"),
         ("blocked", "Evictions that are blocked"),
@@ -228,15 +228,15 @@ def print_drain(console: Console, result: DrainResult, rows_max: int = ROWS_MAX)
     if result.preempted:
         rows: list[Cells] = [
             [printable(each.pod), printable(each.node), printable(each.preemptor)]
-            for each in result.preempted[:rows_max]
+            for each in result.preempted[:ROWS_MAX]
         ]
         columns = [text("pod"), text("node"), text("for")]
-        left_out = _more(len(result.preempted), "pods", rows_max)
+        left_out = _more(len(result.preempted), "pods")
         print_table(console, "Pods that are preempted", columns, rows, left_out=left_out)
     _print_budgets(console, result)
 
 
-def _print_moves(console: Console, result: DrainResult, rows_max: int) -> None:
+def _print_moves(console: Console, result: DrainResult) -> None:
     """Print the pods that move, grouped by workload and target, in order of their first pods."""
     moved = [each for each in result.pods if each.outcome == "moved"]
     if not moved:
@@ -247,10 +247,10 @@ def _print_moves(console: Console, result: DrainResult, rows_max: int) -> None:
         grouped.setdefault(key, []).append(each)
     rows: list[Cells] = [
         [printable(name), printable(node), printable(to), f"{turn:,}", f"{len(pods):,}"]
-        for (name, node, to, turn), pods in list(grouped.items())[:rows_max]
+        for (name, node, to, turn), pods in list(grouped.items())[:ROWS_MAX]
     ]
     columns = [text("workload"), text("from"), text("to"), Column("round"), Column("pods")]
-    left_out = _more(len(grouped), "rows; --format json has every pod", rows_max)
+    left_out = _more(len(grouped), "rows; --format json has every pod")
     print_table(console, "Where the pods go", columns, rows, left_out=left_out)
     bare = sum(1 for each in moved if each.reason)
     if bare:
@@ -292,10 +292,5 @@ def _print_reasons(console: Console, title: str, pairs: Sequence[tuple[str, str]
     print_table(console, title, columns, rows, left_out=_more(len(groups), "reasons"))
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _more(count: int, what: str, shown: int = ROWS_MAX) -> str:
-    return f"… and {count - shown:,} more {what}" if count > shown else ""
+def _more(count: int, what: str) -> str:
+    return f"… and {count - ROWS_MAX:,} more {what}" if count > ROWS_MAX else ""

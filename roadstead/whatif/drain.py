@@ -44,7 +44,7 @@ class _Drain:
     def __init__(self, sandbox: Sandbox, allowances: Allowances, rules: EvictionRules) -> None:
         self._sandbox, self._allowances, self._rules = sandbox, allowances, rules
         self._allowed = dict(allowances.left)
-        self._nodes: tuple[str, ...] = ()
+        self._nodes: dict[str, None] = {}
         self._pods: list[tuple[Pod, str]] = []
         self._waiting: list[Pod] = []
         self._rows: dict[str, DrainedPod] = {}
@@ -54,7 +54,8 @@ class _Drain:
 
     def begin(self, names: Sequence[str]) -> None:
         """Cordon the nodes, and record the pods that are not evicted."""
-        self._nodes = tuple(names)
+        # In order, and looked up for each replacement.
+        self._nodes = dict.fromkeys(names)
         self._sandbox.change_nodes([cordoned(self._sandbox.nodes[name]) for name in names])
         self._pods = [(pod, name) for name in names for pod in self._sandbox.pods_on(name)]
         for pod, name in self._pods:
@@ -119,7 +120,7 @@ class _Drain:
         own = {each.uid for each in first.preempted}
         return DrainResult(
             source=source,
-            nodes=self._nodes,
+            nodes=tuple(self._nodes),
             pods=tuple(self._rows[pod[0].uid] for pod, _ in self._pods),
             budgets=self._budgets(),
             preempted=tuple(each for each in self._preempted if each.uid not in own),

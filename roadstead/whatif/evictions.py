@@ -116,9 +116,12 @@ def cordoned(node: NodeFacts) -> NodeFacts:
     return replace(node, unschedulable=True, taints=taints)
 
 
-def returning(scheduled: Scheduled, nodes: Collection[str]) -> set[str]:
-    """Return the UIDs of pods on cordoned nodes, which tolerate the cordon."""
-    return {uid for uid, name in scheduled.placed.items() if name in nodes}
+def is_emptied(scheduled: Scheduled, nodes: Collection[str]) -> bool:
+    """Whether all pods have nodes other than these cordoned ones, whose cordon they may tolerate.
+
+    No other pod was preempted for them.
+    """
+    return scheduled.is_complete and not any(name in nodes for name in scheduled.placed.values())
 
 
 def move(sandbox: Sandbox, pods: Sequence[Pod]) -> tuple[Scheduled, dict[str, str]]:

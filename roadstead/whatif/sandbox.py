@@ -110,10 +110,6 @@ class Sandbox:
 
     # The cluster as it is.
 
-    def pod(self, uid: str) -> Pod:
-        """Return a pod that is or was in the sandbox."""
-        return self._pods[uid]
-
     def node_of(self, uid: str) -> str:
         """Return the node of a pod; "" if it has none."""
         return self._node_of.get(uid, "")

@@ -20,7 +20,7 @@ from roadstead.facts.pod import Pod
 from roadstead.report.grow_result import BudgetReport, LeavingNode, ShrinkResult
 from roadstead.report.node_use import zone_name
 from roadstead.run import Progress, RunInputs, RunPlan
-from roadstead.whatif.evictions import Allowances, EvictionRules, cordoned, move, returning
+from roadstead.whatif.evictions import Allowances, EvictionRules, cordoned, is_emptied, move
 from roadstead.whatif.node_shapes import shape_of
 from roadstead.whatif.sandbox import OnProgress, Sandbox, ignore
 
@@ -116,7 +116,7 @@ class _EmptyingSearch:
         nodes = [sandbox.nodes[name] for name in group]
         sandbox.change_nodes([cordoned(each) for each in nodes])
         scheduled, copies = move(sandbox, [pod for pod, _ in pods])
-        if scheduled.is_complete and not returning(scheduled, {*self.gone, *group}):
+        if is_emptied(scheduled, {*self.gone, *group}):
             return True
         sandbox.remove(copies.values())
         sandbox.bring_back(each for each in scheduled.preempted if each.uid not in copies.values())
@@ -160,7 +160,7 @@ def _prove(inputs: RunInputs, plan: RunPlan, gone: Sequence[str], runs: int) -> 
         moved[name], daemons[name] = len(moving), len(bound) - len(moving)
     scheduled, _ = move(sandbox, pods)
     pending = len(sandbox.first.pending)
-    is_complete = scheduled.is_complete and not returning(scheduled, {*gone})
+    is_complete = is_emptied(scheduled, {*gone})
     return _Proof(tuple(pods), moved, daemons, is_complete, pending, runs)
 
 

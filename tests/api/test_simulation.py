@@ -35,6 +35,7 @@ def test_several_runs_have_joined_tables_and_figures_by_name(tmp_path: Path) -> 
     assert list(result.summaries) == ["default-0", "default-1"]
     assert result.tables["pods"].column_names[:3] == ["config", "seed", "number"]
     assert result.to_arrow("pods").num_rows == 120
+    assert (tmp_path / "out" / "report.html").is_file()
     assert result.query("SELECT DISTINCT seed FROM pods").num_rows == 2
     with pytest.raises(roadstead.InputError, match="several runs; use summaries"):
         _ = result.summary

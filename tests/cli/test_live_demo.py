@@ -95,7 +95,9 @@ def test_the_demo_replaces_its_own_run_and_no_other(run: Run, short: None, tmp_p
     assert "holds other files" in run("demo", "--live", "--output", tmp_path / "mine").stderr
 
 
-@pytest.mark.parametrize("option", [("--small",), ("--pods", 3), ("-o", "json")])
+@pytest.mark.parametrize(
+    "option", [("--small",), ("--pods", 3), ("--runtime", "inline"), ("-o", "json")]
+)
 def test_options_of_the_other_demo_are_refused(run: Run, option: tuple[object, ...]) -> None:
     result = run("demo", "--live", *option)
 

@@ -99,6 +99,16 @@ def test_results_are_kept_unless_force_is_given(run: Run, played: Path) -> None:
     assert run("simulate", "busy.yaml", "--force").exit_code == 0
 
 
+def test_a_file_of_the_user_in_the_folder_is_never_removed(run: Run, played: Path) -> None:
+    (played / "notes.txt").write_text("mine")
+
+    result = run("simulate", "busy.yaml", "--force")
+
+    assert 'holds other files ("notes.txt")' in result.stderr
+    assert (played / "notes.txt").read_text() == "mine"
+    assert list(played.glob("*/summary.json"))
+
+
 def test_a_folder_of_another_command_is_never_replaced(run: Run, scenario: Path) -> None:
     folder = Path("out")
     folder.mkdir()

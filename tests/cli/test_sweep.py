@@ -132,6 +132,18 @@ def test_metrics_of_a_run_are_those_of_its_tables(run, path, tmp_path):
     assert (tmp_path / "swept" / "runs" / "001" / "pods").is_dir()
 
 
+def test_the_tables_of_one_run_of_a_sweep_answer_questions(run, path, tmp_path):
+    assert run("sweep", path, "--jobs", 1, "-o", tmp_path / "swept", "--tables").exit_code == 0
+    first = tmp_path / "swept" / "runs" / "001"
+
+    name = run("query", first, "SELECT uid FROM pods LIMIT 1", "--format", "csv").stdout.split()[1]
+    why = run("why", first, name)
+
+    assert "in 001: requests" in why.stdout
+    assert "holds no simulated runs" in why.stderr
+    assert run("check", tmp_path / "swept" / "runs").exit_code == 0
+
+
 def test_two_configurations_are_compared_on_the_same_seeds(run, path):
     result = run("compare", path, "--a", "default", "--b", "binpack", "--jobs", 1)
 
@@ -166,3 +178,11 @@ def test_a_folder_without_runs_is_refused(run, tmp_path):
 
     assert result.exit_code == 2
     assert "holds no run of" in result.stderr
+
+
+@pytest.mark.parametrize("flags", [("--seeds", 2), ("--jobs", 1), ("--resume",), ("-o", "out")])
+def test_options_of_a_sweep_have_no_use_with_two_finished_runs(run, tmp_path, flags):
+    result = run("compare", tmp_path, tmp_path, *flags)
+
+    assert result.exit_code == 2
+    assert "has no use with two finished runs" in result.stderr

@@ -309,7 +309,7 @@ def test_an_output_folder_is_only_replaced_on_request(run: Run, fleet: str, tmp_
 
     assert run(*args).exit_code == 0
     assert {each.name for each in out.iterdir()} == {"drain.json", "pods.parquet"}
-    assert "holds another answer" in run(*args).stderr
+    assert "holds another answer; --replace replaces it" in run(*args).stderr
     assert run(*args, "--replace").exit_code == 0
     (out / "mine.txt").write_text("")
     assert "holds files that no what-if command wrote" in run(*args, "--replace").stderr
