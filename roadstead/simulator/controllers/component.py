@@ -62,7 +62,7 @@ class Controllers(Component):
         if what == "available":
             return self._available(index, str(key[2]))
         if what == "create":
-            core.create(self._world)
+            core.create()
             return self._soon(index)
         if what == "change":
             core.change(core.plan.changes[int(key[2])])
