@@ -1,9 +1,9 @@
 """NodeHealth: nodes that stop answering, as the node lifecycle controller sees them.
 
-A node's status:
+States and events, as `scripts/diagrams.py` draws them from `simulator.nodes.health.TABLE`:
 
-    READY   ── stop ──► SILENT    ── expire ──► UNKNOWN
-    SILENT  ── answer ──► READY
+    READY   ── stop ──► SILENT
+    SILENT  ── answer ──► READY   ── expire ──► UNKNOWN
     UNKNOWN ── answer ──► READY
 
 A silent node is still ready in the API. When it has been silent for the grace period, its status is
