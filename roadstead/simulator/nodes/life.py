@@ -46,8 +46,9 @@ Key = tuple[str | int, ...]
 class NodeLife(Component):
     """The life of all nodes of a scenario; see the module. seed: of its random choices."""
 
+    sees_all_pods = True
+
     def __init__(self, plan: Plan, seed: int) -> None:
-        self.sees_all_pods = True
         self._faults = Faults(plan, seed)
         self._marks = NodeMarks()
         self._health = NodeHealth(plan.timings)
