@@ -14,9 +14,9 @@ from roadstead.simulator.controllers.job import JobCore
 from roadstead.simulator.controllers.replica_set import ReplicaSetCore
 from roadstead.simulator.controllers.stateful_set import StatefulSetCore
 from roadstead.simulator.pod_lives import LifeState, PodLife
-from roadstead.simulator.scenario import NEVER_US, ControllerKind, ControllerPlan
+from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerKind, ControllerPlan
 
-PAUSE_US: Final = 1_000_000
+PAUSE_US: Final = SECOND_US
 """How long a controller pauses after a pod that ended at the time of its creation."""
 
 _CORES: Final[Mapping[ControllerKind, type[ControllerCore]]] = {

@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.generate import raw_stream
 from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
-from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
-from roadstead.simulator.scenario import ControllerChange, ControllerPlan, PodLifecycle
+from roadstead.simulator.pod_lives import Ending, PodLife
+from roadstead.simulator.scenario import NEVER_US, ControllerChange, ControllerPlan, PodLifecycle
 
 _DRAWS_PER_BLOCK: Final = 256
 

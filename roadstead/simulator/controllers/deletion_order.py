@@ -16,11 +16,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from roadstead.simulator.pod_lives import LifeState, PodLife
-
-SECOND_US: Final = 1_000_000
+from roadstead.simulator.scenario import SECOND_US
 
 
 def first_to_delete(

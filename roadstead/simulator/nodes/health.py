@@ -30,10 +30,10 @@ from roadstead.simulator.nodes.eviction_rate import (
     zone_rate,
     zone_state,
 )
-from roadstead.simulator.scenario import ControllerTimings
+from roadstead.simulator.scenario import SECOND_US, ControllerTimings
 from roadstead.transitions import History, TransitionTable
 
-PASS_US: Final = 5_000_000
+PASS_US: Final = 5 * SECOND_US
 """Upstream's --node-monitor-period."""
 
 EXCLUDED_LABEL: Final = "node.kubernetes.io/exclude-disruption"

@@ -33,8 +33,8 @@ from roadstead.simulator.nodes.evictions import Evictions
 from roadstead.simulator.nodes.faults import Faults, Occurrence
 from roadstead.simulator.nodes.health import Finding, NodeHealth, Verdict, ZoneFinding
 from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
-from roadstead.simulator.pod_lives import NEVER_US, PodLife
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.pod_lives import PodLife
+from roadstead.simulator.scenario import NEVER_US, SECOND_US, Plan
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NO_SCHEDULE: Final = "NoSchedule"
@@ -320,7 +320,7 @@ class NodeLife(Component):
 
     def _drained(self, drain: Drain) -> Iterator[Command]:
         self._evictions.end_drain(drain.node, drain.cause)
-        took_s = (self._world.now_us - drain.began_us) // 1_000_000
+        took_s = (self._world.now_us - drain.began_us) // SECOND_US
         yield Note("drained", drain.node, f"in {took_s} s")
         if drain.removes:
             yield from self._drop(drain.node, "after its drain")
