@@ -24,7 +24,7 @@ from roadstead.simulator.scenario import SECOND_US
 def first_to_delete(
     pods: Iterable[PodLife], related: Iterable[PodLife], wanted: int, now_us: int
 ) -> list[PodLife]:
-    """Return the pods to delete, the first one first.
+    """Return the pods to delete, the first one first, or all of them in any order.
 
     related: all active pods of the same Deployment, or of the ReplicaSet itself. wanted: how many.
     """
