@@ -30,6 +30,8 @@ from roadstead.cache.pods import TABLE as CACHE  # noqa: E402
 from roadstead.journal_copy.receiver import TABLE as COPY_RECEIVER  # noqa: E402
 from roadstead.journal_copy.sender import TABLE as COPY_SENDER  # noqa: E402
 from roadstead.queue.queue_store import TABLE as QUEUE  # noqa: E402
+from roadstead.simulator.nodes.health import TABLE as NODE_HEALTH  # noqa: E402
+from roadstead.simulator.pod_lives import TABLE as POD_LIFE  # noqa: E402
 from roadstead.sweeps.tasks import TABLE as SWEEP  # noqa: E402
 from roadstead.transitions import TransitionTable  # noqa: E402
 
@@ -67,6 +69,13 @@ MACHINES = (
         "journal_copy.receiver.TABLE",
         COPY_RECEIVER,
         "roadstead/journal_copy/receiver.py",
+    ),
+    Machine("pod life", "simulator.pod_lives.TABLE", POD_LIFE, "roadstead/simulator/pod_lives.py"),
+    Machine(
+        "node health",
+        "simulator.nodes.health.TABLE",
+        NODE_HEALTH,
+        "roadstead/simulator/nodes/health.py",
     ),
 )
 

@@ -58,7 +58,7 @@ def read_run(folder: Path) -> RunTables:
     classes = _rows_of_table(folder, "classes", ("class", "requests"))
     attempts = _rows_of_table(folder, "attempts", ("time_us", "pod", "outcome", "node"))
     nodes = _rows_of_table(folder, "nodes", ("time_us", "node", "allocatable", "pods"))
-    samples = _rows_of_table(folder, "samples", ("time_us", "zone", "metric", "resource", "value"))
+    samples = _rows_of_table(folder, "samples", ("time_us", "zone", "metric", "value"))
     return RunTables(
         pods,
         {cast("int", number): json.loads(str(requests)) for number, requests in classes},
@@ -77,8 +77,8 @@ def read_run(folder: Path) -> RunTables:
             if outcome == "bound"
         ],
         [
-            SampleRow(cast("int", time_us), str(metric), str(resource), cast("float", value))
-            for time_us, zone, metric, resource, value in samples
+            SampleRow(cast("int", time_us), str(metric), cast("float", value))
+            for time_us, zone, metric, value in samples
             if not zone
         ],
     )

@@ -1,4 +1,4 @@
-"""`roadstead scenario`: write and check scenarios of the fleet lab."""
+"""`roadstead scenario`: write and check scenarios."""
 
 from __future__ import annotations
 

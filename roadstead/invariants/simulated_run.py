@@ -8,10 +8,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
-
-ON_NODE: Final = ("created_us", "bound_us", "started_us")
-"""Times of a pod in the order in which they occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,6 @@ class SampleRow:
 
     time_us: int
     metric: str
-    resource: str
     value: float
 
 
@@ -72,6 +67,10 @@ class RunViolation:
     rule: str
     subject: str
     text: str
+
+
+_Change = tuple[int, int, int, NodeRow | PodRow]
+"""Time, phase, order, and the row of what changes on a node."""
 
 
 def check_run(tables: RunTables) -> Iterator[RunViolation]:
@@ -121,7 +120,7 @@ def _binds(tables: RunTables) -> Iterator[RunViolation]:
 
 def _nodes(tables: RunTables) -> Iterator[RunViolation]:
     """Capacity: no node ever holds more than it has, and no pod is on a node that is not there."""
-    changes: defaultdict[str, list[tuple[int, int, int, object]]] = defaultdict(list)
+    changes: defaultdict[str, list[_Change]] = defaultdict(list)
     for order, row in enumerate(tables.nodes):
         # At one time: pods leave, then nodes change, then pods arrive.
         changes[row.node].append((row.time_us, 1, order, row))
@@ -136,7 +135,7 @@ def _nodes(tables: RunTables) -> Iterator[RunViolation]:
 
 def _node(
     name: str,
-    changes: Iterable[tuple[int, int, int, object]],
+    changes: Iterable[_Change],
     requests: Mapping[int, Mapping[str, int]],
 ) -> Iterator[RunViolation]:
     room: Mapping[str, int] | None = None
@@ -150,7 +149,6 @@ def _node(
                 yield RunViolation("capacity", name, text)
             # A node may shrink below what it holds: only a bind must fit.
             continue
-        assert isinstance(change, PodRow), "a change is of a node or of a pod"
         sign = 1 if phase else -1
         count += sign
         for resource, amount in requests[change.pod_class].items():

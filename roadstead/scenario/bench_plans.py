@@ -13,8 +13,9 @@ from roadstead.fleet.trace import Trace
 from roadstead.scenario.arrival_times import HOUR_US, PoissonTimes, Window
 from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes
-from roadstead.scenario.templates import SECOND_US
+from roadstead.simulator.limits import MIB_BYTES
 from roadstead.simulator.scenario import (
+    SECOND_US,
     Arrival,
     ArrivalSource,
     ControllerTimings,
@@ -27,7 +28,6 @@ from roadstead.simulator.scenario import (
 )
 
 DAY_US: Final = 24 * HOUR_US
-MIB_BYTES: Final = 1 << 20
 CLASSES: Final = 10
 MORE_CLASSES: Final = 900
 """Values of CPU among distinct pods; their memory differs for each."""

@@ -1,1 +1,1 @@
-"""The fleet lab: a fleet that is played in virtual time."""
+"""A fleet that is played in virtual time."""

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadstead.facts.pod import PodFacts
-from roadstead.nodes.columns import I64
-from roadstead.simulator.pod_lives import LifeState
+from roadstead.nodes.columns import I64, Bools
+from roadstead.simulator.pod_lives import ON_NODE, LifeState
 
 if TYPE_CHECKING:
     from roadstead.nodes.table import NodeTable
@@ -47,9 +48,8 @@ METRICS: Final = {
 def sample_rows(engine: Engine) -> Iterator[SampleRow]:
     """Yield the rows of a sample; the whole fleet first, then zone by zone."""
     counts = engine.lives.counts
-    on_nodes = (LifeState.BOUND, LifeState.RUNNING, LifeState.TERMINATING)
     yield WHOLE, "pending", "", float(counts[LifeState.PENDING])
-    yield WHOLE, "running", "", float(sum(counts[state] for state in on_nodes))
+    yield WHOLE, "running", "", float(sum(counts[state] for state in ON_NODE))
     yield WHOLE, "ended", "", float(counts[LifeState.ENDED])
     yield WHOLE, "nodes", "", float(len(engine.nodes))
     if counts[LifeState.PENDING]:
@@ -81,15 +81,15 @@ def _resources(table: NodeTable, typical: Sequence[tuple[PodFacts, int]]) -> Ite
 
 
 def _fragments(
-    free: I64, has_room: object, names: Sequence[str], typical: Sequence[tuple[PodFacts, int]]
-) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    free: I64, has_room: Bools, names: Sequence[str], typical: Sequence[tuple[PodFacts, int]]
+) -> dict[str, NDArray[np.float64]]:
     """Return by resource the expected fragment on each node: float64[node]."""
     code_of = {name: code for code, name in enumerate(names)}
-    sums: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
+    sums: dict[str, NDArray[np.float64]] = {}
     pods: Counter[str] = Counter()
     for facts, count in typical:
         requests = [(name, amount) for name, amount in facts.requests if amount]
-        fits = np.array(has_room, copy=True)
+        fits = has_room.copy()
         for name, amount in requests:
             fits &= free[code_of[name]] >= amount if name in code_of else False
         for name, _ in requests:

@@ -25,6 +25,7 @@ from roadstead.manifests.daemons import should_run
 from roadstead.manifests.names import unique_suffix
 
 NEVER_US: Final = -1
+SECOND_US: Final = 1_000_000
 
 ControllerKind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
 _SUFFIXED: Final = ("Deployment", "ReplicaSet", "DaemonSet", "Job")

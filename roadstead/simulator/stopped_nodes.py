@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from roadstead.simulator.pod_lives import NEVER_US, LifeState, PodLife
+from roadstead.simulator.pod_lives import LifeState, PodLife
+from roadstead.simulator.scenario import NEVER_US
 
 
 class StoppedNodes:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
+from roadstead.simulator.pod_lives import Ending, PodLife
+from roadstead.simulator.scenario import NEVER_US
 
 QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
 

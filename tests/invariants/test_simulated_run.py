@@ -29,9 +29,9 @@ def pod_row(number, *, bound=None, ended=None, node="n1", ending="done", created
 
 def sample_rows(time_us, pending, running, ended):
     return [
-        SampleRow(time_us, "pending", "", pending),
-        SampleRow(time_us, "running", "", running),
-        SampleRow(time_us, "ended", "", ended),
+        SampleRow(time_us, "pending", pending),
+        SampleRow(time_us, "running", running),
+        SampleRow(time_us, "ended", ended),
     ]
 
 

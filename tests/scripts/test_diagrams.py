@@ -10,7 +10,10 @@ import pytest
 from roadstead.transitions import TransitionTable
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("queue", "attempts", "cache", "binder")
+NAMES = (
+    *("queue", "attempts", "cache", "binder", "sweep"),
+    *("sender of a journal copy", "receiver of a journal copy", "pod life", "node health"),
+)
 
 
 class Light(StrEnum):
@@ -78,6 +81,18 @@ def read_mermaid(text):
     return {
         (state, event, target) for state, target, events in found for event in events.split(", ")
     }
+
+
+def test_every_transition_table_of_the_product_is_drawn(diagrams):
+    files = [path.relative_to(ROOT / "roadstead") for path in ROOT.glob("roadstead/**/*.py")]
+    tables = {
+        ".".join(file.with_suffix("").parts) + ".TABLE"
+        for file in files
+        if "\nTABLE: " in (ROOT / "roadstead" / file).read_text()
+    }
+
+    assert {machine.table_name for machine in diagrams.MACHINES} == tables
+    assert {machine.name for machine in diagrams.MACHINES} == set(NAMES)
 
 
 def test_docstrings_and_page_show_the_machines_of_the_tables(diagrams, capsys):

@@ -14,9 +14,9 @@ from roadstead.simulator.controllers.job import JobCore
 from roadstead.simulator.controllers.replica_set import ReplicaSetCore
 from roadstead.simulator.controllers.stateful_set import StatefulSetCore
 from roadstead.simulator.pod_lives import LifeState, PodLife
-from roadstead.simulator.scenario import NEVER_US, ControllerKind, ControllerPlan
+from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerKind, ControllerPlan
 
-PAUSE_US: Final = 1_000_000
+PAUSE_US: Final = SECOND_US
 """How long a controller pauses after a pod that ended at the time of its creation."""
 
 _CORES: Final[Mapping[ControllerKind, type[ControllerCore]]] = {
@@ -62,12 +62,12 @@ class Controllers(Component):
         if what == "available":
             return self._available(index, str(key[2]))
         if what == "create":
-            core.create(self._world)
+            core.create()
             return self._soon(index)
         if what == "change":
             core.change(core.plan.changes[int(key[2])])
             return self._soon(index)
-        assert what == "delete", f"a controller does not know what to do: {what}"
+        assert what == "delete", f"nothing wakes a controller with the key {key}"
         # Of a Job that has finished, too: upstream deletes it with its pods.
         return [*core.delete(), *core.collect_notes()]
 
@@ -113,8 +113,11 @@ class Controllers(Component):
         was_unasked = core.pod_leaves(life, now_us)
         if was_unasked and life.created_us == now_us and not core.replaces_at_once:
             # Its replacement might end at once, too, and no time would ever pass.
-            self._pauses_until_us[index] = now_us + PAUSE_US
-            return (WakeAt(now_us + PAUSE_US, ("sync", index)),)
+            until_us = now_us + PAUSE_US
+            if self._pauses_until_us[index] == until_us:
+                return ()
+            self._pauses_until_us[index] = until_us
+            return (WakeAt(until_us, ("sync", index)),)
         return self._soon(index)
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import ClassVar, Final
@@ -9,13 +10,13 @@ from typing import ClassVar, Final
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.generate import raw_stream
 from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
-from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
-from roadstead.simulator.scenario import ControllerChange, ControllerPlan, PodLifecycle
+from roadstead.simulator.pod_lives import Ending, PodLife
+from roadstead.simulator.scenario import NEVER_US, ControllerChange, ControllerPlan, PodLifecycle
 
 _DRAWS_PER_BLOCK: Final = 256
 
 
-class ControllerCore:
+class ControllerCore(ABC):
     """One controller of a scenario; subclasses define what it does.
 
     is_live: it was created, and is neither deleted nor finished. replicas, template: what is wanted
@@ -40,7 +41,7 @@ class ControllerCore:
 
     # What happens to the controller.
 
-    def create(self, world: World) -> None:
+    def create(self) -> None:
         """Begin to act."""
         self.is_live = True
         self.note("controller created")
@@ -60,28 +61,29 @@ class ControllerCore:
 
     # What happens to its pods.
 
+    @abstractmethod
     def pod_created(self, life: PodLife) -> None:
         """Store a pod that it asked for."""
-        raise NotImplementedError
 
-    def pod_available(self, life: PodLife) -> None:
+    def pod_available(self, life: PodLife) -> None:  # noqa: B027 - optional
         """Count a pod that has run for `min_ready_us`."""
 
+    @abstractmethod
     def pod_leaves(self, life: PodLife, now_us: int) -> bool:
         """Count a pod out: it terminates or has ended. Return whether it was not asked to."""
-        raise NotImplementedError
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: PodLife) -> None:  # noqa: B027 - optional
         """Forget a pod that has ended; `pod_leaves` was called before."""
 
+    @abstractmethod
     def sync(self, world: World) -> list[Command]:
         """Return what makes the pods those that are wanted. Nothing is under way when called."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remaining(self) -> Iterable[PodLife]:
         """Return the pods that were not asked to leave, in the order of their creation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def validate(self) -> None:
         """Check that the controller's counts agree (O(pods))."""
 

@@ -16,17 +16,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from roadstead.simulator.pod_lives import LifeState, PodLife
-
-SECOND_US: Final = 1_000_000
+from roadstead.simulator.scenario import SECOND_US
 
 
 def first_to_delete(
     pods: Iterable[PodLife], related: Iterable[PodLife], wanted: int, now_us: int
 ) -> list[PodLife]:
-    """Return the pods to delete, the first one first.
+    """Return the pods to delete, the first one first, or all of them in any order.
 
     related: all active pods of the same Deployment, or of the ReplicaSet itself. wanted: how many.
     """

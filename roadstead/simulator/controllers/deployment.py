@@ -49,8 +49,6 @@ class DeploymentCore(SetsOfPods):
             while self._grow_new() or self._shrink_old():
                 pass
         for each in self.sets.values():
-            # Pods may have left without any scaling.
-            self._resize(each, each.replicas)
             self._commands += self.create_missing(each)
         self._note_end()
         commands, self._commands = self._commands, []
@@ -73,17 +71,14 @@ class DeploymentCore(SetsOfPods):
     def _total(self) -> int:
         return sum(each.replicas for each in self.sets.values())
 
-    def _resize(self, owner: ReplicaSet, replicas: int) -> None:
+    def _scale(self, owner: ReplicaSet, replicas: int) -> None:
+        """Scale a set, and record the size of the Deployment with it."""
         owner.replicas = replicas
+        owner.desired, owner.most = self.replicas, self.replicas + self._bounds[0]
         deletions = self.remove_excess(owner, self._now_us)
         if self.plan.recreates:
             self._leaving |= dict.fromkeys(each.uid for each in deletions)
         self._commands += deletions
-
-    def _scale(self, owner: ReplicaSet, replicas: int) -> None:
-        """Scale a set, and record the size of the Deployment with it."""
-        self._resize(owner, replicas)
-        owner.desired, owner.most = self.replicas, self.replicas + self._bounds[0]
 
     # Scaling of the Deployment (sync.go).
 

@@ -11,10 +11,9 @@ from typing import Final
 
 from roadstead.simulator.component import Command, CreatePods, NewPod, WakeAt, World
 from roadstead.simulator.controllers.core import ControllerCore
-from roadstead.simulator.pod_lives import NEVER_US, Ending, LifeState, PodLife
-from roadstead.simulator.scenario import ControllerPlan
+from roadstead.simulator.pod_lives import Ending, LifeState, PodLife
+from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerPlan
 
-SECOND_US: Final = 1_000_000
 BACKOFF_US: Final = 10 * SECOND_US
 BACKOFF_MAX_US: Final = 600 * SECOND_US
 """Of upstream's code; six minutes in its documentation."""

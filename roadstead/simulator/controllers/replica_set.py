@@ -17,9 +17,9 @@ class ReplicaSet:
 
     base: prefix of the pods' names. template: index of its template. order: among the sets of its
     Deployment, by creation. replicas: how many pods are wanted. active: pods that neither terminate
-    nor have ended, by UID. available: UIDs of those that have run long enough. missing: pods that
-    are to be created. desired, most: number of replicas of the Deployment and its greatest number
-    of pods when the set was scaled last (upstream's annotations).
+    nor have ended, by UID. available: UIDs of those that have run long enough. desired, most:
+    number of replicas of the Deployment and its greatest number of pods when the set was scaled
+    last (upstream's annotations).
     """
 
     __slots__ = (
@@ -27,7 +27,6 @@ class ReplicaSet:
         "available",
         "base",
         "desired",
-        "missing",
         "most",
         "order",
         "replicas",
@@ -36,17 +35,16 @@ class ReplicaSet:
 
     def __init__(self, base: str, template: int, order: int = 0) -> None:
         self.base, self.template, self.order = base, template, order
-        self.replicas = self.missing = self.desired = self.most = 0
+        self.replicas = self.desired = self.most = 0
         self.active: dict[str, PodLife] = {}
         self.available: set[str] = set()
 
-    def reconcile(self, related: Iterable[PodLife], now_us: int) -> list[PodLife]:
-        """Set `missing`; return pods that are too many, which are active no more.
+    def pop_excess(self, related: Iterable[PodLife], now_us: int) -> list[PodLife]:
+        """Return pods that are too many, which are active no more.
 
         related: see `first_to_delete`; read only if there are too many.
         """
         excess = len(self.active) - self.replicas
-        self.missing = max(0, -excess)
         if excess <= 0:
             return []
         chosen = first_to_delete(self.active.values(), related, excess, now_us)
@@ -102,16 +100,17 @@ class SetsOfPods(ControllerCore):
     def remove_excess(self, owner: ReplicaSet, now_us: int) -> list[EndPod]:
         """Return the deletions of pods that a set has too many."""
         related = (life for each in self.sets.values() for life in each.active.values())
-        chosen = owner.reconcile(related, now_us)
+        chosen = owner.pop_excess(related, now_us)
         for life in chosen:
             del self._set_of[life.uid]
         return [end_pod(life) for life in chosen]
 
     def create_missing(self, owner: ReplicaSet) -> list[Command]:
         """Return the creation of the pods that a set lacks."""
-        if not owner.missing:
+        missing = owner.replicas - len(owner.active)
+        if missing <= 0:
             return []
-        pods = tuple(self._make(owner) for _ in range(owner.missing))
+        pods = tuple(self._make(owner) for _ in range(missing))
         return [CreatePods(pods, controller=self.plan.index)]
 
     def _make(self, owner: ReplicaSet) -> NewPod:

@@ -40,8 +40,8 @@ class StatefulSetCore(ControllerCore):
 
     # What happens to the controller.
 
-    def create(self, world: World) -> None:
-        super().create(world)
+    def create(self) -> None:
+        super().create()
         self._missing = set(self._ordinals)
 
     def change(self, change: ControllerChange) -> None:

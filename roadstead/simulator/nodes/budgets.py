@@ -6,7 +6,6 @@ updatePdbStatus), and the checks of pkg/registry/core/pod/storage/eviction.go.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -40,14 +39,14 @@ def replicas_at(plan: ControllerPlan, now_us: int) -> int | None:
 class _Budget:
     """A budget, its controllers, and its healthy pods.
 
-    initial: pods at the start by the UID of their owner, which is no controller of the scenario.
-    is_unscaled: it selects pods at the start whose owner has no replicas. current: as it was when
-    it was last recounted.
+    initial: number of its pods at the start that have an owner, which is no controller of the
+    scenario. is_unscaled: one of these owners has no replicas. current: as it was when it was last
+    recounted.
     """
 
     plan: BudgetPlan
     controllers: tuple[ControllerPlan, ...]
-    initial: Counter[str]
+    initial: int
     is_unscaled: bool
     current: DisruptionBudget
     healthy: dict[str, None] = field(default_factory=dict)
@@ -77,7 +76,7 @@ class _Budget:
         has_unscaled = any(each.kind in UNSCALED for each, scale in found if scale is not None)
         if self.is_unscaled or has_unscaled:
             return 0
-        return sum(scales) + self.initial.total()
+        return sum(scales) + self.initial
 
 
 class Budgets:
@@ -181,7 +180,7 @@ def _budget(
     owners = [each.facts.owner for each in pods if each.facts.owner and _selects(plan, each.facts)]
     is_unscaled = any(each.kind in UNSCALED for each in owners)
     current = DisruptionBudget(plan.namespace, plan.name, plan.selector)
-    return _Budget(plan, tuple(mine), Counter(each.uid for each in owners), is_unscaled, current)
+    return _Budget(plan, tuple(mine), len(owners), is_unscaled, current)
 
 
 def _selects(plan: BudgetPlan, facts: PodFacts) -> bool:

@@ -19,8 +19,9 @@ from typing import Final
 
 from roadstead.simulator.nodes.marks import Cause
 from roadstead.simulator.pod_lives import PodLife
+from roadstead.simulator.scenario import SECOND_US
 
-RETRY_US: Final = 5_000_000
+RETRY_US: Final = 5 * SECOND_US
 
 
 @dataclass(slots=True)

@@ -18,7 +18,6 @@ class Occurrence:
 
     plan: NodeEventPlan
     number: int
-    at_us: int
     ends_us: int
     next_us: int
 
@@ -46,7 +45,7 @@ class Faults:
         if plan.until_us != NEVER_US:
             until_us = min(until_us, plan.until_us)
         is_last = not plan.every_us or next_us >= until_us
-        return Occurrence(plan, number, at_us, ends_us, NEVER_US if is_last else next_us)
+        return Occurrence(plan, number, ends_us, NEVER_US if is_last else next_us)
 
     def add_node(self, node: NodeFacts, now_us: int) -> Iterator[tuple[int, int, int]]:
         """Begin the random failures of a node; yield (failure, first outage, its end) of each."""

@@ -1,9 +1,9 @@
 """NodeHealth: nodes that stop answering, as the node lifecycle controller sees them.
 
-A node's status:
+States and events, as `scripts/diagrams.py` draws them from `simulator.nodes.health.TABLE`:
 
-    READY   ── stop ──► SILENT    ── expire ──► UNKNOWN
-    SILENT  ── answer ──► READY
+    READY   ── stop ──► SILENT
+    SILENT  ── answer ──► READY   ── expire ──► UNKNOWN
     UNKNOWN ── answer ──► READY
 
 A silent node is still ready in the API. When it has been silent for the grace period, its status is
@@ -30,10 +30,10 @@ from roadstead.simulator.nodes.eviction_rate import (
     zone_rate,
     zone_state,
 )
-from roadstead.simulator.scenario import ControllerTimings
+from roadstead.simulator.scenario import SECOND_US, ControllerTimings
 from roadstead.transitions import History, TransitionTable
 
-PASS_US: Final = 5_000_000
+PASS_US: Final = 5 * SECOND_US
 """Upstream's --node-monitor-period."""
 
 EXCLUDED_LABEL: Final = "node.kubernetes.io/exclude-disruption"

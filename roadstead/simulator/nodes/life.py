@@ -33,8 +33,8 @@ from roadstead.simulator.nodes.evictions import Evictions
 from roadstead.simulator.nodes.faults import Faults, Occurrence
 from roadstead.simulator.nodes.health import Finding, NodeHealth, Verdict, ZoneFinding
 from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
-from roadstead.simulator.pod_lives import NEVER_US, PodLife
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.pod_lives import PodLife
+from roadstead.simulator.scenario import NEVER_US, SECOND_US, Plan
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NO_SCHEDULE: Final = "NoSchedule"
@@ -46,8 +46,9 @@ Key = tuple[str | int, ...]
 class NodeLife(Component):
     """The life of all nodes of a scenario; see the module. seed: of its random choices."""
 
+    sees_all_pods = True
+
     def __init__(self, plan: Plan, seed: int) -> None:
-        self.sees_all_pods = True
         self._faults = Faults(plan, seed)
         self._marks = NodeMarks()
         self._health = NodeHealth(plan.timings)
@@ -319,7 +320,7 @@ class NodeLife(Component):
 
     def _drained(self, drain: Drain) -> Iterator[Command]:
         self._evictions.end_drain(drain.node, drain.cause)
-        took_s = (self._world.now_us - drain.began_us) // 1_000_000
+        took_s = (self._world.now_us - drain.began_us) // SECOND_US
         yield Note("drained", drain.node, f"in {took_s} s")
         if drain.removes:
             yield from self._drop(drain.node, "after its drain")

@@ -73,22 +73,19 @@ class NodeMarks:
 
     def lift(self, name: str, cause: Cause) -> NodeFacts | None:
         """Remove the cordon and the taints of a cause."""
-        return self._lift(name, cause, ("NoSchedule", "PreferNoSchedule", NO_EXECUTE))
-
-    def lift_taint(self, name: str, cause: Cause, effect: str) -> NodeFacts | None:
-        """Remove the taint of a cause with an effect."""
-        return self._lift(name, cause, (effect,), keeps_cordon=True)
-
-    def _lift(
-        self, name: str, cause: Cause, effects: tuple[str, ...], *, keeps_cordon: bool = False
-    ) -> NodeFacts | None:
         marks = self._marks.get(name)
         if marks is None:
             return None
-        if not keeps_cordon:
-            marks.cordons.pop(cause, None)
-        for effect in effects:
-            marks.taints.pop((cause, effect), None)
+        marks.cordons.pop(cause, None)
+        marks.taints = {key: taint for key, taint in marks.taints.items() if key[0] != cause}
+        return self._changed(name)
+
+    def lift_taint(self, name: str, cause: Cause, effect: str) -> NodeFacts | None:
+        """Remove the taint of a cause with an effect."""
+        marks = self._marks.get(name)
+        if marks is None:
+            return None
+        marks.taints.pop((cause, effect), None)
         return self._changed(name)
 
     def _changed(self, name: str) -> NodeFacts | None:
