@@ -15,11 +15,10 @@ from roadstead.cli.live_view import View, frame_of, shown_fleet
 from roadstead.cli.simulating import print_summaries
 from roadstead.config.scenario.examples import example_text
 from roadstead.config.scenario.read import read_scenario
-from roadstead.simulator.recording import Recorder
+from roadstead.simulator.recording import RecordedWorld, Recorder
 
 if TYPE_CHECKING:
     from roadstead.simulator.component import Note
-    from roadstead.simulator.engine import Engine
     from roadstead.simulator.pod_lives import PodLife
 
 EXAMPLE: Final = "day"
@@ -41,9 +40,9 @@ class LiveRecorder(Recorder):
         """Show an event of the fleet."""
         self._view.event(now_us, note)
 
-    def sample(self, engine: Engine) -> None:
+    def sample(self, world: RecordedWorld) -> None:
         """Show the state of the fleet."""
-        self._view.frame(frame_of(engine))
+        self._view.frame(frame_of(world))
 
     def bound(self, now_us: int, life: PodLife) -> None:
         """Compare the wait of a pod with the longest so far."""
@@ -81,5 +80,5 @@ def _is_earlier_demo(folder: Path, text: str) -> bool:
     return scenario.is_file() and scenario.read_text("utf-8", errors="replace") == text
 
 
-def _ignore(_: str, __: Engine) -> None:
+def _ignore(_: str, __: object) -> None:
     """Do nothing: the recorder shows the run."""

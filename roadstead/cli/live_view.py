@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from roadstead.facts.node import NodeFacts
     from roadstead.simulator.component import Note
-    from roadstead.simulator.engine import Engine
+    from roadstead.simulator.recording import RecordedWorld
 
 MINUTE_US: Final = 60_000_000
 PACE_S: Final = 8.0
@@ -68,12 +68,12 @@ def clock(now_us: int) -> str:
     return f"{hours:02}:{minutes:02}"
 
 
-def frame_of(engine: Engine) -> Frame:
-    """Return what a view shows of an engine now."""
-    rows = {row[:3]: row[3] for row in sample_rows(engine)}
-    nodes = Counter(node.zone for node in engine.nodes.values())
-    available = Counter(node.zone for node in engine.nodes.values() if _is_available(node))
-    running = Counter(engine.nodes[life.node].zone for life in engine.pods.values() if life.node)
+def frame_of(world: RecordedWorld) -> Frame:
+    """Return what a view shows of a fleet now."""
+    rows = {row[:3]: row[3] for row in sample_rows(world)}
+    nodes = Counter(node.zone for node in world.nodes.values())
+    available = Counter(node.zone for node in world.nodes.values() if _is_available(node))
+    running = Counter(world.nodes[life.node].zone for life in world.pods.values() if life.node)
     zones = (
         ZoneFrame(
             zone.rpartition(":")[2],  # without the region
@@ -88,7 +88,7 @@ def frame_of(engine: Engine) -> Frame:
     running_all, pending, ended = (
         int(rows[WHOLE, metric, ""]) for metric in ("running", "pending", "ended")
     )
-    return Frame(engine.now_us, running_all, pending, ended, tuple(zones))
+    return Frame(world.now_us, running_all, pending, ended, tuple(zones))
 
 
 def _is_available(node: NodeFacts) -> bool:

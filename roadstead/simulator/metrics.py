@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Final
 
-from roadstead.simulator.engine import Engine
 from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
 from roadstead.simulator.recorder import owner_of
-from roadstead.simulator.recording import Recorder
+from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import waits_of
@@ -92,12 +91,12 @@ class MetricsRecorder(Recorder):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.metrics = RunMetrics(plan.horizon_us)
-        self._engine: Engine | None = None
+        self._world: RecordedWorld | None = None
 
     def finish(self) -> dict[str, float]:
         """Return the metrics, with the pods that have not ended. Call it once, after the run."""
-        assert self._engine is not None, "a run ends with a sample"
-        for life in self._engine.pods.values():
+        assert self._world is not None, "a run ends with a sample"
+        for life in self._world.pods.values():
             self._pod(life, is_over=False)
         return self.metrics.result()
 
@@ -105,10 +104,10 @@ class MetricsRecorder(Recorder):
         """Add a pod whose life is over."""
         self._pod(life, is_over=True)
 
-    def sample(self, engine: Engine) -> None:
+    def sample(self, world: RecordedWorld) -> None:
         """Add the rows of a sample."""
-        self._engine = engine
-        for row in sample_rows(engine):
+        self._world = world
+        for row in sample_rows(world):
             self.metrics.sample(*row)
 
     def _pod(self, life: PodLife, *, is_over: bool) -> None:

@@ -9,9 +9,8 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.reports import PendingNote
 from roadstead.simulator.component import Note
-from roadstead.simulator.engine import Engine
 from roadstead.simulator.pod_lives import NEVER_US, PodLife
-from roadstead.simulator.recording import Recorder
+from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import Plan
 from roadstead.simulator.summary import SummaryCounts
@@ -77,14 +76,14 @@ class TableRecorder(Recorder):
             )
         )
 
-    def sample(self, engine: Engine) -> None:
+    def sample(self, world: RecordedWorld) -> None:
         """Record the state of the fleet."""
-        for row in sample_rows(engine):
-            self._samples.append((engine.now_us, *row))
+        for row in sample_rows(world):
+            self._samples.append((world.now_us, *row))
 
-    def close(self, engine: Engine) -> None:
+    def close(self, world: RecordedWorld) -> None:
         """Write the pods that have not ended, and all that is left. Raises OSError."""
-        for life in engine.pods.values():
+        for life in world.pods.values():
             self._pod(life, None)
         logs = self._attempts, self._events, self._nodes, self._samples
         for table in (self._pods, *logs, self._classes):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from roadstead.simulator.component import World
 
 if TYPE_CHECKING:
     from roadstead.facts.node import NodeFacts
     from roadstead.queue.reports import PendingNote
     from roadstead.simulator.component import Note
-    from roadstead.simulator.engine import Engine
-    from roadstead.simulator.pod_lives import PodLife
+    from roadstead.simulator.pod_lives import PodLife, PodLives
+    from roadstead.simulator.virtual_cluster import VirtualCluster
+
+
+class RecordedWorld(World, Protocol):
+    """The fleet as recorders read it. lives: of all pods."""
+
+    lives: PodLives
+    cluster: VirtualCluster
 
 
 class Recorder:
@@ -30,8 +39,8 @@ class Recorder:
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
         """Record that a node was added or changed, or removed (None)."""
 
-    def sample(self, engine: Engine) -> None:
-        """Record the state of the fleet at `engine.now_us`."""
+    def sample(self, world: RecordedWorld) -> None:
+        """Record the state of the fleet now."""
 
 
 class Recorders(Recorder):
@@ -60,6 +69,6 @@ class Recorders(Recorder):
         for each in self._recorders:
             each.node(now_us, name, facts, is_new=is_new)
 
-    def sample(self, engine: Engine) -> None:
+    def sample(self, world: RecordedWorld) -> None:
         for each in self._recorders:
-            each.sample(engine)
+            each.sample(world)

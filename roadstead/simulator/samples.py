@@ -20,7 +20,7 @@ from roadstead.simulator.pod_lives import ON_NODE, LifeState
 
 if TYPE_CHECKING:
     from roadstead.nodes.table import NodeTable
-    from roadstead.simulator.engine import Engine
+    from roadstead.simulator.recording import RecordedWorld
 
 SampleRow = tuple[str, str, str, float]
 """Zone, metric, resource, value; columns of `samples` after the time."""
@@ -45,18 +45,18 @@ METRICS: Final = {
 """Metrics and their meaning. CPU is in milli-CPU, memory in bytes."""
 
 
-def sample_rows(engine: Engine) -> Iterator[SampleRow]:
+def sample_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     """Yield the rows of a sample; the whole fleet first, then zone by zone."""
-    counts = engine.lives.counts
+    counts = world.lives.counts
     yield WHOLE, "pending", "", float(counts[LifeState.PENDING])
     yield WHOLE, "running", "", float(sum(counts[state] for state in ON_NODE))
     yield WHOLE, "ended", "", float(counts[LifeState.ENDED])
-    yield WHOLE, "nodes", "", float(len(engine.nodes))
+    yield WHOLE, "nodes", "", float(len(world.nodes))
     if counts[LifeState.PENDING]:
-        refusing = Counter(",".join(note.plugins) for note in engine.cluster.pending())
+        refusing = Counter(",".join(note.plugins) for note in world.cluster.pending())
         for plugins, pods in sorted(refusing.items()):
             yield WHOLE, "pending by plugin", plugins, float(pods)
-    yield from _resources(engine.cluster.table, engine.lives.typical(TYPICAL_CLASSES))
+    yield from _resources(world.cluster.table, world.lives.typical(TYPICAL_CLASSES))
 
 
 def _resources(table: NodeTable, typical: Sequence[tuple[PodFacts, int]]) -> Iterator[SampleRow]:

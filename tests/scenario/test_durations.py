@@ -45,9 +45,10 @@ def test_lognormal_times_have_their_median_and_p99(median: int, p99: int) -> Non
     assert np.quantile(times, 0.99) == pytest.approx(p99, rel=0.06)
 
 
-def test_the_largest_number_of_a_stream_is_below_one() -> None:
+def test_the_largest_number_of_a_stream_is_below_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    bits = SimpleNamespace(random_raw=lambda count: np.full(count, 2**64 - 1, np.uint64))
+    monkeypatch.setattr(np.random, "PCG64", lambda _: bits)
     stream = RandomStream(0, 0, "test")
-    stream._bits = SimpleNamespace(random_raw=lambda count: np.full(count, 2**64 - 1, np.uint64))
     assert stream.uniform(1) < 1
     assert EmpiricalTimes(np.array([3, 5])).block(stream, 1).tolist() == [5]
 

@@ -13,7 +13,7 @@ from roadstead.fleet import trace_writer
 from roadstead.fleet.trace import NEVER_MS
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.names import is_label_value, is_subdomain
-from roadstead.traces import importing
+from roadstead.traces import rewriting
 from roadstead.traces import sink as sink_module
 from roadstead.traces import spool as spool_module
 from roadstead.traces.importing import ImportOptions, import_trace, sampler
@@ -68,7 +68,7 @@ def test_more_rows_than_a_batch_are_sorted_too(imported, monkeypatch):
 
 def test_memory_does_not_grow_with_the_number_of_pods(tmp_path, monkeypatch):
     monkeypatch.setattr(spool_module, "BATCH_ROWS", 100)
-    monkeypatch.setattr(importing, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(rewriting, "CHUNK_ROWS", 100)
     monkeypatch.setattr(trace_writer, "CHUNK_ROWS", 100)
 
     def peak_of(pods):
