@@ -1,0 +1,258 @@
+"""Facts of devices: slices, classes and claims of resource.k8s.io, as DynamicResources reads them.
+
+Every value is immutable and consists of str, int, bool and tuples, like all facts. Names of
+attributes and capacities are as in the manifest, with or without a domain. Amounts are quantities
+in canonical form, parameters of drivers JSON texts. Built by `roadstead.facts.compile_devices`.
+
+Upstream: staging/src/k8s.io/api/resource/v1/types.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from roadstead.facts.selectors import NodeSelectorTerm
+    from roadstead.facts.taints import Taint, Toleration
+
+EXACT_COUNT: Final = "ExactCount"
+ALL_DEVICES: Final = "All"
+
+FROM_CLASS: Final = "FromClass"
+FROM_CLAIM: Final = "FromClaim"
+
+NodeTerms = tuple["NodeSelectorTerm", ...]
+Amounts = tuple[tuple[str, str], ...]
+"""Names with their quantities, sorted by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeFacts:
+    """An attribute of a device. kind: "int", "bool", "string", "version", or "" without a value."""
+
+    name: str
+    kind: str
+    value: int | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPolicy:
+    """What requests of a capacity may consume; its range has no `least` if it is None."""
+
+    default: str | None = None
+    valid: tuple[str, ...] = ()
+    least: str | None = None
+    most: str | None = None
+    step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityFacts:
+    """A capacity of a device. policy: None if requests consume what they ask for."""
+
+    name: str
+    amount: str
+    policy: RequestPolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The nodes that reach a slice or device. terms: None without node selector."""
+
+    node_name: str | None = None
+    all_nodes: bool = False
+    terms: NodeTerms | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSetFacts:
+    """Counters of a pool that devices share, or what a device consumes of them."""
+
+    name: str
+    counters: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """One device. placement: of its own, if its slice has a placement per device."""
+
+    name: str
+    attributes: tuple[AttributeFacts, ...] = ()
+    capacity: tuple[CapacityFacts, ...] = ()
+    consumes: tuple[CounterSetFacts, ...] = ()
+    placement: Placement = Placement()
+    taints: tuple[Taint, ...] = ()
+    binds_to_node: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allows_several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFacts:
+    """A ResourceSlice. placed_per_device: None if perDeviceNodeSelection is not set."""
+
+    name: str
+    driver: str
+    pool: str
+    generation: int
+    slices_in_pool: int
+    placement: Placement = Placement()
+    placed_per_device: bool | None = None
+    devices: tuple[DeviceFacts, ...] = ()
+    shared_counters: tuple[CounterSetFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DriverConfig:
+    """A configuration for a driver. requests: those it is for; all if empty."""
+
+    driver: str
+    parameters: str
+    requests: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassFacts:
+    """A DeviceClass. selectors: CEL expressions, all of which must hold."""
+
+    name: str
+    selectors: tuple[str, ...] = ()
+    configs: tuple[DriverConfig, ...] = ()
+    extended_resource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """One request of a claim, or an alternative of one.
+
+    alternatives: `firstAvailable`; if there are any, only `name` and they are read.
+    """
+
+    name: str
+    device_class: str = ""
+    selectors: tuple[str, ...] = ()
+    mode: str = EXACT_COUNT
+    count: int = 1
+    has_admin_access: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    capacity: Amounts | None = None
+    alternatives: tuple[DeviceRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConstraint:
+    """A constraint on the devices of requests; of all if `requests` is empty."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSpec:
+    """What a claim asks for."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    configs: tuple[DriverConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedDevice:
+    """One device of an allocation. request: with its alternative, as `request/alternative`."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    has_admin_access: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = None
+    consumed: Amounts | None = None
+
+    @property
+    def id(self) -> tuple[str, str, str]:
+        """Driver, pool and device."""
+        return self.driver, self.pool, self.device
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Devices allocated to a claim. node_terms: None if every node reaches all of them."""
+
+    results: tuple[AllocatedDevice, ...] = ()
+    configs: tuple[DriverConfig, ...] = ()
+    node_terms: NodeTerms | None = None
+    allocated_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStatus:
+    """What a driver reports of an allocated device. conditions: (type, status)."""
+
+    driver: str
+    pool: str
+    device: str
+    share_id: str | None = None
+    conditions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """An object for which a claim is reserved."""
+
+    resource: str
+    name: str
+    uid: str
+    api_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClaimFacts:
+    """A ResourceClaim. owner_uid: of its controller. extended_resource_pod: it was made for one."""
+
+    namespace: str
+    name: str
+    uid: str = ""
+    spec: ClaimSpec = ClaimSpec()
+    allocation: Allocation | None = None
+    reserved_for: tuple[Consumer, ...] = ()
+    statuses: tuple[DeviceStatus, ...] = ()
+    is_terminating: bool = False
+    owner_uid: str = ""
+    owner_kind: str = ""
+    finalizers: tuple[str, ...] = ()
+    is_for_extended_resources: bool = False
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTaintRule:
+    """A taint of all devices that match each of the given criteria; None is no criterion."""
+
+    name: str
+    taint: Taint
+    device_class: str | None = None
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    selectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesFacts:
+    """All device objects of a cluster, in the order of their listing."""
+
+    slices: tuple[SliceFacts, ...] = ()
+    classes: tuple[DeviceClassFacts, ...] = ()
+    claims: tuple[DeviceClaimFacts, ...] = ()
+    taint_rules: tuple[DeviceTaintRule, ...] = ()
