@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, SourceOptions, gathered, source_parameters
+from roadstead.cli.options import PlanOptions, SourceOptions, gathered
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
     answer_parameters,
+    moment_parameters,
     plan_of_one_parameters,
     prepare,
 )
@@ -40,7 +41,7 @@ REPLACE: Final = "--replace"
     metavar="LABELS",
     help="Drain the nodes with these labels, given as for kubectl: pool=a,env!=dev,gpu.",
 )
-@gathered("source", SourceOptions, source_parameters)
+@gathered("source", SourceOptions, moment_parameters)
 @gathered("plan", PlanOptions, plan_of_one_parameters)
 @click.option(
     "--force",
@@ -85,6 +86,7 @@ def drain_command(
       roadstead drain n-17 --cluster cluster.yaml
       roadstead drain --zone eu-1b --cluster cluster.yaml
                                            # all nodes of a zone
+      roadstead drain --zone zone-1 --run zone-loss.run --at 6h10m
       roadstead drain -l pool=old --cluster cluster.yaml --force --format json
     """
     from roadstead.api.what_if import ChosenNodes, drain_nodes

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, SourceOptions, gathered, source_parameters
+from roadstead.cli.options import PlanOptions, SourceOptions, gathered
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
     answer_parameters,
+    moment_parameters,
     plan_of_one_parameters,
     prepare,
 )
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("fit", cls=ReportingCommand)
 @click.argument("specs", metavar="POD_OR_WORKLOAD...", nargs=-1, required=True)
-@gathered("source", SourceOptions, source_parameters)
+@gathered("source", SourceOptions, moment_parameters)
 @gathered("plan", PlanOptions, plan_of_one_parameters)
 @click.option(
     "--total",
@@ -86,6 +87,8 @@ def fit_command(
                                            # its given replicas included
       roadstead fit web=3 db=1 --cluster cluster.yaml --pods app/
                                            # three web for each db
+      roadstead fit api --run zone-loss.run --at 6h10m
+                                           # at a moment of a simulated run
       roadstead fit train-0 --trace openb.trace --format json | jq .replicas
     """
     from roadstead.api.what_if import FitLimits, fit_pods

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, SourceOptions, gathered, source_parameters
+from roadstead.cli.options import PlanOptions, SourceOptions, gathered
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
     answer_parameters,
+    moment_parameters,
     plan_of_one_parameters,
     prepare,
 )
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("grow", cls=ReportingCommand)
-@gathered("source", SourceOptions, source_parameters)
+@gathered("source", SourceOptions, moment_parameters)
 @gathered("plan", PlanOptions, plan_of_one_parameters)
 @click.option(
     "--catalog",

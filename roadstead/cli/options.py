@@ -27,19 +27,30 @@ PRESETS: Final = "binpack, default, gpu-binpack, spread"
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """The source of nodes and pods: manifests, or a trace."""
+    """The source of nodes and pods: manifests, a trace, or a moment of a simulated run.
+
+    at: text of a time, None for the start of the run.
+    """
 
     cluster: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()
     trace: Path | None = None
     strict: bool = False
     lost_nodes: str = "leave-out"
+    run: Path | None = None
+    at: str | None = None
 
     def check(self, *others: str | None) -> None:
         """Raise UsageError unless there is exactly one source.
 
         Standard input ("-") may occur once, including in `others`.
         """
+        if self.run is not None and (self.trace is not None or self.cluster or self.pods):
+            raise click.UsageError("--run excludes --cluster, --pods and --trace")
+        if self.at is not None and self.run is None:
+            raise click.UsageError("--at needs --run")
+        if self.run is not None:
+            return
         if self.trace is not None and (self.cluster or self.pods):
             raise click.UsageError("--trace excludes --cluster and --pods")
         if self.trace is None and not self.cluster and not self.pods:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import click
 
+from roadstead.api.moment import time_of
 from roadstead.api.pod_story import Attempts, PodStory, choose_run, tell_story
 from roadstead.api.run_folder import run_folders
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import Form
-from roadstead.config.scenario.values import micros, time_text
-from roadstead.protocol.errors import InputError, cut_short, printable
+from roadstead.config.scenario.values import time_text
+from roadstead.protocol.errors import InputError, printable
 from roadstead.simulator.replay import Moment
 
 
@@ -32,7 +33,7 @@ class Question:
 
 def why(folder: Path, question: Question, top: int | None, form: Form) -> None:
     """Print the answer. Raises InputError."""
-    at_us = None if question.at is None else _micros(question.at)
+    at_us = None if question.at is None else time_of(question.at)
     path, run = choose_run(run_folders(folder), question.seed, question.config)
     story = tell_story(path, run.name, question.pod)
     moment = _moment(path, story, at_us, question)
@@ -51,15 +52,6 @@ def why(folder: Path, question: Question, top: int | None, form: Form) -> None:
 
         click.echo(f"\n{_introduction(story, moment)}")
         print_explanation(Console(), moment.explanation, ShownLimits.of(top))
-
-
-def _micros(text: str) -> int:
-    try:
-        at_us = micros(text)
-    except ValueError as error:
-        raise InputError(str(error), source="--at", value=cut_short(text)) from error
-    assert isinstance(at_us, int), "a text is converted"
-    return at_us
 
 
 def _moment(path: Path, story: PodStory, at_us: int | None, question: Question) -> Moment | None:

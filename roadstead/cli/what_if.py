@@ -19,17 +19,37 @@ from roadstead.cli.options import (
     format_option,
     seed_option,
     settings_option,
+    source_parameters,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from roadstead.api.plan import ConfigText
     from roadstead.inputs.loaded import Loaded
     from roadstead.report.what_if_output import AnswerFiles
     from roadstead.run import RunPlan
 
 INCOMPLETE: Final = 1
 """Exit status if something stays pending."""
+
+moment_parameters = (
+    *source_parameters,
+    click.option(
+        "--run",
+        type=click.Path(path_type=Path),
+        metavar="RUN",
+        help="Start from a moment of a simulated run: the folder of roadstead simulate (its first "
+        "run), or of one run in it. The run's own configuration decides, unless one is given.",
+    ),
+    click.option(
+        "--at",
+        metavar="TIME",
+        help="The moment of --run, as 3h20m: after all events of that time [default: 0s]. The run "
+        "is played again up to then.",
+    ),
+)
+"""Options of the source of nodes and pods, a moment of a simulated run included."""
 
 plan_of_one_parameters = (*config_parameters, seed_option, settings_option)
 """Options of decisions by one scheduler in this process."""
@@ -78,8 +98,11 @@ def prepare(
     if target.output is not None:
         check_answer_folder(target.output, is_replaced=target.is_replaced, flag=replace_flag)
     settings = plans.read_settings(plan.or_inline())
-    config = plans.read_config(plan)
-    loaded = load(source, with_digests=False)
+    if source.run is None:
+        config = plans.read_config(plan)
+        loaded = load(source, with_digests=False)
+    else:
+        loaded, config = _at_moment(source.run, source.at, plan)
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
     if settings.scheduler_count > 1:
         echo_note(f"schedulers: {settings.scheduler_count} are set; one decides what-if questions.")
@@ -87,6 +110,17 @@ def prepare(
     loaded = supported(loaded, run_plan, skips=True)
     print_notes(loaded)
     return loaded, run_plan
+
+
+def _at_moment(run: Path, at: str | None, plan: PlanOptions) -> tuple[Loaded, ConfigText]:
+    """Return the inputs at a moment of a run, and the configuration: the run's or the given one."""
+    from roadstead.api.moment import load_moment, time_of
+    from roadstead.cli import plan as plans
+
+    moment = load_moment(run, 0 if at is None else time_of(at), plan.plugin)
+    if plan.config is None and plan.preset is None:
+        return moment.loaded, moment.config
+    return moment.loaded, plans.read_config(plan)
 
 
 def answer(

@@ -12,7 +12,7 @@ the scheduler's own cycle and adds it to the table. All others take the way of `
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from roadstead.binder.pods import KeyedPod
@@ -25,6 +25,7 @@ from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.node_search import PendingSearch
 from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.cycle.table_cycle import TableCycle
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts
@@ -116,6 +117,15 @@ class VirtualCluster:
         """Replace the disruption budgets that preemption reads."""
         for profile in self._run.profiles.values():
             profile.budgets = budgets
+
+    def facts(self) -> ClusterFacts:
+        """Return the other objects of the cluster as they are now: budgets, claims, volumes."""
+        profile = next(iter(self._run.profiles.values()))
+        given, now = self._plan.cluster, self._run.state.volumes.assumed_claims.storage
+        storage = replace(
+            given.storage, claims=tuple(now.claims.values()), volumes=tuple(now.volumes.values())
+        )
+        return replace(given, storage=storage, budgets=profile.budgets)
 
     # Pods.
 

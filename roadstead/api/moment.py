@@ -1,0 +1,62 @@
+"""A moment of a simulated run as the inputs of what-if questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from roadstead.api.plan import ConfigText
+from roadstead.api.pod_story import choose_run
+from roadstead.api.run_folder import run_folders
+from roadstead.api.simulating import OnStep, recorded_simulation
+from roadstead.config.scenario.values import micros, time_text
+from roadstead.cycle.batch import Accelerator
+from roadstead.inputs.loaded import Loaded
+from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.start import load
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.simulator.engine import Engine
+from roadstead.simulator.replay import fleet_at
+
+
+@dataclass(frozen=True, slots=True)
+class RunMoment:
+    """A fleet at a time of a run. config: the configuration under which the run was played."""
+
+    loaded: Loaded
+    config: ConfigText
+
+
+def time_of(text: str) -> int:
+    """Return the microseconds of a time such as 3h20m. Raises InputError that names `--at`."""
+    try:
+        at_us = micros(text)
+    except ValueError as error:
+        raise InputError(str(error), source="--at", value=cut_short(text)) from error
+    assert isinstance(at_us, int), "a text is converted"
+    return at_us
+
+
+def load_moment(
+    folder: Path, at_us: int, plugins: tuple[str, ...], on_step: OnStep | None = None
+) -> RunMoment:
+    """Play a run again up to a time.
+
+    folder: of `roadstead simulate`, for its first run, or of one run. plugins: those of the run.
+    Raises InputError if inputs have changed, or if the run ends before.
+    """
+    path, run = choose_run(run_folders(folder), None, None)
+    parent = path.absolute().parent
+    simulation = recorded_simulation(parent, plugins)
+    variant = simulation.recorded_variant(parent, run.name)
+
+    def step(engine: Engine) -> None:
+        if on_step is not None:
+            on_step(run.name, engine)
+
+    accelerator = Accelerator(load(), Coverage())
+    moment = fleet_at(simulation.plan, variant, at_us, accelerator, step)
+    return RunMoment(
+        Loaded(f"{path} at {time_text(at_us)}", moment.inputs, moment.cluster),
+        ConfigText(variant.config, variant.config_source, variant.plugins, variant.plugin_dir),
+    )
