@@ -8,7 +8,9 @@ scheduling is not monotone: one more node can change where all pods go.
 
 The search:
 1. A run without added nodes; then one with every shape at its cap (its maximum count, or the number
-   of pods without a node). Pods that are still pending there are reported, not searched for.
+   of pods without a node). If one more node of each shape would place a pod that is still pending
+   there, since other pods use the added nodes, too, the caps are doubled. Pods that are then still
+   pending are reported, not searched for.
 2. For each shape: reduce the counts of all other shapes, the dearest first, then its own. A count
    is reduced to the smallest that suffices, by doubling steps from an estimate and bisection.
 3. From the cheapest of these answers: exchange nodes of one shape for fewer or cheaper ones of
@@ -24,6 +26,7 @@ reached, the best answer proven so far is returned.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -104,10 +107,39 @@ class _GrowthSearch:
         self._check_names(caps)
         self._best, is_minimal = nothing, True
         if before.missing and any(caps):
+            caps, is_minimal = self._sufficient_caps(caps)
             self._hopeless = self._run(caps).missing
             if not before.missing <= self._hopeless:
                 is_minimal = self._searched(caps, before.missing)
         return self._described(self._best, source, len(before.missing), is_minimal=is_minimal)
+
+    def _sufficient_caps(self, caps: Counts) -> tuple[Counts, bool]:
+        """Return caps with which all pods are placed that more nodes can place.
+
+        And whether this is known: the number of runs is bounded.
+        """
+        while True:
+            sandbox = self._new_sandbox(caps)
+            missing = self._run(caps, sandbox).missing
+            larger = tuple(
+                min(2 * cap, len(self._inputs.pending), each.max_count or sys.maxsize)
+                for each, cap in zip(self._shapes, caps, strict=True)
+            )
+            if not missing or larger == caps or not self._is_helped(sandbox, missing, caps, larger):
+                return caps, True
+            if self.runs >= self._runs_max:
+                return caps, False
+            self._check_names(larger)
+            caps = larger
+
+    def _is_helped(
+        self, sandbox: Sandbox, missing: frozenset[str], caps: Counts, larger: Counts
+    ) -> bool:
+        """Whether one more node of each shape whose cap grows places a pending pod."""
+        pairs = zip(self._shapes, caps, larger, strict=True)
+        sandbox.change_nodes([each.node(cap + 1) for each, cap, more in pairs if more > cap])
+        pods = [sandbox.copy_of(pod) for pod in self._inputs.pending if pod[0].uid in missing]
+        return bool(sandbox.schedule(pods).placed)
 
     def _searched(self, caps: Counts, missing: frozenset[str]) -> bool:
         """Search from the caps, which suffice; return whether the search ended by itself."""
@@ -151,12 +183,16 @@ class _GrowthSearch:
         )
         self._progress(Progress(f"run {self.runs:,}: with {shown or 'no added node'}"))
 
-    def _run(self, counts: Counts) -> _CompleteRun:
-        """Schedule all pods with these nodes added; each run is made once."""
+    def _new_sandbox(self, counts: Counts) -> Sandbox:
+        """Schedule all pods with these nodes added."""
+        self._counted(counts)
+        return Sandbox(self._with(counts), self._plan, self._progress)
+
+    def _run(self, counts: Counts, sandbox: Sandbox | None = None) -> _CompleteRun:
+        """Return the outcome with these nodes added. sandbox: of that run, if it was made."""
         if (known := self._outcomes.get(counts)) is not None:
             return known
-        self._counted(counts)
-        first = Sandbox(self._with(counts), self._plan, self._progress).first
+        first = (sandbox or self._new_sandbox(counts)).first
         missing = {each.uid for each in first.pending} | {each.uid for each in first.preempted}
         self._outcomes[counts] = _CompleteRun(first, frozenset(missing))
         return self._outcomes[counts]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roadstead.inputs.node_catalog import catalog_of
@@ -168,6 +168,35 @@ def test_trials_leave_out_pods_that_nothing_helps(monkeypatch):
     assert [each.pod for each in result.pending] == ["default/giant"]
 
 
+def test_a_pod_for_which_others_use_the_first_nodes_gets_one_of_more():
+    """One node is missing; p0 would use it, too, so that two must be added for p1."""
+    pods = [(identity("p0"), pod(cpu=300)), (identity("p1"), pod(cpu=1900))]
+    nodes, shapes = [node("n1", cpu=1500)], [shape("small", "2")]
+
+    result = grown(nodes, pods, *shapes)
+
+    assert counts_of(result) == {"small": 2}
+    check(result, nodes, shapes, pods)
+
+
+def test_more_nodes_than_the_catalogue_allows_are_not_tried():
+    pods = [(identity("p0"), pod(cpu=300)), (identity("p1"), pod(cpu=1900))]
+
+    result = grown([node("n1", cpu=1500)], pods, shape("small", "2", most=1))
+
+    assert [each.pod for each in result.pending] == ["default/p1"]
+    assert result.runs == 2
+
+
+def test_it_is_said_if_the_runs_end_before_enough_nodes_are_tried():
+    pods = [(identity("p0"), pod(cpu=300)), (identity("p1"), pod(cpu=1900))]
+
+    result = grown([node("n1", cpu=1500)], pods, shape("small", "2"), runs_max=2)
+
+    assert not result.is_complete
+    assert not result.is_minimal
+
+
 def test_every_run_is_reported():
     phases = []
 
@@ -206,8 +235,9 @@ PODS = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(drawn=SHAPES, drawn_pods=PODS, tries=st.booleans())
+@example(drawn=[("2", 1, None, "a")], drawn_pods=[(300, {}), (1900, {})], tries=False)
 def test_a_complete_answer_holds_and_no_node_of_it_can_be_left_out(drawn, drawn_pods, tries):
     shapes = [
         shape(f"s{at}", cpu, price, most, labels={ZONE: zone})
