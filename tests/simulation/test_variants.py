@@ -26,36 +26,36 @@ def run(seeds, kinds, among):
 
 
 def test_without_faults_every_decision_equals_the_judges_and_nothing_is_repaired():
-    problems, happened = run(range(4100, 4108), FAULTS, "quiet")
-
-    assert problems == {}
-    assert happened["judged"] > 400
-    assert happened["by kernel"] > 50
-
-
-def test_sampled_searches_without_faults_find_the_same_nodes_as_the_judge():
-    problems, happened = run((1, 2, 5, 7, 146), FAULTS, "sampled")
+    problems, happened = run(range(4100, 4104), FAULTS, "quiet")
 
     assert problems == {}
     assert happened["judged"] > 200
     assert happened["by kernel"] > 50
 
 
+def test_sampled_searches_without_faults_find_the_same_nodes_as_the_judge():
+    problems, happened = run((1, 5, 146), FAULTS, "sampled")
+
+    assert problems == {}
+    assert happened["judged"] > 100
+    assert happened["by kernel"] > 50
+
+
 def test_wider_scenarios_with_small_limits_break_no_invariant_in_any_variant():
-    problems, _ = run(range(4200, 4204), FAULTS, "wide")
+    problems, _ = run(range(4200, 4202), FAULTS, "wide")
 
     assert problems == {}
 
 
 def test_pods_change_while_they_wait_and_a_full_queue_gets_them_later():
-    problems, happened = run((0, 15, 30), FAULTS, "wide")
+    problems, happened = run((0, 15), FAULTS, "wide")
 
     assert problems == {}
     assert {"update", "full queue"} <= happened.keys()
 
 
 def test_failing_plugins_and_extenders_leave_no_pod_without_its_node():
-    problems, _ = run(range(4300, 4304), FAULTS, "strained")
+    problems, _ = run(range(4300, 4302), FAULTS, "strained")
 
     assert problems == {}
 
@@ -78,10 +78,10 @@ def test_preemption_without_an_extender_call_starts_no_thread(monkeypatch):
 
 
 def test_plugins_with_unusual_behaviour_are_judged_as_well():
-    problems, happened = run(range(6), (*FAULTS, "changes"), "peculiar")
+    problems, happened = run(range(3), (*FAULTS, "changes"), "peculiar")
 
     assert problems == {}
-    assert happened["judged"] > 100
+    assert happened["judged"] > 50
 
 
 def test_deleted_members_of_a_gang_reserve_no_room_for_later_ones():
@@ -97,7 +97,7 @@ def test_a_nomination_ends_once_for_a_scheduler_that_holds_the_nodes():
 
 
 def test_decisions_of_the_kernel_under_faults_break_no_invariant():
-    problems, happened = run((*range(4000, 4010), 880048), FAULTS, "kernel")
+    problems, happened = run((*range(4000, 4004), 880048), FAULTS, "kernel")
 
     assert problems == {}
     assert happened["by kernel"] > 100
@@ -105,14 +105,14 @@ def test_decisions_of_the_kernel_under_faults_break_no_invariant():
 
 
 def test_a_process_killed_at_any_time_is_resumed():
-    problems, happened = run(range(4500, 4510), NETWORK, "resume")
+    problems, happened = run(range(4500, 4505), NETWORK, "resume")
 
     assert problems == {}
-    assert happened["kill"] > 10
+    assert happened["kill"] > 5
 
 
 def test_a_process_killed_after_its_actors_crashed_is_resumed():
-    problems, happened = run(range(4600, 4606), FAULTS, "resume")
+    problems, happened = run(range(4600, 4603), FAULTS, "resume")
 
     assert problems == {}
     assert {"kill", "crash"} <= happened.keys()
