@@ -302,7 +302,7 @@ class BatchRun:
 def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, KernelClass]:
     """Return the classes without search results and errors, as input of a kernel."""
     return {
-        signature: _kernel_class(each)
+        signature: kernel_class(each)
         for signature, each in classes.items()
         if each.run.search_result is None
         and not each.run.error
@@ -310,6 +310,7 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
     }
 
 
-def _kernel_class(each: ClassInput) -> KernelClass:
+def kernel_class(each: ClassInput) -> KernelClass:
+    """Return a class as input of a kernel."""
     own = each.run.evaluation
     return KernelClass(each.model or own, own.pod, each.pre_filter, each.pre_score)

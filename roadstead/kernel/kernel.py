@@ -1,4 +1,4 @@
-"""Kernel: runs of pods decided by compiled code, over one table whose nodes do not change.
+"""Kernel: runs of pods decided by compiled code, over one table with the same nodes throughout.
 
     admit(classes) ──► run(pods) ──► decided rows, and why it returned
                           │  ▲
@@ -28,7 +28,12 @@ from roadstead.kernel.lowering.lowerings import lay_out_specs, replace_spec
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.static_scores import StaticScores, normalized
+from roadstead.kernel.static_scores import (
+    StaticRows,
+    StaticScores,
+    normalized,
+    static_scores_of_rows,
+)
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
@@ -88,6 +93,7 @@ class Kernel:
     """Decide runs of pods of some classes over one table that holds all nodes.
 
     classes: by signature. A kernel covers those that `Admission` admits; `run` accepts no others.
+    shares_static: models with equal static scores share them, and the facts of nodes do not change.
     """
 
     def __init__(
@@ -96,6 +102,8 @@ class Kernel:
         table: NodeTable,
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
+        *,
+        shares_static: bool = True,
     ) -> None:
         self._code = code
         self._table = table
@@ -103,8 +111,11 @@ class Kernel:
         self._pending: list[tuple[int, KernelPod]] = []
         self._one: Log | None = None
         self._listing: Listing | None = None
-        admission = Admission(table, classes)
+        self._shares_static = shares_static
+        admission = Admission(table, classes, shares_static=shares_static)
         self._admitted, self._why_not = admission.admitted, admission.why_not
+        # By the index of a model, the version of the nodes whose facts its static scores include.
+        self._static_at = dict.fromkeys(range(len(admission.models)), table.node_version)
         self._covered = list(self._admitted.values())
         if self._covered:
             self._lay_out(list(admission.static.values()), admission.models, chooser)
@@ -211,6 +222,37 @@ class Kernel:
         self._totals.built[c] = self._totals.stale[c] = self._totals.stale_norm[c] = False
         self._relations.is_seen[c] = False
         return True
+
+    def renew(self, signature: Hashable) -> bool:
+        """Bring the static scores of a class and its model up to date after changes of nodes.
+
+        Their evaluation is up to date. Returns False if only a new kernel can decide the class.
+        """
+        known, table = self._admitted.get(signature), self._table
+        if known is None:
+            return False
+        model = known.model
+        if self._static_at[model.index] == table.node_version:
+            return True
+        evaluation, state = model.first.evaluation, model.first.pre_score.state
+        if self._shares_static or evaluation.node_version != table.node_version:
+            return False
+        rows = table.renewed_since(self._static_at[model.index])
+        found = static_scores_of_rows(evaluation, state, model.static, rows)
+        if found is None:
+            return False
+        self._write_static(int(self._specs.static_index[known.class_index]), rows, found)
+        self._static_at[model.index] = table.node_version
+        return True
+
+    def _write_static(self, index: int, rows: Rows, found: StaticRows) -> None:
+        """Write static scores of some rows, whose totals are computed again as of changed rows."""
+        totals, positions = self._totals, self._mirror.numbers.position_of[rows]
+        totals.passes[index, positions], totals.static[index, positions] = found.passes, found.sums
+        if (totals.group[index, rows] != found.group).any():
+            # The counts of feasible rows by group are of the former groups.
+            totals.group[index, rows] = totals.group_at[index, positions] = found.group
+            totals.built[self._specs.static_index == index] = False
 
     def place_one(self, pod: KernelPod) -> str | None:
         """Decide one pod of a covered class and place it on the table; return its node.

@@ -291,7 +291,7 @@ def test_rows_changed_over_several_updates_are_scored_together():
 
 @pytest.mark.parametrize("change", ["node", "count", "found"])
 def test_other_nodes_or_another_pre_filter_result_restart_the_evaluation(change):
-    spy = Spy("A", reads=Reads.NODE)
+    spy = Spy("A", reads=Reads.CLUSTER)
     evaluation = spied(spy)
     advance(evaluation)
 
