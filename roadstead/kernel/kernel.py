@@ -21,6 +21,7 @@ from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admission, Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, NEW, NO_ROW, STALE_NORM, U64, Log, new_piece
 from roadstead.kernel.cell_layout import CellPlan, in_best_cells
+from roadstead.kernel.known_types import KnownTypes
 from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
 from roadstead.kernel.lists import BestRows
@@ -106,6 +107,7 @@ class Kernel:
         shares_static: bool = True,
     ) -> None:
         self._code = code
+        self._run_code = KnownTypes(code.run)
         self._table = table
         self._tie_break = chooser.tie_break
         self._pending: list[tuple[int, KernelPod]] = []
@@ -288,10 +290,8 @@ class Kernel:
         assert self._listing is not None, "a kernel that covers a class may list"
         done = 0
         while True:
-            done, reason = self._code.run(
-                *(self._mirror.numbers, self._specs, self._totals, self._relations),
-                *(self._listing.lists, log, done),
-            )
+            arrays = self._mirror.numbers, self._specs, self._totals, self._relations
+            done, reason = self._run_code.call((*arrays, self._listing.lists, log), done)
             if reason == NEW:
                 self._build(log.classes[done:])
             elif reason != STALE_NORM:
@@ -316,12 +316,26 @@ class Kernel:
         if changed and self._listing is not None:
             self._listing.drop()
         length = int(self._length[0])
-        needed = length + len(changed) + pods
-        if needed > len(self._changed):
-            self._changed = np.resize(self._changed, 2 * needed)
-            self._fresh = np.zeros(2 * needed, dtype=np.int32)
+        if length + len(changed) + pods > len(self._changed):
+            length = self._make_room(len(changed) + pods)
         self._changed[length : length + len(changed)] = changed
         self._length[0] = length + len(changed)
+
+    def _make_room(self, more: int) -> int:
+        """Make room for more changed rows in the log; return its length."""
+        totals, length = self._totals, int(self._length[0])
+        # A class that is behind by more changes than there are rows is computed anew in less time.
+        is_behind = totals.seen < length - len(self._mirror.numbers.row_at)
+        totals.built[is_behind & (self._relations.of_class < 0)] = False
+        # Changes that all classes have applied are dropped.
+        first = int(totals.seen[totals.built].min(initial=length))
+        self._changed[: length - first] = self._changed[first:length].copy()
+        totals.seen[:] -= first
+        length = self._length[0] = length - first
+        if length + more > len(self._changed) // 2:
+            self._changed = np.resize(self._changed, 2 * (length + more))
+            self._fresh = np.zeros(2 * (length + more), dtype=np.int32)
+        return length
 
     def _log(self, pods: Sequence[KernelPod], sampling: Sampling | None) -> Log:
         to_find, order, start = [], np.zeros(0, np.int64), 0
