@@ -107,7 +107,7 @@ class Kernel:
         shares_static: bool = True,
     ) -> None:
         self._code = code
-        self._run_code = KnownTypes(code.run)
+        self._run_code, self._build_code = KnownTypes(code.run), KnownTypes(code.build)
         self._table = table
         self._tie_break = chooser.tie_break
         self._pending: list[tuple[int, KernelPod]] = []
@@ -156,6 +156,8 @@ class Kernel:
         self._changed = np.zeros(1024, dtype=np.int64)
         self._fresh = np.zeros(1024, dtype=np.int32)
         self._length = np.zeros(1, dtype=np.int64)
+        self._one_class = np.zeros(1, dtype=np.int64)
+        self._piece = new_piece(self._mirror.numbers.allocatable.shape[1])
 
     def why_not(self, signature: Hashable) -> str:
         """Return why pods of a signature are not decided here at the moment; "" if they are."""
@@ -373,14 +375,12 @@ class Kernel:
         first, *later = dict.fromkeys(coming.tolist())
         later = [c for c in later if not (built[c] or listed[c])]
         new = [first, *later[: BUILD_MAX - 1]]
-        self._code.build(
-            self._mirror.numbers,
-            self._specs,
-            self._totals,
-            np.array(new, np.int64),
-            int(self._length[0]),
-            new_piece(self._mirror.numbers.allocatable.shape[1]),
-        )
+        classes = np.array(new, np.int64)
+        if len(new) == 1:
+            self._one_class[0], classes = first, self._one_class
+        self._piece.in_use[:] = False
+        arrays = self._mirror.numbers, self._specs, self._totals
+        self._build_code.call((*arrays, classes), int(self._length[0]), (self._piece,))
 
     def _renormalize(self, c: int) -> str:
         """Normalize the totals of a class again; return why the reference must decide, or ""."""
