@@ -18,7 +18,7 @@ from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies
-from tests.builders import node, pod, prefer, require, term
+from tests.builders import GIB, named, node, pod, prefer, require, term
 from tests.kernel.test_equality import (
     AMOUNTS,
     DECIDING,
@@ -27,11 +27,13 @@ from tests.kernel.test_equality import (
     ROOMY,
     ROOMY_NODES,
     TIE_BREAKS,
+    accelerator,
     resized,
     told,
 )
 
 DEFAULT = default_config().profiles[0]
+LIKED = ((100, "ssd"), (30, "hdd"))
 LOST = Taint("node.kubernetes.io/unreachable", "", "NoExecute")
 RATHER_NOT = Taint("old", "", "PreferNoSchedule")
 
@@ -42,7 +44,7 @@ class Fleet:
 
     config: object
     tie_break: TieBreak
-    accelerator: Accelerator = field(default_factory=lambda: Accelerator(load(), Coverage()))
+    accelerator: Accelerator | None = field(default_factory=accelerator)
     alone: int = 0
 
     def __post_init__(self):
@@ -184,12 +186,13 @@ def play(fleet, clusters, kinds, steps):
     STEPS,
     PROFILES,
     TIE_BREAKS,
+    st.booleans(),
 )
 def test_pods_between_changes_of_nodes_are_decided_as_on_a_new_table(
-    clusters, kinds, amounts, steps, config, tie_break
+    clusters, kinds, amounts, steps, config, tie_break, has_kernel
 ):
     sized = [resized(each, by) for each in kinds for by in amounts]
-    play(Fleet(config, tie_break), clusters, sized, steps)
+    play(Fleet(config, tie_break, accelerator() if has_kernel else None), clusters, sized, steps)
 
 
 @DECIDING
@@ -198,9 +201,10 @@ def test_pods_between_changes_of_nodes_are_decided_as_on_a_new_table(
     st.lists(st.one_of(strategies.pods, MODEST_PODS), min_size=1, max_size=4),
     STEPS,
     TIE_BREAKS,
+    st.booleans(),
 )
-def test_so_are_pods_with_constraints_across_nodes(clusters, kinds, steps, tie_break):
-    play(Fleet(DEFAULT, tie_break), clusters, kinds, steps)
+def test_so_are_pods_with_constraints_across_nodes(clusters, kinds, steps, tie_break, has_kernel):
+    play(Fleet(DEFAULT, tie_break, accelerator() if has_kernel else None), clusters, kinds, steps)
 
 
 class CountedBuilds:
@@ -273,6 +277,25 @@ def test_a_node_with_a_score_that_no_other_has_is_decided_with_new_totals():
     for _ in range(3):
         fleet.decide_alone(likes)
     assert fleet.alone == fleet.number
+
+
+@pytest.mark.parametrize("has_kernel", [True, False])
+def test_scores_are_normalized_again_when_the_best_node_no_longer_has_its_score(has_kernel):
+    """n1 has the highest raw score, n2 a lower one, which counts fully once n1 has lost its own."""
+    fleet = Fleet(DEFAULT, TieBreak(), accelerator() if has_kernel else None)
+    for number in range(4):
+        labels = {1: {"disk": "ssd"}, 2: {"disk": "hdd"}}.get(number)
+        fleet.put(node(f"n{number}", labels=labels))
+    terms = [prefer(weight, term(require("disk", "In", disk))) for weight, disk in LIKED]
+    likes, large = pod(cpu=100, preferred_node_terms=tuple(terms)), pod(cpu=3600, memory=7 * GIB)
+    fleet.decide_alone(replace(large, required_node_terms=(named("n2"),)))
+    fleet.decide_alone(likes)
+    assert [name for name, _ in fleet.pods.values()] == ["n2", "n1"]
+
+    fleet.put(node("n1"))
+    fleet.decide_alone(likes)
+
+    assert [name for name, _ in fleet.pods.values()] == ["n2", "n1", "n2"]
 
 
 def test_many_changes_between_pods_of_a_class_are_all_applied():
