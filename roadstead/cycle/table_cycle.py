@@ -23,6 +23,7 @@ from roadstead.cycle.batch import (
     PodInCycle,
     kernel_class,
     kernel_classes,
+    may_be_covered,
 )
 from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
 from roadstead.cycle.class_run import ClassRun
@@ -280,10 +281,11 @@ class TableCycle:
         accelerator, signature = self.accelerator, pod.signature
         if accelerator is None or accelerator.code is None:
             return None
-        given = self._classes_of([pod])[signature]
-        pod_class = kernel_classes({signature: given}).get(signature)
-        if pod_class is None:
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
+        given = self._results_of(signature, pod, profile).given
+        if not may_be_covered(given):
             return None
+        pod_class = kernel_class(given)
         kernel = self._single_pods.covering(
             accelerator.code, self.table, signature, pod_class, self._chooser
         )

@@ -152,6 +152,7 @@ class Kernel:
             found = relate((), table, (), groups)
         assert found is not None
         self._relations = with_classes(found, model_of)
+        self._has_relations = bool((self._relations.of_class >= 0).any())
         self._cells = CellPlan(self._totals.group, self._mirror.numbers.row_at)
         self._changed = np.zeros(1024, dtype=np.int64)
         self._fresh = np.zeros(1024, dtype=np.int32)
@@ -269,7 +270,8 @@ class Kernel:
             return None
         self._refresh(1)
         log = self._log_of_one(pod)
-        self._relations = self._cells.prepare(self._relations, log.classes)
+        if self._has_relations:
+            self._relations = self._cells.prepare(self._relations, log.classes)
         done, _ = self._run_compiled(log)
         if not done:
             return None

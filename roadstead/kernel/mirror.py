@@ -69,11 +69,12 @@ class Mirror:
             columns, numbers = self.table.columns, self.numbers
             # No class of this kernel requests resources that the table has added since.
             known = numbers.requested.shape[1]
-            numbers.allocatable[rows] = columns.allocatable[:known, rows].T
+            if self.table.node_version > self._version:
+                numbers.allocatable[rows] = columns.allocatable[:known, rows].T
+                numbers.pod_limit[rows] = columns.allocatable_pods[rows]
             numbers.requested[rows] = columns.requested[:known, rows].T
             numbers.nonzero[rows] = columns.nonzero_requested[:, rows].T
             numbers.pod_count[rows] = columns.pod_count[rows]
-            numbers.pod_limit[rows] = columns.allocatable_pods[rows]
             numbers.blocked[rows] = self._blocked(self.table, rows)
         self._version = self.table.version
         return rows

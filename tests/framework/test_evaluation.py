@@ -323,6 +323,19 @@ def test_only_the_rows_of_changed_nodes_are_evaluated_again():
     assert [(spy.filtered, spy.scored) for spy in spies] == [([3, 1], [3, 1]), ([3, 2], [3, 2])]
 
 
+def test_scores_that_read_other_nodes_are_computed_again_for_all_rows():
+    filtering, scoring = Spy("A", reads=Reads.NODE), Spy("B", reads=Reads.CLUSTER)
+    evaluation = spied(filtering, scoring)
+    evaluation.profile.filter = (filtering,)
+    advance(evaluation)
+
+    evaluation.table.update_node(node("n3", cpu=1))
+    advance(evaluation)
+
+    assert filtering.filtered == [3, 1]
+    assert (filtering.scored, scoring.scored) == ([3, 3], [3, 3])
+
+
 def test_a_changed_node_that_pre_filter_does_not_name_remains_excluded():
     chosen = PreFilterResult(node_names=frozenset(("n1", "n2")))
     spy = Spy("A", pre_filter=chosen, reads=Reads.NODE, refuses=unschedulable("no"), limit=1)

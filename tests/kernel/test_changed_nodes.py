@@ -298,6 +298,21 @@ def test_scores_are_normalized_again_when_the_best_node_no_longer_has_its_score(
     assert [name for name, _ in fleet.pods.values()] == ["n2", "n1", "n2"]
 
 
+def test_a_shape_that_was_not_used_since_a_change_is_not_decided_by_what_was_known_before():
+    fleet = Fleet(DEFAULT, TieBreak())
+    for name, cpu in (("roomy", 64_000), ("small", 4000)):
+        fleet.put(node(name, cpu=cpu))
+    known, new = pod(cpu=100), pod(cpu=100, labels={"app": "web"})
+    fleet.decide_alone(known)
+
+    fleet.put(node("roomy", cpu=64_000, taints=(LOST,)))
+    for facts in (new, known):
+        fleet.decide_alone(facts)
+
+    assert [name for name, _ in fleet.pods.values()] == ["roomy", "small", "small"]
+    assert fleet.alone == 3
+
+
 def test_many_changes_between_pods_of_a_class_are_all_applied():
     fleet, _ = counted_fleet(nodes=3)
     rare, frequent = pod(cpu=20), pod(cpu=10)
