@@ -302,14 +302,17 @@ class BatchRun:
 def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, KernelClass]:
     """Return the classes without search results and errors, as input of a kernel."""
     return {
-        signature: _kernel_class(each)
-        for signature, each in classes.items()
-        if each.run.search_result is None
-        and not each.run.error
-        and each.run.evaluation.filter_failure() is None
+        signature: kernel_class(each) for signature, each in classes.items() if may_be_covered(each)
     }
 
 
-def _kernel_class(each: ClassInput) -> KernelClass:
+def may_be_covered(each: ClassInput) -> bool:
+    """Whether a kernel may decide a class: it has no search result, and no filter failed."""
+    run = each.run
+    return run.search_result is None and not run.error and run.evaluation.filter_failure() is None
+
+
+def kernel_class(each: ClassInput) -> KernelClass:
+    """Return a class as input of a kernel."""
     own = each.run.evaluation
     return KernelClass(each.model or own, own.pod, each.pre_filter, each.pre_score)

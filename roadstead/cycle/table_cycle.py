@@ -21,7 +21,9 @@ from roadstead.cycle.batch import (
     BatchRun,
     ClassInput,
     PodInCycle,
+    kernel_class,
     kernel_classes,
+    may_be_covered,
 )
 from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
 from roadstead.cycle.class_run import ClassRun
@@ -64,6 +66,24 @@ class _CachedClass:
         if self.validity.inputs != inputs or not (model is None or model.is_for(*inputs)):
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
+
+    def renew(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
+        """Bring own results up to date if only nodes changed since; return whether they are.
+
+        The outcomes remain the same objects, by which a kernel knows that it is still valid. Not
+        where an outcome depends on other nodes: the kernel has counted its own placements.
+        """
+        given, run = self.given, self.given.run
+        before, pod = self.validity.inputs, run.evaluation.pod
+        if given.model is not None or before[1] != inputs[1] or before == inputs:
+            return False
+        if not self.validity.holds(table, profile, profile.cross_node, pod):
+            return False
+        found = _run_class(run)
+        if not _is_renewed(given, found):
+            return False
+        self.validity.inputs = inputs
+        return True
 
 
 class TableCycle:
@@ -261,10 +281,11 @@ class TableCycle:
         accelerator, signature = self.accelerator, pod.signature
         if accelerator is None or accelerator.code is None:
             return None
-        given = self._classes_of([pod])[signature]
-        pod_class = kernel_classes({signature: given}).get(signature)
-        if pod_class is None:
+        profile = self._profiles[pod.pod_class.facts.scheduler_name]
+        given = self._results_of(signature, pod, profile).given
+        if not may_be_covered(given):
             return None
+        pod_class = kernel_class(given)
         kernel = self._single_pods.covering(
             accelerator.code, self.table, signature, pod_class, self._chooser
         )
@@ -315,8 +336,10 @@ class TableCycle:
         cached = self._cached.get(signature)
         inputs = inputs_of(self.table, profile, pod.pod_class)
         if cached is None or not cached.holds(inputs, self.table, profile):
-            cached = self._shared_results(pod, profile, inputs, cached) or self._found(
-                pod, profile, inputs, cached
+            cached = (
+                self._shared_results(pod, profile, inputs, cached)
+                or self._renewed(pod, profile, inputs, cached)
+                or self._found(pod, profile, inputs, cached)
             )
             shares = cached.given.model is not None
             self._cached.put(signature, cached, len(self.table), shares=shares)
@@ -333,13 +356,29 @@ class TableCycle:
         if self.accelerator is None or not profile.has_shape(pod.pod_class):
             return None
         model = self._models.get((profile.scheduler_name, pod.pod_class.shape))
-        if model is None or not model.holds(inputs, self.table, profile):
+        if model is None:
             return None
+        if not model.holds(inputs, self.table, profile):
+            model = self._renewed(pod, profile, inputs, model)
+            if model is None or not _is_model(model.given):
+                return None
+            if model is cached:
+                return model
         if not model.given.run.evaluation.is_for(*inputs):
             return None
         run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
         return _CachedClass(given, replace(model.validity))
+
+    def _renewed(
+        self, pod: PodInCycle, profile: Profile, inputs: Inputs, cached: _CachedClass | None
+    ) -> _CachedClass | None:
+        """Return cached results, up to date after changes of nodes; None if that is impossible."""
+        try:
+            is_renewed = cached is not None and cached.renew(inputs, self.table, profile)
+        except UnsupportedError as missing:
+            raise _of_pod(missing, pod) from missing
+        return cached if is_renewed else None
 
     def _found(
         self,
@@ -380,6 +419,13 @@ def _run_class(run: ClassRun) -> ClassInput:
     if not evaluation.pre_filter.status.is_success:
         return ClassInput(run, pre_filter, NO_PRE_SCORE)
     return ClassInput(run, pre_filter, evaluation.run_pre_score())
+
+
+def _is_renewed(before: ClassInput, found: ClassInput) -> bool:
+    """Whether a class has equal outcomes as before, none of which depends on other nodes."""
+    if any(kernel_class(each).reads_other_nodes for each in (before, found)):
+        return False
+    return found.pre_filter.is_same(before.pre_filter) and found.pre_score.is_same(before.pre_score)
 
 
 def _is_model(found: ClassInput) -> bool:

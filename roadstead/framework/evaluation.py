@@ -1,8 +1,9 @@
 """Evaluation of one pod class over one table, from PreFilter to raw scores, done incrementally.
 
 The answer for a row depends on the outcome of PreFilter and PreScore, and on the row itself. So
-after the first full run only changed rows are evaluated again, and only by plugins that read more
-than a node's own facts; another outcome of PreFilter, or changed nodes, cause a full run.
+after the first full run only changed rows are evaluated again, and plugins that read only a node's
+own facts evaluate only the rows whose facts changed. Causes of a full run: another outcome of
+PreFilter; added or removed nodes; changed nodes, if a plugin reads other nodes.
 
     run_pre_filter()               PreFilter, over all rows as they are
     update(pre_filter)             Filter
@@ -16,10 +17,11 @@ framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScoreP
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.dry_run_cache import DryRunCache
 from roadstead.framework.failures import (
     filter_status,
@@ -70,8 +72,8 @@ class Evaluation:
 
     __slots__ = (
         "_dirty", "_fresh", "_fresh_scores", "_has_failed",
-        "_node_version", "_scored", "_scores_failed", "_static_codes", "_static_positions",
-        "_status_code", "_version",
+        "_node_version", "_renewed", "_scored", "_scores_failed", "_static_codes",
+        "_static_positions", "_status_code", "_version",
         "added", "codes", "feasible", "given", "is_bare", "pod", "positions", "pre_filter",
         "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
     )  # fmt: skip
@@ -90,6 +92,8 @@ class Evaluation:
         self._node_version = self._version = -1
         # Rows that were filtered but not scored since; None: all rows.
         self._dirty: list[Rows] | None = None
+        # Of these, the rows whose nodes' own facts changed.
+        self._renewed: list[Rows] = []
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
         self._scored: PreScoreOutcome | None = None
         self._scores_failed = False
@@ -124,6 +128,7 @@ class Evaluation:
             pre_filter = self.run_pre_filter()
         self._fresh = None
         changed = self._rows_to_redo(pre_filter)
+        renewed = _NO_ROWS if changed is None else self.table.renewed_since(self._version)
         if changed is None:
             self.restart(pre_filter)
             # Computed for older nodes. If PreFilter rejects, no Filter run replaces them.
@@ -131,6 +136,7 @@ class Evaluation:
         else:
             # The next comparison with this outcome is then one by identity.
             self.pre_filter, self.state = pre_filter, pre_filter.state
+            self._renew_static(renewed)
         self._node_version, self._version = self.table.node_version, self.table.version
         if not self.pre_filter.status.is_success:
             self.feasible = np.zeros(len(self.table), dtype=np.bool_)
@@ -138,11 +144,10 @@ class Evaluation:
             self._run_filters(changed)
             self._apply_nominated(changed)
         if changed is None:
-            self._dirty = None
+            self._dirty, self._renewed = None, []
         elif self._dirty is not None and len(changed):
-            self._dirty.append(changed)
-            if len(self._dirty) > _PARTS_MAX:
-                self._dirty = [_union(self._dirty)]
+            self._dirty = _added(self._dirty, changed)
+            self._renewed = _added(self._renewed, renewed)
         return changed
 
     def restrict(self, found_nodes: FoundNodes) -> None:
@@ -194,9 +199,14 @@ class Evaluation:
 
     def _rows_to_redo(self, pre_filter: PreFilterOutcome) -> Rows | None:
         is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
-        if is_same and self._node_version == self.table.node_version:
-            return self.table.rows_changed_since(self._version)
-        return None
+        if not is_same or self._node_version < self.table.rows_version:
+            return None
+        if self._node_version != self.table.node_version and self._filter_reads_others(pre_filter):
+            return None
+        return self.table.rows_changed_since(self._version)
+
+    def _filter_reads_others(self, pre_filter: PreFilterOutcome) -> bool:
+        return _read_others(self.profile.filter, pre_filter.state)
 
     def restart(self, pre_filter: PreFilterOutcome) -> None:
         """Apply an outcome of PreFilter; no row is filtered yet."""
@@ -212,6 +222,11 @@ class Evaluation:
         """Whether the last update had these nodes and this `Profile.known_state`."""
         return (self._node_version, self.pre_filter.known) == (node_version, known)
 
+    @property
+    def node_version(self) -> int:
+        """The version of the nodes at the last update; -1 if its results are out of date."""
+        return self._node_version
+
     def static_results(self) -> tuple[I32, I32]:
         """Return (codes, positions) of the node names and of the filters that read NODE facts."""
         assert self._static_codes is not None
@@ -224,6 +239,20 @@ class Evaluation:
             self.statuses.append(status)
             code = self._status_code[status] = len(self.statuses)
         return code
+
+    def _renew_static(self, rows: Rows) -> None:
+        """Run the filters that read NODE facts on rows whose facts changed."""
+        if self._static_codes is None or not len(rows):
+            return
+        if not self.pre_filter.status.is_success:
+            # No Filter runs now; `helpful_rows` computes them when they are needed.
+            self._static_codes = None
+            return
+        codes, positions = self.static_results_of(rows)
+        # PreFilter's node names are the same, and facts do not change a name.
+        excluded = self._static_codes[rows] == EXCLUDED
+        codes[excluded], positions[excluded] = EXCLUDED, -1
+        self._static_codes[rows], self._static_positions[rows] = codes, positions
 
     def _run_filters(self, changed: Rows | None) -> None:
         if changed is None:
@@ -361,17 +390,25 @@ class Evaluation:
         if pre_score is not self._fresh_scores and has_failed:
             pre_score = self.run_pre_score()
         self._fresh_scores = None
-        if self._scored is None or not pre_score.is_same(self._scored):
+        is_same = self._scored is not None and pre_score.is_same(self._scored)
+        if not is_same or (self._renewed and self._score_reads_others(pre_score)):
             self._dirty = None
             self.restart_scores(pre_score)
         self._scored, self._scores_failed = pre_score, False
-        redone = None if self._dirty is None else _union(self._dirty)
+        redone, renewed = None, _NO_ROWS
+        if self._dirty is not None:
+            redone, renewed = _union(self._dirty), _union(self._renewed)
         if self.pre_score.is_success:
-            self._run_scores(redone)
-            self._dirty = []
+            self._run_scores(redone, renewed)
+            self._dirty, self._renewed = [], []
         if not self.pre_score.is_success:
             self.forget_scores()
-        return self.pre_score, redone
+        # Sums of scores from NODE facts are valid while no node changes (`ClassRun`).
+        return self.pre_score, None if len(renewed) else redone
+
+    def _score_reads_others(self, pre_score: PreScoreOutcome) -> bool:
+        plugins = [each.plugin for each in self.profile.score]
+        return _read_others(plugins, pre_score.state)
 
     def forget_scores(self) -> None:
         """Discard the scores after a failure: the next attempt scores all rows again."""
@@ -381,9 +418,9 @@ class Evaluation:
         """Apply an outcome of PreScore; no row is scored yet."""
         self.pre_score, self.score_state = pre_score.status, pre_score.state
 
-    def _run_scores(self, changed: Rows | None) -> None:
+    def _run_scores(self, changed: Rows | None, renewed: Rows) -> None:
         try:
-            self._score_rows(changed)
+            self._score_rows(changed, renewed)
         except PluginFailure as failure:
             self.pre_score = score_failure(failure.status)
             return
@@ -393,7 +430,8 @@ class Evaluation:
             if raw is not None:
                 self.pre_score = out_of_range(plugin.name, raw[self.feasible]) or self.pre_score
 
-    def _score_rows(self, changed: Rows | None) -> None:
+    def _score_rows(self, changed: Rows | None, renewed: Rows) -> None:
+        """Score changed rows (None: all). renewed: those of them with changed facts."""
         if changed is None:
             self.raw = [
                 None if each.plugin.name in self.score_state.skipped else self.first_raw(index)
@@ -403,10 +441,11 @@ class Evaluation:
             return
         if not len(changed):
             return
-        view = self.table.view(changed)
         for raw, each in zip(self.raw, self.profile.score, strict=True):
-            if raw is not None and each.plugin.reads is not Reads.NODE:
-                raw[changed] = each.plugin.score(self.score_state, self.pod, view)
+            rows = renewed if each.plugin.reads is Reads.NODE else changed
+            if raw is not None and len(rows):
+                view = self.table.view(rows)
+                raw[rows] = each.plugin.score(self.score_state, self.pod, view)
 
     def first_raw(self, index: int) -> I64:
         """Return raw scores of one plugin over all rows, after PreScore: int64[row]."""
@@ -423,3 +462,16 @@ class Evaluation:
 def _union(parts: list[Rows]) -> Rows:
     """Return the rows of several changes, each once and in ascending order."""
     return np.unique(np.concatenate(parts)) if len(parts) > 1 else [*parts, _NO_ROWS][0]
+
+
+def _added(parts: list[Rows], rows: Rows) -> list[Rows]:
+    """Return sets of rows with one more, merged if there are many."""
+    if not len(rows):
+        return parts
+    parts = [*parts, rows]
+    return parts if len(parts) <= _PARTS_MAX else [_union(parts)]
+
+
+def _read_others(plugins: Iterable[Plugin], state: CycleState) -> bool:
+    """Whether one of some plugins that are not skipped reads other nodes."""
+    return any(each.reads is Reads.CLUSTER and each.name not in state.skipped for each in plugins)

@@ -90,12 +90,14 @@ def in_order(
 class Chooser:
     """Chooses one of several rows of a table by a TieBreak."""
 
-    __slots__ = ("_ranks", "_ranks_of", "tie_break")
+    __slots__ = ("_order", "_order_of", "_ranks", "_ranks_of", "tie_break")
 
     def __init__(self, tie_break: TieBreak) -> None:
         self.tie_break = tie_break
         self._ranks: Rows = np.zeros(0, dtype=np.intp)
         self._ranks_of: tuple[NodeTable, int] | None = None
+        self._order: tuple[NDArray[np.uint64], Rows] | None = None
+        self._order_of: tuple[NodeTable, int] | None = None
 
     def one_of(self, table: NodeTable, rows: Rows, pod_key: str, number: int) -> int:
         """Return one of `rows`: the same for the same set of nodes, in whatever order."""
@@ -108,9 +110,24 @@ class Chooser:
 
     def name_ranks(self, table: NodeTable) -> Rows:
         """Return each row's place among all names in bytewise order: int[row]."""
-        if self._ranks_of is None or self._ranks_of != (table, table.node_version):
+        if self._ranks_of is None or self._ranks_of != (table, table.rows_version):
             names = np.array([name.encode() for name in table.names], dtype=object)
             self._ranks = np.empty(len(names), dtype=np.intp)
             self._ranks[names.argsort()] = np.arange(len(names))
-            self._ranks_of = (table, table.node_version)
+            self._ranks_of = (table, table.rows_version)
         return self._ranks
+
+    def order(self, table: NodeTable) -> tuple[NDArray[np.uint64], Rows]:
+        """Return the hash of each row's name, or its reversed rank, and the rows sorted by it.
+
+        uint64[row], int[position]; the same arrays until nodes are added or removed.
+        """
+        if self._order is None or self._order_of != (table, table.rows_version):
+            if self.tie_break.kind == "random":
+                order = table.name_hashes.copy()
+            else:
+                ranks = self.name_ranks(table)
+                order = (len(ranks) - ranks).astype(np.uint64)
+            self._order = order, np.argsort(order, kind="stable")
+            self._order_of = (table, table.rows_version)
+        return self._order

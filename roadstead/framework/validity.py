@@ -44,10 +44,14 @@ class Validity:
         self, table: NodeTable, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
         """Whether no pod that affects `plugins` was added or removed since; inputs are equal."""
-        columns = table.columns
+        columns, unaffected = table.columns, self.unaffected_by
+        by_shape = profile.shares_by_shape
         for other, number in reversed(columns.class_changed.items()):
             if number <= self.changes:
                 break
+            # As `is_changed_by`, which a pod that arrives alone would call for each class.
+            if by_shape and other.shape in unaffected:
+                continue
             if self.is_changed_by(other, profile, plugins, pod):
                 return False
         self.changes = columns.changes

@@ -72,10 +72,18 @@ class Admitted(NamedTuple):
 class Admission:
     """The classes that are covered, and why others are not. admitted, why_not: by signature.
 
-    static: the static scores of covered classes, without duplicates. models: in order of `index`.
+    static: the static scores of covered classes, without duplicates; of each model by itself if not
+    shares_static. models: in order of `index`.
     """
 
-    def __init__(self, table: NodeTable, classes: Mapping[Hashable, KernelClass]) -> None:
+    def __init__(
+        self,
+        table: NodeTable,
+        classes: Mapping[Hashable, KernelClass],
+        *,
+        shares_static: bool = True,
+    ) -> None:
+        self._shares_static = shares_static
         self.admitted: dict[Hashable, Admitted] = {}
         self.why_not: dict[Hashable, str] = {}
         self.static: dict[Hashable, StaticScores] = {}
@@ -102,7 +110,7 @@ class Admission:
             evaluation.restart_scores(each.pre_score)
             if why := why_not(evaluation):
                 return why
-            key = key_of(evaluation)
+            key = key_of(evaluation) if self._shares_static else len(self.models)
             static = self.static[key] if key in self.static else static_scores_of(evaluation)
             if isinstance(static, str):
                 return static

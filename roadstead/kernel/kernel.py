@@ -1,4 +1,4 @@
-"""Kernel: runs of pods decided by compiled code, over one table whose nodes do not change.
+"""Kernel: runs of pods decided by compiled code, over one table with the same nodes throughout.
 
     admit(classes) ──► run(pods) ──► decided rows, and why it returned
                           │  ▲
@@ -21,6 +21,7 @@ from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admission, Admitted, KernelClass, Model
 from roadstead.kernel.arrays import CHANGED, NEW, NO_ROW, STALE_NORM, U64, Log, new_piece
 from roadstead.kernel.cell_layout import CellPlan, in_best_cells
+from roadstead.kernel.known_types import KnownTypes
 from roadstead.kernel.layout import affected_by, empty_totals
 from roadstead.kernel.listing import Listed, Listing
 from roadstead.kernel.lists import BestRows
@@ -28,7 +29,12 @@ from roadstead.kernel.lowering.lowerings import lay_out_specs, replace_spec
 from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.static_scores import StaticScores, normalized
+from roadstead.kernel.static_scores import (
+    StaticRows,
+    StaticScores,
+    normalized,
+    static_scores_of_rows,
+)
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
@@ -88,6 +94,7 @@ class Kernel:
     """Decide runs of pods of some classes over one table that holds all nodes.
 
     classes: by signature. A kernel covers those that `Admission` admits; `run` accepts no others.
+    shares_static: models with equal static scores share them, and the facts of nodes do not change.
     """
 
     def __init__(
@@ -96,15 +103,21 @@ class Kernel:
         table: NodeTable,
         classes: Mapping[Hashable, KernelClass],
         chooser: Chooser,
+        *,
+        shares_static: bool = True,
     ) -> None:
         self._code = code
+        self._run_code, self._build_code = KnownTypes(code.run), KnownTypes(code.build)
         self._table = table
         self._tie_break = chooser.tie_break
         self._pending: list[tuple[int, KernelPod]] = []
         self._one: Log | None = None
         self._listing: Listing | None = None
-        admission = Admission(table, classes)
+        self._shares_static = shares_static
+        admission = Admission(table, classes, shares_static=shares_static)
         self._admitted, self._why_not = admission.admitted, admission.why_not
+        # By the index of a model, the version of the nodes whose facts its static scores include.
+        self._static_at = dict.fromkeys(range(len(admission.models)), table.node_version)
         self._covered = list(self._admitted.values())
         if self._covered:
             self._lay_out(list(admission.static.values()), admission.models, chooser)
@@ -139,10 +152,13 @@ class Kernel:
             found = relate((), table, (), groups)
         assert found is not None
         self._relations = with_classes(found, model_of)
+        self._has_relations = bool((self._relations.of_class >= 0).any())
         self._cells = CellPlan(self._totals.group, self._mirror.numbers.row_at)
         self._changed = np.zeros(1024, dtype=np.int64)
         self._fresh = np.zeros(1024, dtype=np.int32)
         self._length = np.zeros(1, dtype=np.int64)
+        self._one_class = np.zeros(1, dtype=np.int64)
+        self._piece = new_piece(self._mirror.numbers.allocatable.shape[1])
 
     def why_not(self, signature: Hashable) -> str:
         """Return why pods of a signature are not decided here at the moment; "" if they are."""
@@ -212,6 +228,37 @@ class Kernel:
         self._relations.is_seen[c] = False
         return True
 
+    def renew(self, signature: Hashable) -> bool:
+        """Bring the static scores of a class and its model up to date after changes of nodes.
+
+        Their evaluation is up to date. Returns False if only a new kernel can decide the class.
+        """
+        known, table = self._admitted.get(signature), self._table
+        if known is None:
+            return False
+        model = known.model
+        if self._static_at[model.index] == table.node_version:
+            return True
+        evaluation, state = model.first.evaluation, model.first.pre_score.state
+        if self._shares_static or evaluation.node_version != table.node_version:
+            return False
+        rows = table.renewed_since(self._static_at[model.index])
+        found = static_scores_of_rows(evaluation, state, model.static, rows)
+        if found is None:
+            return False
+        self._write_static(int(self._specs.static_index[known.class_index]), rows, found)
+        self._static_at[model.index] = table.node_version
+        return True
+
+    def _write_static(self, index: int, rows: Rows, found: StaticRows) -> None:
+        """Write static scores of some rows, whose totals are computed again as of changed rows."""
+        totals, positions = self._totals, self._mirror.numbers.position_of[rows]
+        totals.passes[index, positions], totals.static[index, positions] = found.passes, found.sums
+        if (totals.group[index, rows] != found.group).any():
+            # The counts of feasible rows by group are of the former groups.
+            totals.group[index, rows] = totals.group_at[index, positions] = found.group
+            totals.built[self._specs.static_index == index] = False
+
     def place_one(self, pod: KernelPod) -> str | None:
         """Decide one pod of a covered class and place it on the table; return its node.
 
@@ -223,7 +270,8 @@ class Kernel:
             return None
         self._refresh(1)
         log = self._log_of_one(pod)
-        self._relations = self._cells.prepare(self._relations, log.classes)
+        if self._has_relations:
+            self._relations = self._cells.prepare(self._relations, log.classes)
         done, _ = self._run_compiled(log)
         if not done:
             return None
@@ -246,10 +294,8 @@ class Kernel:
         assert self._listing is not None, "a kernel that covers a class may list"
         done = 0
         while True:
-            done, reason = self._code.run(
-                *(self._mirror.numbers, self._specs, self._totals, self._relations),
-                *(self._listing.lists, log, done),
-            )
+            arrays = self._mirror.numbers, self._specs, self._totals, self._relations
+            done, reason = self._run_code.call((*arrays, self._listing.lists, log), done)
             if reason == NEW:
                 self._build(log.classes[done:])
             elif reason != STALE_NORM:
@@ -274,12 +320,26 @@ class Kernel:
         if changed and self._listing is not None:
             self._listing.drop()
         length = int(self._length[0])
-        needed = length + len(changed) + pods
-        if needed > len(self._changed):
-            self._changed = np.resize(self._changed, 2 * needed)
-            self._fresh = np.zeros(2 * needed, dtype=np.int32)
+        if length + len(changed) + pods > len(self._changed):
+            length = self._make_room(len(changed) + pods)
         self._changed[length : length + len(changed)] = changed
         self._length[0] = length + len(changed)
+
+    def _make_room(self, more: int) -> int:
+        """Make room for more changed rows in the log; return its length."""
+        totals, length = self._totals, int(self._length[0])
+        # A class that is behind by more changes than there are rows is computed anew in less time.
+        is_behind = totals.seen < length - len(self._mirror.numbers.row_at)
+        totals.built[is_behind & (self._relations.of_class < 0)] = False
+        # Changes that all classes have applied are dropped.
+        first = int(totals.seen[totals.built].min(initial=length))
+        self._changed[: length - first] = self._changed[first:length].copy()
+        totals.seen[:] -= first
+        length = self._length[0] = length - first
+        if length + more > len(self._changed) // 2:
+            self._changed = np.resize(self._changed, 2 * (length + more))
+            self._fresh = np.zeros(2 * (length + more), dtype=np.int32)
+        return length
 
     def _log(self, pods: Sequence[KernelPod], sampling: Sampling | None) -> Log:
         to_find, order, start = [], np.zeros(0, np.int64), 0
@@ -317,14 +377,12 @@ class Kernel:
         first, *later = dict.fromkeys(coming.tolist())
         later = [c for c in later if not (built[c] or listed[c])]
         new = [first, *later[: BUILD_MAX - 1]]
-        self._code.build(
-            self._mirror.numbers,
-            self._specs,
-            self._totals,
-            np.array(new, np.int64),
-            int(self._length[0]),
-            new_piece(self._mirror.numbers.allocatable.shape[1]),
-        )
+        classes = np.array(new, np.int64)
+        if len(new) == 1:
+            self._one_class[0], classes = first, self._one_class
+        self._piece.in_use[:] = False
+        arrays = self._mirror.numbers, self._specs, self._totals
+        self._build_code.call((*arrays, classes), int(self._length[0]), (self._piece,))
 
     def _renormalize(self, c: int) -> str:
         """Normalize the totals of a class again; return why the reference must decide, or ""."""

@@ -18,9 +18,9 @@ from roadstead.nodes.table import NodeTable, Rows
 
 
 class Mirror:
-    """Numbers of all rows of a table whose nodes do not change while the mirror is used.
+    """Numbers of all rows of a table, to which no nodes are added while the mirror is used.
 
-    blocked: computes `Numbers.blocked` of rows.
+    None is removed, either. blocked: computes `Numbers.blocked` of rows.
     """
 
     def __init__(
@@ -30,13 +30,7 @@ class Mirror:
         self._version = table.version
         self._blocked = blocked
         self._is_random = chooser.tie_break.kind == "random"
-        self.numbers = self._copy_all(self._order(chooser))
-
-    def _order(self, chooser: Chooser) -> NDArray[np.uint64]:
-        if self._is_random:
-            return self.table.name_hashes
-        ranks = chooser.name_ranks(self.table)
-        return (len(ranks) - ranks).astype(np.uint64)
+        self.numbers = self._copy_all(*chooser.order(table))
 
     def _bucket_starts(self, order: NDArray[np.uint64]) -> I64:
         """Return the first position of each bucket, and the end of the last one."""
@@ -47,11 +41,10 @@ class Mirror:
             begin = np.arange(1, BUCKETS) * len(order) // BUCKETS
         return np.concatenate([[0], begin, [len(order)]])
 
-    def _copy_all(self, order: NDArray[np.uint64]) -> Numbers:
+    def _copy_all(self, order: NDArray[np.uint64], row_at: Rows) -> Numbers:
         table, columns = self.table, self.table.columns
         columns.fit_resources()
         rows = slice(0, columns.size)
-        row_at = np.argsort(order, kind="stable")
         position_of = np.empty_like(row_at)
         position_of[row_at] = np.arange(len(row_at))
         begin = self._bucket_starts(order[row_at])
@@ -76,6 +69,9 @@ class Mirror:
             columns, numbers = self.table.columns, self.numbers
             # No class of this kernel requests resources that the table has added since.
             known = numbers.requested.shape[1]
+            if self.table.node_version > self._version:
+                numbers.allocatable[rows] = columns.allocatable[:known, rows].T
+                numbers.pod_limit[rows] = columns.allocatable_pods[rows]
             numbers.requested[rows] = columns.requested[:known, rows].T
             numbers.nonzero[rows] = columns.nonzero_requested[:, rows].T
             numbers.pod_count[rows] = columns.pod_count[rows]

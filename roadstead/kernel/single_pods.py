@@ -54,13 +54,18 @@ class SinglePodKernel:
 
         wanted: with results that are valid now.
         """
-        built_for = (code, table, table.node_version, chooser)
+        built_for = (code, table, table.rows_version, chooser)
         if built_for != self._built_for:
             self._built_for = built_for
             self._shapes.clear()
         key, kernel = id(wanted.evaluation), self._kernel
         shape = self._shapes.get(key)
-        if shape is None or kernel is None or not shape.first.is_same(wanted):
+        if (
+            shape is None
+            or kernel is None
+            or not shape.first.is_same(wanted)
+            or not kernel.renew(next(iter(shape.classes)))
+        ):
             if wanted.reads_other_nodes:
                 # The next placement changes its results: a kernel of places would serve one pod.
                 return None
@@ -82,12 +87,16 @@ class SinglePodKernel:
         self, code: CompiledCode, table: NodeTable, wanted: KernelClass, chooser: Chooser
     ) -> tuple[_Shape, Kernel]:
         """Return a shape, and a new kernel that has it besides the shapes used last."""
-        # An older shape of the same evaluation is out of date.
+        # An older shape of the same evaluation is out of date, and so are shapes that were not used
+        # since nodes changed.
         self._shapes.pop(id(wanted.evaluation), None)
+        for key, each in list(self._shapes.items()):
+            if each.first.evaluation.node_version != table.node_version:
+                del self._shapes[key]
         while len(self._shapes) >= MAX_SHAPES:
             self._shapes.popitem(last=False)
         shape = self._shapes[id(wanted.evaluation)] = _Shape(wanted)
         shapes = self._shapes.values()
         classes = {name: each for one in shapes for name, each in one.classes.items()}
-        self._kernel = Kernel(code, table, classes, chooser)
+        self._kernel = Kernel(code, table, classes, chooser, shares_static=False)
         return shape, self._kernel

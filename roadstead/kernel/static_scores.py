@@ -12,15 +12,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import MAX_NODE_SCORE, Extremes, Reads
-from roadstead.framework.profile import WeightedScore
+from roadstead.framework.profile import Profile, WeightedScore
 from roadstead.framework.what_if import PASSED
 from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.view import Rows
+from roadstead.protocol.status import Code
 
 MAX_GROUPS = 4096
 """Maximum number of groups; a class with more is not covered."""
+
+MAX_COMPARED = 1 << 20
+"""Maximum of rows times groups that are compared; for more, groups are formed anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class StaticScores:
 def key_of(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same static scores."""
     parts: list[Hashable] = [(evaluation.static_results()[0] == PASSED).tobytes()]
-    for index, each in _scoring(evaluation):
+    for index, each in _scoring(evaluation.profile, evaluation.score_state):
         raw = evaluation.first_raw(index).tobytes()
         parts.append((each.plugin.normalizes, each.weight, raw))
     return tuple(parts)
@@ -55,7 +61,7 @@ def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
     sums: I64 = np.zeros(len(passes), dtype=np.int64)
     keys: list[I64] = []
     normalizing: list[WeightedScore] = []
-    for index, each in _scoring(evaluation):
+    for index, each in _scoring(evaluation.profile, evaluation.score_state):
         raw = evaluation.first_raw(index)
         if each.plugin.normalizes:
             keys.append(raw)
@@ -70,12 +76,53 @@ def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
     return StaticScores(passes, sums.astype(np.int32), group, values, tuple(normalizing))
 
 
-def _scoring(evaluation: Evaluation) -> list[tuple[int, WeightedScore]]:
-    skipped = evaluation.score_state.skipped
+@dataclass(frozen=True, slots=True)
+class StaticRows:
+    """Static scores of some rows, see `StaticScores`."""
+
+    passes: Bools
+    sums: I32
+    group: I32
+
+
+def static_scores_of_rows(
+    evaluation: Evaluation, state: CycleState, static: StaticScores, rows: Rows
+) -> StaticRows | None:
+    """Return the static scores of some rows; None if all must be computed again.
+
+    That is so if a row is in none of the groups, or a plugin fails. The evaluation is up to date.
+    state: of PreScore. static: the scores of the class when its groups were formed.
+    """
+    groups = static.raw.shape[1]
+    codes = evaluation.static_results()[0][rows]
+    statuses = [evaluation.statuses[code - 1] for code in np.unique(codes[codes > 0]).tolist()]
+    if any(each.code is Code.ERROR for each in statuses) or groups * len(rows) > MAX_COMPARED:
+        return None
+    passes: Bools = codes == PASSED
+    sums: I64 = np.zeros(len(rows), dtype=np.int64)
+    is_in: Bools = np.ones((groups, len(rows)), dtype=np.bool_)
+    view, normalizing = evaluation.table.view(rows), iter(static.raw)
+    for _, each in _scoring(evaluation.profile, state):
+        try:
+            raw: I64 = each.plugin.score(state, evaluation.pod, view)
+        except PluginFailure:
+            return None
+        if each.plugin.normalizes:
+            is_in &= next(normalizing)[:, np.newaxis] == raw
+        elif _in_range(raw[passes]):
+            sums[passes] += each.weight * raw[passes]
+        else:
+            return None
+    if not is_in.any(axis=0).all():
+        return None
+    return StaticRows(passes, sums.astype(np.int32), is_in.argmax(axis=0).astype(np.int32))
+
+
+def _scoring(profile: Profile, state: CycleState) -> list[tuple[int, WeightedScore]]:
     return [
         (index, each)
-        for index, each in enumerate(evaluation.profile.score)
-        if each.plugin.reads is Reads.NODE and each.plugin.name not in skipped
+        for index, each in enumerate(profile.score)
+        if each.plugin.reads is Reads.NODE and each.plugin.name not in state.skipped
     ]
 
 

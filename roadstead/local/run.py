@@ -110,9 +110,10 @@ class LocalRun:
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         """Add or change nodes; waiting pods that they may help are requeued."""
         coming, known = list(nodes), self.state.core.placements.nodes
+        listed = NodeList.of(coming)
         changes = [NodeChange(known.get(each.name), each) for each in coming]
-        self.binder.add_nodes(NodeList.of(coming))
-        self.cache.add_nodes(NodeList.of(coming))
+        self.binder.add_nodes(listed)
+        self.cache.add_nodes(listed)
         self._driven(self.queue.observe(changes, (), (), self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:

@@ -52,7 +52,8 @@ class Columns:
     arrival: int64[capacity], position of the node in the order of arrival in the cluster.
     facts: per row, the node or its class (see `node`). pods: number of pods of each class.
     name_hash: uint64[capacity], computed on first use.
-    version: int64[capacity], the table version of the row's last change.
+    version: int64[capacity], the table version of the row's last change; facts_version: of the last
+        change of its node's own facts.
     changes: number of times that pods were added or removed; class_changed: class → the number of
         its last change, in ascending order.
     snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot;
@@ -62,10 +63,10 @@ class Columns:
 
     __slots__ = (
         "_hashed", "_name_hash", "allocatable", "allocatable_pods", "arrival", "capacity",
-        "changes", "class_changed", "class_counts", "classes", "facts", "first_snapshot_at",
-        "image_set", "image_sets", "labels", "names", "nonzero_requested", "pod_count", "pods",
-        "port_set", "port_sets", "requested", "size", "snapshot_at", "snapshot_version",
-        "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
+        "changes", "class_changed", "class_counts", "classes", "facts", "facts_version",
+        "first_snapshot_at", "image_set", "image_sets", "labels", "names", "nonzero_requested",
+        "pod_count", "pods", "port_set", "port_sets", "requested", "size", "snapshot_at",
+        "snapshot_version", "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses) -> None:
@@ -85,6 +86,7 @@ class Columns:
         self.allocatable_pods: I64 = np.zeros(capacity, dtype=np.int64)
         self.pod_count: I64 = np.zeros(capacity, dtype=np.int64)
         self.version: I64 = np.zeros(capacity, dtype=np.int64)
+        self.facts_version: I64 = np.zeros(capacity, dtype=np.int64)
         self.arrival: I64 = np.zeros(capacity, dtype=np.int64)
         self.snapshot_at: I64 = np.zeros(capacity, dtype=np.int64)
         self.first_snapshot_at = UP_TO_DATE
@@ -106,8 +108,8 @@ class Columns:
         """Return the names of the numeric columns, whose last axis is the row."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
-            "version", "arrival", "snapshot_at", "_name_hash", "unschedulable", "zone", "taint_set",
-            "image_set", "port_set",
+            "version", "facts_version", "arrival", "snapshot_at", "_name_hash", "unschedulable",
+            "zone", "taint_set", "image_set", "port_set",
         )  # fmt: skip
 
     @property

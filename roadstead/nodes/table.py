@@ -37,7 +37,9 @@ class NodeTable(Table):
     """The table that events change. Rows are dense: the last row replaces that of a removed node.
 
     `version` grows with every change. `node_version` grows when nodes (not pods) change: results
-    computed from nodes' own facts are valid while it stays equal. `arrived` is the arrival of the
+    computed from nodes' own facts are valid while it stays equal. `rows_version` grows when nodes
+    are added or removed: while it stays equal, each row is of the same node, and `renewed_since`
+    returns the rows with other facts. `arrived` is the arrival of the
     next node: in a table of all nodes, how many were ever added, removed ones included. `tree` has
     the nodes that events added, by zone; copies of rows have none. residents, nominations: copies
     of rows have none either. lists_ports: ports are in use or not, as in upstream's what-ifs,
@@ -46,13 +48,13 @@ class NodeTable(Table):
 
     __slots__ = (
         "_last_rows", "_row_of", "arrived", "lists_ports", "node_version", "nominations",
-        "residents", "tree", "version",
+        "residents", "rows_version", "tree", "version",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
         self.version = 0
-        self.node_version = 0
+        self.node_version = self.rows_version = 0
         self.arrived = 0
         self.lists_ports = False
         self.tree = NodeTree()
@@ -77,7 +79,7 @@ class NodeTable(Table):
                 gathered if len(rows) else np.zeros_like(gathered, shape=(*gathered.shape[:-1], 1)),
             )
         # A copy has versions of its own: no row of a new copy has changed yet.
-        target.version[:] = 0
+        target.version[:] = target.facts_version[:] = 0
         for key, column in columns.labels.items():
             copied = target.label(key)
             copied.values, copied.has_own = column.values, column.has_own
@@ -98,7 +100,11 @@ class NodeTable(Table):
         """Rebuild the index from names to rows after a bulk write of the columns."""
         self._row_of = {name: row for row, name in enumerate(self.columns.names)}
         self.version += 1
-        self.node_version = self.version
+        self.change_all_rows()
+
+    def change_all_rows(self) -> None:
+        """Record that the present version changed nodes or rows in ways that no row records."""
+        self.node_version = self.rows_version = self.version
         self._last_rows.clear()
 
     def overlay(self, rows: Rows) -> NodeTable:
@@ -153,6 +159,7 @@ class NodeTable(Table):
         columns.snapshot_at[row] = UP_TO_DATE
         self._row_of[facts.name] = row
         self._write_facts(row, facts)
+        self.change_all_rows()
 
     def add_nodes(self, nodes: NodeList, arrivals: I64 | None = None) -> None:
         """Add nodes, as `add_node` one after another. arrivals: int64[node]."""
@@ -173,8 +180,7 @@ class NodeTable(Table):
         self.tree.put_all(nodes.names, zones)
         columns.version[added] = np.arange(self.version + 1, self.version + len(rows) + 1)
         self.version += len(rows)
-        self.node_version = self.version
-        self._last_rows.clear()
+        self.change_all_rows()
 
     def update_node(self, facts: NodeFacts) -> None:
         """Replace a node's own facts; its pods stay."""
@@ -202,8 +208,7 @@ class NodeTable(Table):
             stack.pop()
         columns.size = last
         self.version += 1
-        self.node_version = self.version
-        self._last_rows.clear()
+        self.change_all_rows()
 
     def _write_facts(self, row: int, facts: NodeFacts) -> None:
         columns = self.columns
@@ -225,21 +230,27 @@ class NodeTable(Table):
             # `label` would assign codes to all nodes' own names, which no selector may ever read.
             column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
-        self.version += 1
+        self._change_row(row)
         self.node_version = self.version
-        columns.version[row] = self.version
-        self._last_rows.clear()
+        columns.facts_version[row] = self.version
 
     def rows_changed_since(self, version: int) -> Rows:
-        """Return the rows whose pods or nominations changed since `version`.
+        """Return the rows whose pods, nominations or facts changed since `version`.
 
-        Valid while `node_version` stays equal.
+        Valid while `rows_version` stays equal.
         """
         since = self.version - version
         if since <= len(self._last_rows):
             # Without reading all rows: pods that arrive one by one change few.
             return np.array(sorted(set(self._last_rows[-since:] if since else ())), dtype=np.intp)
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
+
+    def renewed_since(self, version: int) -> Rows:
+        """Return the rows whose facts changed since `version`; valid as `rows_changed_since`."""
+        if version >= self.node_version:
+            return np.zeros(0, dtype=np.intp)
+        rows = self.rows_changed_since(version)
+        return rows[self.columns.facts_version[rows] > version]
 
     def _change_row(self, row: int) -> None:
         """Record a change of one row."""

@@ -291,7 +291,7 @@ def test_rows_changed_over_several_updates_are_scored_together():
 
 @pytest.mark.parametrize("change", ["node", "count", "found"])
 def test_other_nodes_or_another_pre_filter_result_restart_the_evaluation(change):
-    spy = Spy("A", reads=Reads.NODE)
+    spy = Spy("A", reads=Reads.CLUSTER)
     evaluation = spied(spy)
     advance(evaluation)
 
@@ -307,6 +307,62 @@ def test_other_nodes_or_another_pre_filter_result_restart_the_evaluation(change)
     assert evaluation.update_scores(evaluation.run_pre_score()) == (SUCCESS, None)
     assert (spy.filtered, spy.scored) == ([3, rows], [3, rows])
     assert evaluation.state.has("A") is (change == "found")
+
+
+def test_only_the_rows_of_changed_nodes_are_evaluated_again():
+    spies = [Spy(str(reads), reads=reads) for reads in (Reads.NODE, Reads.ROW)]
+    evaluation = spied(*spies)
+    advance(evaluation)
+
+    evaluation.table.update_node(node("n3", cpu=1))
+    put(evaluation.table, "n1", pod())
+
+    assert evaluation.update(evaluation.run_pre_filter()).tolist() == [0, 2]
+    # All sums are computed again, from scores of which one was.
+    assert evaluation.update_scores(evaluation.run_pre_score()) == (SUCCESS, None)
+    assert [(spy.filtered, spy.scored) for spy in spies] == [([3, 1], [3, 1]), ([3, 2], [3, 2])]
+
+
+def test_scores_that_read_other_nodes_are_computed_again_for_all_rows():
+    filtering, scoring = Spy("A", reads=Reads.NODE), Spy("B", reads=Reads.CLUSTER)
+    evaluation = spied(filtering, scoring)
+    evaluation.profile.filter = (filtering,)
+    advance(evaluation)
+
+    evaluation.table.update_node(node("n3", cpu=1))
+    advance(evaluation)
+
+    assert filtering.filtered == [3, 1]
+    assert (filtering.scored, scoring.scored) == ([3, 3], [3, 3])
+
+
+def test_a_changed_node_that_pre_filter_does_not_name_remains_excluded():
+    chosen = PreFilterResult(node_names=frozenset(("n1", "n2")))
+    spy = Spy("A", pre_filter=chosen, reads=Reads.NODE, refuses=unschedulable("no"), limit=1)
+    evaluation = spied(spy)
+    advance(evaluation)
+
+    for name in ("n2", "n3"):
+        evaluation.table.update_node(node(name, cpu=1))
+    advance(evaluation)
+
+    assert told(evaluation) == [None, None, "excluded"]
+    assert evaluation.static_results()[0].tolist() == [0, 0, EXCLUDED]
+
+
+def test_a_rejected_pod_is_helped_by_nodes_as_they_are_after_their_change():
+    rejected = PreFilterResult(unschedulable("not now"))
+    evaluation = spied(Spy("A", pre_filter=rejected, reads=Reads.NODE))
+    evaluation.update(evaluation.run_pre_filter())
+    assert evaluation.helpful_rows().tolist() == [0, 1, 2]
+    spy = evaluation.profile.filter[0]
+    spy.says |= {"refuses": unschedulable("no"), "limit": 0}
+
+    evaluation.table.update_node(node("n2", cpu=1))
+    evaluation.update(evaluation.run_pre_filter())
+
+    assert evaluation.helpful_rows().tolist() == [0, 1, 2]
+    assert (evaluation.static_results()[0] > 0).all()
 
 
 class Fickle:

@@ -9,7 +9,7 @@ from tests.builders import node, pod, table_of
 
 PODS = (pod(cpu=10), pod(cpu=20))
 STEPS = st.lists(
-    st.tuples(st.sampled_from(("add", "many", "remove", "nominate")), st.integers(0, 5)),
+    st.tuples(st.sampled_from(("add", "many", "remove", "nominate", "node")), st.integers(0, 5)),
     max_size=40,
 )
 
@@ -23,7 +23,7 @@ def by_reading(table, version):
 def test_rows_changed_since_every_version_are_those_of_the_column(steps, repeats):
     table = table_of(*(node(f"n{number}") for number in range(6)))
     classes = [table.classes.pod_class(facts) for facts in PODS]
-    versions, placed = [table.version], []
+    versions, placed, renewed = [table.version], [], []
     for what, row in steps * repeats:
         name = table.columns.names[row]
         if what == "add":
@@ -33,12 +33,25 @@ def test_rows_changed_since_every_version_are_those_of_the_column(steps, repeats
             table.add_pods([row, 0, row, 1, 2], [classes[1]] * 5)
         elif what == "nominate":
             table.nominate(name, classes[0])
+        elif what == "node":
+            table.update_node(node(name, cpu=len(versions)))
+            renewed.append((table.version, row))
         elif placed:
             table.remove_pod(placed.pop(), classes[0])
         versions.append(table.version)
 
     for version in versions:
         assert table.rows_changed_since(version).tolist() == by_reading(table, version)
+        rows = sorted({row for at, row in renewed if at > version})
+        assert table.renewed_since(version).tolist() == rows
+    assert table.rows_version == versions[0]
+
+
+def test_nodes_that_are_added_or_removed_change_all_rows():
+    table = table_of(*(node(f"n{number}") for number in range(3)))
+    for change in (lambda: table.add_node(node("n3")), lambda: table.remove_node("n0")):
+        change()
+        assert table.rows_version == table.node_version == table.version
 
 
 def test_more_changes_than_are_remembered_are_found_by_reading():

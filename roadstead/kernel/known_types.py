@@ -1,0 +1,42 @@
+"""KnownTypes: calls of compiled code without finding the types of the same arguments again.
+
+At each call numba finds the types of all arrays in the arguments, to choose the machine code for
+them: for the 134 arrays of `run` this takes 30 of 36 µs. A kernel that decides pods one at a time
+passes the same arrays again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_
+from typing import Generic, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class KnownTypes(Generic[R]):
+    """Calls one compiled function with arrays, or tuples in which no array can be replaced."""
+
+    def __init__(self, function: Callable[..., R]) -> None:
+        self._function = function
+        self._arguments: tuple[object, ...] = ()
+        self._entry: Callable[..., R] | None = None
+
+    def call(self, before: tuple[object, ...], number: int, after: tuple[object, ...] = ()) -> R:
+        """Call the function with some arguments, a number, and more arguments."""
+        arguments = before + after
+        if self._entry is not None and all(map(is_, arguments, self._arguments)):
+            return self._entry(*before, number, *after)
+        found = self._function(*before, number, *after)
+        self._arguments, self._entry = arguments, only_entry(self._function)
+        return found
+
+
+def only_entry(function: Callable[P, R]) -> Callable[P, R] | None:
+    """Return the machine code of a function if it is compiled for one set of types, else None.
+
+    It reads its arguments as if they had these types.
+    """
+    compiled = list(getattr(function, "overloads", {}).values())
+    return cast(Callable[P, R], compiled[0].entry_point) if len(compiled) == 1 else None
