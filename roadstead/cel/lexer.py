@@ -1,0 +1,113 @@
+"""Tokens of CEL, and the values of its literals.
+
+Upstream: cel-go 0.26 parser/gen/CEL.g4, parser/unescape.go.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from roadstead.cel.errors import Issue, IssuesError
+
+END: Final = "<EOF>"
+IDENTIFIER: Final = "IDENTIFIER"
+
+_ESCAPE = (
+    r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"
+)
+_QUOTED = (
+    rf'"""(?:{_ESCAPE}|[^\\])*?"""'
+    rf"|'''(?:{_ESCAPE}|[^\\])*?'''"
+    rf'|"(?:{_ESCAPE}|[^\\"\n\r])*+"'
+    rf"|'(?:{_ESCAPE}|[^\\'\n\r])*+'"
+)
+_RAW = r"""[rR](?:\"\"\"(?:.|\n)*?\"\"\"|'''(?:.|\n)*?'''|"[^"\n\r]*+"|'[^'\n\r]*+')"""
+_STRING = rf"(?:{_RAW}|{_QUOTED})"
+# The order decides between tokens of equal length; longer ones come first.
+_TOKEN = re.compile(
+    rf"""
+    (?P<SPACE>[\t\ \r\n\f]++|//[^\n]*+)
+  | (?P<BYTES>[bB]{_STRING})
+  | (?P<STRING>{_STRING})
+  | (?P<NUM_FLOAT>[0-9]++\.[0-9]++(?:[eE][+-]?[0-9]++)?|[0-9]++[eE][+-]?[0-9]++
+      |\.[0-9]++(?:[eE][+-]?[0-9]++)?)
+  | (?P<NUM_UINT>(?:0x[0-9a-fA-F]++|[0-9]++)[uU])
+  | (?P<NUM_INT>0x[0-9a-fA-F]++|[0-9]++)
+  | (?P<IDENTIFIER>[A-Za-z_][A-Za-z0-9_]*+)
+  | (?P<ESC_IDENTIFIER>`[A-Za-z0-9_.\-/\ ]++`)
+  | (?P<SIGN>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])
+    """,
+    re.VERBOSE,
+)
+_KEYWORDS = frozenset({"in", "true", "false", "null"})
+_ESCAPED = re.compile(r"\\(?:([xX])(..)|u(....)|U(........)|([0-3][0-7][0-7])|(.))", re.DOTALL)
+_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_UNICODE_MAX, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
+
+
+class Token(NamedTuple):
+    """kind: the rule of the grammar; for signs and keywords, the text itself."""
+
+    kind: str
+    text: str
+    place: int
+
+
+def tokens_of(source: str) -> list[Token]:
+    """Return all tokens but spaces and comments, and `END`.
+
+    Raises:
+        IssuesError: a character begins no token.
+    """
+    found: list[Token] = []
+    place = 0
+    while place < len(source):
+        match = _TOKEN.match(source, place)
+        if match is None:
+            raise IssuesError([Issue(place, _not_recognized(source, place))])
+        kind, text = match.lastgroup or "", match.group()
+        if kind == "SIGN" or (kind == IDENTIFIER and text in _KEYWORDS):
+            kind = text
+        if kind != "SPACE":
+            found.append(Token(kind, text, place))
+        place = match.end()
+    found.append(Token(END, END, len(source)))
+    return found
+
+
+def _not_recognized(source: str, place: int) -> str:
+    # A string without end is reported with the rest of its line.
+    rest = source[place:] if source[place] in "\"'" else source[place]
+    shown = rest.split("\n")[0].replace("\t", "\\t").replace("\r", "\\r")
+    return f"Syntax error: token recognition error at: '{shown}'"
+
+
+def unquoted(text: str, is_bytes: bool) -> str:
+    """Return what a quoted string stands for; each byte of a bytes literal is a character.
+
+    Raises:
+        ValueError: an escape stands for no character; the text is upstream's.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    is_raw = text[0] in "rR"
+    body = text[1:] if is_raw else text
+    width = 3 if len(body) >= 6 and body[:3] in ('"""', "'''") else 1
+    body = body[width:-width]
+    if is_bytes:
+        body = body.encode("utf-8", "surrogatepass").decode("latin-1")
+    if is_raw or "\\" not in body:
+        return body
+    return _ESCAPED.sub(lambda match: _unescaped(match, is_bytes), body)
+
+
+def _unescaped(match: re.Match[str], is_bytes: bool) -> str:
+    _, two, four, eight, octal, simple = match.groups()
+    if simple is not None:
+        return _SIMPLE.get(simple, simple)
+    if is_bytes and (four or eight):
+        raise ValueError("unable to unescape string")
+    number = int(octal, 8) if octal else int(two or four or eight, 16)
+    if number > _UNICODE_MAX or number in _SURROGATES:
+        raise ValueError("invalid unicode code point")
+    return chr(number)

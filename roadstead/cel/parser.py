@@ -1,0 +1,348 @@
+"""The parser of CEL: tokens to a tree, macros expanded.
+
+One function per level of the grammar that can nest; operators are climbed by precedence. What
+nests deeper than upstream allows is refused before it is built.
+
+Upstream: cel-go 0.26 parser/parser.go, parser/helper.go (balanced `&&` and `||`), CEL.g4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from roadstead.cel.errors import NO_PLACE, Issue, IssuesError
+from roadstead.cel.lexer import END, IDENTIFIER, Token, tokens_of, unquoted
+from roadstead.cel.macros import expand
+from roadstead.cel.tree import (
+    AND,
+    CONDITIONAL,
+    INDEX,
+    NEGATE,
+    NOT,
+    OPTIONAL_INDEX,
+    OPTIONAL_SELECT,
+    OR,
+    PRODUCTS,
+    RELATIONS,
+    SUMS,
+    Call,
+    Ident,
+    ListNode,
+    Literal,
+    MapEntry,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    walk,
+)
+from roadstead.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
+
+if TYPE_CHECKING:
+    from roadstead.cel.values import Value
+
+DEPTH_MAX: Final = 250
+NODES_MAX: Final = 50_000
+"""More nodes come only from macros that copy their targets."""
+
+_STARTERS = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
+    "STRING, BYTES, IDENTIFIER}"
+)
+_RESERVED = frozenset(
+    ["as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while"]
+)
+_LEVELS = (RELATIONS, SUMS, PRODUCTS)
+
+
+def parse(source: str) -> Node:
+    """Return the tree of an expression.
+
+    Raises:
+        IssuesError: it is no expression, or nests deeper than `DEPTH_MAX`.
+    """
+    parser = _Parser(tokens_of(source))
+    root = parser.expression()
+    parser.expect_end()
+    if sum(1 for _ in walk(root)) > NODES_MAX:
+        raise IssuesError([Issue(NO_PLACE, "expression has too many parts")])
+    if parser.issues:
+        raise IssuesError(parser.issues)
+    return root
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self.issues: list[Issue] = []
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._at]
+
+    def _next(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _take(self, kind: str) -> Token | None:
+        return self._next() if self._token.kind == kind else None
+
+    def _expect(self, kind: str) -> Token:
+        if self._token.kind != kind:
+            shown = kind if kind in (END, IDENTIFIER) else f"'{kind}'"
+            self._mismatch(shown)
+        return self._next()
+
+    def expect_end(self) -> None:
+        """Fail unless all tokens are read."""
+        token = self._token
+        if token.kind == END:
+            return
+        is_last = self._tokens[self._at + 1].kind == END
+        word = "extraneous" if is_last else "mismatched"
+        self._fail(token.place, f"Syntax error: {word} input '{token.text}' expecting <EOF>")
+
+    def _mismatch(self, expected: str) -> NoReturn:
+        text = f"Syntax error: mismatched input '{self._token.text}' expecting {expected}"
+        self._fail(self._token.place, text)
+
+    def _fail(self, place: int, text: str) -> NoReturn:
+        raise IssuesError([*self.issues, Issue(place, text)])
+
+    def _deepen(self) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            self._fail(NO_PLACE, f"expression recursion limit exceeded: {DEPTH_MAX}")
+
+    def expression(self) -> Node:
+        """Parse `a ? b : c`, or only `a`."""
+        self._deepen()
+        node = self._logical(OR)
+        if question := self._take("?"):
+            chosen = self._logical(OR)
+            self._expect(":")
+            node = Call(question.place, CONDITIONAL, [node, chosen, self.expression()])
+        self._depth -= 1
+        return node
+
+    def _logical(self, name: str) -> Node:
+        sign = "||" if name == OR else "&&"
+        terms, places = [self._term(name)], []
+        while token := self._take(sign):
+            places.append(token.place)
+            terms.append(self._term(name))
+        return _balanced(name, terms, places, 0, len(places) - 1) if places else terms[0]
+
+    def _term(self, name: str) -> Node:
+        return self._logical(AND) if name == OR else self._operation(0)
+
+    def _operation(self, level: int) -> Node:
+        if level == len(_LEVELS):
+            return self._unary()
+        names = _LEVELS[level]
+        node = self._operation(level + 1)
+        before = self._depth
+        while self._token.kind in names:
+            token = self._next()
+            self._deepen()
+            node = Call(token.place, names[token.kind], [node, self._operation(level + 1)])
+        self._depth = before
+        return node
+
+    def _unary(self) -> Node:
+        token = self._token
+        if token.kind == "-" and self._tokens[self._at + 1].kind in ("NUM_INT", "NUM_FLOAT"):
+            return self._member()
+        if token.kind not in ("-", "!"):
+            return self._member()
+        count = 0
+        while self._take(token.kind):
+            count += 1
+        node = self._member(is_signed=False)
+        if count % 2 == 0:
+            return node
+        return Call(token.place, NOT if token.kind == "!" else NEGATE, [node])
+
+    def _member(self, is_signed: bool = True) -> Node:
+        node = self._primary(is_signed)
+        before = self._depth
+        while self._token.kind in (".", "["):
+            token = self._next()
+            self._deepen()
+            node = self._selected(node, token) if token.kind == "." else self._indexed(node, token)
+        self._depth = before
+        return node
+
+    def _selected(self, operand: Node, dot: Token) -> Node:
+        is_optional = self._take("?") is not None
+        if self._token.kind == "ESC_IDENTIFIER":
+            self._fail(self._token.place, "unsupported syntax: '`'")
+        name = self._expect(IDENTIFIER)
+        if is_optional:
+            return Call(dot.place, OPTIONAL_SELECT, [operand, Literal(name.place, name.text)])
+        opening = self._take("(")
+        if opening is None:
+            return Select(dot.place, operand, name.text)
+        args = self._arguments()
+        return self._call(opening.place, name.text, operand, args)
+
+    def _indexed(self, operand: Node, bracket: Token) -> Node:
+        name = OPTIONAL_INDEX if self._take("?") else INDEX
+        index = self.expression()
+        self._expect("]")
+        return Call(bracket.place, name, [operand, index])
+
+    def _arguments(self) -> list[Node]:
+        args: list[Node] = []
+        if self._take(")"):
+            return args
+        args.append(self.expression())
+        while self._take(","):
+            args.append(self.expression())
+        self._expect(")")
+        return args
+
+    def _call(self, place: int, name: str, target: Node | None, args: list[Node]) -> Node:
+        expanded = expand(place, name, target, args)
+        if isinstance(expanded, Issue):
+            self.issues.append(expanded)
+            return Literal(place, None)
+        return expanded or Call(place, name, args, target)
+
+    def _primary(self, is_signed: bool) -> Node:
+        token = self._next()
+        match token.kind:
+            case "(":
+                node = self.expression()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list(token)
+            case "{":
+                return self._map(token)
+            case "." | "IDENTIFIER":
+                return self._name(token)
+            case "true" | "false":
+                return Literal(token.place, token.kind == "true")
+            case "null":
+                return Literal(token.place, None)
+            case "-" if is_signed:
+                return self._number(token.place, self._next(), "-")
+            case "NUM_INT" | "NUM_UINT" | "NUM_FLOAT":
+                return self._number(token.place, token, "")
+            case "STRING" | "BYTES":
+                return self._text(token)
+        self._at -= 1
+        self._mismatch(_STARTERS)
+
+    def _name(self, token: Token) -> Node:
+        dot = "." if token.kind == "." else ""
+        name = self._expect(IDENTIFIER) if dot else token
+        if struct := self._struct(dot, name):
+            return struct
+        if name.text in _RESERVED:
+            self.issues.append(Issue(token.place, f"reserved identifier: {name.text}"))
+        if opening := self._take("("):
+            args = self._arguments()
+            return self._call(opening.place, dot + name.text, None, args)
+        return Ident(name.place, dot + name.text)
+
+    def _struct(self, dot: str, name: Token) -> Node | None:
+        at, parts = self._at, [name.text]
+        while self._tokens[at].kind == "." and self._tokens[at + 1].kind == IDENTIFIER:
+            parts.append(self._tokens[at + 1].text)
+            at += 2
+        if self._tokens[at].kind != "{":
+            return None
+        self._at = at + 1
+        fields: list[tuple[str, Node]] = []
+        while not self._take("}"):
+            self._take("?")
+            field = self._expect(IDENTIFIER).text
+            self._expect(":")
+            fields.append((field, self.expression()))
+            if self._take(",") is None and self._token.kind != "}":
+                self._mismatch("{'}', ','}")
+        return StructNode(self._tokens[at].place, dot + ".".join(parts), fields)
+
+    def _list(self, bracket: Token) -> Node:
+        elements: list[Node] = []
+        optional: list[int] = []
+        self._take_lone_comma("]")
+        while not self._take("]"):
+            if self._take("?"):
+                optional.append(len(elements))
+            elements.append(self.expression())
+            if self._take(",") is None and self._token.kind != "]":
+                self._mismatch("{']', ','}")
+        return ListNode(bracket.place, elements, frozenset(optional))
+
+    def _map(self, brace: Token) -> Node:
+        entries: list[MapEntry] = []
+        self._take_lone_comma("}")
+        while not self._take("}"):
+            is_optional = self._take("?") is not None
+            key = self.expression()
+            colon = self._expect(":")
+            entries.append(MapEntry(colon.place, key, self.expression(), is_optional))
+            if self._take(",") is None and self._token.kind != "}":
+                self._mismatch("{'}', ','}")
+        return MapNode(brace.place, entries)
+
+    def _take_lone_comma(self, closing: str) -> None:
+        # The grammar allows `[,]` and `{,}`.
+        if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
+            self._next()
+
+    def _number(self, place: int, token: Token, sign: str) -> Node:
+        try:
+            return Literal(place, _number(token, sign))
+        except ValueError as error:
+            self.issues.append(Issue(place, str(error)))
+            return Literal(place, None)
+
+    def _text(self, token: Token) -> Node:
+        is_bytes = token.kind == "BYTES"
+        try:
+            text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
+        except ValueError as error:
+            self.issues.append(Issue(token.place, str(error)))
+            return Literal(token.place, "")
+        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
+
+
+def _number(token: Token, sign: str) -> Value:
+    if token.kind == "NUM_FLOAT":
+        number = float(sign + token.text)
+        if math.isinf(number):
+            raise ValueError("invalid double literal")
+        return number
+    text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
+    is_hex = text.startswith("0x")
+    # Long digits are refused before int() works on them.
+    if len(text.lstrip("0x" if is_hex else "0")) > 20:
+        whole = UINT_MAX + 1
+    else:
+        whole = int(text[2:], 16) if is_hex else int(text)
+    if token.kind == "NUM_UINT":
+        if whole > UINT_MAX:
+            raise ValueError("invalid uint literal")
+        return Uint(whole)
+    whole = -whole if sign else whole
+    if not INT_MIN <= whole <= INT_MAX:
+        raise ValueError("invalid int literal")
+    return whole
+
+
+def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+    middle = (low + high + 1) // 2
+    left = terms[middle] if middle == low else _balanced(name, terms, places, low, middle - 1)
+    if middle == high:
+        right = terms[middle + 1]
+    else:
+        right = _balanced(name, terms, places, middle + 1, high)
+    return Call(places[middle], name, [left, right])
