@@ -1,0 +1,172 @@
+"""Claims in the form in which they are allocated, compiled once for all nodes.
+
+Upstream: the first half of Allocate, and validateDeviceRequest, in allocator_experimental.go.
+What they refuse is an error of the request here, raised only where upstream comes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roadstead.devices.selectors import Query
+from roadstead.facts.devices import ALL_DEVICES, EXACT_COUNT
+
+if TYPE_CHECKING:
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.facts.devices import (
+        DeviceClaimFacts,
+        DeviceClassFacts,
+        DeviceConstraint,
+        DeviceRequest,
+    )
+
+RESULTS_MAX: Final = 32
+"""Devices in one claim."""
+
+ANY_DEVICE: Final = Query((), ())
+
+Classes = Mapping[str, "DeviceClassFacts"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """One way to satisfy a request: the request itself, or one of its alternatives.
+
+    parent: name of the request, if this is an alternative. error: why upstream refuses it.
+    """
+
+    facts: DeviceRequest
+    parent: str = ""
+    device_class: DeviceClassFacts | None = None
+    query: Query = ANY_DEVICE
+    is_all: bool = False
+    error: str = ""
+
+    @property
+    def result_name(self) -> str:
+        """The request as results name it."""
+        return f"{self.parent}/{self.facts.name}" if self.parent else self.facts.name
+
+    @property
+    def base_name(self) -> str:
+        """The request's name, of an alternative that of its request."""
+        return self.parent or self.facts.name
+
+    @property
+    def alternative(self) -> str:
+        """The alternative's name, or ""."""
+        return self.facts.name if self.parent else ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestPlan:
+    """A request with the ways to satisfy it, in order. error: raised before these are looked at."""
+
+    choices: tuple[Choice, ...]
+    has_alternatives: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimPlan:
+    """A claim to allocate. error: of its constraints."""
+
+    facts: DeviceClaimFacts
+    requests: tuple[RequestPlan, ...]
+    error: str = ""
+
+    @property
+    def constraints(self) -> tuple[DeviceConstraint, ...]:
+        """The claim's constraints."""
+        return self.facts.spec.constraints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The claims of a pod that are to be allocated, in its order.
+
+    is_plain: every request counts its devices and has neither alternatives nor an error.
+    """
+
+    claims: tuple[ClaimPlan, ...]
+    is_plain: bool
+
+
+def plan_of(claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates) -> Plan:
+    """Compile claims."""
+    plans = tuple(_claim_plan(claim, classes, gates) for claim in claims)
+    return Plan(plans, all(_is_plain(plan) for plan in plans))
+
+
+def _is_plain(plan: ClaimPlan) -> bool:
+    return not plan.error and all(
+        not request.error
+        and not request.has_alternatives
+        and not request.choices[0].error
+        and not request.choices[0].is_all
+        for request in plan.requests
+    )
+
+
+def _claim_plan(claim: DeviceClaimFacts, classes: Classes, gates: DeviceGates) -> ClaimPlan:
+    error = next(
+        (
+            f"claim {claim.key}, constraint #{index}: "
+            "empty constraint (unsupported constraint type?)"
+            for index, each in enumerate(claim.spec.constraints)
+            if each.match_attribute is None and each.distinct_attribute is None
+        ),
+        "",
+    )
+    requests = tuple(
+        _request_plan(claim, request, classes, gates) for request in claim.spec.requests
+    )
+    return ClaimPlan(claim, requests, error)
+
+
+def _request_plan(
+    claim: DeviceClaimFacts, request: DeviceRequest, classes: Classes, gates: DeviceGates
+) -> RequestPlan:
+    where = f"claim {claim.key}, request {request.name}: "
+    forms = request.alternatives or (request,)
+    if request.alternatives and not gates.prioritized_list:
+        error = f"{where}has subrequests, but the DRAPrioritizedList feature is disabled"
+    elif not gates.consumable_capacity and any(each.capacity is not None for each in forms):
+        error = f"{where}has capacity requests, but the DRAConsumableCapacity feature is disabled"
+    else:
+        error = ""
+    parent = request.name if request.alternatives else ""
+    choices = tuple(_choice(claim, each, parent, classes, gates) for each in forms)
+    return RequestPlan(choices, bool(request.alternatives), error)
+
+
+def _choice(
+    claim: DeviceClaimFacts,
+    form: DeviceRequest,
+    parent: str,
+    classes: Classes,
+    gates: DeviceGates,
+) -> Choice:
+    device_class = classes.get(form.device_class)
+    if form.has_admin_access and not parent and not gates.admin_access:
+        problem = "admin access is requested, but the feature is disabled"
+    elif not form.device_class:
+        problem = "missing device class name (unsupported request type?)"
+    elif device_class is None:
+        missing = f'deviceclass.resource.k8s.io "{form.device_class}" not found'
+        problem = f"could not retrieve device class {form.device_class}: {missing}"
+    elif form.mode not in (EXACT_COUNT, ALL_DEVICES):
+        problem = f"unsupported count mode {form.mode}"
+    else:
+        problem = ""
+    of_class = () if device_class is None else device_class.selectors
+    return Choice(
+        facts=form,
+        parent=parent,
+        device_class=device_class,
+        query=Query(of_class, form.selectors),
+        is_all=form.mode == ALL_DEVICES,
+        error=f"claim {claim.key}, request {form.name}: {problem}" if problem else "",
+    )

@@ -1,0 +1,367 @@
+"""The search for devices: depth first over claims, requests, alternatives and devices.
+
+Claims are allocated in the pod's order, requests in the claim's, and the devices of a request one
+after another; the first full solution is the answer. Upstream: allocateOne and allocateDevice in
+allocator_experimental.go, whose peculiarities are kept where results depend on them.
+
+Upstream recurses; here every level is a generator that yields where to go on and is sent the
+outcome, so that claims of any number cannot exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from roadstead.devices import capacity
+from roadstead.devices.capacity import Consumed, Quantities
+from roadstead.devices.constraints import Constraint, constraint_of
+from roadstead.devices.counters import SharedCounters
+from roadstead.devices.errors import AllocationAborted, AllocationError, AllocatorPanic
+from roadstead.devices.plans import RESULTS_MAX
+from roadstead.devices.views import positions_of
+from roadstead.facts.taints import tolerated
+
+if TYPE_CHECKING:
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.devices.in_use import DevicesInUse
+    from roadstead.devices.plans import Choice, Plan
+    from roadstead.devices.pools import DeviceId, Pool, PoolDevice
+    from roadstead.devices.views import NodeView
+
+
+class Outcome(Enum):
+    """How a part of the search ended. TOO_MANY: only because a claim got too many devices."""
+
+    DONE = 0
+    DEAD_END = 1
+    TOO_MANY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the search stands: the device of a choice of a request of a claim, by their indices.
+
+    in_choice: a choice of the request is being tried already.
+    """
+
+    claim: int
+    request: int = 0
+    choice: int = 0
+    device: int = 0
+    in_choice: bool = False
+
+
+_Level = Generator[Position, Outcome, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A device chosen for a request. consumed: None if the device is not shared."""
+
+    choice: Choice
+    device: PoolDevice
+    consumed: Quantities | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """How many devices a choice wants; the devices themselves if it wants all."""
+
+    number: int
+    devices: tuple[PoolDevice, ...] = ()
+
+
+class Search:
+    """One search for the devices of a pod's claims on one node.
+
+    is_over: asked before each step whether the time is over.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        view: NodeView,
+        in_use: DevicesInUse,
+        gates: DeviceGates,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self._plan = plan
+        self._view = view
+        self._in_use = in_use
+        self._gates = gates
+        self._is_over = is_over
+        self._wanted: dict[tuple[int, int, int], _Wanted] = {}
+        self._constraints: list[list[Constraint]] = []
+        self._counters = SharedCounters(in_use)
+        self._allocating: dict[DeviceId, set[int]] = {}
+        self._consumed: dict[DeviceId, Consumed] = {}
+        self.chosen: list[list[Chosen]] = [[] for _ in plan.claims]
+        self.selected: dict[tuple[int, int], int] = {}
+        """The chosen alternative by claim and request."""
+
+    def run(self) -> bool:
+        """Search; return whether all claims got their devices, which are in `chosen`.
+
+        Raises:
+            AllocationError: upstream's error for these claims on this node.
+            AllocationAborted: the time was over.
+        """
+        for index in range(len(self._plan.claims)):
+            self._validate(index)
+        levels = [self._level(Position(0))]
+        outcome: Outcome | None = None
+        while levels:
+            try:
+                follower = levels[-1].send(outcome)  # type: ignore[arg-type]
+            except StopIteration as end:
+                outcome = end.value
+                levels.pop()
+            else:
+                outcome = None
+                levels.append(self._level(follower))
+        if outcome is Outcome.TOO_MANY:
+            raise AllocationError("allocation max size exceeded")
+        return outcome is Outcome.DONE
+
+    # --- before the search ---
+
+    def _validate(self, index: int) -> None:
+        """Count the devices that each choice of a claim wants."""
+        claim = self._plan.claims[index]
+        least = 0
+        for number, request in enumerate(claim.requests):
+            if request.error:
+                raise AllocationError(request.error)
+            counts = []
+            for choice_index, choice in enumerate(request.choices):
+                if choice.error:
+                    raise AllocationError(choice.error)
+                wanted = _Wanted(choice.facts.count)
+                if choice.is_all:
+                    # Upstream's cache of selector results mixes up the first two alternatives.
+                    is_mixed_up = choice_index == 1 and request.choices[0].is_all
+                    matched = request.choices[0] if is_mixed_up else choice
+                    devices = tuple(self._all_devices(index, choice, matched))
+                    wanted = _Wanted(len(devices), devices)
+                self._wanted[index, number, choice_index] = wanted
+                counts.append(wanted.number)
+            least += min(counts)
+        if least > RESULTS_MAX:
+            raise AllocationError(
+                f"claim {claim.facts.key}: number of requested devices {least} "
+                f"exceeds the claim limit of {RESULTS_MAX}"
+            )
+        if claim.error:
+            raise AllocationError(claim.error)
+        constraints = [constraint_of(each) for each in claim.constraints]
+        self._constraints.append([each for each in constraints if each is not None])
+
+    def _all_devices(self, index: int, choice: Choice, matched: Choice) -> Iterator[PoolDevice]:
+        """Yield all devices for a choice that wants all. matched: whose selectors are used."""
+        claim = self._plan.claims[index].facts
+        where = f"claim {claim.key}, request {choice.facts.name}: asks for all devices"
+        for pool in self._view.pools:
+            if pool.is_incomplete:
+                text = f"{where}, but resource pool {pool} is currently being updated"
+                raise AllocationError(text)
+            if pool.invalid:
+                raise AllocationError(f"{where}, but resource pool {pool} is currently invalid")
+            for position in positions_of(self._view.candidates(pool, matched)):
+                if self._view.is_selectable(claim, matched, pool, position):
+                    device = pool.devices[position]
+                    if not self._gates.consumable_capacity or self._has_capacity(choice, device):
+                        yield device
+
+    # --- levels of the search ---
+
+    def _level(self, at: Position) -> _Level:
+        """Find the devices of a position and all that follow."""
+        if self._is_over():
+            raise AllocationAborted("filter operation aborted: context deadline exceeded")
+        if at.claim >= len(self._plan.claims):
+            return Outcome.DONE
+        requests = self._plan.claims[at.claim].requests
+        if at.request >= len(requests):
+            outcome = yield Position(at.claim + 1)
+            # Another allocation of this claim may leave more choice to the next.
+            return Outcome.DEAD_END if outcome is Outcome.TOO_MANY else outcome
+        request = requests[at.request]
+        if request.has_alternatives and not at.in_choice:
+            return (yield from self._try_alternatives(at, len(request.choices)))
+        choice = request.choices[at.choice]
+        wanted = self._wanted[at.claim, at.request, at.choice]
+        if choice.is_all and not wanted.devices:
+            return Outcome.DEAD_END
+        if at.device >= wanted.number:
+            return (yield Position(at.claim, at.request + 1))
+        if len(self.chosen[at.claim]) + wanted.number - at.device > RESULTS_MAX:
+            return Outcome.TOO_MANY
+        if choice.is_all:
+            return (yield from self._add_next(at, choice, wanted.devices[at.device]))
+        return (yield from self._try_devices(at, choice))
+
+    def _try_alternatives(self, at: Position, count: int) -> _Level:
+        outcome = Outcome.TOO_MANY
+        for index in range(count):
+            ended = yield replace(at, choice=index, in_choice=True)
+            if ended is Outcome.DONE:
+                self.selected[at.claim, at.request] = index
+                return ended
+            if ended is not Outcome.TOO_MANY:
+                outcome = Outcome.DEAD_END
+        return outcome
+
+    def _add_next(self, at: Position, choice: Choice, device: PoolDevice) -> _Level:
+        """Add the next of all devices; their order does not matter, so no other is tried."""
+        chosen = self._choose(at, choice, device, must=True)
+        if chosen is None:
+            return Outcome.DEAD_END
+        # As upstream, the first alternative goes on, whichever this is.
+        outcome = yield replace(at, choice=0, device=at.device + 1)
+        if outcome is not Outcome.DONE:
+            self._give_back(at.claim, chosen)
+        return outcome
+
+    def _try_devices(self, at: Position, choice: Choice) -> _Level:
+        for device in self._candidates(at, choice):
+            chosen = self._choose(at, choice, device, must=False)
+            if chosen is None:
+                continue
+            outcome = yield replace(at, device=at.device + 1)
+            if outcome is Outcome.DONE:
+                return outcome
+            self._give_back(at.claim, chosen)
+            if outcome is Outcome.TOO_MANY:
+                return outcome
+        return Outcome.DEAD_END
+
+    # --- devices ---
+
+    def _candidates(self, at: Position, choice: Choice) -> Iterator[PoolDevice]:
+        """Yield the free devices that match a choice, in order."""
+        claim = self._plan.claims[at.claim].facts
+        for pool in self._view.pools:
+            if pool.invalid:
+                raise AllocationError(f"pool {pool.name} is invalid: {pool.invalid}")
+            for position in positions_of(self._free(pool, choice)):
+                device = pool.devices[position]
+                if self._is_being_allocated(device, choice, at.claim):
+                    continue
+                if not self._view.is_selectable(claim, choice, pool, position):
+                    continue
+                if not self._gates.consumable_capacity or self._has_capacity(choice, device):
+                    yield device
+
+    def _free(self, pool: Pool, choice: Choice) -> int:
+        """Return the bits of devices that may match and that no allocation uses."""
+        candidates = self._view.candidates(pool, choice)
+        if choice.facts.has_admin_access:
+            return candidates
+        return candidates & ~self._in_use.bits(pool)
+
+    def _is_being_allocated(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
+        """Whether this search has chosen a device: for this claim, if under admin access."""
+        claims = self._allocating.get(device.id)
+        if not claims:
+            return False
+        return not choice.facts.has_admin_access or claim in claims
+
+    def _has_capacity(self, choice: Choice, device: PoolDevice) -> bool:
+        return capacity.fits(
+            device.facts,
+            choice.facts.capacity,
+            self._in_use.consumed(device.id),
+            self._consumed.get(device.id) or {},
+        )
+
+    def _choose(
+        self, at: Position, choice: Choice, device: PoolDevice, *, must: bool
+    ) -> Chosen | None:
+        """Choose a device if counters, taints and constraints allow it.
+
+        As upstream, a refusal keeps the counters that it has consumed already.
+
+        Raises:
+            AllocationError: a constraint is violated although the device must be chosen.
+        """
+        if must and self._is_occupied(device, choice, at.claim):
+            return None
+        if device.facts.consumes and not self._consume_counters(device):
+            return None
+        if self._gates.taints and not all(
+            tolerated(taint, choice.facts.tolerations) for taint in device.facts.taints
+        ):
+            return None
+        if not self._add_to_constraints(at.claim, choice, device):
+            if must:
+                claim = self._plan.claims[at.claim].facts
+                raise AllocationError(
+                    f"claim {claim.key}, request {choice.facts.name}: cannot add device "
+                    f"{'/'.join(device.id)} because a claim constraint would not be satisfied"
+                )
+            return None
+        return self._record(at, choice, device)
+
+    def _consume_counters(self, device: PoolDevice) -> bool:
+        return self._gates.partitionable and self._counters.consume(device)
+
+    def _is_occupied(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
+        if choice.facts.has_admin_access:
+            return not self._is_shared(device) and self._is_being_allocated(device, choice, claim)
+        return device.id in self._in_use or self._is_being_allocated(device, choice, claim)
+
+    def _is_shared(self, device: PoolDevice) -> bool:
+        return self._gates.consumable_capacity and device.facts.allows_several
+
+    def _add_to_constraints(self, claim: int, choice: Choice, device: PoolDevice) -> bool:
+        names = (choice.base_name, choice.alternative)
+        added: list[Constraint] = []
+        for constraint in self._constraints[claim]:
+            if not constraint.add(*names, device):
+                for each in added:
+                    each.remove(*names, device)
+                return False
+            added.append(constraint)
+        return True
+
+    def _record(self, at: Position, choice: Choice, device: PoolDevice) -> Chosen | None:
+        """Record a chosen device. As upstream, a refusal here keeps the marks that were made."""
+        is_shared = self._is_shared(device)
+        if not is_shared:
+            self._allocating.setdefault(device.id, set()).add(at.claim)
+        consumed: Quantities | None = None
+        if self._gates.consumable_capacity:
+            if not self._has_capacity(choice, self._compared(device, at.device)):
+                return None
+            if is_shared:
+                consumed = capacity.consumption(device.facts, choice.facts.capacity)
+                self._consumed.setdefault(device.id, Consumed()).add(consumed)
+        chosen = Chosen(choice, device, consumed)
+        self.chosen[at.claim].append(chosen)
+        return chosen
+
+    def _compared(self, device: PoolDevice, number: int) -> PoolDevice:
+        """Return the device whose capacity upstream compares: at the number within the request."""
+        devices = device.slice.devices
+        if number >= len(devices):
+            raise AllocatorPanic(
+                f"runtime error: index out of range [{number}] with length {len(devices)}"
+            )
+        facts = devices[number]
+        return type(device)((*device.id[:2], facts.name), facts, device.slice, device.shape)
+
+    def _give_back(self, claim: int, chosen: Chosen) -> None:
+        """Undo the choice of the last device."""
+        device, choice = chosen.device, chosen.choice
+        for constraint in self._constraints[claim]:
+            constraint.remove(choice.base_name, choice.alternative, device)
+        if device.id in self._allocating:
+            self._allocating[device.id].discard(claim)
+        if chosen.consumed is not None:
+            self._consumed[device.id].subtract(chosen.consumed)
+        elif self._gates.partitionable and device.facts.consumes:
+            self._counters.give_back(device)
+        self.chosen[claim].pop()

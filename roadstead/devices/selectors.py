@@ -1,0 +1,108 @@
+"""Results of selectors, evaluated once for all devices that no selector can tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from roadstead.facts.devices import AttributeFacts, CapacityFacts, DeviceFacts
+
+RESULTS_MAX: Final = 1_000_000
+"""Results that are kept; beyond, all are dropped and evaluated again when needed."""
+
+
+class SelectorError(Exception):
+    """A selector that does not compile, or fails on a device; the text is upstream's."""
+
+
+class Selector(Protocol):
+    """A compiled expression."""
+
+    def matches(self, driver: str, device: DeviceFacts) -> bool:
+        """Whether the device matches; raises `SelectorError`."""
+        ...
+
+
+Compile = Callable[[str], Selector]
+"""Compiles an expression; raises `SelectorError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Selectors that a device must match in this order: of the class, then of the request."""
+
+    of_class: tuple[str, ...]
+    of_request: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorFailure:
+    """An error of the selector at `index` of the class or request. text: with the kind of error."""
+
+    is_of_class: bool
+    index: int
+    text: str
+
+
+Outcome = bool | SelectorFailure
+DeviceShape = tuple[str, "tuple[AttributeFacts, ...]", "tuple[CapacityFacts, ...]", bool]
+
+
+def shape_of(driver: str, device: DeviceFacts) -> DeviceShape:
+    """Return all that a selector can read of a device."""
+    return driver, device.attributes, device.capacity, device.allows_several
+
+
+class SelectorResults:
+    """Evaluates queries; the result for each shape of devices is cached.
+
+    compile_selector: called once per expression, unless it raises.
+    """
+
+    def __init__(self, compile_selector: Compile) -> None:
+        self._compile = compile_selector
+        self._selectors: dict[str, Selector] = {}
+        self._outcomes: dict[Query, dict[int, Outcome]] = {}
+        self._shapes: dict[DeviceShape, int] = {}
+        self._count = 0
+
+    def shape_number(self, driver: str, device: DeviceFacts) -> int:
+        """Return a number that devices share if no selector can tell them apart."""
+        return self._shapes.setdefault(shape_of(driver, device), len(self._shapes))
+
+    def evaluate(self, query: Query, shape: int, driver: str, device: DeviceFacts) -> Outcome:
+        """Return whether a device matches, or the first failure. shape: its `shape_number`."""
+        outcomes = self._outcomes.setdefault(query, {})
+        outcome = outcomes.get(shape)
+        if outcome is None:
+            if self._count >= RESULTS_MAX:
+                self._outcomes = {query: (outcomes := {})}
+                self._count = 0
+            outcome = outcomes[shape] = self._evaluate(query, driver, device)
+            self._count += 1
+        return outcome
+
+    def _evaluate(self, query: Query, driver: str, device: DeviceFacts) -> Outcome:
+        for is_of_class, selectors in ((True, query.of_class), (False, query.of_request)):
+            for index, expression in enumerate(selectors):
+                outcome = self.matches(expression, driver, device)
+                if isinstance(outcome, str):
+                    return SelectorFailure(is_of_class, index, outcome)
+                if not outcome:
+                    return False
+        return True
+
+    def matches(self, expression: str, driver: str, device: DeviceFacts) -> bool | str:
+        """Return whether a device matches one expression, or the text of its error."""
+        try:
+            selector = self._selectors.get(expression)
+            if selector is None:
+                selector = self._selectors[expression] = self._compile(expression)
+        except SelectorError as error:
+            return f"CEL compile error: {error}"
+        try:
+            return selector.matches(driver, device)
+        except SelectorError as error:
+            return f"CEL runtime error: {error}"
