@@ -5,7 +5,7 @@ Upstream: the second half of Allocate, and createNodeSelector, in allocator_expe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -105,8 +105,19 @@ def _node_terms(plan: ClaimPlan, chosen: list[Chosen], node: str) -> NodeTerms |
                 f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
             )
         for term in terms:
-            fields += [need for need in term.fields if need not in fields]
-            expressions += [need for need in term.expressions if need not in expressions]
+            _add_new(term.fields, fields)
+            _add_new(term.expressions, expressions)
     if not (fields or expressions):
         return None
     return (NodeSelectorTerm(tuple(expressions), tuple(fields)),)
+
+
+def _add_new(needs: Iterable[Requirement], known: list[Requirement]) -> None:
+    """Add requirements that are not known; the order of their values does not matter."""
+    for need in needs:
+        if not any(
+            (need.key, need.operator) == (each.key, each.operator)
+            and set(need.values) == set(each.values)
+            for each in known
+        ):
+            known.append(need)

@@ -13,7 +13,7 @@ from roadstead.protocol.quantity import Quantity, parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roadstead.facts.devices import Amounts, CapacityFacts, DeviceFacts, RequestPolicy
+    from roadstead.facts.devices import Amounts, DeviceCapacity, DeviceFacts, RequestPolicy
 
 Quantities = dict[str, Quantity]
 
@@ -77,7 +77,7 @@ def consumption(device: DeviceFacts, requested: Amounts | None) -> Quantities:
     return {each.name: _consumption(wanted.get(each.name), each) for each in device.capacity}
 
 
-def _consumption(wanted: Quantity | None, capacity: CapacityFacts) -> Quantity:
+def _consumption(wanted: Quantity | None, capacity: DeviceCapacity) -> Quantity:
     policy = capacity.policy
     if wanted is None:
         has_default = policy is not None and policy.default is not None

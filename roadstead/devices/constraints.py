@@ -101,9 +101,9 @@ class DistinctAttribute:
         attribute = find_attribute(device, self.name)
         if attribute is None:
             return False
-        if self.count and self.devices:
-            if not attribute.kind or device.id in self.devices.values():
-                return False
+        known = self.devices.values() if self.count else ()
+        if known and (not attribute.kind or device.id in known):
+            return False
         self.devices[request] = device.id
         self.count += 1
         return True

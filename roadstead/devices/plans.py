@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         DeviceClassFacts,
         DeviceConstraint,
         DeviceRequest,
+        ExactRequest,
     )
 
 RESULTS_MAX: Final = 32
@@ -37,7 +38,7 @@ class Choice:
     parent: name of the request, if this is an alternative. error: why upstream refuses it.
     """
 
-    facts: DeviceRequest
+    facts: ExactRequest
     parent: str = ""
     device_class: DeviceClassFacts | None = None
     query: Query = ANY_DEVICE
@@ -130,7 +131,7 @@ def _request_plan(
     claim: DeviceClaimFacts, request: DeviceRequest, classes: Classes, gates: DeviceGates
 ) -> RequestPlan:
     where = f"claim {claim.key}, request {request.name}: "
-    forms = request.alternatives or (request,)
+    forms: tuple[ExactRequest, ...] = request.alternatives or (request,)
     if request.alternatives and not gates.prioritized_list:
         error = f"{where}has subrequests, but the DRAPrioritizedList feature is disabled"
     elif not gates.consumable_capacity and any(each.capacity is not None for each in forms):
@@ -144,7 +145,7 @@ def _request_plan(
 
 def _choice(
     claim: DeviceClaimFacts,
-    form: DeviceRequest,
+    form: ExactRequest,
     parent: str,
     classes: Classes,
     gates: DeviceGates,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from roadstead.facts.devices import AttributeFacts, CapacityFacts, DeviceFacts
+    from roadstead.facts.devices import AttributeFacts, DeviceCapacity, DeviceFacts
 
 RESULTS_MAX: Final = 1_000_000
 """Results that are kept; beyond, all are dropped and evaluated again when needed."""
@@ -47,7 +47,7 @@ class SelectorFailure:
 
 
 Outcome = bool | SelectorFailure
-DeviceShape = tuple[str, "tuple[AttributeFacts, ...]", "tuple[CapacityFacts, ...]", bool]
+DeviceShape = tuple[str, "tuple[AttributeFacts, ...]", "tuple[DeviceCapacity, ...]", bool]
 
 
 def shape_of(driver: str, device: DeviceFacts) -> DeviceShape:
