@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roadstead.facts.devices import DeviceRequest
+from roadstead.protocol.names import is_extended_resource
 
 if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceClassFacts
@@ -55,11 +56,14 @@ def extended_need(
 ) -> ExtendedNeed:
     """Return what a node has to serve of a pod's extended resources.
 
-    resources: the pod's requests of extended resources. mapping: `classes_by_resource`.
+    resources: the pod's requests; names in the domain of Kubernetes, and so a class's implicit
+    resource, are not extended resources for upstream's plugin and are ignored. mapping: `classes_by_resource`.
     allocatable: resources in the node's allocatable, which its device plugins serve.
     has_claims: the pod has claims of its own.
     """
-    wanted = [name for name, amount in sorted(resources.items()) if amount]
+    wanted = [
+        name for name, amount in sorted(resources.items()) if amount and is_extended_resource(name)
+    ]
     for name in wanted:
         if name not in mapping and name not in allocatable:
             return ExtendedNeed(missing=name)
@@ -78,3 +82,11 @@ def extended_need(
         if (amount := container.get(name))
     ]
     return ExtendedNeed(tuple(requests))
+
+
+def is_served_by_class(resources: Mapping[str, int], mapping: Mapping[str, str]) -> bool:
+    """Whether a pod requests an extended resource that a class serves."""
+    return any(
+        amount and name in mapping and is_extended_resource(name)
+        for name, amount in resources.items()
+    )

@@ -12,6 +12,7 @@ from roadstead.devices.extended_claims import (
     CLAIM_NAME,
     classes_by_resource,
     extended_need,
+    is_served_by_class,
 )
 from roadstead.facts.compile import compile_node, compile_pod
 from roadstead.facts.compile_devices import (
@@ -165,14 +166,16 @@ class RecordedCase:
             for each in (*spec.get("initContainers", ()), *spec["containers"])
         ]
         totals = {name: 1 for each in containers for name, value in each.items() if value}
-        extended = {name: value for name, value in totals.items() if "/" in name}
-        if not any(name in mapping for name in extended):
+        if not is_served_by_class(totals, mapping):
             return "", None
         uid = pod["metadata"]["uid"]
-        if any(each.is_for_extended_resources and each.owner_uid == uid for each in self.claims.values()):
+        if any(
+            each.is_for_extended_resources and each.owner_uid == uid
+            for each in self.claims.values()
+        ):
             return "cannot schedule extended resource claim", None
         allocatable = {name for name, _ in node.allocatable}
-        need = extended_need(extended, containers, mapping, allocatable, has_claims=has_claims)
+        need = extended_need(totals, containers, mapping, allocatable, has_claims=has_claims)
         if need.missing:
             return "cannot fit resource", None
         if need.requests is None:
