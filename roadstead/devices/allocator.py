@@ -14,7 +14,8 @@ from roadstead.devices.allocation_result import NewShareId, allocation_of
 from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of
 from roadstead.devices.pools import DevicePools
-from roadstead.devices.search import Search
+from roadstead.devices.quick import QuickAnswers, Verdict
+from roadstead.devices.search import Chosen, Search
 from roadstead.devices.selectors import SelectorResults
 from roadstead.devices.views import NodeView, PoolMatcher
 
@@ -45,6 +46,7 @@ class Allocator:
         self.pools = DevicePools(gates, self.selectors.shape_number)
         self.in_use = DevicesInUse(gates)
         self._matcher = PoolMatcher(self.selectors, gates)
+        self._quick = QuickAnswers(self._matcher, self.in_use)
         self._classes: dict[str, DeviceClassFacts] = {}
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
 
@@ -84,10 +86,16 @@ class Allocator:
             AllocatorPanic: the real scheduler would crash.
         """
         pools = self.pools.seen_from(node, labels)
-        search = Search(
-            plan, NodeView(node, labels, pools, self._matcher), self.in_use, self.gates, is_over
-        )
-        if not search.run():
+        selected: dict[tuple[int, int], int] = {}
+        answer: list[list[Chosen]] | Verdict = Verdict.UNKNOWN
+        if plan.demand is not None:
+            answer = self._quick.first_devices(plan.demand, pools, len(plan.claims))
+        if answer is Verdict.UNKNOWN:
+            view = NodeView(node, labels, pools, self._matcher)
+            search = Search(plan, view, self.in_use, self.gates, is_over)
+            answer = search.chosen if search.run() else Verdict.NO
+            selected = search.selected
+        if isinstance(answer, Verdict):
             return None
         if new_share_id is None:
             numbers = count(1)
@@ -95,8 +103,8 @@ class Allocator:
         return tuple(
             allocation_of(
                 claim,
-                search.chosen[index],
-                lambda request, index=index: search.selected.get((index, request), 0),  # type: ignore[misc]
+                answer[index],
+                lambda request, index=index: selected.get((index, request), 0),  # type: ignore[misc]
                 node,
                 self.gates,
                 new_share_id,

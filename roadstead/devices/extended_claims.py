@@ -57,7 +57,8 @@ def extended_need(
     """Return what a node has to serve of a pod's extended resources.
 
     resources: the pod's requests; names in the domain of Kubernetes, and so a class's implicit
-    resource, are not extended resources for upstream's plugin and are ignored. mapping: `classes_by_resource`.
+    resource, are not extended resources for upstream's plugin and are ignored.
+    mapping: `classes_by_resource`.
     allocatable: resources in the node's allocatable, which its device plugins serve.
     has_claims: the pod has claims of its own.
     """

@@ -84,31 +84,58 @@ class ClaimPlan:
         return self.facts.spec.constraints
 
 
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What plain claims want. steps: index of the claim, and its request, in order.
+
+    totals: how many devices must match each query, equal queries counted together; sorted.
+    """
+
+    steps: tuple[tuple[int, Choice], ...]
+    totals: tuple[tuple[Query, int], ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """The claims of a pod that are to be allocated, in its order.
 
-    is_plain: every request counts its devices and has neither alternatives nor an error.
+    demand: if all claims are plain: without constraints, alternatives and errors, every request
+        counting devices that it does not share.
     """
 
     claims: tuple[ClaimPlan, ...]
-    is_plain: bool
+    demand: Demand | None
 
 
 def plan_of(claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates) -> Plan:
     """Compile claims."""
     plans = tuple(_claim_plan(claim, classes, gates) for claim in claims)
-    return Plan(plans, all(_is_plain(plan) for plan in plans))
+    is_plain = not gates.consumable_capacity and all(map(_is_plain, plans))
+    return Plan(plans, _demand_of(plans) if is_plain else None)
 
 
 def _is_plain(plan: ClaimPlan) -> bool:
-    return not plan.error and all(
-        not request.error
-        and not request.has_alternatives
-        and not request.choices[0].error
-        and not request.choices[0].is_all
-        for request in plan.requests
+    if plan.error or plan.constraints:
+        return False
+    choices = [request.choices[0] for request in plan.requests]
+    return (
+        not any(request.error or request.has_alternatives for request in plan.requests)
+        and not any(
+            choice.error or choice.is_all or choice.facts.has_admin_access for choice in choices
+        )
+        and sum(choice.facts.count for choice in choices) <= RESULTS_MAX
     )
+
+
+def _demand_of(plans: tuple[ClaimPlan, ...]) -> Demand:
+    steps = tuple(
+        (index, request.choices[0]) for index, plan in enumerate(plans) for request in plan.requests
+    )
+    totals: dict[Query, int] = {}
+    for _, choice in steps:
+        totals[choice.query] = totals.get(choice.query, 0) + choice.facts.count
+    ordered = sorted(totals.items(), key=lambda total: (total[0].of_class, total[0].of_request))
+    return Demand(steps, tuple(ordered))
 
 
 def _claim_plan(claim: DeviceClaimFacts, classes: Classes, gates: DeviceGates) -> ClaimPlan:

@@ -63,6 +63,8 @@ class Pool:
     """A pool as some nodes see it. Immutable but for what is cached.
 
     invalid: the reason why no device may be allocated from it, or "".
+    unallocatable: bits of devices that consume counters without the gate for it.
+    needs_search: counters, taints or placements of devices count, not only matches.
     matches: cache of selector results. in_use, in_use_at: cache of the bits of devices in use, and
         the position in the log of `DevicesInUse` up to which they hold.
     """
@@ -73,6 +75,8 @@ class Pool:
     devices: tuple[PoolDevice, ...]
     is_incomplete: bool
     invalid: str
+    unallocatable: int = 0
+    needs_search: bool = False
     positions: dict[str, int] = field(default_factory=dict)
     matches: dict[Query, Matches] = field(default_factory=dict)
     in_use: int = 0
@@ -239,7 +243,7 @@ class DevicePools:
         identity = tuple(map(id, entries))
         pool = views.get(identity)
         if pool is None:
-            pool = views[identity] = _pool_of(key, entries)
+            pool = views[identity] = _pool_of(key, entries, self._gates)
         return pool
 
 
@@ -251,13 +255,18 @@ def _add_to_pool(entries: list[_Entry], entry: _Entry) -> None:
     entries.append(entry)
 
 
-def _pool_of(key: tuple[str, str], entries: list[_Entry]) -> Pool:
+def _pool_of(key: tuple[str, str], entries: list[_Entry], gates: DeviceGates) -> Pool:
     devices = tuple(device for entry in entries for device in entry.devices)
     positions: dict[str, int] = {}
     invalid = ""
     for position, device in enumerate(devices):
         if positions.setdefault(device.facts.name, position) != position and not invalid:
             invalid = f"duplicate device name {device.facts.name}"
+    consumers = [n for n, device in enumerate(devices) if device.facts.consumes]
+    needs_search = gates.consumable_capacity or (
+        gates.partitionable
+        and (bool(consumers) or any(device.is_placed_alone for device in devices))
+    )
     return Pool(
         driver=key[0],
         name=key[1],
@@ -265,5 +274,8 @@ def _pool_of(key: tuple[str, str], entries: list[_Entry]) -> Pool:
         devices=devices,
         is_incomplete=len(entries) != entries[0].slice.slices_in_pool,
         invalid=invalid,
+        unallocatable=0 if gates.partitionable else sum(1 << n for n in consumers),
+        needs_search=needs_search
+        or (gates.taints and any(device.facts.taints for device in devices)),
         positions=positions,
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roadstead.devices import capacity
 from roadstead.devices.capacity import Consumed, Quantities
@@ -54,16 +54,23 @@ class Position:
     in_choice: bool = False
 
 
+Place = tuple[int, int]
+NOWHERE: Final = (-1, -1)
+
 _Level = Generator[Position, Outcome, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device chosen for a request. consumed: None if the device is not shared."""
+    """A device chosen for a request. consumed: None if the device is not shared.
+
+    place: index of its pool and position in it, if it was chosen among candidates.
+    """
 
     choice: Choice
     device: PoolDevice
     consumed: Quantities | None
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +233,8 @@ class Search:
         return outcome
 
     def _try_devices(self, at: Position, choice: Choice) -> _Level:
-        for device in self._candidates(at, choice):
-            chosen = self._choose(at, choice, device, must=False)
+        for place, device in self._candidates(at, choice):
+            chosen = self._choose(at, choice, device, place=place)
             if chosen is None:
                 continue
             outcome = yield replace(at, device=at.device + 1)
@@ -240,20 +247,37 @@ class Search:
 
     # --- devices ---
 
-    def _candidates(self, at: Position, choice: Choice) -> Iterator[PoolDevice]:
-        """Yield the free devices that match a choice, in order."""
+    def _candidates(self, at: Position, choice: Choice) -> Iterator[tuple[Place, PoolDevice]]:
+        """Yield the free devices that match a choice, in order, with their places."""
         claim = self._plan.claims[at.claim].facts
-        for pool in self._view.pools:
+        first, after = self._last_place(at, choice)
+        for index, pool in enumerate(self._view.pools):
             if pool.invalid:
                 raise AllocationError(f"pool {pool.name} is invalid: {pool.invalid}")
-            for position in positions_of(self._free(pool, choice)):
+            if index < first:
+                continue
+            free = self._free(pool, choice)
+            if index == first:
+                free &= -2 << after
+            for position in positions_of(free):
                 device = pool.devices[position]
                 if self._is_being_allocated(device, choice, at.claim):
                     continue
                 if not self._view.is_selectable(claim, choice, pool, position):
                     continue
                 if not self._gates.consumable_capacity or self._has_capacity(choice, device):
-                    yield device
+                    yield (index, position), device
+
+    def _last_place(self, at: Position, choice: Choice) -> Place:
+        """Return the place of the last device of a choice; those before it need not be tried.
+
+        They were tried at its position, and what is found for a set of devices does not depend on
+        their order. Where upstream's counters and capacities depend on it, all are tried.
+        """
+        if not at.device or self._gates.consumable_capacity or self._gates.partitionable:
+            return NOWHERE
+        last = self.chosen[at.claim][-1]
+        return last.place if last.choice is choice else NOWHERE
 
     def _free(self, pool: Pool, choice: Choice) -> int:
         """Return the bits of devices that may match and that no allocation uses."""
@@ -278,7 +302,13 @@ class Search:
         )
 
     def _choose(
-        self, at: Position, choice: Choice, device: PoolDevice, *, must: bool
+        self,
+        at: Position,
+        choice: Choice,
+        device: PoolDevice,
+        *,
+        must: bool = False,
+        place: Place = NOWHERE,
     ) -> Chosen | None:
         """Choose a device if counters, taints and constraints allow it.
 
@@ -303,7 +333,7 @@ class Search:
                     f"{'/'.join(device.id)} because a claim constraint would not be satisfied"
                 )
             return None
-        return self._record(at, choice, device)
+        return self._record(at, choice, device, place)
 
     def _consume_counters(self, device: PoolDevice) -> bool:
         return self._gates.partitionable and self._counters.consume(device)
@@ -327,7 +357,9 @@ class Search:
             added.append(constraint)
         return True
 
-    def _record(self, at: Position, choice: Choice, device: PoolDevice) -> Chosen | None:
+    def _record(
+        self, at: Position, choice: Choice, device: PoolDevice, place: Place
+    ) -> Chosen | None:
         """Record a chosen device. As upstream, a refusal here keeps the marks that were made."""
         is_shared = self._is_shared(device)
         if not is_shared:
@@ -339,7 +371,7 @@ class Search:
             if is_shared:
                 consumed = capacity.consumption(device.facts, choice.facts.capacity)
                 self._consumed.setdefault(device.id, Consumed()).add(consumed)
-        chosen = Chosen(choice, device, consumed)
+        chosen = Chosen(choice, device, consumed, place)
         self.chosen[at.claim].append(chosen)
         return chosen
 
