@@ -15,6 +15,7 @@ from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of
 from roadstead.devices.pools import DevicePools
 from roadstead.devices.quick import QuickAnswers, Verdict
+from roadstead.devices.screen import NodeScreen
 from roadstead.devices.search import Chosen, Search
 from roadstead.devices.selectors import SelectorResults
 from roadstead.devices.views import NodeView, PoolMatcher
@@ -43,10 +44,11 @@ class Allocator:
     def __init__(self, gates: DeviceGates, compile_selector: Compile) -> None:
         self.gates = gates
         self.selectors = SelectorResults(compile_selector)
-        self.pools = DevicePools(gates, self.selectors.shape_number)
+        self.pools = DevicePools(gates)
         self.in_use = DevicesInUse(gates)
         self._matcher = PoolMatcher(self.selectors, gates)
         self._quick = QuickAnswers(self._matcher, self.in_use)
+        self.nodes = NodeScreen(self.pools, self.in_use, self._quick)
         self._classes: dict[str, DeviceClassFacts] = {}
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
 

@@ -6,7 +6,7 @@ structured/internal/allocatedstate.go.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -45,8 +45,7 @@ class DevicesInUse:
     """Devices in use by allocations, without those under admin access.
 
     Like upstream's set, it does not count how many allocations use a device; only the consumed
-    capacities of shared devices add up. `changed_pools` collects the pools that changed, for
-    who caches what depends on them, and clears it.
+    capacities of shared devices add up.
     """
 
     def __init__(self, gates: DeviceGates) -> None:
@@ -54,7 +53,11 @@ class DevicesInUse:
         self._pools: dict[PoolKey, _PoolUse] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
         self._number = next(_numbers)
-        self.changed_pools: Counter[PoolKey] = Counter()
+        self._watchers: list[Callable[[PoolKey], None]] = []
+
+    def watch(self, changed: Callable[[PoolKey], None]) -> None:
+        """Call `changed` with the pool after each change of its devices in use."""
+        self._watchers.append(changed)
 
     def add(self, allocation: Allocation) -> None:
         """Count an allocation that was made, written or not."""
@@ -121,4 +124,5 @@ class DevicesInUse:
         else:
             use.names.discard(device)
         use.changed(device)
-        self.changed_pools[driver, pool] += 1
+        for each in self._watchers:
+            each((driver, pool))

@@ -23,17 +23,15 @@ DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""
 
 Labels = tuple[tuple[str, str], ...]
-ShapeNumber = Callable[[str, "DeviceFacts"], int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolDevice:
-    """A device of a slice. shape: number shared by devices that no selector can tell apart."""
+    """A device of a slice."""
 
     id: DeviceId
     facts: DeviceFacts
     slice: SliceFacts
-    shape: int
 
     @property
     def is_placed_alone(self) -> bool:
@@ -46,16 +44,31 @@ class PoolDevice:
         return self.facts.placement if self.slice.placed_per_device else self.slice.placement
 
 
+@dataclass(frozen=True, slots=True)
+class FreeMatches:
+    """Free devices that match a query, while the devices in use are `used`; both in bits.
+
+    may_fail: the query fails on a free device.
+    """
+
+    used: int
+    bits: int
+    count: int
+    may_fail: bool
+
+
 @dataclass(slots=True)
 class Matches:
     """What is known of a query in a pool, in bits by the position of the device.
 
     known: evaluated. candidates: matching, failing, or not yet known. failures: by position.
+    free: cached once all is known.
     """
 
     candidates: int
     known: int = 0
     failures: dict[int, SelectorFailure] = field(default_factory=dict)
+    free: FreeMatches | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -113,20 +126,20 @@ def reaches(placement: Placement, name: str, labels: dict[str, str]) -> bool:
 
 
 class DevicePools:
-    """All slices, and the pools that nodes see, gathered again only after a slice changed.
+    """All slices, and the pools that nodes see, gathered again only after a slice changed."""
 
-    shape_number: numbers devices by what selectors read of them (`SelectorResults`).
-    """
-
-    def __init__(self, gates: DeviceGates, shape_number: ShapeNumber) -> None:
+    def __init__(self, gates: DeviceGates) -> None:
         self._gates = gates
-        self._shape_number = shape_number
         self._local: dict[str, dict[str, _Entry]] = {}
         self._shared: dict[str, _Entry] = {}
         self._slices: dict[str, SliceFacts] = {}
         self._seen: dict[str, tuple[Labels, tuple[Pool, ...] | str]] = {}
         self._views: dict[tuple[str, str], dict[tuple[int, ...], Pool]] = {}
-        self.revision = 0
+        self._watchers: list[Callable[[str | None], None]] = []
+
+    def watch(self, changed: Callable[[str | None], None]) -> None:
+        """Call `changed` after each change with the only node that sees it; None if any may."""
+        self._watchers.append(changed)
 
     def replace(self, slices: Iterable[SliceFacts]) -> None:
         """Make these all slices; those that are equal to known ones change nothing."""
@@ -173,24 +186,23 @@ class DevicePools:
         node = facts.placement.node_name
         return self._local.setdefault(node, {}) if node else self._shared
 
-    def _entry(self, facts: SliceFacts) -> _Entry:
-        number = self._shape_number
+    @staticmethod
+    def _entry(facts: SliceFacts) -> _Entry:
         devices = tuple(
-            PoolDevice(
-                (facts.driver, facts.pool, each.name), each, facts, number(facts.driver, each)
-            )
-            for each in facts.devices
+            PoolDevice((facts.driver, facts.pool, each.name), each, facts) for each in facts.devices
         )
         return _Entry(facts, devices, any(each.binding_conditions for each in facts.devices))
 
     def _forget(self, facts: SliceFacts) -> None:
         """Forget all that depends on a slice."""
-        self.revision += 1
         self._views.pop((facts.driver, facts.pool), None)
-        if facts.placement.node_name:
-            self._seen.pop(facts.placement.node_name, None)
+        node = facts.placement.node_name or None
+        if node:
+            self._seen.pop(node, None)
         else:
             self._seen.clear()
+        for each in self._watchers:
+            each(node)
 
     def _gather(self, node: str, labels: dict[str, str]) -> tuple[Pool, ...] | str:
         """Return the pools that a node sees, or the error of upstream's GatherPools."""

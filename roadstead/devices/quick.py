@@ -13,14 +13,14 @@ from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from roadstead.devices.plans import Demand
+from roadstead.devices.pools import FreeMatches
 from roadstead.devices.search import Chosen
 from roadstead.devices.selectors import SelectorFailure
 from roadstead.devices.views import positions_of
 
 if TYPE_CHECKING:
     from roadstead.devices.in_use import DevicesInUse
-    from roadstead.devices.plans import Choice
+    from roadstead.devices.plans import Choice, Demand
     from roadstead.devices.pools import Pool
     from roadstead.devices.selectors import Query
     from roadstead.devices.views import PoolMatcher
@@ -96,31 +96,42 @@ class QuickAnswers:
         """
         if len(demand.totals) > QUERIES_MAX:
             return Verdict.UNKNOWN
-        bits: dict[Query, list[int]] = {query: [] for query, _ in demand.totals}
+        free: dict[Query, list[FreeMatches]] = {query: [] for query, _ in demand.totals}
         for pool in pools:
             if pool.needs_search or pool.invalid:
                 return Verdict.UNKNOWN
-            free = ~self._in_use.bits(pool)
-            for query, each in bits.items():
-                matches = self._matcher.all_known(pool, query)
-                if any(free >> position & 1 for position in matches.failures):
+            for query, each in free.items():
+                matches = self._free_matches(pool, query)
+                if matches.may_fail:
                     return Verdict.UNKNOWN
-                each.append(matches.candidates & free & ~pool.unallocatable)
+                each.append(matches)
         for size in range(1, len(demand.totals) + 1):
             for some in combinations(demand.totals, size):
-                if _devices_in(bits, [query for query, _ in some]) < sum(n for _, n in some):
+                if _devices_in(free, [query for query, _ in some]) < sum(n for _, n in some):
                     return Verdict.NO
         return Verdict.YES
 
+    def _free_matches(self, pool: Pool, query: Query) -> FreeMatches:
+        """Return the free devices of a pool that match; cached until its use changes."""
+        used = self._in_use.bits(pool)
+        matches = self._matcher.all_known(pool, query)
+        known = matches.free
+        if known is None or known.used != used:
+            free = matches.candidates & ~used
+            may_fail = any(free >> position & 1 for position in matches.failures)
+            free &= ~pool.unallocatable
+            known = matches.free = FreeMatches(used, free, free.bit_count(), may_fail)
+        return known
 
-def _devices_in(bits: dict[Query, list[int]], queries: Sequence[Query]) -> int:
-    """Return how many devices match any of the queries."""
+
+def _devices_in(free: dict[Query, list[FreeMatches]], queries: Sequence[Query]) -> int:
+    """Return how many free devices match any of the queries."""
     if len(queries) == 1:
-        return sum(each.bit_count() for each in bits[queries[0]])
+        return sum(each.count for each in free[queries[0]])
     total = 0
-    for of_pool in zip(*(bits[query] for query in queries), strict=True):
+    for of_pool in zip(*(free[query] for query in queries), strict=True):
         union = 0
         for each in of_pool:
-            union |= each
+            union |= each.bits
         total += union.bit_count()
     return total

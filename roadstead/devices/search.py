@@ -383,7 +383,7 @@ class Search:
                 f"runtime error: index out of range [{number}] with length {len(devices)}"
             )
         facts = devices[number]
-        return type(device)((*device.id[:2], facts.name), facts, device.slice, device.shape)
+        return type(device)((*device.id[:2], facts.name), facts, device.slice)
 
     def _give_back(self, claim: int, chosen: Chosen) -> None:
         """Undo the choice of the last device."""

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from roadstead.devices.selector_reads import Key, Reads, reads_of
+
 if TYPE_CHECKING:
-    from roadstead.facts.devices import AttributeFacts, DeviceCapacity, DeviceFacts
+    from roadstead.facts.devices import DeviceFacts
 
 RESULTS_MAX: Final = 1_000_000
 """Results that are kept; beyond, all are dropped and evaluated again when needed."""
@@ -47,16 +49,10 @@ class SelectorFailure:
 
 
 Outcome = bool | SelectorFailure
-DeviceShape = tuple[str, "tuple[AttributeFacts, ...]", "tuple[DeviceCapacity, ...]", bool]
-
-
-def shape_of(driver: str, device: DeviceFacts) -> DeviceShape:
-    """Return all that a selector can read of a device."""
-    return driver, device.attributes, device.capacity, device.allows_several
 
 
 class SelectorResults:
-    """Evaluates queries; the result for each shape of devices is cached.
+    """Evaluates queries, once for all devices that differ only in what the query does not read.
 
     compile_selector: called once per expression, unless it raises.
     """
@@ -64,23 +60,23 @@ class SelectorResults:
     def __init__(self, compile_selector: Compile) -> None:
         self._compile = compile_selector
         self._selectors: dict[str, Selector] = {}
-        self._outcomes: dict[Query, dict[int, Outcome]] = {}
-        self._shapes: dict[DeviceShape, int] = {}
+        self._outcomes: dict[Query, tuple[Reads, dict[Key, Outcome]]] = {}
         self._count = 0
 
-    def shape_number(self, driver: str, device: DeviceFacts) -> int:
-        """Return a number that devices share if no selector can tell them apart."""
-        return self._shapes.setdefault(shape_of(driver, device), len(self._shapes))
-
-    def evaluate(self, query: Query, shape: int, driver: str, device: DeviceFacts) -> Outcome:
-        """Return whether a device matches, or the first failure. shape: its `shape_number`."""
-        outcomes = self._outcomes.setdefault(query, {})
-        outcome = outcomes.get(shape)
-        if outcome is None:
+    def evaluate(self, query: Query, driver: str, device: DeviceFacts) -> Outcome:
+        """Return whether a device matches, or the first failure."""
+        known = self._outcomes.get(query)
+        if known is None or self._count >= RESULTS_MAX:
             if self._count >= RESULTS_MAX:
-                self._outcomes = {query: (outcomes := {})}
+                self._outcomes.clear()
                 self._count = 0
-            outcome = outcomes[shape] = self._evaluate(query, driver, device)
+            known = (reads_of((*query.of_class, *query.of_request)), {})
+            self._outcomes[query] = known
+        reads, outcomes = known
+        key = reads.key(driver, device)
+        outcome = outcomes.get(key)
+        if outcome is None:
+            outcome = outcomes[key] = self._evaluate(query, driver, device)
             self._count += 1
         return outcome
 

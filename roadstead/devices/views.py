@@ -43,7 +43,7 @@ class PoolMatcher:
         bit = 1 << position
         if not matches.known & bit:
             device = pool.devices[position]
-            outcome = self._results.evaluate(query, device.shape, device.id[0], device.facts)
+            outcome = self._results.evaluate(query, device.id[0], device.facts)
             matches.known |= bit
             if isinstance(outcome, SelectorFailure):
                 matches.failures[position] = outcome

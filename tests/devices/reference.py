@@ -59,7 +59,8 @@ class Reference:
             least += min(counts)
         if least > 32:
             raise Refused(
-                f"claim {claim.key}: number of requested devices {least} exceeds the claim limit of 32"
+                f"claim {claim.key}: number of requested devices {least} "
+                "exceeds the claim limit of 32"
             )
 
     def _all(self, index, claim, request, position):
@@ -93,7 +94,7 @@ class Reference:
                     raise Refused(text) from error
         return True
 
-    def _one(self, c, r, sub, d, in_sub):  # noqa: PLR0911, PLR0912
+    def _one(self, c, r, sub, d, in_sub):
         self.steps += 1
         if c >= len(self.claims):
             return True
