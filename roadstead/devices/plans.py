@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from roadstead.devices.selectors import Query
+from roadstead.devices.selectors import Query, query_of
 from roadstead.facts.devices import ALL_DEVICES, EXACT_COUNT
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 RESULTS_MAX: Final = 32
 """Devices in one claim."""
 
-ANY_DEVICE: Final = Query((), ())
+ANY_DEVICE: Final = query_of((), ())
 
 Classes = Mapping[str, "DeviceClassFacts"]
 
@@ -194,7 +194,7 @@ def _choice(
         facts=form,
         parent=parent,
         device_class=device_class,
-        query=Query(of_class, form.selectors),
+        query=query_of(of_class, form.selectors),
         is_all=form.mode == ALL_DEVICES,
         error=f"claim {claim.key}, request {form.name}: {problem}" if problem else "",
     )

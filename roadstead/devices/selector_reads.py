@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from roadstead.facts.devices import AttributeFacts, DeviceCapacity, DeviceFacts
+    from roadstead.facts.devices import AttributeFacts, DeviceFacts
 
 _TOKEN: Final = re.compile(r"""\s*(?:("[^"\\\n]*"|'[^'\\\n]*')|([A-Za-z_][A-Za-z0-9_]*)|(\S))""")
 _UNCLEAR: Final = ("\\", "//", '"""', "'''")
@@ -83,7 +83,7 @@ def _names_in(expression: str) -> set[str] | None:
 
 
 def _name_at(tokens: list[str], index: int) -> str | None:
-    """Return the name that is read of the device mentioned at an index; "" if none, None if unclear."""
+    """Return the name read of the device mentioned at an index; "" if none, None if unclear."""
     before = tokens[max(index - 2, 0) : index]
     after = [*tokens[index + 1 : index + 10], *[""] * 9]
     if (before and before[-1] == ".") or after[0] != ".":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from roadstead.devices.selector_reads import Key, Reads, reads_of
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 RESULTS_MAX: Final = 1_000_000
 """Results that are kept; beyond, all are dropped and evaluated again when needed."""
+
+
+QUERIES_MAX: Final = 65_536
+"""Queries that are recognized; an older one that comes again is evaluated again."""
 
 
 class SelectorError(Exception):
@@ -31,12 +36,21 @@ Compile = Callable[[str], Selector]
 """Compiles an expression; raises `SelectorError`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """Selectors that a device must match in this order: of the class, then of the request."""
+    """Selectors that a device must match in this order: of the class, then of the request.
+
+    Made by `query_of`: equal queries are one object, because many tables are keyed by queries.
+    """
 
     of_class: tuple[str, ...]
     of_request: tuple[str, ...]
+
+
+@lru_cache(QUERIES_MAX)
+def query_of(of_class: tuple[str, ...], of_request: tuple[str, ...]) -> Query:
+    """Return the query with these selectors."""
+    return Query(of_class, of_request)
 
 
 @dataclass(frozen=True, slots=True)
