@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from roadstead.devices.allocation_result import NewShareId, allocation_of
 from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of
 from roadstead.devices.pools import DevicePools
 from roadstead.devices.quick import QuickAnswers, Verdict
-from roadstead.devices.screen import NodeScreen
+from roadstead.devices.screen import NodeScreen, Verdicts
 from roadstead.devices.search import Chosen, Search
 from roadstead.devices.selectors import SelectorResults
 from roadstead.devices.views import NodeView, PoolMatcher
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from roadstead.devices.gates import DeviceGates
-    from roadstead.devices.pools import Labels
+    from roadstead.devices.pools import Labels, Pool
     from roadstead.devices.selectors import Compile
     from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceClassFacts
 
@@ -38,7 +40,8 @@ def _never() -> bool:
 class Allocator:
     """Allocates claims of pods to devices of nodes.
 
-    `pools` and `in_use` are to be kept up to date by the caller, classes with `set_classes`.
+    `pools` and `in_use` are to be kept up to date by the caller, classes with `set_classes`, and
+    `nodes`, if `screen` is used.
     """
 
     def __init__(self, gates: DeviceGates, compile_selector: Compile) -> None:
@@ -89,9 +92,7 @@ class Allocator:
         """
         pools = self.pools.seen_from(node, labels)
         selected: dict[tuple[int, int], int] = {}
-        answer: list[list[Chosen]] | Verdict = Verdict.UNKNOWN
-        if plan.demand is not None:
-            answer = self._quick.first_devices(plan.demand, pools, len(plan.claims))
+        answer = self._quick_answer(plan, pools)
         if answer is Verdict.UNKNOWN:
             view = NodeView(node, labels, pools, self._matcher)
             search = Search(plan, view, self.in_use, self.gates, is_over)
@@ -113,3 +114,26 @@ class Allocator:
             )
             for index, claim in enumerate(plan.claims)
         )
+
+    def _quick_answer(self, plan: Plan, pools: tuple[Pool, ...]) -> list[list[Chosen]] | Verdict:
+        """Return what is known without a search: devices by claim, NO or UNKNOWN."""
+        if plan.demand is None:
+            return Verdict.UNKNOWN
+        if not plan.is_constrained:
+            return self._quick.first_devices(plan.demand, pools, len(plan.claims))
+        # Constraints only leave less choice.
+        verdict = self._quick.verdict(plan.demand, pools)
+        return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
+
+    def screen(self, plan: Plan) -> Verdicts | None:
+        """Return the value of a `Verdict` for each node in `nodes`, by its number there.
+
+        YES: `allocate` finds an allocation. NO: it finds none, and raises nothing. None if it has
+        to be called for each node.
+        """
+        if plan.demand is None:
+            return None
+        verdicts = self.nodes.verdicts(plan.demand)
+        if plan.is_constrained:
+            return np.where(verdicts == Verdict.NO.value, verdicts, Verdict.UNKNOWN.value)
+        return verdicts

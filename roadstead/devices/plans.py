@@ -99,23 +99,29 @@ class Demand:
 class Plan:
     """The claims of a pod that are to be allocated, in its order.
 
-    demand: if all claims are plain: without constraints, alternatives and errors, every request
-        counting devices that it does not share.
+    demand: if all claims are plain: without alternatives and errors, every request counting devices
+        that it does not share.
+    is_constrained: constraints leave less choice than the demand tells.
     """
 
     claims: tuple[ClaimPlan, ...]
     demand: Demand | None
+    is_constrained: bool
 
 
 def plan_of(claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates) -> Plan:
     """Compile claims."""
     plans = tuple(_claim_plan(claim, classes, gates) for claim in claims)
     is_plain = not gates.consumable_capacity and all(map(_is_plain, plans))
-    return Plan(plans, _demand_of(plans) if is_plain else None)
+    return Plan(
+        claims=plans,
+        demand=_demand_of(plans) if is_plain else None,
+        is_constrained=any(plan.constraints for plan in plans),
+    )
 
 
 def _is_plain(plan: ClaimPlan) -> bool:
-    if plan.error or plan.constraints:
+    if plan.error:
         return False
     choices = [request.choices[0] for request in plan.requests]
     return (

@@ -233,6 +233,8 @@ class Search:
         return outcome
 
     def _try_devices(self, at: Position, choice: Choice) -> _Level:
+        if self._has_too_few(at, choice):
+            return Outcome.DEAD_END
         for place, device in self._candidates(at, choice):
             chosen = self._choose(at, choice, device, place=place)
             if chosen is None:
@@ -267,6 +269,23 @@ class Search:
                     continue
                 if not self._gates.consumable_capacity or self._has_capacity(choice, device):
                     yield (index, position), device
+
+    def _has_too_few(self, at: Position, choice: Choice) -> bool:
+        """Whether fewer devices are left than a choice still wants, and none could be an error."""
+        first, after = self._last_place(at, choice)
+        if first < 0:
+            return False
+        missing = self._wanted[at.claim, at.request, at.choice].number - at.device
+        for index, pool in enumerate(self._view.pools):
+            if index < first:
+                continue
+            free = self._free(pool, choice)
+            if index == first:
+                free &= -2 << after
+            missing -= free.bit_count()
+            if missing <= 0 or pool.invalid or not self._view.is_known(pool, choice, free):
+                return False
+        return True
 
     def _last_place(self, at: Position, choice: Choice) -> Place:
         """Return the place of the last device of a choice; those before it need not be tried.

@@ -87,6 +87,13 @@ class NodeView:
         """Return the bits of devices that match, or that are not yet known not to."""
         return self._matcher.matches(pool, choice.query).candidates
 
+    def is_known(self, pool: Pool, choice: Choice, bits: int) -> bool:
+        """Whether the given devices are all known to match."""
+        matches = self._matcher.matches(pool, choice.query)
+        return not bits & ~matches.known and not any(
+            bits >> position & 1 for position in matches.failures
+        )
+
     def is_selectable(
         self, claim: DeviceClaimFacts, choice: Choice, pool: Pool, position: int
     ) -> bool:

@@ -1,5 +1,6 @@
 """Slices, claims and selectors for tests of the allocator."""
 
+import re
 from dataclasses import dataclass
 
 from roadstead.devices import Allocator, DeviceGates, SelectorError
@@ -21,26 +22,41 @@ HERE = Placement(node_name=NODE)
 EVERYWHERE = Placement(all_nodes=True)
 
 
+_DRIVER = re.compile(r'device\.driver == "(.*)"')
+_ATTRIBUTE = re.compile(r'device\.attributes\["(.*)"\]\.(.*) == "(.*)"')
+
+
 @dataclass(frozen=True)
 class StubSelector:
-    """`any`, `driver=…`, `NAME=VALUE` for a string attribute; without it, an error as of CEL."""
+    """Three kinds of CEL expressions: `true`, and those of `driver_is` and `attribute_is`."""
 
     expression: str
 
     def matches(self, driver: str, device: DeviceFacts) -> bool:
-        name, _, wanted = self.expression.partition("=")
-        if name == "any":
+        if self.expression == "true":
             return True
-        if name == "driver":
-            return driver == wanted
+        if found := _DRIVER.fullmatch(self.expression):
+            return driver == found[1]
+        found = _ATTRIBUTE.fullmatch(self.expression)
+        assert found is not None, self.expression
+        domain, name, wanted = found.groups()
         values = {each.name: each.value for each in device.attributes}
-        if name not in values:
+        if domain != driver or name not in values:
             raise SelectorError(f"no such key: {name}")
         return values[name] == wanted
 
 
+def driver_is(driver: str) -> str:
+    return f'device.driver == "{driver}"'
+
+
+def model_is(model: str, driver: str = GPU) -> str:
+    """Return a selector that fails on a device without the attribute."""
+    return f'device.attributes["{driver}"].model == "{model}"'
+
+
 def compile_stub(expression: str) -> StubSelector:
-    if expression.startswith("!"):
+    if expression == "1":
         raise SelectorError("compilation failed")
     return StubSelector(expression)
 
@@ -76,7 +92,7 @@ def claim(*requests: DeviceRequest, name="c", constraints=(), configs=()) -> Dev
     return DeviceClaimFacts("ns", name, spec=spec)
 
 
-CLASSES = (DeviceClassFacts("any"), DeviceClassFacts("gpu", (f"driver={GPU}",)))
+CLASSES = (DeviceClassFacts("any"), DeviceClassFacts("gpu", (driver_is(GPU),)))
 
 
 def allocator(*slices: SliceFacts, classes=CLASSES, **gates: bool) -> Allocator:

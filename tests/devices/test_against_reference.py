@@ -25,13 +25,15 @@ from tests.devices.making import (
     claim,
     compile_stub,
     device,
+    driver_is,
+    model_is,
     request,
     slice_of,
 )
 from tests.devices.reference import Reference, Refused
 
 DRIVERS = (GPU, "nic.example.com")
-SELECTORS = ("any", f"driver={GPU}", "model=a", "model=b")
+SELECTORS = ("true", driver_is(GPU), model_is("a"), model_is("b"), model_is("a", DRIVERS[1]))
 TAINT = Taint("bad", "", "NoSchedule")
 
 selectors = st.lists(st.sampled_from(SELECTORS), max_size=1).map(tuple)
