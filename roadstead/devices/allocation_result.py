@@ -21,9 +21,9 @@ from roadstead.facts.devices import (
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 
 if TYPE_CHECKING:
+    from roadstead.devices.choosing import Chosen
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.plans import ClaimPlan
-    from roadstead.devices.search import Chosen
 
 NewShareId = Callable[[], str]
 """Returns an unused identity of a share."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from roadstead.devices.allocation_result import NewShareId, allocation_of
+from roadstead.devices.choosing import Chosen
 from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of
 from roadstead.devices.pools import DevicePools
 from roadstead.devices.quick import QuickAnswers, Verdict
 from roadstead.devices.screen import NodeScreen, Verdicts
-from roadstead.devices.search import Chosen, Search
+from roadstead.devices.search import Search
 from roadstead.devices.selectors import SelectorResults
 from roadstead.devices.views import NodeView, PoolMatcher
 

@@ -13,8 +13,8 @@ from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
+from roadstead.devices.choosing import Chosen
 from roadstead.devices.pools import FreeMatches
-from roadstead.devices.search import Chosen
 from roadstead.devices.selectors import SelectorFailure
 from roadstead.devices.views import positions_of
 

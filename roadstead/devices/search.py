@@ -13,22 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from roadstead.devices import capacity
-from roadstead.devices.capacity import Consumed, Quantities
-from roadstead.devices.constraints import Constraint, constraint_of
-from roadstead.devices.counters import SharedCounters
-from roadstead.devices.errors import AllocationAborted, AllocationError, AllocatorPanic
+from roadstead.devices.choosing import NOWHERE, Chosen, ChosenDevices, Place
+from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.plans import RESULTS_MAX
 from roadstead.devices.views import positions_of
-from roadstead.facts.taints import tolerated
 
 if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.in_use import DevicesInUse
     from roadstead.devices.plans import Choice, Plan
-    from roadstead.devices.pools import DeviceId, Pool, PoolDevice
+    from roadstead.devices.pools import Pool, PoolDevice
     from roadstead.devices.views import NodeView
 
 
@@ -54,23 +50,7 @@ class Position:
     in_choice: bool = False
 
 
-Place = tuple[int, int]
-NOWHERE: Final = (-1, -1)
-
 _Level = Generator[Position, Outcome, Outcome]
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A device chosen for a request. consumed: None if the device is not shared.
-
-    place: index of its pool and position in it, if it was chosen among candidates.
-    """
-
-    choice: Choice
-    device: PoolDevice
-    consumed: Quantities | None
-    place: Place = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +81,14 @@ class Search:
         self._gates = gates
         self._is_over = is_over
         self._wanted: dict[tuple[int, int, int], _Wanted] = {}
-        self._constraints: list[list[Constraint]] = []
-        self._counters = SharedCounters(in_use)
-        self._allocating: dict[DeviceId, set[int]] = {}
-        self._consumed: dict[DeviceId, Consumed] = {}
-        self.chosen: list[list[Chosen]] = [[] for _ in plan.claims]
+        self._devices = ChosenDevices(plan, in_use, gates)
         self.selected: dict[tuple[int, int], int] = {}
         """The chosen alternative by claim and request."""
+
+    @property
+    def chosen(self) -> list[list[Chosen]]:
+        """The devices chosen so far, by claim."""
+        return self._devices.chosen
 
     def run(self) -> bool:
         """Search; return whether all claims got their devices, which are in `chosen`.
@@ -163,8 +144,6 @@ class Search:
             )
         if claim.error:
             raise AllocationError(claim.error)
-        constraints = [constraint_of(each) for each in claim.constraints]
-        self._constraints.append([each for each in constraints if each is not None])
 
     def _all_devices(self, index: int, choice: Choice, matched: Choice) -> Iterator[PoolDevice]:
         """Yield all devices for a choice that wants all. matched: whose selectors are used."""
@@ -179,7 +158,9 @@ class Search:
             for position in positions_of(self._view.candidates(pool, matched)):
                 if self._view.is_selectable(claim, matched, pool, position):
                     device = pool.devices[position]
-                    if not self._gates.consumable_capacity or self._has_capacity(choice, device):
+                    if not self._gates.consumable_capacity or self._devices.has_capacity(
+                        choice, device
+                    ):
                         yield device
 
     # --- levels of the search ---
@@ -223,26 +204,26 @@ class Search:
 
     def _add_next(self, at: Position, choice: Choice, device: PoolDevice) -> _Level:
         """Add the next of all devices; their order does not matter, so no other is tried."""
-        chosen = self._choose(at, choice, device, must=True)
+        chosen = self._devices.choose(at.claim, at.device, choice, device, must=True)
         if chosen is None:
             return Outcome.DEAD_END
         # As upstream, the first alternative goes on, whichever this is.
         outcome = yield replace(at, choice=0, device=at.device + 1)
         if outcome is not Outcome.DONE:
-            self._give_back(at.claim, chosen)
+            self._devices.give_back(at.claim, chosen)
         return outcome
 
     def _try_devices(self, at: Position, choice: Choice) -> _Level:
         if self._has_too_few(at, choice):
             return Outcome.DEAD_END
         for place, device in self._candidates(at, choice):
-            chosen = self._choose(at, choice, device, place=place)
+            chosen = self._devices.choose(at.claim, at.device, choice, device, place=place)
             if chosen is None:
                 continue
             outcome = yield replace(at, device=at.device + 1)
             if outcome is Outcome.DONE:
                 return outcome
-            self._give_back(at.claim, chosen)
+            self._devices.give_back(at.claim, chosen)
             if outcome is Outcome.TOO_MANY:
                 return outcome
         return Outcome.DEAD_END
@@ -252,36 +233,27 @@ class Search:
     def _candidates(self, at: Position, choice: Choice) -> Iterator[tuple[Place, PoolDevice]]:
         """Yield the free devices that match a choice, in order, with their places."""
         claim = self._plan.claims[at.claim].facts
-        first, after = self._last_place(at, choice)
-        for index, pool in enumerate(self._view.pools):
+        for index, pool, free in self._free_after(self._last_place(at, choice), choice):
             if pool.invalid:
                 raise AllocationError(f"pool {pool.name} is invalid: {pool.invalid}")
-            if index < first:
-                continue
-            free = self._free(pool, choice)
-            if index == first:
-                free &= -2 << after
             for position in positions_of(free):
                 device = pool.devices[position]
-                if self._is_being_allocated(device, choice, at.claim):
+                if self._devices.is_being_chosen(device, choice, at.claim):
                     continue
                 if not self._view.is_selectable(claim, choice, pool, position):
                     continue
-                if not self._gates.consumable_capacity or self._has_capacity(choice, device):
+                if not self._gates.consumable_capacity or self._devices.has_capacity(
+                    choice, device
+                ):
                     yield (index, position), device
 
     def _has_too_few(self, at: Position, choice: Choice) -> bool:
         """Whether fewer devices are left than a choice still wants, and none could be an error."""
-        first, after = self._last_place(at, choice)
-        if first < 0:
+        last = self._last_place(at, choice)
+        if last == NOWHERE:
             return False
         missing = self._wanted[at.claim, at.request, at.choice].number - at.device
-        for index, pool in enumerate(self._view.pools):
-            if index < first:
-                continue
-            free = self._free(pool, choice)
-            if index == first:
-                free &= -2 << after
+        for _, pool, free in self._free_after(last, choice):
             missing -= free.bit_count()
             if missing <= 0 or pool.invalid or not self._view.is_known(pool, choice, free):
                 return False
@@ -298,121 +270,13 @@ class Search:
         last = self.chosen[at.claim][-1]
         return last.place if last.choice is choice else NOWHERE
 
-    def _free(self, pool: Pool, choice: Choice) -> int:
-        """Return the bits of devices that may match and that no allocation uses."""
-        candidates = self._view.candidates(pool, choice)
-        if choice.facts.has_admin_access:
-            return candidates
-        return candidates & ~self._in_use.bits(pool)
-
-    def _is_being_allocated(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
-        """Whether this search has chosen a device: for this claim, if under admin access."""
-        claims = self._allocating.get(device.id)
-        if not claims:
-            return False
-        return not choice.facts.has_admin_access or claim in claims
-
-    def _has_capacity(self, choice: Choice, device: PoolDevice) -> bool:
-        return capacity.fits(
-            device.facts,
-            choice.facts.capacity,
-            self._in_use.consumed(device.id),
-            self._consumed.get(device.id) or {},
-        )
-
-    def _choose(
-        self,
-        at: Position,
-        choice: Choice,
-        device: PoolDevice,
-        *,
-        must: bool = False,
-        place: Place = NOWHERE,
-    ) -> Chosen | None:
-        """Choose a device if counters, taints and constraints allow it.
-
-        As upstream, a refusal keeps the counters that it has consumed already.
-
-        Raises:
-            AllocationError: a constraint is violated although the device must be chosen.
-        """
-        if must and self._is_occupied(device, choice, at.claim):
-            return None
-        if device.facts.consumes and not self._consume_counters(device):
-            return None
-        if self._gates.taints and not all(
-            tolerated(taint, choice.facts.tolerations) for taint in device.facts.taints
-        ):
-            return None
-        if not self._add_to_constraints(at.claim, choice, device):
-            if must:
-                claim = self._plan.claims[at.claim].facts
-                raise AllocationError(
-                    f"claim {claim.key}, request {choice.facts.name}: cannot add device "
-                    f"{'/'.join(device.id)} because a claim constraint would not be satisfied"
-                )
-            return None
-        return self._record(at, choice, device, place)
-
-    def _consume_counters(self, device: PoolDevice) -> bool:
-        return self._gates.partitionable and self._counters.consume(device)
-
-    def _is_occupied(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
-        if choice.facts.has_admin_access:
-            return not self._is_shared(device) and self._is_being_allocated(device, choice, claim)
-        return device.id in self._in_use or self._is_being_allocated(device, choice, claim)
-
-    def _is_shared(self, device: PoolDevice) -> bool:
-        return self._gates.consumable_capacity and device.facts.allows_several
-
-    def _add_to_constraints(self, claim: int, choice: Choice, device: PoolDevice) -> bool:
-        names = (choice.base_name, choice.alternative)
-        added: list[Constraint] = []
-        for constraint in self._constraints[claim]:
-            if not constraint.add(*names, device):
-                for each in added:
-                    each.remove(*names, device)
-                return False
-            added.append(constraint)
-        return True
-
-    def _record(
-        self, at: Position, choice: Choice, device: PoolDevice, place: Place
-    ) -> Chosen | None:
-        """Record a chosen device. As upstream, a refusal here keeps the marks that were made."""
-        is_shared = self._is_shared(device)
-        if not is_shared:
-            self._allocating.setdefault(device.id, set()).add(at.claim)
-        consumed: Quantities | None = None
-        if self._gates.consumable_capacity:
-            if not self._has_capacity(choice, self._compared(device, at.device)):
-                return None
-            if is_shared:
-                consumed = capacity.consumption(device.facts, choice.facts.capacity)
-                self._consumed.setdefault(device.id, Consumed()).add(consumed)
-        chosen = Chosen(choice, device, consumed, place)
-        self.chosen[at.claim].append(chosen)
-        return chosen
-
-    def _compared(self, device: PoolDevice, number: int) -> PoolDevice:
-        """Return the device whose capacity upstream compares: at the number within the request."""
-        devices = device.slice.devices
-        if number >= len(devices):
-            raise AllocatorPanic(
-                f"runtime error: index out of range [{number}] with length {len(devices)}"
-            )
-        facts = devices[number]
-        return type(device)((*device.id[:2], facts.name), facts, device.slice)
-
-    def _give_back(self, claim: int, chosen: Chosen) -> None:
-        """Undo the choice of the last device."""
-        device, choice = chosen.device, chosen.choice
-        for constraint in self._constraints[claim]:
-            constraint.remove(choice.base_name, choice.alternative, device)
-        if device.id in self._allocating:
-            self._allocating[device.id].discard(claim)
-        if chosen.consumed is not None:
-            self._consumed[device.id].subtract(chosen.consumed)
-        elif self._gates.partitionable and device.facts.consumes:
-            self._counters.give_back(device)
-        self.chosen[claim].pop()
+    def _free_after(self, last: Place, choice: Choice) -> Iterator[tuple[int, Pool, int]]:
+        """Yield pools with the bits of devices after a place that may match and are not in use."""
+        first, after = last
+        for index, pool in enumerate(self._view.pools):
+            if index < first:
+                continue
+            free = self._view.candidates(pool, choice)
+            if not choice.facts.has_admin_access:
+                free &= ~self._in_use.bits(pool)
+            yield index, pool, free & (-2 << after) if index == first else free
