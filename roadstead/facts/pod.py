@@ -103,6 +103,20 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A claim of devices in a pod's spec: by name, or made from a template for this pod.
+
+    generated: name of the claim that was made from the template; "" if the pod needs none, None if
+    it was not made yet.
+    """
+
+    name: str
+    claim_name: str | None = None
+    template_name: str | None = None
+    generated: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Owner:
     """The controlling owner reference."""
 
@@ -166,7 +180,7 @@ class PodFacts:
     preferred_pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    resource_claims: tuple[str, ...] = ()
+    device_claims: tuple[PodClaim, ...] = ()
     owner: Owner | None = None
     pod_group: GroupMembership | None = None
     is_preempted: bool = False

@@ -101,7 +101,7 @@ class DynamicResources(
     shares_by_shape = True
 
     def need(self, pod: PodFacts) -> str:
-        return "spec.resourceClaims" if pod.resource_claims else ""
+        return "spec.resourceClaims" if pod.device_claims else ""
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         return SUCCESS
@@ -128,14 +128,14 @@ class DynamicResources(
         self, pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod names claims; the claims themselves are not modelled."""
-        return QueueingHint.when(bool(pod.resource_claims))
+        return QueueingHint.when(bool(pod.device_claims))
 
     def after_pod_change(
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if all claims of this pod exist: known only if it names none."""
         assert change.new is not None
-        return QueueingHint.when(change.own and not change.new.facts.resource_claims)
+        return QueueingHint.when(change.own and not change.new.facts.device_claims)
 
 
 MISSING: tuple[type[MissingPlugin], ...] = (DynamicResources,)

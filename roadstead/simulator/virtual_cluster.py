@@ -297,7 +297,7 @@ def _is_plain(facts: PodFacts) -> bool:
         or facts.pod_group
         or facts.nominated_node_name
         or facts.is_terminating
-        or facts.resource_claims
+        or facts.device_claims
     )
 
 

@@ -227,7 +227,7 @@ class SimKubeReader:
         except QuantityError as error:
             obj = f"Pod {cut_short(pod.metadata.name)}"
             raise InputError(str(error), source=self._source, obj=obj) from error
-        return identity.name, replace(facts, node_name="", volumes=(), resource_claims=())
+        return identity.name, replace(facts, node_name="", volumes=(), device_claims=())
 
     def _add_runs(self, document: Document, owner: Owner) -> None:
         if owner.created:

@@ -1,6 +1,6 @@
 import pytest
 
-from roadstead.facts.pod import PodIdentity, Volume
+from roadstead.facts.pod import PodClaim, PodIdentity, Volume
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.plugin import PostFilterPlugin, PreEnqueuePlugin
 from roadstead.framework.post_filter_answers import PostFilterView
@@ -35,14 +35,14 @@ def test_a_pod_without_need_of_the_plugin_is_skipped(kind):
 
 def test_resource_claims_are_refused_by_field():
     with pytest.raises(UnsupportedError, match=r"spec.resourceClaims: needs .* DynamicResources"):
-        pre_filtered(missing.DynamicResources, pod(resource_claims=("gpu",)))
+        pre_filtered(missing.DynamicResources, pod(device_claims=(PodClaim("gpu"),)))
 
 
 def test_a_refused_pod_never_passes_an_evaluation():
     profile = profile_of({"preFilter": ["DynamicResources"], "filter": ["DynamicResources"]})
 
     with pytest.raises(UnsupportedError):
-        evaluated(profile, pod(resource_claims=("gpu",)), table_of(node("n1")))
+        evaluated(profile, pod(device_claims=(PodClaim("gpu"),)), table_of(node("n1")))
 
 
 @pytest.mark.parametrize("kind", [missing.DynamicResources])
