@@ -200,7 +200,7 @@ class BatchPath(PlainPath):
         assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:
             if each.node_name is not None:
-                self._cycle.bind_volumes(each.pod, each.node_name)
+                self._cycle.bind_claims(each.pod, each.node_name)
         return decisions
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
