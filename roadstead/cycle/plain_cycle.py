@@ -111,6 +111,10 @@ class PlainCycle:
         self.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
         self._volumes.forget(pod.uid)
 
+    def confirm(self, pod: PodInCycle) -> None:
+        """Commit a placement: the pod's claims are bound for good."""
+        self._volumes.confirm(pod.uid)
+
     def explain(self, pod: PodInCycle) -> Explanation:
         """Return every node's result for one pod; places nothing."""
         take_snapshot(self.table, self.table.arrived)

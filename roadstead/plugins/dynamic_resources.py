@@ -23,6 +23,7 @@ import numpy as np
 
 from roadstead.devices.claims import PodClaimError, claims_of
 from roadstead.devices.errors import AllocationError
+from roadstead.devices.extended_claims import CLASS_PREFIX
 from roadstead.devices.plans import Plan
 from roadstead.devices.readiness import has_failed
 from roadstead.devices.state import DeviceState, is_reachable
@@ -61,6 +62,8 @@ from roadstead.framework.plugin import (
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 _NOT_ALLOCATED = unresolvable("cannot allocate all claims")
@@ -106,6 +109,7 @@ class DynamicResources(
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
+        self._check_supported(pod.facts)
         try:
             claims = claims_of(self._devices.claims, pod.facts)
         except PodClaimError as problem:
@@ -118,6 +122,14 @@ class DynamicResources(
                 return PreFilterResult(status)
         state.write(self.name, _Wanted(claims))
         return PreFilterResult()
+
+    def _check_supported(self, pod: PodFacts) -> None:
+        """Raise UnsupportedError for extended resources that classes of devices may serve."""
+        if self._devices.gates.extended_resource:
+            for name, amount in pod.requests:
+                if amount and (is_extended_resource(name) or name.startswith(CLASS_PREFIX)):
+                    field = f"spec.containers: {name} with DRAExtendedResource"
+                    raise UnsupportedError(self.name, "", field)
 
     def _usable(self, claim: DeviceClaimFacts) -> Status:
         """Return whether a claim has an allocation that can be read, or may be allocated."""
