@@ -53,6 +53,10 @@ class CacheVolumes:
         for uid in uids:
             self.log += self.assumed_claims.confirm(uid)
 
+    def release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended."""
+        self.log += self.assumed_claims.release(uids)
+
     def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes by commits from before this cache was created."""
         self.log += changes

