@@ -162,9 +162,9 @@ class DynamicResources(
         plan = self._devices.allocator.plan(waiting) if waiting else None
         codes = np.zeros(len(table), dtype=np.int32)
         code_of: dict[Status, int] = {}
-        facts = table.columns.facts
+        node_of = table.columns.node
         for index, row in enumerate(table.row_index.tolist()):
-            status = self._node_status(wanted, plan, facts[row])
+            status = self._node_status(wanted, plan, node_of(row))
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
