@@ -12,7 +12,7 @@ from typing import Final
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.lists import GrowingMap
 from roadstead.cel.operators import Growing
-from roadstead.cel.steps import DEVICE, METER, Step, Variables
+from roadstead.cel.steps import DEVICE, METER, Step, Variables, spend
 from roadstead.cel.tree import (
     ACCUMULATOR,
     AND,
@@ -78,11 +78,13 @@ def plan_fold(node: Fold, scope: Scope, plan: Callable[[Node], Step], is_metered
     scope.declare(node.variable, _place_reader(first))
     if node.second:
         scope.declare(node.second, _place_reader(second))
-    predicate = None if is_metered else _predicate(node)
+    predicate = _predicate(node)
     run: Step
     if predicate is not None:
         wanted = isinstance(node.start, Literal) and node.start.value is False
-        run = _quantified(_assigning(items, first, second), plan(predicate), wanted)
+        # Condition and step read the accumulator; `exists` negates it once more.
+        cost = (4 if wanted else 3) if is_metered else 0
+        run = _quantified(_assigning(items, first, second), plan(predicate), wanted, cost)
     else:
         run = _plan_loop(node, scope, plan, _assigning(items, first, second), start)
     scope.forget(node.variable)
@@ -115,15 +117,19 @@ def _plan_loop(
                 variables[place] = step(variables)
             except CelRunError as error:
                 variables[place] = _Failed(error)
-        value = result(variables)
-        if isinstance(value, Growing):
-            return list(value)
-        return dict(value) if isinstance(value, GrowingMap) else value
+        return _settled(result(variables))
 
     return looped
 
 
+def _settled(value: Value) -> Value:
+    if isinstance(value, Growing):
+        return list(value)
+    return dict(value) if isinstance(value, GrowingMap) else value
+
+
 def _grown(value: Value) -> Value:
+    # Upstream replaces whatever is empty, so also device maps, which then lack their default.
     if isinstance(value, list) and not value:
         return Growing()
     if isinstance(value, dict) and not value:
@@ -190,13 +196,18 @@ def _predicate(node: Fold) -> Node | None:
 
 
 def _quantified(
-    iterate: Callable[[Variables], Iterator[None]], predicate: Step, wanted: bool
+    iterate: Callable[[Variables], Iterator[None]], predicate: Step, wanted: bool, cost: int
 ) -> Step:
-    """Return whether the predicate is `wanted` once; else its first error, else the contrary."""
+    """Return whether the predicate is `wanted` once; else its first error, else the contrary.
+
+    cost: of a round without the predicate, if costs are counted.
+    """
 
     def quantified(variables: Variables) -> Value:
         error: CelRunError | None = None
         for _ in iterate(variables):
+            if cost:
+                spend(variables, cost)
             try:
                 value = predicate(variables)
             except CelRunError as raised:
@@ -222,7 +233,7 @@ def _plan_binding(node: Fold, scope: Scope, plan: Callable[[Node], Step]) -> Ste
         if value is _UNSET:
             # Evaluated when it is first read, as upstream; so is its error.
             try:
-                value = start(variables)
+                value = _grown(start(variables))
             except CelRunError as error:
                 value = _Failed(error)
             variables[place] = value
@@ -236,6 +247,6 @@ def _plan_binding(node: Fold, scope: Scope, plan: Callable[[Node], Step]) -> Ste
 
     def bound(variables: Variables) -> Value:
         variables[place] = _UNSET
-        return result(variables)
+        return _settled(result(variables))
 
     return bound

@@ -19,7 +19,7 @@ from roadstead.cel.kubernetes import KUBERNETES_FUNCTIONS
 from roadstead.cel.lists import LIST_FUNCTIONS, SORTS, is_list
 from roadstead.cel.network import Address, Network
 from roadstead.cel.operators import OPERATORS
-from roadstead.cel.regexes import matches
+from roadstead.cel.regexes import compile_regex, find, find_all, matches
 from roadstead.cel.semver import Semver
 from roadstead.cel.texts import TEXT_FUNCTIONS, contains_text, ends_with, starts_with
 from roadstead.cel.times import TIME_FUNCTIONS
@@ -69,6 +69,23 @@ def _matches(text: Value, pattern: Value) -> Value:
     if not isinstance(pattern, str):
         raise no_overload()
     return matches(text, pattern)
+
+
+PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
+"""Functions whose second argument is a pattern."""
+
+
+def with_pattern(name: str, pattern: str) -> Function:
+    """Return one of `PATTERN_FUNCTIONS` with a constant pattern; raises RegexError."""
+    compile_regex(pattern)
+    function = {"matches": matches, "find": find, "findAll": find_all}[name]
+
+    def searched(text: Value, _: Value, *rest: Value) -> Value:
+        if not isinstance(text, str) or not all(type(limit) is int for limit in rest):
+            raise no_overload()
+        return function(text, pattern, *rest)  # type: ignore[operator]
+
+    return searched
 
 
 def _sorting(name: str) -> Function:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.quantity import Quantity, QuantityError, parse_quantity
-from roadstead.cel.errors import CelRunError
+from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.formats import NAMED_FORMATS, violations
 from roadstead.cel.network import (
     Address,
@@ -128,6 +128,14 @@ def _network(text: str) -> Network:
         raise CelRunError(f"{prefix}{error}") from None
 
 
+def _contains_ip_text(network: Network, text: str) -> bool:
+    # As upstream, what is wrong with the text is not told.
+    try:
+        return network.has(parse_address(text))
+    except NetworkError:
+        raise no_overload() from None
+
+
 def _validated(named: NamedFormat, text: str) -> Value:
     found = violations(named, text)
     return Optional(list(found)) if found else NONE
@@ -185,7 +193,7 @@ KUBERNETES_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "ip_is_global_unicast": lambda address: address.is_global_unicast,
     "string_to_cidr": _network,
     "is_cidr": _is_valid(parse_network, NetworkError),
-    "cidr_contains_ip_string": lambda network, text: network.has(_address(text)),
+    "cidr_contains_ip_string": _contains_ip_text,
     "cidr_contains_ip_ip": lambda network, address: network.has(address),
     "cidr_contains_cidr_string": lambda network, text: network.has_network(_network(text)),
     "cidr_contains_cidr": lambda network, other: network.has_network(other),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from roadstead.cel.errors import Issue, IssuesError
+from roadstead.cel.errors import ISSUES_MAX, Issue
 
 END: Final = "<EOF>"
 IDENTIFIER: Final = "IDENTIFIER"
@@ -16,6 +16,7 @@ IDENTIFIER: Final = "IDENTIFIER"
 _ESCAPE = (
     r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"
 )
+_ESCAPE_PATTERN = re.compile(_ESCAPE)
 _QUOTED = (
     rf'"""(?:{_ESCAPE}|[^\\])*?"""'
     rf"|'''(?:{_ESCAPE}|[^\\])*?'''"
@@ -54,18 +55,19 @@ class Token(NamedTuple):
     place: int
 
 
-def tokens_of(source: str) -> list[Token]:
-    """Return all tokens but spaces and comments, and `END`.
-
-    Raises:
-        IssuesError: a character begins no token.
-    """
+def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
+    """Return all tokens but spaces and comments, then `END`; and what begins no token."""
     found: list[Token] = []
+    issues: list[Issue] = []
     place = 0
     while place < len(source):
         match = _TOKEN.match(source, place)
         if match is None:
-            raise IssuesError([Issue(place, _not_recognized(source, place))])
+            end = _failure(source, place)
+            if len(issues) < ISSUES_MAX:
+                issues.append(Issue(place, _not_recognized(source[place : end + 1])))
+            place = end + 1
+            continue
         kind, text = match.lastgroup or "", match.group()
         if kind == "SIGN" or (kind == IDENTIFIER and text in _KEYWORDS):
             kind = text
@@ -73,13 +75,29 @@ def tokens_of(source: str) -> list[Token]:
             found.append(Token(kind, text, place))
         place = match.end()
     found.append(Token(END, END, len(source)))
-    return found
+    return found, issues
 
 
-def _not_recognized(source: str, place: int) -> str:
-    # A string without end is reported with the rest of its line.
-    rest = source[place:] if source[place] in "\"'" else source[place]
-    shown = rest.split("\n")[0].replace("\t", "\\t").replace("\r", "\\r")
+def _failure(source: str, place: int) -> int:
+    """Return where upstream's lexer gives up on what begins at `place`."""
+    if source[place] in "&|=":
+        return place + 1
+    if source[place] not in "\"'":
+        return place
+    at = place + 1
+    while at < len(source) and source[at] not in "\n\r":
+        if source[at] != "\\":
+            at += 1
+            continue
+        escape = _ESCAPE_PATTERN.match(source, at)
+        if escape is None:
+            return at + 1
+        at = escape.end()
+    return at
+
+
+def _not_recognized(text: str) -> str:
+    shown = text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
     return f"Syntax error: token recognition error at: '{shown}'"
 
 

@@ -123,6 +123,7 @@ def _range(count: int) -> list[Value]:
 
 
 def _distinct(values: list[Value]) -> list[Value]:
+    check_items(2 * len(values) ** 2)
     found: list[Value] = []
     for value in values:
         if not any(is_same(value, other) for other in found):
@@ -142,6 +143,7 @@ def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
         )
     if not values:
         return values
+    check_items(2 * len(values) ** 2)
     if not is_ordered(keys[0]):
         raise CelRunError("list elements must be comparable")
     if len(keys) > 1 and len(set(map(type, keys))) > 1:
@@ -151,10 +153,12 @@ def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
 
 
 def _sets_contain(values: list[Value], wanted: list[Value]) -> bool:
+    check_items(len(values) * len(wanted))
     return all(any(is_same(one, value) for value in values) for one in wanted)
 
 
 def _sets_intersect(first: list[Value], second: list[Value]) -> bool:
+    check_items(len(first) * len(second))
     return any(is_same(one, other) for one in first for other in second)
 
 

@@ -181,6 +181,8 @@ def negate(value: Value) -> Value:
         return -value
     if isinstance(value, Duration):
         return checked_duration(-value.nanoseconds)
+    if isinstance(value, bool):
+        raise no_overload()
     raise _untraited(value, "-_")
 
 

@@ -17,19 +17,21 @@ from roadstead.cel.checker import DEVICE_VARIABLE
 from roadstead.cel.conversions import CONVERSIONS
 from roadstead.cel.errors import CelCostError, CelRunError
 from roadstead.cel.folds import DEVICE, METER, Scope, Step, Variables, plan_fold
-from roadstead.cel.functions import bound
-from roadstead.cel.limits import COST_MAX
+from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
+from roadstead.cel.regexes import RegexError
 from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost
 from roadstead.cel.steps import (
     and_step,
     call_step,
     conditional_step,
+    constant_member_step,
+    contains_fast,
     different,
     equality_step,
     equality_with_step,
     list_step,
     map_step,
-    member_step,
+    spend,
     not_strictly_false_step,
     or_step,
     or_value_step,
@@ -129,7 +131,7 @@ class _Planner:
 
         def metered(variables: Variables) -> Value:
             value = run(variables)
-            _spend(variables, cost)
+            spend(variables, cost)
             return value
 
         return metered
@@ -184,16 +186,38 @@ class _Planner:
         special = self._special(node, planned, runs)
         if special is not None:
             return special
-        types = [arg.type or DYN for arg in nodes]
-        function = bound(node.name, node.overloads, types)
+        function = self._function(node, nodes, planned)
         if node.name in CONVERSIONS and planned[0].is_constant:
             return self._converted(call_step(function, runs))
+        if node.overloads == ("in_list",) and planned[1].is_constant:
+            return self._constant_member(runs)
         if self._is_metered:
             overload = node.overloads[0] if len(node.overloads) == 1 else ""
             return Planned(_metered_call(node.name, overload, function, runs))
-        if node.name == IN:
-            return Planned(member_step(runs[0], runs[1]))
         return _folded(call_step(function, runs), planned)
+
+    def _function(
+        self, node: Call, nodes: list[Node], planned: list[Planned]
+    ) -> Callable[..., Value]:
+        """Return what the call evaluates; constant patterns are compiled at once."""
+        if node.name in PATTERN_FUNCTIONS and planned[1].is_constant:
+            pattern = planned[1].run(_NO_VARIABLES)
+            if isinstance(pattern, str):
+                try:
+                    return with_pattern(node.name, pattern)
+                except RegexError as error:
+                    raise PlanError(str(error)) from None
+        if node.name == IN and not self._is_metered:
+            return contains_fast
+        return bound(node.name, node.overloads, [arg.type or DYN for arg in nodes])
+
+    def _constant_member(self, runs: list[Step]) -> Planned:
+        values = runs[1](_NO_VARIABLES)
+        assert isinstance(values, list)
+        if not values:
+            return constant(False)
+        # What upstream looks up by hash costs nothing but the value.
+        return Planned(constant_member_step(runs[0], values))
 
     def _special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
         match node.name:
@@ -290,20 +314,13 @@ def _select_step(run: Step, key: Value) -> Step:
     return selected
 
 
-def _spend(variables: Variables, cost: int) -> None:
-    spent: int = variables[METER] + cost  # type: ignore[operator]
-    variables[METER] = spent
-    if spent > COST_MAX:
-        raise CelCostError
-
-
 def _metered_call(
     name: str, overload: str, function: Callable[..., Value], runs: list[Step]
 ) -> Step:
     def metered(variables: Variables) -> Value:
         args = [run(variables) for run in runs]
         result = function(*args)
-        _spend(variables, call_cost(name, overload, args, result))
+        spend(variables, call_cost(name, overload, args, result))
         return result
 
     return metered
