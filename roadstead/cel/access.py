@@ -13,6 +13,7 @@ from roadstead.cel.values import (
     Optional,
     Uint,
     Value,
+    content_of,
     encoded,
     shown,
     type_name,
@@ -37,14 +38,14 @@ def qualify(value: Value, key: Value) -> Value:
             return value[at]
         raise CelRunError(f"index out of bounds: {shown(key)}")
     if isinstance(value, Optional):
-        return qualify_if_present(value.value, key) if value.has_value else NONE
+        return qualify_if_present(content_of(value), key) if value.has_value else NONE
     raise no_key(key)
 
 
 def qualify_if_present(value: Value, key: Value) -> Optional:
     """Return the entry as an optional; raises CelRunError only for indices of a wrong type."""
     if isinstance(value, Optional):
-        return qualify_if_present(value.value, key) if value.has_value else NONE
+        return qualify_if_present(content_of(value), key) if value.has_value else NONE
     if isinstance(value, dict):
         place = encoded(key)
         if place in value or isinstance(value, DomainMap):

@@ -24,7 +24,7 @@ from roadstead.cel.tree import (
     Literal,
     Node,
 )
-from roadstead.cel.values import Value, decoded, items_of, type_name
+from roadstead.cel.values import Value, decoded, go_type, items_of, reread
 
 __all__ = ["DEVICE", "METER", "Scope", "Step", "Variables", "plan_fold"]
 
@@ -138,7 +138,7 @@ def _grown(value: Value) -> Value:
 
 
 def _place_reader(place: int) -> Step:
-    return lambda variables: variables[place]
+    return lambda variables: reread(variables[place])
 
 
 def _accumulator_reader(place: int) -> Step:
@@ -164,7 +164,7 @@ def _assigning(items: Step, first: int, second: int) -> Callable[[Variables], It
         elif isinstance(value, list):
             found = iter(list(enumerate(value)))
         else:
-            raise CelRunError(f"unsupported comprehension range type: {type_name(value)}")
+            raise CelRunError(f"unsupported comprehension range type: {go_type(value)}")
         return _each_pair(found, variables, first, second)
 
     return pairs if second else single
@@ -239,7 +239,7 @@ def _plan_binding(node: Fold, scope: Scope, plan: Callable[[Node], Step]) -> Ste
             variables[place] = value
         if isinstance(value, _Failed):
             raise value.error
-        return value
+        return reread(value)
 
     scope.declare(node.accumulator, read)
     result = plan(node.result)

@@ -34,6 +34,7 @@ from roadstead.cel.values import (
     Uint,
     Url,
     Value,
+    content_of,
     decoded,
     type_name,
 )
@@ -108,12 +109,6 @@ def _of_non_zero(value: Value) -> Value:
     return NONE if is_zero else Optional(value)
 
 
-def _value_of(optional: Optional) -> Value:
-    if not optional.has_value:
-        raise CelRunError("optional.none() dereference")
-    return optional.value
-
-
 _WHOLE: Final[dict[str, Function]] = {
     **OPERATORS,
     "matches": _matches,
@@ -134,7 +129,7 @@ _BY_OVERLOAD: Final[dict[str, Function]] = {
     "optional_of": Optional,
     "optional_ofNonZeroValue": _of_non_zero,
     "optional_none": lambda: NONE,
-    "optional_value": _value_of,
+    "optional_value": content_of,
     "optional_hasValue": lambda optional: optional.has_value,
 }
 

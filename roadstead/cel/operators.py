@@ -217,7 +217,7 @@ def contains(value: Value, container: Value) -> Value:
     if isinstance(container, list):
         return any(is_same(value, element) for element in container)
     if isinstance(container, dict):
-        return encoded(value) in container
+        return not isinstance(value, (list, dict)) and encoded(value) in container
     raise no_overload()
 
 

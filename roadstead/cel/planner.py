@@ -19,7 +19,7 @@ from roadstead.cel.errors import CelCostError, CelRunError
 from roadstead.cel.folds import DEVICE, METER, Scope, Step, Variables, plan_fold
 from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
 from roadstead.cel.regexes import RegexError
-from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost
+from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost, constant_cost
 from roadstead.cel.steps import (
     and_step,
     call_step,
@@ -317,6 +317,18 @@ def _select_step(run: Step, key: Value) -> Step:
 def _metered_call(
     name: str, overload: str, function: Callable[..., Value], runs: list[Step]
 ) -> Step:
+    cost = constant_cost(name, overload)
+    if cost is not None:
+        run = call_step(function, runs)
+        constant_part = cost
+
+        def counted(variables: Variables) -> Value:
+            value = run(variables)
+            spend(variables, constant_part)
+            return value
+
+        return counted
+
     def metered(variables: Variables) -> Value:
         args = [run(variables) for run in runs]
         result = function(*args)

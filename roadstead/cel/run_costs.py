@@ -83,6 +83,24 @@ _BY_FIRST = frozenset(
     ]
 )
 _LIST_OUTPUT = frozenset({"list_slice", "lists_range", "list_reverse"})
+_SIZED = frozenset(
+    {
+        "ip",
+        "replace",
+        "split",
+        "ip.isCanonical",
+        "join",
+        "find",
+        "findAll",
+        "containsIP",
+        "containsCIDR",
+        "validate",
+        "_==_",
+    }
+)
+_STANDARD_SIZED = frozenset(
+    {"in_list", "add_string", "add_bytes", "matches_string", "contains_string", "list_distinct"}
+)
 _STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Network)
 
 
@@ -126,6 +144,19 @@ def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int
     if cost is None:
         cost = _library_cost(name, overload, args, result)
     return _standard_cost(overload, args) if cost is None else cost
+
+
+def constant_cost(name: str, overload: str) -> int | None:
+    """Return the cost of a call if it is the same for all arguments, else None."""
+    if name in _ONE or overload == "cidr_ip":
+        return 1
+    depends = (
+        name in _TRAVERSED | _READ | _SIZED
+        or overload in _BY_FIRST | _BY_SMALLER | _LIST_OUTPUT | _STANDARD_SIZED
+        or overload.startswith(("list_sets_", "list_flatten"))
+        or overload.endswith(("_sort", "_sortByAssociatedKeys"))
+    )
+    return None if depends else 1
 
 
 def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:

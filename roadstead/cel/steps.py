@@ -17,8 +17,10 @@ from roadstead.cel.values import (
     Optional,
     Uint,
     Value,
+    content_of,
     encoded,
     equal,
+    reread,
     shown,
 )
 
@@ -104,9 +106,9 @@ def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
     def conditional(variables: Variables) -> Value:
         value = condition(variables)
         if value is True:
-            return chosen(variables)
+            return reread(chosen(variables))
         if value is False:
-            return other(variables)
+            return reread(other(variables))
         raise no_overload()
 
     return conditional
@@ -134,7 +136,7 @@ def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
             return optional
         if not optional.has_value:
             return second(variables)
-        return optional.value if is_value else optional
+        return content_of(optional) if is_value else optional
 
     return chosen
 

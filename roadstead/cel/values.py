@@ -71,6 +71,35 @@ NONE: Final = Optional(has_value=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Unconvertible:
+    """What an optional holds in place of a value that upstream cannot take out and put back."""
+
+    text: str
+
+
+def content_of(optional: Optional) -> Value:
+    """Return the value of an optional; raises CelRunError if there is none."""
+    if not optional.has_value:
+        raise CelRunError("optional.none() dereference")
+    if isinstance(optional.value, Unconvertible):
+        raise CelRunError(optional.value.text)
+    return optional.value
+
+
+def reread(value: Value) -> Value:
+    """Return a value as a variable or a choice yields it.
+
+    Upstream unwraps an optional there and wraps it again, which fails for types of Kubernetes.
+    """
+    if type(value) is Optional and value.has_value:
+        name = _GO_NAMES.get(type(value.value))
+        if name is not None:
+            text = f"unsupported conversion to ref.Val: ({name}){value.value}"
+            return Optional(Unconvertible(text))
+    return value
+
+
+@dataclass(frozen=True, slots=True)
 class Url:
     """A parsed URL. text: as Go prints it."""
 
@@ -81,6 +110,9 @@ class Url:
     port: str
     escaped_path: str
     query: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +167,7 @@ def items_of(value: Value) -> Iterator[Value]:
         return iter(value)
     if isinstance(value, dict):
         return map(decoded, value)
-    raise CelRunError(f"got '{type_name(value)}', expected iterable type")
+    raise CelRunError(f"got '{go_type(value)}', expected iterable type")
 
 
 _NAMES: dict[type, str] = {
@@ -157,6 +189,32 @@ _NAMES: dict[type, str] = {
     Address: "net.IP",
     Network: "net.CIDR",
 }
+_GO_NAMES: dict[type, str] = {
+    Quantity: "*resource.Quantity",
+    Semver: "semver.Version",
+    Url: "*url.URL",
+    Address: "netip.Addr",
+    Network: "netip.Prefix",
+}
+_GO_TYPES: dict[type, str] = {
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    TypeValue: "*types.Type",
+    Optional: "*types.Optional",
+    Quantity: "cel.Quantity",
+    Semver: "cel.Semver",
+    Url: "cel.URL",
+    NamedFormat: "cel.Format",
+    Address: "cel.IP",
+    Network: "cel.CIDR",
+}
 _STRICT = (Quantity, Semver, Url, NamedFormat, Address, Network)
 _ALIKE = frozenset({str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue})
 _NUMBERS = frozenset({int, Uint, float})
@@ -169,6 +227,11 @@ def type_name(value: Value) -> str:
     if isinstance(value, dict):
         return "map"
     return _NAMES[type(value)]
+
+
+def go_type(value: Value) -> str:
+    """Return the name of a value's class upstream, which some errors tell."""
+    return _GO_TYPES.get(type(value), type_name(value))
 
 
 def equal(first: Value, second: Value) -> bool:
