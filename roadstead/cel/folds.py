@@ -12,7 +12,7 @@ from typing import Final
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.lists import GrowingMap
 from roadstead.cel.operators import Growing
-from roadstead.cel.steps import DEVICE, METER, Step, Variables, spend
+from roadstead.cel.steps import Step, Variables, spend
 from roadstead.cel.tree import (
     ACCUMULATOR,
     AND,
@@ -25,8 +25,6 @@ from roadstead.cel.tree import (
     Node,
 )
 from roadstead.cel.values import Value, decoded, go_type, items_of, reread
-
-__all__ = ["DEVICE", "METER", "Scope", "Step", "Variables", "plan_fold"]
 
 
 @dataclass(frozen=True, slots=True)

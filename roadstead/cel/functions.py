@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from protocol.quantity import Quantity
 from roadstead.cel.conversions import CONVERSIONS
 from roadstead.cel.declarations import FUNCTIONS, Overload
 from roadstead.cel.errors import CelRunError, no_overload
@@ -38,6 +37,7 @@ from roadstead.cel.values import (
     decoded,
     type_name,
 )
+from roadstead.protocol.quantity import Quantity
 
 Function = Callable[..., Value]
 _Guard = Callable[[Value], bool]
@@ -79,12 +79,13 @@ PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
 def with_pattern(name: str, pattern: str) -> Function:
     """Return one of `PATTERN_FUNCTIONS` with a constant pattern; raises RegexError."""
     compile_regex(pattern)
-    function = {"matches": matches, "find": find, "findAll": find_all}[name]
+    searches: dict[str, Function] = {"matches": matches, "find": find, "findAll": find_all}
+    function = searches[name]
 
     def searched(text: Value, _: Value, *rest: Value) -> Value:
         if not isinstance(text, str) or not all(type(limit) is int for limit in rest):
             raise no_overload()
-        return function(text, pattern, *rest)  # type: ignore[operator]
+        return function(text, pattern, *rest)
 
     return searched
 

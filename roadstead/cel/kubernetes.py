@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from protocol.quantity import Quantity, QuantityError, parse_quantity
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.formats import NAMED_FORMATS, violations
 from roadstead.cel.network import (
@@ -21,6 +20,7 @@ from roadstead.cel.network import (
 from roadstead.cel.semver import Semver, SemverError, parse_loose_semver, parse_semver
 from roadstead.cel.urls import UrlError, parse_url
 from roadstead.cel.values import INT_MAX, INT_MIN, NONE, NamedFormat, Optional, Url, Value
+from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 
 _EXPONENT_MAX = 400
 

@@ -5,10 +5,21 @@ Upstream: cel-go 0.26 parser/gen/CEL.g4, parser/unescape.go.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final, NamedTuple
 
 from roadstead.cel.errors import ISSUES_MAX, Issue
+from roadstead.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint, Value
+
+RESERVED: Final = frozenset(
+    [
+        *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import"),
+        *("in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void"),
+        "while",
+    ]
+)
+"""Words that no variable or function can be called."""
 
 END: Final = "<EOF>"
 IDENTIFIER: Final = "IDENTIFIER"
@@ -129,3 +140,55 @@ def _unescaped(match: re.Match[str], is_bytes: bool) -> str:
     if number > _UNICODE_MAX or number in _SURROGATES:
         raise ValueError("invalid unicode code point")
     return chr(number)
+
+
+def _number(self, place: int, token: Token, sign: str) -> Node:
+        try:
+            return Literal(place, _number(token, sign))
+        except ValueError as error:
+            self.issues.append(Issue(place, str(error)))
+            return Literal(place, None)
+
+    def _text(self, token: Token) -> Node:
+        is_bytes = token.kind == "BYTES"
+        try:
+            text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
+        except ValueError as error:
+            self.issues.append(Issue(token.place, str(error)))
+            return Literal(token.place, "")
+        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
+
+
+def _no_field(token: Token) -> str:
+    if token.kind in ("true", "false", "null"):
+        return f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER"
+    shown = "" if token.kind == END else token.text
+    return f"Syntax error: no viable alternative at input '.{shown}'"
+
+
+def number_of(token: Token, sign: str) -> Value:
+    """Return the value of a number, which is negative if there is a sign.
+
+    Raises:
+        ValueError: it is too large; the text is upstream's.
+    """
+    if token.kind == "NUM_FLOAT":
+        number = float(sign + token.text)
+        if math.isinf(number):
+            raise ValueError("invalid double literal")
+        return number
+    text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
+    is_hex = text.startswith("0x")
+    # Long digits are refused before int() works on them.
+    if len(text.lstrip("0x" if is_hex else "0")) > 20:
+        whole = UINT_MAX + 1
+    else:
+        whole = int(text[2:], 16) if is_hex else int(text)
+    if token.kind == "NUM_UINT":
+        if whole > UINT_MAX:
+            raise ValueError("invalid uint literal")
+        return Uint(whole)
+    whole = -whole if sign else whole
+    if not INT_MIN <= whole <= INT_MAX:
+        raise ValueError("invalid int literal")
+    return whole

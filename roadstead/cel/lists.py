@@ -148,8 +148,13 @@ def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
         raise CelRunError("list elements must be comparable")
     if len(keys) > 1 and len(set(map(type, keys))) > 1:
         raise CelRunError("list elements must have the same type")
-    key = cmp_to_key(lambda one, other: _order(keys[one], keys[other]) or 0)
-    return [values[at] for at in sorted(range(len(values)), key=key)]
+    places = list(range(len(values)))
+
+    def order(one: int, other: int) -> int:
+        return _order(keys[one], keys[other]) or 0
+
+    places.sort(key=cmp_to_key(order))
+    return [values[place] for place in places]
 
 
 def _sets_contain(values: list[Value], wanted: list[Value]) -> bool:

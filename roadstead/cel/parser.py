@@ -8,11 +8,18 @@ Upstream: cel-go 0.26 parser/parser.go, parser/helper.go (balanced `&&` and `||`
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from roadstead.cel.errors import NO_PLACE, Issue, IssuesError
-from roadstead.cel.lexer import END, IDENTIFIER, Token, tokens_of, unquoted
+from roadstead.cel.lexer import (
+    END,
+    IDENTIFIER,
+    RESERVED,
+    Token,
+    number_of,
+    tokens_of,
+    unquoted,
+)
 from roadstead.cel.macros import expand
 from roadstead.cel.tree import (
     AND,
@@ -37,46 +44,17 @@ from roadstead.cel.tree import (
     StructNode,
     walk,
 )
-from roadstead.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
-
-if TYPE_CHECKING:
-    from roadstead.cel.values import Value
 
 DEPTH_MAX: Final = 250
 NODES_MAX: Final = 50_000
 """More nodes come only from macros that copy their targets."""
 
 _BEGINNINGS = (
-    "'[' '{' '(' ')' ']' '.' ',' '-' '!' '?' 'true' 'false' 'null' NUM_FLOAT NUM_INT NUM_UINT STRING "
-    "BYTES IDENTIFIER".split()
+    *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
+    *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
 )
 """What an expression may begin with, in upstream's order, and what may stand in its place."""
 _OTHERS = frozenset({"')'", "']'", "','", "'?'"})
-_RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "null",
-        "return",
-        "true",
-        "var",
-        "void",
-        "while",
-    ]
-)
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
 
 
@@ -290,7 +268,7 @@ class _Parser:
         name = self._expect(IDENTIFIER) if dot else token
         if struct := self._struct(dot, name):
             return struct
-        if name.text in _RESERVED:
+        if name.text in RESERVED:
             self.issues.append(Issue(token.place, f"reserved identifier: {name.text}"))
         if opening := self._take("("):
             args = self._arguments()
@@ -344,54 +322,7 @@ class _Parser:
         if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
             self._next()
 
-    def _number(self, place: int, token: Token, sign: str) -> Node:
-        try:
-            return Literal(place, _number(token, sign))
-        except ValueError as error:
-            self.issues.append(Issue(place, str(error)))
-            return Literal(place, None)
-
-    def _text(self, token: Token) -> Node:
-        is_bytes = token.kind == "BYTES"
-        try:
-            text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
-        except ValueError as error:
-            self.issues.append(Issue(token.place, str(error)))
-            return Literal(token.place, "")
-        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
-
-
-def _no_field(token: Token) -> str:
-    if token.kind in ("true", "false", "null"):
-        return f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER"
-    shown = "" if token.kind == END else token.text
-    return f"Syntax error: no viable alternative at input '.{shown}'"
-
-
-def _number(token: Token, sign: str) -> Value:
-    if token.kind == "NUM_FLOAT":
-        number = float(sign + token.text)
-        if math.isinf(number):
-            raise ValueError("invalid double literal")
-        return number
-    text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
-    is_hex = text.startswith("0x")
-    # Long digits are refused before int() works on them.
-    if len(text.lstrip("0x" if is_hex else "0")) > 20:
-        whole = UINT_MAX + 1
-    else:
-        whole = int(text[2:], 16) if is_hex else int(text)
-    if token.kind == "NUM_UINT":
-        if whole > UINT_MAX:
-            raise ValueError("invalid uint literal")
-        return Uint(whole)
-    whole = -whole if sign else whole
-    if not INT_MIN <= whole <= INT_MAX:
-        raise ValueError("invalid int literal")
-    return whole
-
-
-def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+    def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(name, terms, places, low, middle - 1)
     if middle == high:

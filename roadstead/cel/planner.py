@@ -16,11 +16,14 @@ from roadstead.cel.access import is_present, no_key, qualify, qualify_if_present
 from roadstead.cel.checker import DEVICE_VARIABLE
 from roadstead.cel.conversions import CONVERSIONS
 from roadstead.cel.errors import CelCostError, CelRunError
-from roadstead.cel.folds import DEVICE, METER, Scope, Step, Variables, plan_fold
+from roadstead.cel.folds import Scope, plan_fold
 from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
 from roadstead.cel.regexes import RegexError
 from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost, constant_cost
 from roadstead.cel.steps import (
+    DEVICE,
+    Step,
+    Variables,
     and_step,
     call_step,
     conditional_step,
@@ -31,10 +34,10 @@ from roadstead.cel.steps import (
     equality_with_step,
     list_step,
     map_step,
-    spend,
     not_strictly_false_step,
     or_step,
     or_value_step,
+    spend,
 )
 from roadstead.cel.tree import (
     CONDITIONAL,

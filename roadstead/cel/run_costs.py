@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from protocol.quantity import Quantity
 from roadstead.cel.network import Address, Network
 from roadstead.cel.semver import Semver
 from roadstead.cel.values import NamedFormat, Optional, Url, Value
+from roadstead.protocol.quantity import Quantity
 
 LIST_COST: Final = 10
 MAP_COST: Final = 30
@@ -176,8 +176,8 @@ def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:
         keys = args[-1]
         if not isinstance(keys, list) or not keys:
             return base
-        factor = 2 + (TEXT_FACTOR if isinstance(keys[0], (str, bytes)) else 0)
-        return base + int(len(keys) ** 2 * factor)
+        per_pair = 2 + (TEXT_FACTOR if isinstance(keys[0], (str, bytes)) else 0)
+        return base + int(len(keys) ** 2 * per_pair)
     return None
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.quantity import Quantity
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.network import Address, Network
 from roadstead.cel.semver import Semver
+from roadstead.protocol.quantity import Quantity
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -316,7 +316,9 @@ def compare(first: Value, second: Value) -> int:
     if isinstance(first, (Duration, Timestamp)):
         assert isinstance(second, (Duration, Timestamp))
         first, second = first.nanoseconds, second.nanoseconds
-    return (first > second) - (first < second)  # type: ignore[operator]
+    is_more: bool = first > second  # type: ignore[operator]
+    is_less: bool = first < second  # type: ignore[operator]
+    return is_more - is_less
 
 
 _ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
