@@ -142,30 +142,6 @@ def _unescaped(match: re.Match[str], is_bytes: bool) -> str:
     return chr(number)
 
 
-def _number(self, place: int, token: Token, sign: str) -> Node:
-        try:
-            return Literal(place, _number(token, sign))
-        except ValueError as error:
-            self.issues.append(Issue(place, str(error)))
-            return Literal(place, None)
-
-    def _text(self, token: Token) -> Node:
-        is_bytes = token.kind == "BYTES"
-        try:
-            text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
-        except ValueError as error:
-            self.issues.append(Issue(token.place, str(error)))
-            return Literal(token.place, "")
-        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
-
-
-def _no_field(token: Token) -> str:
-    if token.kind in ("true", "false", "null"):
-        return f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER"
-    shown = "" if token.kind == END else token.text
-    return f"Syntax error: no viable alternative at input '.{shown}'"
-
-
 def number_of(token: Token, sign: str) -> Value:
     """Return the value of a number, which is negative if there is a sign.
 

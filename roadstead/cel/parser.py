@@ -322,7 +322,31 @@ class _Parser:
         if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
             self._next()
 
-    def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+    def _number(self, place: int, token: Token, sign: str) -> Node:
+        try:
+            return Literal(place, number_of(token, sign))
+        except ValueError as error:
+            self.issues.append(Issue(place, str(error)))
+            return Literal(place, None)
+
+    def _text(self, token: Token) -> Node:
+        is_bytes = token.kind == "BYTES"
+        try:
+            text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
+        except ValueError as error:
+            self.issues.append(Issue(token.place, str(error)))
+            return Literal(token.place, "")
+        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
+
+
+def _no_field(token: Token) -> str:
+    if token.kind in ("true", "false", "null"):
+        return f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER"
+    shown = "" if token.kind == END else token.text
+    return f"Syntax error: no viable alternative at input '.{shown}'"
+
+
+def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(name, terms, places, low, middle - 1)
     if middle == high:
