@@ -187,6 +187,8 @@ def _guard(type_: Type) -> _Guard | None:
         return lambda value: isinstance(value, TypeValue)
     assert type_.kind in (OPAQUE, STRUCT) or type_.name in _CLASSES
     class_ = _CLASSES[type_.name]
+    if class_ is Quantity:
+        return lambda value: isinstance(value, Quantity)
     return lambda value: type(value) is class_
 
 
