@@ -238,14 +238,24 @@ class _Planner:
             case "_[_]":
                 return Planned(self._index(node, planned[1], runs))
             case "_[?_]" | "_?._":
-                first, second = runs
-                optional = lambda v: qualify_if_present(first(v), second(v))  # noqa: E731
-                return Planned(self._metered(optional, 1))
+                return Planned(self._optional(runs[0], runs[1]))
             case "or" | "orValue":
                 return Planned(or_value_step(runs[0], runs[1], node.name == "orValue"))
             case "_==_" | "_!=_":
                 return self._equality(node, planned, runs)
         return None
+
+    def _optional(self, operand: Step, key: Step) -> Step:
+        if not self._is_metered:
+            return lambda variables: qualify_if_present(operand(variables), key(variables))
+
+        def metered(variables: Variables) -> Value:
+            found = qualify_if_present(operand(variables), key(variables))
+            if found.has_value:
+                spend(variables, 1)
+            return found
+
+        return metered
 
     def _equality(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned:
         is_negated = node.name == NOT_EQUALS
