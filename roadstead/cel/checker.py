@@ -235,10 +235,9 @@ class _Checker:
         for overload in overloads:
             if overload.is_method != (node.target is not None):
                 continue
-            if len(overload.args) != len(types):
-                continue
+            # Made before arguments are counted, as upstream: errors tell numbers of variables.
             args, returned = self._instance(overload)
-            if not self._assign(*zip(types, args, strict=True)):
+            if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
                 continue
             matching.append(overload.id)
             returned = substitute(self.bindings, returned, is_final=False)
@@ -288,28 +287,28 @@ class _Checker:
         common: Type | None = None
         for at, element in enumerate(node.elements):
             self.check(element)
-            common = self._join(element, common, self._unwrapped(element, at in node.optional))
+            common = self._join(common, self._unwrapped(element, at in node.optional))
         return list_of(common or self._new_param())
 
     def _map(self, node: MapNode) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for entry in node.entries:
-            keys = self._join(entry.key, keys, self.check(entry.key))
+            keys = self._join(keys, self.check(entry.key))
             self.check(entry.value)
             value = self._unwrapped(entry.value, entry.is_optional)
-            values = self._join(entry.value, values, value)
+            values = self._join(values, value)
         if keys is None or values is None:
             keys, values = self._new_param(), self._new_param()
         return map_of(keys, values)
 
-    def _join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def _join(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
         if self._assign((previous, current)):
             return most_general(previous, current)
-        self._mismatch(node.place, previous, current)
-        return ERROR
+        # The validator of literals reports what does not belong together.
+        return DYN
 
     def _fold(self, node: Fold) -> Type:
         self.check(node.items)
@@ -332,8 +331,8 @@ class _Checker:
             element = items.params[0]
             return (INT, element) if node.second else (element, element)
         if items.kind == MAP:
-            return items.params
-        if items.is_dyn_or_error or items.kind == PARAM:
+            return items.params[0], items.params[1]
+        if items in (DYN, ERROR) or items.kind == PARAM:
             self._assign((DYN, items))
             return DYN, DYN
         text = (

@@ -33,9 +33,14 @@ from roadstead.cel.values import (
 
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 _UNSIGNED = re.compile(r"[0-9]++")
+_DECIMALS = r"[0-9]++(?:_[0-9]++)*+"
 _DOUBLE = re.compile(
-    r"[+-]?(?:(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|inf(?:inity)?|nan)",
+    rf"[+-]?(?:(?:{_DECIMALS}\.?(?:{_DECIMALS})?|\.{_DECIMALS})(?:e[+-]?{_DECIMALS})?"
+    r"|inf(?:inity)?|nan)",
     re.IGNORECASE,
+)
+_HEX_DOUBLE = re.compile(
+    r"[+-]?0x(?:[0-9a-f]++\.?[0-9a-f]*+|\.[0-9a-f]++)p[+-]?[0-9]{1,6}", re.IGNORECASE
 )
 _DIGITS_MAX = 400
 _BOOLS = {
@@ -111,10 +116,8 @@ def to_double(value: Value) -> Value:
         case float():
             return value
         case str():
-            if len(value) > _DIGITS_MAX or not _DOUBLE.fullmatch(value):
-                raise refused(value, "double")
-            number = float(value)
-            if math.isinf(number) and "inf" not in value.lower():
+            number = _read_double(value) if len(value) <= _DIGITS_MAX else None
+            if number is None:
                 raise refused(value, "double")
             return number
         case bool():
@@ -122,6 +125,18 @@ def to_double(value: Value) -> Value:
         case int():
             return float(value)
     raise refused(value, "double")
+
+
+def _read_double(text: str) -> float | None:
+    try:
+        if _HEX_DOUBLE.fullmatch(text):
+            return float.fromhex(text)
+        if not _DOUBLE.fullmatch(text):
+            return None
+        number = float(text)
+    except (ValueError, OverflowError):
+        return None
+    return None if math.isinf(number) and "inf" not in text.lower() else number
 
 
 def to_bool(value: Value) -> Value:

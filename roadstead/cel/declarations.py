@@ -270,13 +270,40 @@ _LONG_NAMES = {
     "duration": "google.protobuf.Duration",
     "timestamp": "google.protobuf.Timestamp",
 }
-FORMAT_NAMES: Final = tuple(
-    ["dns1123Label", "dns1123Subdomain", "dns1035Label", "qualifiedName", "dns1123LabelPrefix", "dns1123SubdomainPrefix", "dns1035LabelPrefix", "labelValue", "uri", "uuid", "byte", "date", "datetime"]
+FORMAT_NAMES: Final = (
+    "dns1123Label",
+    "dns1123Subdomain",
+    "dns1035Label",
+    "qualifiedName",
+    "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix",
+    "dns1035LabelPrefix",
+    "labelValue",
+    "uri",
+    "uuid",
+    "byte",
+    "date",
+    "datetime",
 )
 
 
 def _relations() -> list[str]:
-    kinds = ["bool", "int64", "int64_double", "int64_uint64", "uint64", "uint64_double", "uint64_int64", "double", "double_int64", "double_uint64", "string", "bytes", "timestamp", "duration"]
+    kinds = [
+        "bool",
+        "int64",
+        "int64_double",
+        "int64_uint64",
+        "uint64",
+        "uint64_double",
+        "uint64_int64",
+        "double",
+        "double_int64",
+        "double_uint64",
+        "string",
+        "bytes",
+        "timestamp",
+        "duration",
+    ]
     lines = []
     for sign, word in (
         ("<", "less"),

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from protocol.quantity import parse_quantity
 from roadstead.cel.semver import SemverError, parse_semver
 from roadstead.cel.values import DomainMap, Value
+from roadstead.protocol.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from roadstead.facts.devices import AttributeFacts, DeviceFacts

@@ -25,8 +25,12 @@ class CelRunError(Exception):
     """What an evaluation ends with in place of a value; the text is upstream's."""
 
 
-class CelCostError(Exception):
-    """The evaluation costs more than allowed; no operator may swallow it."""
+class CelAbortError(Exception):
+    """What ends an evaluation at once, with upstream's text; no operator may swallow it."""
+
+
+class CelCostError(CelAbortError):
+    """The evaluation costs more than allowed."""
 
     def __init__(self) -> None:
         super().__init__(COST_EXCEEDED)

@@ -12,7 +12,7 @@ from typing import Final
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.lists import GrowingMap
 from roadstead.cel.operators import Growing
-from roadstead.cel.steps import DEVICE, METER, Step, Variables
+from roadstead.cel.steps import Step, Variables, spend
 from roadstead.cel.tree import (
     ACCUMULATOR,
     AND,
@@ -24,9 +24,7 @@ from roadstead.cel.tree import (
     Literal,
     Node,
 )
-from roadstead.cel.values import Value, decoded, items_of, type_name
-
-__all__ = ["DEVICE", "METER", "Scope", "Step", "Variables", "plan_fold"]
+from roadstead.cel.values import Value, decoded, go_type, items_of, reread
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +76,13 @@ def plan_fold(node: Fold, scope: Scope, plan: Callable[[Node], Step], is_metered
     scope.declare(node.variable, _place_reader(first))
     if node.second:
         scope.declare(node.second, _place_reader(second))
-    predicate = None if is_metered else _predicate(node)
+    predicate = _predicate(node)
     run: Step
     if predicate is not None:
         wanted = isinstance(node.start, Literal) and node.start.value is False
-        run = _quantified(_assigning(items, first, second), plan(predicate), wanted)
+        # Condition and step read the accumulator; `exists` negates it once more.
+        cost = (4 if wanted else 3) if is_metered else 0
+        run = _quantified(_assigning(items, first, second), plan(predicate), wanted, cost)
     else:
         run = _plan_loop(node, scope, plan, _assigning(items, first, second), start)
     scope.forget(node.variable)
@@ -115,15 +115,19 @@ def _plan_loop(
                 variables[place] = step(variables)
             except CelRunError as error:
                 variables[place] = _Failed(error)
-        value = result(variables)
-        if isinstance(value, Growing):
-            return list(value)
-        return dict(value) if isinstance(value, GrowingMap) else value
+        return _settled(result(variables))
 
     return looped
 
 
+def _settled(value: Value) -> Value:
+    if isinstance(value, Growing):
+        return list(value)
+    return dict(value) if isinstance(value, GrowingMap) else value
+
+
 def _grown(value: Value) -> Value:
+    # Upstream replaces whatever is empty, so also device maps, which then lack their default.
     if isinstance(value, list) and not value:
         return Growing()
     if isinstance(value, dict) and not value:
@@ -132,7 +136,7 @@ def _grown(value: Value) -> Value:
 
 
 def _place_reader(place: int) -> Step:
-    return lambda variables: variables[place]
+    return lambda variables: reread(variables[place])
 
 
 def _accumulator_reader(place: int) -> Step:
@@ -158,7 +162,7 @@ def _assigning(items: Step, first: int, second: int) -> Callable[[Variables], It
         elif isinstance(value, list):
             found = iter(list(enumerate(value)))
         else:
-            raise CelRunError(f"unsupported comprehension range type: {type_name(value)}")
+            raise CelRunError(f"unsupported comprehension range type: {go_type(value)}")
         return _each_pair(found, variables, first, second)
 
     return pairs if second else single
@@ -190,22 +194,31 @@ def _predicate(node: Fold) -> Node | None:
 
 
 def _quantified(
-    iterate: Callable[[Variables], Iterator[None]], predicate: Step, wanted: bool
+    iterate: Callable[[Variables], Iterator[None]], predicate: Step, wanted: bool, cost: int
 ) -> Step:
-    """Return whether the predicate is `wanted` once; else its first error, else the contrary."""
+    """Return whether the predicate is `wanted` once; else its first error, else the contrary.
+
+    cost: of a round without the predicate, if costs are counted; the result costs 1.
+    """
 
     def quantified(variables: Variables) -> Value:
         error: CelRunError | None = None
         for _ in iterate(variables):
+            if cost:
+                spend(variables, cost)
             try:
                 value = predicate(variables)
             except CelRunError as raised:
                 error = error or raised
                 continue
             if value is wanted:
+                if cost:
+                    spend(variables, cost)
                 return wanted
             if not isinstance(value, bool):
                 error = error or no_overload()
+        if cost:
+            spend(variables, 1)
         if error is not None:
             raise error
         return not wanted
@@ -222,13 +235,13 @@ def _plan_binding(node: Fold, scope: Scope, plan: Callable[[Node], Step]) -> Ste
         if value is _UNSET:
             # Evaluated when it is first read, as upstream; so is its error.
             try:
-                value = start(variables)
+                value = _grown(start(variables))
             except CelRunError as error:
                 value = _Failed(error)
             variables[place] = value
         if isinstance(value, _Failed):
             raise value.error
-        return value
+        return reread(value)
 
     scope.declare(node.accumulator, read)
     result = plan(node.result)
@@ -236,6 +249,6 @@ def _plan_binding(node: Fold, scope: Scope, plan: Callable[[Node], Step]) -> Ste
 
     def bound(variables: Variables) -> Value:
         variables[place] = _UNSET
-        return result(variables)
+        return _settled(result(variables))
 
     return bound

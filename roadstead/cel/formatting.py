@@ -47,11 +47,11 @@ UNFIT: Final = {
 
 
 class Clause(NamedTuple):
-    """A clause of a text. kind: its letter; index: of its argument."""
+    """A clause of a text. kind: its letter; place: of its argument."""
 
     kind: str
     precision: int
-    index: int
+    place: int
 
 
 def format_text(text: str, args: list[Value]) -> str:
@@ -65,7 +65,7 @@ def format_text(text: str, args: list[Value]) -> str:
     for part in clauses(text, len(args)):
         if isinstance(part, Clause):
             try:
-                part = _formatted(part.kind, part.precision, args[part.index])
+                part = _formatted(part.kind, part.precision, args[part.place])
             except CelRunError as error:
                 raise CelRunError(f"error during formatting: {error}") from None
         chars += len(part)

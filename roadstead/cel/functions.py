@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from protocol.quantity import Quantity
 from roadstead.cel.conversions import CONVERSIONS
 from roadstead.cel.declarations import FUNCTIONS, Overload
 from roadstead.cel.errors import CelRunError, no_overload
@@ -19,7 +18,7 @@ from roadstead.cel.kubernetes import KUBERNETES_FUNCTIONS
 from roadstead.cel.lists import LIST_FUNCTIONS, SORTS, is_list
 from roadstead.cel.network import Address, Network
 from roadstead.cel.operators import OPERATORS
-from roadstead.cel.regexes import matches
+from roadstead.cel.regexes import compile_regex, find, find_all, matches
 from roadstead.cel.semver import Semver
 from roadstead.cel.texts import TEXT_FUNCTIONS, contains_text, ends_with, starts_with
 from roadstead.cel.times import TIME_FUNCTIONS
@@ -34,9 +33,11 @@ from roadstead.cel.values import (
     Uint,
     Url,
     Value,
+    content_of,
     decoded,
     type_name,
 )
+from roadstead.protocol.quantity import Quantity
 
 Function = Callable[..., Value]
 _Guard = Callable[[Value], bool]
@@ -71,6 +72,24 @@ def _matches(text: Value, pattern: Value) -> Value:
     return matches(text, pattern)
 
 
+PATTERN_FUNCTIONS: Final = frozenset({"matches", "find", "findAll"})
+"""Functions whose second argument is a pattern."""
+
+
+def with_pattern(name: str, pattern: str) -> Function:
+    """Return one of `PATTERN_FUNCTIONS` with a constant pattern; raises RegexError."""
+    compile_regex(pattern)
+    searches: dict[str, Function] = {"matches": matches, "find": find, "findAll": find_all}
+    function = searches[name]
+
+    def searched(text: Value, _: Value, *rest: Value) -> Value:
+        if not isinstance(text, str) or not all(type(limit) is int for limit in rest):
+            raise no_overload()
+        return function(text, pattern, *rest)
+
+    return searched
+
+
 def _sorting(name: str) -> Function:
     sort = SORTS[name]
 
@@ -89,12 +108,6 @@ def _of_non_zero(value: Value) -> Value:
     if isinstance(value, Duration):
         is_zero = value.nanoseconds == 0
     return NONE if is_zero else Optional(value)
-
-
-def _value_of(optional: Optional) -> Value:
-    if not optional.has_value:
-        raise CelRunError("optional.none() dereference")
-    return optional.value
 
 
 _WHOLE: Final[dict[str, Function]] = {
@@ -117,7 +130,7 @@ _BY_OVERLOAD: Final[dict[str, Function]] = {
     "optional_of": Optional,
     "optional_ofNonZeroValue": _of_non_zero,
     "optional_none": lambda: NONE,
-    "optional_value": _value_of,
+    "optional_value": content_of,
     "optional_hasValue": lambda optional: optional.has_value,
 }
 
@@ -174,6 +187,8 @@ def _guard(type_: Type) -> _Guard | None:
         return lambda value: isinstance(value, TypeValue)
     assert type_.kind in (OPAQUE, STRUCT) or type_.name in _CLASSES
     class_ = _CLASSES[type_.name]
+    if class_ is Quantity:
+        return lambda value: isinstance(value, Quantity)
     return lambda value: type(value) is class_
 
 

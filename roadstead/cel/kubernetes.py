@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from protocol.quantity import Quantity, QuantityError, parse_quantity
-from roadstead.cel.errors import CelRunError
+from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.formats import NAMED_FORMATS, violations
 from roadstead.cel.network import (
     Address,
@@ -20,7 +19,17 @@ from roadstead.cel.network import (
 )
 from roadstead.cel.semver import Semver, SemverError, parse_loose_semver, parse_semver
 from roadstead.cel.urls import UrlError, parse_url
-from roadstead.cel.values import INT_MAX, INT_MIN, NONE, NamedFormat, Optional, Url, Value
+from roadstead.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    NamedFormat,
+    Optional,
+    QuantityResult,
+    Url,
+    Value,
+)
+from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 
 _EXPONENT_MAX = 400
 
@@ -71,16 +80,22 @@ def _as_float(quantity: Quantity) -> float:
 
 def _plus(quantity: Quantity, other: Quantity | int) -> Quantity:
     try:
-        return quantity.add(_amount(other))
+        return _result(quantity.add(_amount(other)))
     except QuantityError as error:
         raise CelRunError(str(error)) from None
 
 
 def _minus(quantity: Quantity, other: Quantity | int) -> Quantity:
     try:
-        return quantity.sub(_amount(other))
+        return _result(quantity.sub(_amount(other)))
     except QuantityError as error:
         raise CelRunError(str(error)) from None
+
+
+def _result(quantity: Quantity) -> QuantityResult:
+    return QuantityResult(
+        quantity.unscaled, quantity.exponent, quantity.format, quantity.is_big, quantity.text
+    )
 
 
 def _amount(other: Quantity | int) -> Quantity:
@@ -126,6 +141,14 @@ def _network(text: str) -> Network:
     except NetworkError as error:
         prefix = "network address parse error during conversion from string: "
         raise CelRunError(f"{prefix}{error}") from None
+
+
+def _contains_ip_text(network: Network, text: str) -> bool:
+    # As upstream, what is wrong with the text is not told.
+    try:
+        return network.has(parse_address(text))
+    except NetworkError:
+        raise no_overload() from None
 
 
 def _validated(named: NamedFormat, text: str) -> Value:
@@ -185,7 +208,7 @@ KUBERNETES_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "ip_is_global_unicast": lambda address: address.is_global_unicast,
     "string_to_cidr": _network,
     "is_cidr": _is_valid(parse_network, NetworkError),
-    "cidr_contains_ip_string": lambda network, text: network.has(_address(text)),
+    "cidr_contains_ip_string": _contains_ip_text,
     "cidr_contains_ip_ip": lambda network, address: network.has(address),
     "cidr_contains_cidr_string": lambda network, text: network.has_network(_network(text)),
     "cidr_contains_cidr": lambda network, other: network.has_network(other),

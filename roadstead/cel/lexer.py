@@ -5,10 +5,21 @@ Upstream: cel-go 0.26 parser/gen/CEL.g4, parser/unescape.go.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final, NamedTuple
 
-from roadstead.cel.errors import Issue, IssuesError
+from roadstead.cel.errors import ISSUES_MAX, Issue
+from roadstead.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint, Value
+
+RESERVED: Final = frozenset(
+    [
+        *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import"),
+        *("in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void"),
+        "while",
+    ]
+)
+"""Words that no variable or function can be called."""
 
 END: Final = "<EOF>"
 IDENTIFIER: Final = "IDENTIFIER"
@@ -16,6 +27,7 @@ IDENTIFIER: Final = "IDENTIFIER"
 _ESCAPE = (
     r"\\(?:[abfnrtv\"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7][0-7])"
 )
+_ESCAPE_PATTERN = re.compile(_ESCAPE)
 _QUOTED = (
     rf'"""(?:{_ESCAPE}|[^\\])*?"""'
     rf"|'''(?:{_ESCAPE}|[^\\])*?'''"
@@ -54,18 +66,19 @@ class Token(NamedTuple):
     place: int
 
 
-def tokens_of(source: str) -> list[Token]:
-    """Return all tokens but spaces and comments, and `END`.
-
-    Raises:
-        IssuesError: a character begins no token.
-    """
+def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
+    """Return all tokens but spaces and comments, then `END`; and what begins no token."""
     found: list[Token] = []
+    issues: list[Issue] = []
     place = 0
     while place < len(source):
         match = _TOKEN.match(source, place)
         if match is None:
-            raise IssuesError([Issue(place, _not_recognized(source, place))])
+            end = _failure(source, place)
+            if len(issues) < ISSUES_MAX:
+                issues.append(Issue(place, _not_recognized(source[place : end + 1])))
+            place = end + 1
+            continue
         kind, text = match.lastgroup or "", match.group()
         if kind == "SIGN" or (kind == IDENTIFIER and text in _KEYWORDS):
             kind = text
@@ -73,13 +86,29 @@ def tokens_of(source: str) -> list[Token]:
             found.append(Token(kind, text, place))
         place = match.end()
     found.append(Token(END, END, len(source)))
-    return found
+    return found, issues
 
 
-def _not_recognized(source: str, place: int) -> str:
-    # A string without end is reported with the rest of its line.
-    rest = source[place:] if source[place] in "\"'" else source[place]
-    shown = rest.split("\n")[0].replace("\t", "\\t").replace("\r", "\\r")
+def _failure(source: str, place: int) -> int:
+    """Return where upstream's lexer gives up on what begins at `place`."""
+    if source[place] in "&|=":
+        return place + 1
+    if source[place] not in "\"'":
+        return place
+    at = place + 1
+    while at < len(source) and source[at] not in "\n\r":
+        if source[at] != "\\":
+            at += 1
+            continue
+        escape = _ESCAPE_PATTERN.match(source, at)
+        if escape is None:
+            return at + 1
+        at = escape.end()
+    return at
+
+
+def _not_recognized(text: str) -> str:
+    shown = text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
     return f"Syntax error: token recognition error at: '{shown}'"
 
 
@@ -111,3 +140,31 @@ def _unescaped(match: re.Match[str], is_bytes: bool) -> str:
     if number > _UNICODE_MAX or number in _SURROGATES:
         raise ValueError("invalid unicode code point")
     return chr(number)
+
+
+def number_of(token: Token, sign: str) -> Value:
+    """Return the value of a number, which is negative if there is a sign.
+
+    Raises:
+        ValueError: it is too large; the text is upstream's.
+    """
+    if token.kind == "NUM_FLOAT":
+        number = float(sign + token.text)
+        if math.isinf(number):
+            raise ValueError("invalid double literal")
+        return number
+    text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
+    is_hex = text.startswith("0x")
+    # Long digits are refused before int() works on them.
+    if len(text.lstrip("0x" if is_hex else "0")) > 20:
+        whole = UINT_MAX + 1
+    else:
+        whole = int(text[2:], 16) if is_hex else int(text)
+    if token.kind == "NUM_UINT":
+        if whole > UINT_MAX:
+            raise ValueError("invalid uint literal")
+        return Uint(whole)
+    whole = -whole if sign else whole
+    if not INT_MIN <= whole <= INT_MAX:
+        raise ValueError("invalid int literal")
+    return whole

@@ -123,6 +123,7 @@ def _range(count: int) -> list[Value]:
 
 
 def _distinct(values: list[Value]) -> list[Value]:
+    check_items(2 * len(values) ** 2)
     found: list[Value] = []
     for value in values:
         if not any(is_same(value, other) for other in found):
@@ -142,19 +143,27 @@ def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
         )
     if not values:
         return values
+    check_items(2 * len(values) ** 2)
     if not is_ordered(keys[0]):
         raise CelRunError("list elements must be comparable")
     if len(keys) > 1 and len(set(map(type, keys))) > 1:
         raise CelRunError("list elements must have the same type")
-    key = cmp_to_key(lambda one, other: _order(keys[one], keys[other]) or 0)
-    return [values[at] for at in sorted(range(len(values)), key=key)]
+    places = list(range(len(values)))
+
+    def order(one: int, other: int) -> int:
+        return _order(keys[one], keys[other]) or 0
+
+    places.sort(key=cmp_to_key(order))
+    return [values[place] for place in places]
 
 
 def _sets_contain(values: list[Value], wanted: list[Value]) -> bool:
+    check_items(len(values) * len(wanted))
     return all(any(is_same(one, value) for value in values) for one in wanted)
 
 
 def _sets_intersect(first: list[Value], second: list[Value]) -> bool:
+    check_items(len(first) * len(second))
     return any(is_same(one, other) for one in first for other in second)
 
 

@@ -49,15 +49,15 @@ _Macro = Callable[[int, Node, list[Node]], Expansion]
 def expand(place: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
     """Return what the call stands for, what is wrong with it, or None if it is no macro."""
     if target is None:
-        return _has(args[0]) if (name, len(args)) == ("has", 1) else None
+        return _has(place, args[0]) if (name, len(args)) == ("has", 1) else None
     macro = _MACROS.get((name, len(args)))
     return macro(place, target, args) if macro is not None else None
 
 
-def _has(operand: Node) -> Expansion:
+def _has(place: int, operand: Node) -> Expansion:
     if not isinstance(operand, Select) or operand.is_test:
         return Issue(operand.place, "invalid argument to has() macro")
-    return Select(operand.place, operand.operand, operand.name, is_test=True)
+    return Select(place, operand.operand, operand.name, is_test=True)
 
 
 class _Maker:
@@ -214,7 +214,6 @@ _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("all", 2): _quantifier("all", 1),
     ("exists", 2): _quantifier("exists", 1),
     ("exists_one", 2): _quantifier("one", 1),
-    ("existsOne", 2): _quantifier("one", 1),
     ("map", 2): _transform("list", 1),
     ("map", 3): _transform("list", 1),
     ("filter", 2): _filter,

@@ -181,6 +181,8 @@ def negate(value: Value) -> Value:
         return -value
     if isinstance(value, Duration):
         return checked_duration(-value.nanoseconds)
+    if isinstance(value, bool):
+        raise no_overload()
     raise _untraited(value, "-_")
 
 
@@ -215,7 +217,7 @@ def contains(value: Value, container: Value) -> Value:
     if isinstance(container, list):
         return any(is_same(value, element) for element in container)
     if isinstance(container, dict):
-        return encoded(value) in container
+        return not isinstance(value, (list, dict)) and encoded(value) in container
     raise no_overload()
 
 

@@ -8,11 +8,18 @@ Upstream: cel-go 0.26 parser/parser.go, parser/helper.go (balanced `&&` and `||`
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from roadstead.cel.errors import NO_PLACE, Issue, IssuesError
-from roadstead.cel.lexer import END, IDENTIFIER, Token, tokens_of, unquoted
+from roadstead.cel.lexer import (
+    END,
+    IDENTIFIER,
+    RESERVED,
+    Token,
+    number_of,
+    tokens_of,
+    unquoted,
+)
 from roadstead.cel.macros import expand
 from roadstead.cel.tree import (
     AND,
@@ -37,22 +44,17 @@ from roadstead.cel.tree import (
     StructNode,
     walk,
 )
-from roadstead.cel.values import INT_MAX, INT_MIN, UINT_MAX, Uint
-
-if TYPE_CHECKING:
-    from roadstead.cel.values import Value
 
 DEPTH_MAX: Final = 250
 NODES_MAX: Final = 50_000
 """More nodes come only from macros that copy their targets."""
 
-_STARTERS = (
-    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, "
-    "STRING, BYTES, IDENTIFIER}"
+_BEGINNINGS = (
+    *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
+    *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
 )
-_RESERVED = frozenset(
-    ["as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while"]
-)
+"""What an expression may begin with, in upstream's order, and what may stand in its place."""
+_OTHERS = frozenset({"')'", "']'", "','", "'?'"})
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
 
 
@@ -62,7 +64,8 @@ def parse(source: str) -> Node:
     Raises:
         IssuesError: it is no expression, or nests deeper than `DEPTH_MAX`.
     """
-    parser = _Parser(tokens_of(source))
+    tokens, issues = tokens_of(source)
+    parser = _Parser(tokens, issues)
     root = parser.expression()
     parser.expect_end()
     if sum(1 for _ in walk(root)) > NODES_MAX:
@@ -73,11 +76,11 @@ def parse(source: str) -> Node:
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
         self._tokens = tokens
         self._at = 0
         self._depth = 0
-        self.issues: list[Issue] = []
+        self.issues = issues
 
     @property
     def _token(self) -> Token:
@@ -94,6 +97,8 @@ class _Parser:
     def _expect(self, kind: str) -> Token:
         if self._token.kind != kind:
             shown = kind if kind in (END, IDENTIFIER) else f"'{kind}'"
+            if kind in (")", "]") and self._token.kind == END:
+                self._fail(self._token.place, f"Syntax error: missing {shown} at '<EOF>'")
             self._mismatch(shown)
         return self._next()
 
@@ -106,9 +111,22 @@ class _Parser:
         word = "extraneous" if is_last else "mismatched"
         self._fail(token.place, f"Syntax error: {word} input '{token.text}' expecting <EOF>")
 
-    def _mismatch(self, expected: str) -> NoReturn:
-        text = f"Syntax error: mismatched input '{self._token.text}' expecting {expected}"
+    def _mismatch(self, expected: str, word: str = "mismatched") -> NoReturn:
+        text = f"Syntax error: {word} input '{self._token.text}' expecting {expected}"
         self._fail(self._token.place, text)
+
+    def _refuse_start(self, *others: str) -> NoReturn:
+        """Fail where an expression should begin, or one of the other signs should stand."""
+        names = [name for name in _BEGINNINGS if name not in _OTHERS or name in others]
+        following = self._tokens[self._at + 1] if self._token.kind != END else self._token
+        # Upstream leaves out one token if it can go on after it.
+        may_go_on = following.kind in names or f"'{following.kind}'" in names
+        word = "extraneous" if may_go_on else "mismatched"
+        self._mismatch("{" + ", ".join(names) + "}", word)
+
+    def _begins(self) -> bool:
+        kind = self._token.kind
+        return kind in _BEGINNINGS or (f"'{kind}'" in _BEGINNINGS and f"'{kind}'" not in _OTHERS)
 
     def _fail(self, place: int, text: str) -> NoReturn:
         raise IssuesError([*self.issues, Issue(place, text)])
@@ -181,6 +199,8 @@ class _Parser:
         is_optional = self._take("?") is not None
         if self._token.kind == "ESC_IDENTIFIER":
             self._fail(self._token.place, "unsupported syntax: '`'")
+        if self._token.kind != IDENTIFIER and not is_optional:
+            self._fail(self._token.place, _no_field(self._token))
         name = self._expect(IDENTIFIER)
         if is_optional:
             return Call(dot.place, OPTIONAL_SELECT, [operand, Literal(name.place, name.text)])
@@ -192,6 +212,8 @@ class _Parser:
 
     def _indexed(self, operand: Node, bracket: Token) -> Node:
         name = OPTIONAL_INDEX if self._take("?") else INDEX
+        if name == INDEX and not self._begins():
+            self._refuse_start("'?'")
         index = self.expression()
         self._expect("]")
         return Call(bracket.place, name, [operand, index])
@@ -200,6 +222,8 @@ class _Parser:
         args: list[Node] = []
         if self._take(")"):
             return args
+        if not self._begins():
+            self._refuse_start("')'")
         args.append(self.expression())
         while self._take(","):
             args.append(self.expression())
@@ -237,14 +261,14 @@ class _Parser:
             case "STRING" | "BYTES":
                 return self._text(token)
         self._at -= 1
-        self._mismatch(_STARTERS)
+        self._refuse_start()
 
     def _name(self, token: Token) -> Node:
         dot = "." if token.kind == "." else ""
         name = self._expect(IDENTIFIER) if dot else token
         if struct := self._struct(dot, name):
             return struct
-        if name.text in _RESERVED:
+        if name.text in RESERVED:
             self.issues.append(Issue(token.place, f"reserved identifier: {name.text}"))
         if opening := self._take("("):
             args = self._arguments()
@@ -300,7 +324,7 @@ class _Parser:
 
     def _number(self, place: int, token: Token, sign: str) -> Node:
         try:
-            return Literal(place, _number(token, sign))
+            return Literal(place, number_of(token, sign))
         except ValueError as error:
             self.issues.append(Issue(place, str(error)))
             return Literal(place, None)
@@ -315,27 +339,11 @@ class _Parser:
         return Literal(token.place, text.encode("latin-1") if is_bytes else text)
 
 
-def _number(token: Token, sign: str) -> Value:
-    if token.kind == "NUM_FLOAT":
-        number = float(sign + token.text)
-        if math.isinf(number):
-            raise ValueError("invalid double literal")
-        return number
-    text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
-    is_hex = text.startswith("0x")
-    # Long digits are refused before int() works on them.
-    if len(text.lstrip("0x" if is_hex else "0")) > 20:
-        whole = UINT_MAX + 1
-    else:
-        whole = int(text[2:], 16) if is_hex else int(text)
-    if token.kind == "NUM_UINT":
-        if whole > UINT_MAX:
-            raise ValueError("invalid uint literal")
-        return Uint(whole)
-    whole = -whole if sign else whole
-    if not INT_MIN <= whole <= INT_MAX:
-        raise ValueError("invalid int literal")
-    return whole
+def _no_field(token: Token) -> str:
+    if token.kind in ("true", "false", "null"):
+        return f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER"
+    shown = "" if token.kind == END else token.text
+    return f"Syntax error: no viable alternative at input '.{shown}'"
 
 
 def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:

@@ -15,24 +15,29 @@ from typing import Final
 from roadstead.cel.access import is_present, no_key, qualify, qualify_if_present
 from roadstead.cel.checker import DEVICE_VARIABLE
 from roadstead.cel.conversions import CONVERSIONS
-from roadstead.cel.errors import CelCostError, CelRunError
-from roadstead.cel.folds import DEVICE, METER, Scope, Step, Variables, plan_fold
-from roadstead.cel.functions import bound
-from roadstead.cel.limits import COST_MAX
-from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost
+from roadstead.cel.errors import CelAbortError, CelRunError
+from roadstead.cel.folds import Scope, plan_fold
+from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
+from roadstead.cel.regexes import RegexError
+from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost, constant_cost
 from roadstead.cel.steps import (
+    DEVICE,
+    Step,
+    Variables,
     and_step,
     call_step,
     conditional_step,
+    constant_member_step,
+    contains_fast,
     different,
     equality_step,
     equality_with_step,
     list_step,
     map_step,
-    member_step,
     not_strictly_false_step,
     or_step,
     or_value_step,
+    spend,
 )
 from roadstead.cel.tree import (
     CONDITIONAL,
@@ -51,7 +56,7 @@ from roadstead.cel.tree import (
     Select,
 )
 from roadstead.cel.types import DYN
-from roadstead.cel.values import DomainMap, TypeValue, Value, equal
+from roadstead.cel.values import DomainMap, TypeValue, Value, equal, go_type
 
 _PATH_FIELDS = frozenset({"attributes", "capacity"})
 
@@ -93,6 +98,7 @@ def plan(root: Node, is_metered: bool) -> Program:
     return Program(run, planner.scope.size)
 
 
+_NO_LIST = "internal error: interface conversion: "
 _NO_VARIABLES: Final[Variables] = [None, 0]
 
 
@@ -129,7 +135,7 @@ class _Planner:
 
         def metered(variables: Variables) -> Value:
             value = run(variables)
-            _spend(variables, cost)
+            spend(variables, cost)
             return value
 
         return metered
@@ -184,16 +190,40 @@ class _Planner:
         special = self._special(node, planned, runs)
         if special is not None:
             return special
-        types = [arg.type or DYN for arg in nodes]
-        function = bound(node.name, node.overloads, types)
+        function = self._function(node, nodes, planned)
+        if _traverses_last(node):
+            runs[-1] = _list_or_abort(runs[-1])
         if node.name in CONVERSIONS and planned[0].is_constant:
             return self._converted(call_step(function, runs))
+        if node.overloads == ("in_list",) and planned[1].is_constant:
+            return self._constant_member(runs)
         if self._is_metered:
             overload = node.overloads[0] if len(node.overloads) == 1 else ""
             return Planned(_metered_call(node.name, overload, function, runs))
-        if node.name == IN:
-            return Planned(member_step(runs[0], runs[1]))
         return _folded(call_step(function, runs), planned)
+
+    def _function(
+        self, node: Call, nodes: list[Node], planned: list[Planned]
+    ) -> Callable[..., Value]:
+        """Return what the call evaluates; constant patterns are compiled at once."""
+        if node.name in PATTERN_FUNCTIONS and planned[1].is_constant:
+            pattern = planned[1].run(_NO_VARIABLES)
+            if isinstance(pattern, str):
+                try:
+                    return with_pattern(node.name, pattern)
+                except RegexError as error:
+                    raise PlanError(str(error)) from None
+        if node.name == IN and not self._is_metered:
+            return contains_fast
+        return bound(node.name, node.overloads, [arg.type or DYN for arg in nodes])
+
+    def _constant_member(self, runs: list[Step]) -> Planned:
+        values = runs[1](_NO_VARIABLES)
+        assert isinstance(values, list)
+        if not values:
+            return constant(False)
+        # What upstream looks up by hash costs nothing but the value.
+        return Planned(constant_member_step(runs[0], values))
 
     def _special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
         match node.name:
@@ -208,14 +238,24 @@ class _Planner:
             case "_[_]":
                 return Planned(self._index(node, planned[1], runs))
             case "_[?_]" | "_?._":
-                first, second = runs
-                optional = lambda v: qualify_if_present(first(v), second(v))  # noqa: E731
-                return Planned(self._metered(optional, 1))
+                return Planned(self._optional(runs[0], runs[1]))
             case "or" | "orValue":
                 return Planned(or_value_step(runs[0], runs[1], node.name == "orValue"))
             case "_==_" | "_!=_":
                 return self._equality(node, planned, runs)
         return None
+
+    def _optional(self, operand: Step, key: Step) -> Step:
+        if not self._is_metered:
+            return lambda variables: qualify_if_present(operand(variables), key(variables))
+
+        def metered(variables: Variables) -> Value:
+            found = qualify_if_present(operand(variables), key(variables))
+            if found.has_value:
+                spend(variables, 1)
+            return found
+
+        return metered
 
     def _equality(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned:
         is_negated = node.name == NOT_EQUALS
@@ -290,23 +330,52 @@ def _select_step(run: Step, key: Value) -> Step:
     return selected
 
 
-def _spend(variables: Variables, cost: int) -> None:
-    spent: int = variables[METER] + cost  # type: ignore[operator]
-    variables[METER] = spent
-    if spent > COST_MAX:
-        raise CelCostError
-
-
 def _metered_call(
     name: str, overload: str, function: Callable[..., Value], runs: list[Step]
 ) -> Step:
+    cost = constant_cost(name, overload)
+    if cost is not None:
+        run = call_step(function, runs)
+        constant_part = cost
+
+        def counted(variables: Variables) -> Value:
+            value = run(variables)
+            spend(variables, constant_part)
+            return value
+
+        return counted
+
     def metered(variables: Variables) -> Value:
         args = [run(variables) for run in runs]
         result = function(*args)
-        _spend(variables, call_cost(name, overload, args, result))
+        spend(variables, call_cost(name, overload, args, result))
         return result
 
     return metered
+
+
+def _traverses_last(node: Call) -> bool:
+    """Return whether upstream counts the cost of a call as if its last argument were a list."""
+    if len(node.overloads) != 1:
+        return False
+    return node.overloads[0].endswith(("_sort", "_sortByAssociatedKeys", "list_distinct"))
+
+
+def _list_or_abort(run: Step) -> Step:
+    def checked(variables: Variables) -> Value:
+        try:
+            value = run(variables)
+        except CelRunError:
+            raise CelAbortError(
+                f"{_NO_LIST}*types.Err is not traits.Lister: missing method Add"
+            ) from None
+        if not isinstance(value, (list, dict)):
+            method = "Contains" if isinstance(value, str) else "Add"
+            text = f"{go_type(value)} is not traits.Lister: missing method {method}"
+            raise CelAbortError(_NO_LIST + text)
+        return value
+
+    return checked
 
 
 def _folded(run: Step, args: list[Planned]) -> Planned:
@@ -315,5 +384,5 @@ def _folded(run: Step, args: list[Planned]) -> Planned:
         return Planned(run)
     try:
         return constant(run(_NO_VARIABLES), is_constant=False)
-    except (CelRunError, CelCostError):
+    except (CelRunError, CelAbortError):
         return Planned(run)

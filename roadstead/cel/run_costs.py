@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from protocol.quantity import Quantity
 from roadstead.cel.network import Address, Network
 from roadstead.cel.semver import Semver
 from roadstead.cel.values import NamedFormat, Optional, Url, Value
+from roadstead.protocol.quantity import Quantity
 
 LIST_COST: Final = 10
 MAP_COST: Final = 30
@@ -20,11 +20,52 @@ TEXT_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 
 _ONE = frozenset(
-    ["masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast", "format.named", "sign", "asInteger", "isInteger", "asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "major", "minor", "patch", "getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery"]
+    [
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    ]
 )
 _TRAVERSED = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
 _READ = frozenset(
-    ["url", "lowerAscii", "upperAscii", "substring", "trim", "cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"]
+    [
+        "url",
+        "lowerAscii",
+        "upperAscii",
+        "substring",
+        "trim",
+        "cidr",
+        "isIP",
+        "isCIDR",
+        "quantity",
+        "isQuantity",
+        "semver",
+        "isSemver",
+    ]
 )
 _BY_SMALLER = frozenset({"equals", "not_equals"}) | {
     f"{relation}_{kind}"
@@ -32,9 +73,34 @@ _BY_SMALLER = frozenset({"equals", "not_equals"}) | {
     for kind in ("string", "bytes")
 }
 _BY_FIRST = frozenset(
-    ["starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string", "strings_quote", "string_format"]
+    [
+        "starts_with_string",
+        "ends_with_string",
+        "string_to_bytes",
+        "bytes_to_string",
+        "strings_quote",
+        "string_format",
+    ]
 )
 _LIST_OUTPUT = frozenset({"list_slice", "lists_range", "list_reverse"})
+_SIZED = frozenset(
+    {
+        "ip",
+        "replace",
+        "split",
+        "ip.isCanonical",
+        "join",
+        "find",
+        "findAll",
+        "containsIP",
+        "containsCIDR",
+        "validate",
+        "_==_",
+    }
+)
+_STANDARD_SIZED = frozenset(
+    {"in_list", "add_string", "add_bytes", "matches_string", "contains_string", "list_distinct"}
+)
 _STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Network)
 
 
@@ -80,6 +146,19 @@ def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int
     return _standard_cost(overload, args) if cost is None else cost
 
 
+def constant_cost(name: str, overload: str) -> int | None:
+    """Return the cost of a call if it is the same for all arguments, else None."""
+    if name in _ONE or overload == "cidr_ip":
+        return 1
+    depends = (
+        name in _TRAVERSED | _READ | _SIZED
+        or overload in _BY_FIRST | _BY_SMALLER | _LIST_OUTPUT | _STANDARD_SIZED
+        or overload.startswith(("list_sets_", "list_flatten"))
+        or overload.endswith(("_sort", "_sortByAssociatedKeys"))
+    )
+    return None if depends else 1
+
+
 def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:
     if overload.startswith("list_sets_"):
         factor = 2 if overload == "list_sets_equivalent_list" else 1
@@ -97,8 +176,8 @@ def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:
         keys = args[-1]
         if not isinstance(keys, list) or not keys:
             return base
-        factor = 2 + (TEXT_FACTOR if isinstance(keys[0], (str, bytes)) else 0)
-        return base + int(len(keys) ** 2 * factor)
+        per_pair = 2 + (TEXT_FACTOR if isinstance(keys[0], (str, bytes)) else 0)
+        return base + int(len(keys) ** 2 * per_pair)
     return None
 
 

@@ -17,8 +17,8 @@ from roadstead.cel.cost import estimate_max_cost
 from roadstead.cel.devices import DeviceView, view_device
 from roadstead.cel.errors import (
     COST_EXCEEDED,
+    CelAbortError,
     CelCompileError,
-    CelCostError,
     CelRunError,
     IssuesError,
     describe,
@@ -94,7 +94,9 @@ class CompiledSelector:
                     value = self._program.run(variables)
             else:
                 value = self._program.run(variables)
-        except (CelCostError, RecursionError):
+        except CelAbortError as error:
+            raise CelRunError(str(error)) from None
+        except RecursionError:
             raise CelRunError(COST_EXCEEDED) from None
         return value if value is True or value is False else _as_bool(value)
 

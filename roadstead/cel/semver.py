@@ -22,12 +22,18 @@ class SemverError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Semver:
-    """A version. prerelease: numbers and words; the build is ignored everywhere."""
+    """A version. prerelease: numbers and words; the build only counts where it is printed."""
 
     major: int
     minor: int
     patch: int
     prerelease: tuple[int | str, ...] = ()
+    build: str = ""
+
+    def __str__(self) -> str:
+        prerelease = f"-{'.'.join(map(str, self.prerelease))}" if self.prerelease else ""
+        build = f"+{self.build}" if self.build else ""
+        return f"{self.major}.{self.minor}.{self.patch}{prerelease}{build}"
 
     def cmp(self, other: Semver) -> int:
         """Return -1, 0 or 1."""
@@ -77,7 +83,7 @@ def parse_semver(text: str) -> Semver:
             raise SemverError("Build meta data is empty")
         if not _ALPHANUMERIC.fullmatch(part):
             raise SemverError(f"Invalid character(s) found in build meta data {quoted(part)}")
-    return Semver(major, minor, patch, found)
+    return Semver(major, minor, patch, found, build)
 
 
 def parse_loose_semver(text: str) -> Semver:
@@ -85,7 +91,8 @@ def parse_loose_semver(text: str) -> Semver:
     `parse_semver`."""
     parts = text.removeprefix("v").split(".", 2)
     for at, part in enumerate(parts):
-        if len(part) > 1:
+        # Upstream counts bytes.
+        if len(part.encode("utf-8", "surrogatepass")) > 1:
             stripped = part.lstrip("0")
             parts[at] = stripped if stripped[:1] in _DIGITS and stripped else f"0{stripped}"
     if len(parts) < 3:

@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from roadstead.cel.errors import CelRunError, no_overload
+from roadstead.cel.errors import CelAbortError, CelCostError, CelRunError, no_overload
+from roadstead.cel.limits import COST_MAX
 from roadstead.cel.operators import contains
+from roadstead.cel.semver import Semver
 from roadstead.cel.values import (
     DomainMap,
     Optional,
     Uint,
     Value,
+    content_of,
     encoded,
     equal,
+    reread,
     shown,
 )
 
@@ -28,6 +32,16 @@ Step = Callable[[Variables], Value]
 DEVICE: Final = 0
 METER: Final = 1
 
+
+def spend(variables: Variables, cost: int) -> None:
+    """Count the cost of a step; raises CelCostError beyond `COST_MAX`."""
+    spent: int = variables[METER] + cost  # type: ignore[operator]
+    variables[METER] = spent
+    if spent > COST_MAX:
+        raise CelCostError
+
+
+_HASHED = frozenset({str, int, bool, float, Uint})
 _PLAIN = frozenset({str, int, bool, float, bytes, Uint})
 
 
@@ -92,9 +106,9 @@ def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
     def conditional(variables: Variables) -> Value:
         value = condition(variables)
         if value is True:
-            return chosen(variables)
+            return reread(chosen(variables))
         if value is False:
-            return other(variables)
+            return reread(other(variables))
         raise no_overload()
 
     return conditional
@@ -122,7 +136,7 @@ def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
             return optional
         if not optional.has_value:
             return second(variables)
-        return optional.value if is_value else optional
+        return content_of(optional) if is_value else optional
 
     return chosen
 
@@ -157,17 +171,26 @@ def equality_with_step(left: Step, wanted: Value, is_negated: bool) -> Step:
     return compared
 
 
-def member_step(value: Step, container: Step) -> Step:
-    """Return `value in container`."""
+def constant_member_step(value: Step, container: list[Value]) -> Step:
+    """Return `value in [...]` of literals, which upstream looks up by hash."""
+    is_hashed = all(type(element) in _HASHED for element in container)
 
     def is_member(variables: Variables) -> Value:
         wanted = value(variables)
-        found = container(variables)
-        if type(wanted) is str and (type(found) is dict or type(found) is DomainMap):
-            return wanted in found
-        return contains(wanted, found)
+        if is_hashed and container and isinstance(wanted, (Semver, bytes)):
+            name = "cel.Semver" if isinstance(wanted, Semver) else "types.Bytes"
+            text = f"internal error: runtime error: hash of unhashable type {name}"
+            raise CelAbortError(text)
+        return contains(wanted, container)
 
     return is_member
+
+
+def contains_fast(wanted: Value, container: Value) -> Value:
+    """Return `wanted in container`, without detours for texts in maps; raises CelRunError."""
+    if type(wanted) is str and (type(container) is dict or type(container) is DomainMap):
+        return wanted in container
+    return contains(wanted, container)
 
 
 def call_step(function: Callable[..., Value], args: list[Step]) -> Step:

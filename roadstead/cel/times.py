@@ -121,7 +121,7 @@ def added(timestamp: Timestamp, nanoseconds: int) -> Timestamp:
 def checked_duration(nanoseconds: int) -> Duration:
     """Return a duration; raises CelRunError if it is no int64."""
     if not INT_MIN <= nanoseconds <= INT_MAX:
-        raise CelRunError("duration overflow")
+        raise CelRunError("integer overflow")
     return Duration(nanoseconds)
 
 

@@ -142,7 +142,7 @@ def _format_issues(call: Call, text: str, args: list[Node]) -> Iterator[Issue]:
             if not isinstance(clause, Clause):
                 continue
             seen += 1
-            bad = _unfit(clause.kind, args[clause.index])
+            bad = _unfit(clause.kind, args[clause.place])
             if bad is not None:
                 given = f"{UNFIT[clause.kind]}, was given {_type(bad).name}"
                 yield Issue(bad.place, f"error during formatting: {given}")

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.quantity import Quantity
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.network import Address, Network
 from roadstead.cel.semver import Semver
+from roadstead.protocol.quantity import Quantity
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
@@ -71,6 +71,41 @@ NONE: Final = Optional(has_value=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Unconvertible:
+    """What an optional holds in place of a value that upstream cannot take out and put back."""
+
+    text: str
+
+
+def content_of(optional: Optional) -> Value:
+    """Return the value of an optional; raises CelRunError if there is none."""
+    if not optional.has_value:
+        raise CelRunError("optional.none() dereference")
+    if isinstance(optional.value, Unconvertible):
+        raise CelRunError(optional.value.text)
+    return optional.value
+
+
+def reread(value: Value) -> Value:
+    """Return a value as a variable or a choice yields it.
+
+    Upstream unwraps an optional there and wraps it again, which fails for types of Kubernetes.
+    """
+    if type(value) is Optional and value.has_value:
+        name = _GO_NAMES.get(type(value.value))
+        if name is not None:
+            text = f"unsupported conversion to ref.Val: ({name}){value.value}"
+            return Optional(Unconvertible(text))
+    return value
+
+
+class QuantityResult(Quantity):
+    """What adding and subtracting yields: upstream's other class of quantities."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Url:
     """A parsed URL. text: as Go prints it."""
 
@@ -81,6 +116,9 @@ class Url:
     port: str
     escaped_path: str
     query: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +173,7 @@ def items_of(value: Value) -> Iterator[Value]:
         return iter(value)
     if isinstance(value, dict):
         return map(decoded, value)
-    raise CelRunError(f"got '{type_name(value)}', expected iterable type")
+    raise CelRunError(f"got '{go_type(value)}', expected iterable type")
 
 
 _NAMES: dict[type, str] = {
@@ -151,11 +189,39 @@ _NAMES: dict[type, str] = {
     TypeValue: "type",
     Optional: "optional_type",
     Quantity: "kubernetes.Quantity",
+    QuantityResult: "kubernetes.Quantity",
     Semver: "kubernetes.Semver",
     Url: "kubernetes.URL",
     NamedFormat: "kubernetes.NamedFormat",
     Address: "net.IP",
     Network: "net.CIDR",
+}
+_GO_NAMES: dict[type, str] = {
+    Quantity: "*resource.Quantity",
+    QuantityResult: "*resource.Quantity",
+    Semver: "semver.Version",
+    Url: "*url.URL",
+    Address: "netip.Addr",
+    Network: "netip.Prefix",
+}
+_GO_TYPES: dict[type, str] = {
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    TypeValue: "*types.Type",
+    Optional: "*types.Optional",
+    Quantity: "cel.Quantity",
+    Semver: "cel.Semver",
+    Url: "cel.URL",
+    NamedFormat: "cel.Format",
+    Address: "cel.IP",
+    Network: "cel.CIDR",
 }
 _STRICT = (Quantity, Semver, Url, NamedFormat, Address, Network)
 _ALIKE = frozenset({str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue})
@@ -169,6 +235,11 @@ def type_name(value: Value) -> str:
     if isinstance(value, dict):
         return "map"
     return _NAMES[type(value)]
+
+
+def go_type(value: Value) -> str:
+    """Return the name of a value's class upstream, which some errors tell."""
+    return _GO_TYPES.get(type(value), type_name(value))
 
 
 def equal(first: Value, second: Value) -> bool:
@@ -191,7 +262,8 @@ def equal(first: Value, second: Value) -> bool:
     if isinstance(first, Optional):
         return isinstance(second, Optional) and _equal_optionals(first, second)
     if isinstance(first, _STRICT):
-        if kind is not type(second):
+        # Upstream does not know a quantity that was computed, if it stands on the right.
+        if type(second) is not (Quantity if isinstance(first, Quantity) else kind):
             raise no_overload()
         return first == second
     return False
@@ -253,7 +325,9 @@ def compare(first: Value, second: Value) -> int:
     if isinstance(first, (Duration, Timestamp)):
         assert isinstance(second, (Duration, Timestamp))
         first, second = first.nanoseconds, second.nanoseconds
-    return (first > second) - (first < second)  # type: ignore[operator]
+    is_more: bool = first > second  # type: ignore[operator]
+    is_less: bool = first < second  # type: ignore[operator]
+    return is_more - is_less
 
 
 _ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
