@@ -249,14 +249,14 @@ class Binder:
     ) -> Status:
         """Run all hard filters, then `bind_claims`, which binds the pod's claims."""
         status = self.verifier.verify(request.facts, request.node_name)
-        if not status.is_success or not request.facts.volumes:
+        if not status.is_success or not request.facts.may_bind_claims:
             return status
         node = self.core.placements.nodes[request.node_name]
         return bind_claims(request.token, request.facts, node)
 
     def _verify_first(self, requests: Sequence[BindRequest]) -> int:
         # Claims are bound pod by pod, so the batch check ends at the first pod with volumes.
-        requests = list(takewhile(lambda each: not each.facts.volumes, requests))
+        requests = list(takewhile(lambda each: not each.facts.may_bind_claims, requests))
         if not requests:
             return 0
         facts, nodes = [r.facts for r in requests], [r.node_name for r in requests]

@@ -27,6 +27,7 @@ from roadstead.storage import StorageChange
 from roadstead.storage.news import BoundVolumes
 
 _NO_VOLUMES = "the volumes of its claims are in use"
+_NO_DEVICES = "the devices of its claims are in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +143,18 @@ class SchedulerCache:
         token_of = {each.uid: each.token for each in assumptions} if answer.refused else {}
         refused = [(token_of[each.uid], each.status.message) for each in answer.refused]
         tokens = {token for token, _ in refused}
-        bound, without = self._bind_claims(
-            [each for each in assumptions if each.facts.volumes and each.token not in tokens]
-        )
+        claiming = [each for each in assumptions if each.facts.may_bind_claims]
+        bound, without = self._bind_claims([each for each in claiming if each.token not in tokens])
         self._attempts.forget([(each.uid, each.token) for each in without])
         # A refused pod without a node was assumed and deleted before: its scheduler will not send
         # a forget, so its claims are released here.
         self._attempts.free(
             [each.uid for each in answer.refused if self._core.node_of(each.uid) is None]
         )
-        refused += [(each.token, _NO_VOLUMES) for each in without]
+        refused += [
+            (each.token, _NO_DEVICES if each.facts.device_claims else _NO_VOLUMES)
+            for each in without
+        ]
         if bind_next:
             tokens = {token for token, _ in refused}
             finished = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
@@ -166,11 +169,11 @@ class SchedulerCache:
         known = len(self._volumes.log)
         for each in assumed:
             node = self._core.placements.nodes.get(each.node_name)
-            bindings = self._volumes.assume(each.uid, each.facts, node)
-            if bindings is None:
+            found = self._volumes.assume(each.uid, each.facts, node)
+            if found is None:
                 without.append(each)
-            elif bindings:
-                bound.append(BoundVolumes(each.token, bindings))
+            elif found.bindings or found.device_claims:
+                bound.append(BoundVolumes(each.token, found.bindings, found.device_claims))
         self._changes.send_storage(self._volumes.log[known:])
         return bound, without
 
@@ -192,8 +195,7 @@ class SchedulerCache:
         self._core.finish_binding(finish, now_s)
         # A pod that was evicted before its confirmation is not counted again.
         self._core.confirm_assumed(confirm)
-        for uid in confirm:
-            self._volumes.assumed_claims.confirm(uid)
+        self._attempts.confirm_claims(confirm)
         # Skip versions of removed nodes: they must be sent if the node is added again.
         known = (each for each in rows if each[0] in self._core.placements.nodes)
         self._changes.send_versions(self.state.versions.record(known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -25,3 +26,22 @@ class DeviceGates:
     consumable_capacity: bool = False
     extended_resource: bool = False
     binding_conditions: bool = False
+
+
+_FIELDS = {
+    "DRAPrioritizedList": "prioritized_list",
+    "DRAAdminAccess": "admin_access",
+    "DRAPartitionableDevices": "partitionable",
+    "DRADeviceTaints": "taints",
+    "DRAConsumableCapacity": "consumable_capacity",
+    "DRAExtendedResource": "extended_resource",
+    "DRADeviceBindingConditions": "binding_conditions",
+}
+
+GATE_NAMES = tuple(_FIELDS)
+"""kube-scheduler's names of the gates."""
+
+
+def gates_of(named: Iterable[tuple[str, bool]]) -> DeviceGates:
+    """Return gates by kube-scheduler's names; those that are absent have its defaults."""
+    return DeviceGates(**{_FIELDS[name]: is_on for name, is_on in named})

@@ -27,6 +27,7 @@ from roadstead.facts.pod import (
     PodClaim,
     PodFacts,
     PodIdentity,
+    PodReference,
     PreferredNodeTerm,
     SpreadConstraint,
     Volume,
@@ -103,6 +104,7 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
         volumes=tuple(_volumes(spec.volumes, identity)) if spec.volumes else (),
         device_claims=_device_claims(pod) if spec.resource_claims else (),
+        claims_as=PodReference(identity.uid, meta.name) if spec.resource_claims else None,
         owner=_owner(meta.controller) if meta.owner_references else None,
         pod_group=membership(meta.labels, meta.annotations),
     )

@@ -97,7 +97,7 @@ def compile_device_claim(found: devices.ResourceClaim) -> DeviceClaimFacts:
     return DeviceClaimFacts(
         namespace=meta.namespace or DEFAULT_NAMESPACE,
         name=meta.name,
-        uid=meta.uid,
+        uid=meta.uid or f"{meta.namespace or DEFAULT_NAMESPACE}/{meta.name}",
         spec=compile_claim_spec(found.spec),
         allocation=compile_allocation(status.allocation) if status.allocation else None,
         reserved_for=tuple(

@@ -222,7 +222,11 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClaimFacts:
-    """A ResourceClaim. owner_uid: of its controller. extended_resource_pod: it was made for one."""
+    """A ResourceClaim.
+
+    owner_uid, owner_kind: of its controller. is_for_extended_resources: the scheduler made it for
+    a pod. is_in_flight: its allocation is assumed by a pod that is not bound yet.
+    """
 
     namespace: str
     name: str
@@ -236,6 +240,7 @@ class DeviceClaimFacts:
     owner_kind: str = ""
     finalizers: tuple[str, ...] = ()
     is_for_extended_resources: bool = False
+    is_in_flight: bool = False
 
     @property
     def key(self) -> str:

@@ -117,6 +117,14 @@ class PodClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class PodReference:
+    """A pod as the owner or consumer of its claims."""
+
+    uid: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Owner:
     """The controlling owner reference."""
 
@@ -152,6 +160,8 @@ class PodFacts:
         their defaults. None: the same as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
     is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.
+    claims_as: the pod itself, if it has claims of devices: it must own some of them, and reserves
+        all.
     """
 
     namespace: str = "default"
@@ -181,9 +191,15 @@ class PodFacts:
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[Volume, ...] = ()
     device_claims: tuple[PodClaim, ...] = ()
+    claims_as: PodReference | None = None
     owner: Owner | None = None
     pod_group: GroupMembership | None = None
     is_preempted: bool = False
+
+    @property
+    def may_bind_claims(self) -> bool:
+        """Whether placing the pod may bind claims of volumes or devices."""
+        return bool(self.volumes or self.device_claims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Pods that need a plugin that does not exist yet: refused before a run starts, or left out."""
+"""Pods that need what a run on actors does not have yet: refused before it starts, or left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from roadstead.facts.pod import Pod
 from roadstead.inputs.loaded import Loaded
-from roadstead.plugins.missing import MISSING
+from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.run import RunPlan
 
@@ -18,11 +18,11 @@ def supported(loaded: Loaded, plan: RunPlan, *, skips: bool) -> Loaded:
 
     skips: leave such pods out. Otherwise raises UnsupportedError for the first one.
     """
+    name = DynamicResources.name
     missing = {
-        each.scheduler_name: tuple(
-            kind() for kind in MISSING if kind.name in {r.name for r in each.plugins["preFilter"]}
-        )
+        each.scheduler_name
         for each in plan.config().profiles
+        if any(name == ref.name for ref in each.at("preFilter"))
     }
     left_out: list[Pod] = []
     # Facts are shared by the pods of a class.
@@ -30,9 +30,8 @@ def supported(loaded: Loaded, plan: RunPlan, *, skips: bool) -> Loaded:
     for pod in loaded.inputs.pending:
         identity, facts = pod
         if id(facts) not in known:
-            plugins = missing.get(facts.scheduler_name, ())
-            needs = ((plugin.name, plugin.need(facts)) for plugin in plugins)
-            known[id(facts)] = next((need for need in needs if need[1]), ("", ""))
+            is_missing = bool(facts.device_claims) and facts.scheduler_name in missing
+            known[id(facts)] = (name, "spec.resourceClaims") if is_missing else ("", "")
         plugin_name, field = known[id(facts)]
         if plugin_name and not skips:
             raise UnsupportedError(plugin_name, f'Pod "{identity.key}"', field)

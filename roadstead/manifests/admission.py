@@ -70,6 +70,10 @@ _ALWAYS_VALID_BELOW = 2**53
 """Whole amounts below this are valid for any resource: most need no other check."""
 
 
+DEVICE_KINDS = frozenset(
+    ("ResourceSlice", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule")
+)
+
 _RARE_FIELDS = frozenset(
     (
         *("affinity", "node_name", "overhead", "priority_class_name", "resources"),
@@ -94,12 +98,17 @@ class FieldProblem(NamedTuple):
 
 
 def check_object(kind: str, found: ApiObject, *, source: str) -> None:
-    """Check the metadata of an object, and its pod template.
+    """Check the metadata of an object, and its pod template or its devices.
 
     Raises:
         InputError: the first field that the API server would refuse.
     """
     problem = _metadata_problem(kind, found.metadata) or _template_problem(found)
+    if problem is None and kind in DEVICE_KINDS:
+        # Loaded only here: few manifests have devices, and their expressions need a compiler.
+        from roadstead.manifests.device_checks import device_problem
+
+        problem = device_problem(found)
     if problem is not None:
         raise _refusal(found, problem, source)
 

@@ -8,6 +8,9 @@ A claim is bound when the first pod that needs it is assumed. Until a pod with i
 assumed pods that use it are its holders. The binding is undone when the last holder is forgotten,
 and becomes permanent when any holder is committed.
 
+Claims of devices follow `roadstead.devices.assumed`. Both kinds of a pod's claims are assumed, or
+none.
+
 Upstream: plugins/volumebinding/{binder,assume_cache}.go (AssumePodVolumes,
 RevertAssumedPodVolumes, BindPodVolumes).
 """
@@ -16,10 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from roadstead.devices.assumed import AssumedDevices
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.storage.binding import Binding, bindings_on, is_claims, provisioned, reaches
 from roadstead.storage.claims import ClaimError, claim_keys, claims_of
+from roadstead.storage.news import BoundVolumes
 from roadstead.storage.state import StorageChange, StorageState
 
 
@@ -27,11 +33,21 @@ from roadstead.storage.state import StorageChange, StorageState
 class Reserved:
     """The result of assuming a pod.
 
-    bindings: of all its claims that are not committed. changes: those that this pod made, in order.
+    bindings: of all its claims that are not committed. device_claims: those in flight for it.
+    changes: those that this pod made, in order.
     """
 
     bindings: tuple[Binding, ...] = ()
     changes: tuple[StorageChange, ...] = ()
+    device_claims: tuple[DeviceClaimFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TriedOut:
+    """Changes that were applied, in order, and those that undo them, the last one first."""
+
+    changes: tuple[StorageChange, ...]
+    undos: tuple[StorageChange, ...]
 
 
 @dataclass(slots=True)
@@ -46,6 +62,7 @@ class AssumedClaims:
 
     def __init__(self, storage: StorageState) -> None:
         self.storage = storage
+        self._devices = AssumedDevices(storage.devices)
         self._open: dict[str, _OpenBinding] = {}
         self._keys_of_holder: dict[str, list[str]] = {}
 
@@ -54,6 +71,22 @@ class AssumedClaims:
 
         Idempotent.
         """
+        known = self._devices.in_flight(uid)
+        in_flight = self._devices.assume(uid, pod, node)
+        if in_flight is None:
+            return None
+        found = self._assume_volumes(uid, pod, node)
+        if found is None:
+            self._devices.forget(uid)
+            return None
+        if not in_flight:
+            return found
+        changes = found.changes
+        if in_flight != known:
+            changes = (*changes, StorageChange(device_claims=in_flight))
+        return Reserved(found.bindings, changes, in_flight)
+
+    def _assume_volumes(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
         keys = claim_keys(pod)
         if not keys:
             return Reserved()
@@ -78,7 +111,8 @@ class AssumedClaims:
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
         """Undo the bindings of which a pod was the only holder; return the changes."""
-        undone = []
+        freed = self._devices.forget(uid)
+        undone = [StorageChange(device_claims=freed)] if freed else []
         for key in self._keys_of_holder.pop(uid, ()):
             each = self._open.get(key)
             if each is None:
@@ -90,28 +124,46 @@ class AssumedClaims:
                 undone.append(each.undo)
         return tuple(undone)
 
-    def confirm(self, uid: str) -> None:
-        """Make the bindings of a committed pod permanent, whatever their other holders."""
+    def confirm(self, uid: str) -> tuple[StorageChange, ...]:
+        """Make the bindings of a committed pod permanent, whatever their other holders.
+
+        Return the changes: the pod becomes a consumer of its claims of devices.
+        """
         for key in self._keys_of_holder.pop(uid, ()):
             self._open.pop(key, None)
+        consumed = self._devices.confirm(uid)
+        return (StorageChange(device_claims=consumed),) if consumed else ()
 
     def holders(self) -> tuple[str, ...]:
         """Return the UIDs of the pods that hold claims."""
-        return tuple(self._keys_of_holder)
+        return tuple(dict.fromkeys((*self._keys_of_holder, *self._devices.holders())))
 
     def keys_of(self, uid: str) -> tuple[str, ...]:
         """Return the claims (`namespace/name`) that a pod holds."""
-        return tuple(self._keys_of_holder.get(uid, ()))
+        return (*self._keys_of_holder.get(uid, ()), *self._devices.keys_of(uid))
 
-    def try_out(
-        self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
-    ) -> tuple[StorageChange, ...] | None:
-        """Apply a pod's bindings that another process found; return the changes that undo them.
+    def try_out(self, asked: BoundVolumes, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
+        """Apply a pod's bindings that another process found.
 
-        The last change is first. Returns None and changes nothing if a claim or a volume is not
-        free, the node does not reach a volume, or a claim of the pod would remain unbound. Bindings
-        that already exist are skipped.
+        Returns None and changes nothing if a claim or a volume is not free, the node does not reach
+        a volume, or a claim of the pod would remain unbound. Bindings that already exist are
+        skipped.
         """
+        found = self._devices.try_out(asked.device_claims, pod, node)
+        if found is None:
+            return None
+        before, after = (StorageChange(device_claims=claims) for claims in found)
+        tried = self._try_volumes(asked.bindings, pod, node)
+        if tried is None:
+            self.storage.apply(before)
+            return None
+        if not found[1]:
+            return tried
+        return TriedOut((*tried.changes, after), (*tried.undos, before))
+
+    def _try_volumes(
+        self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
+    ) -> TriedOut | None:
         new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
         bound = {each.claim.key for each in new}
         try:
@@ -120,7 +172,8 @@ class AssumedClaims:
             return None
         if waiting != bound or not all(self._is_free(each, node) for each in new):
             return None
-        return tuple(self.storage.apply(each.change) for each in new)[::-1]
+        undos = tuple(self.storage.apply(each.change) for each in new)[::-1]
+        return TriedOut(tuple(each.change for each in new), undos)
 
     def _is_free(self, binding: Binding, node: NodeFacts) -> bool:
         claim = self.storage.claims.get(binding.claim.key)
@@ -139,6 +192,7 @@ class AssumedClaims:
     def validate(self) -> None:
         """Assert that every open claim is bound and has a holder."""
         self.storage.validate()
+        self._devices.validate()
         for key, each in self._open.items():
             assert each.holders, f"nobody holds {key}"
             assert self.storage.claims[key] == each.binding.claim, f"{key} is not as it was bound"

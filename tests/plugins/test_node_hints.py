@@ -11,7 +11,7 @@ from roadstead.facts.pod import HostPort, PodClaim
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.framework.events import HintError
 from roadstead.plugins.default_preemption import DefaultPreemption
-from roadstead.plugins.missing import DynamicResources
+from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.plugins.node_affinity import NodeAffinity
 from roadstead.plugins.node_name import NodeName
 from roadstead.plugins.node_ports import NodePorts
