@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from roadstead.devices.bits import bits_of
 from roadstead.devices.capacity import Consumed, parsed
 from roadstead.devices.pools import DeviceId, Pool
 
@@ -101,17 +102,15 @@ class DevicesInUse:
         owner, seen = pool.in_use_at
         end = use.start + len(use.log)
         if owner != self._number or seen < use.start:
-            names: set[str] | list[str] = use.names
-            pool.in_use = 0
-        elif seen == end:
-            return pool.in_use
+            known = (pool.positions.get(name) for name in use.names)
+            positions = (position for position in known if position is not None)
+            pool.in_use = bits_of(positions, len(pool.devices))
         else:
-            names = use.log[seen - use.start :]
-        for name in names:
-            position = pool.positions.get(name)
-            if position is not None:
-                bit = 1 << position
-                pool.in_use = pool.in_use | bit if name in use.names else pool.in_use & ~bit
+            for name in use.log[seen - use.start :]:
+                position = pool.positions.get(name)
+                if position is not None:
+                    bit = 1 << position
+                    pool.in_use = pool.in_use | bit if name in use.names else pool.in_use & ~bit
         pool.in_use_at = (self._number, end)
         return pool.in_use
 

@@ -13,10 +13,10 @@ from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
+from roadstead.devices.bits import positions_of
 from roadstead.devices.choosing import Chosen
 from roadstead.devices.pools import FreeMatches
 from roadstead.devices.selectors import SelectorFailure
-from roadstead.devices.views import positions_of
 
 if TYPE_CHECKING:
     from roadstead.devices.in_use import DevicesInUse
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 QUERIES_MAX: Final = 4
 """More queries in one demand are left to the search: their sets double with each."""
+
+EVALUATED_MAX: Final = 1024
+"""If a node sees more devices, they are not all evaluated as long as the first ones suffice."""
 
 
 class Verdict(Enum):
@@ -57,7 +60,9 @@ class QuickAnswers:
             if missing:
                 if len(demand.totals) == 1:
                     return Verdict.NO
-                verdict = self.verdict(demand, pools)
+                if len(demand.totals) > QUERIES_MAX:
+                    return Verdict.UNKNOWN
+                verdict = self._count(demand, pools)
                 return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
         return chosen
 
@@ -96,6 +101,16 @@ class QuickAnswers:
         """
         if len(demand.totals) > QUERIES_MAX:
             return Verdict.UNKNOWN
+        if sum(len(pool.devices) for pool in pools) > EVALUATED_MAX:
+            found = self.first_devices(demand, pools, 1 + max(index for index, _ in demand.steps))
+            if not isinstance(found, Verdict):
+                return Verdict.YES
+        return self._count(demand, pools)
+
+    def _count(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:
+        """Return the verdict by counts, for which every device is evaluated."""
+        if len(demand.totals) == 1:
+            return self._count_one(*demand.totals[0], pools)
         free: dict[Query, list[FreeMatches]] = {query: [] for query, _ in demand.totals}
         for pool in pools:
             if pool.needs_search or pool.invalid:
@@ -111,12 +126,24 @@ class QuickAnswers:
                     return Verdict.NO
         return Verdict.YES
 
+    def _count_one(self, query: Query, wanted: int, pools: Sequence[Pool]) -> Verdict:
+        """Return the verdict for a single query, as most demands are, in the fewest steps."""
+        for pool in pools:
+            if pool.needs_search or pool.invalid:
+                return Verdict.UNKNOWN
+            matches = self._free_matches(pool, query)
+            if matches.may_fail:
+                return Verdict.UNKNOWN
+            wanted -= matches.count
+        return Verdict.YES if wanted <= 0 else Verdict.NO
+
     def _free_matches(self, pool: Pool, query: Query) -> FreeMatches:
         """Return the free devices of a pool that match; cached until its use changes."""
         used = self._in_use.bits(pool)
-        matches = self._matcher.all_known(pool, query)
-        known = matches.free
+        cached = pool.matches.get(query)
+        known = None if cached is None else cached.free
         if known is None or known.used != used:
+            matches = self._matcher.all_known(pool, query)
             free = matches.candidates & ~used
             may_fail = any(free >> position & 1 for position in matches.failures)
             free &= ~pool.unallocatable

@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
     from roadstead.devices.in_use import DevicesInUse, PoolKey
     from roadstead.devices.plans import Demand
-    from roadstead.devices.pools import DevicePools, Labels
+    from roadstead.devices.pools import DevicePools, Labels, Pool
     from roadstead.devices.selectors import Query
 
 DEMANDS_MAX: Final = 256
 """Demands whose answers are kept, the most recent ones."""
+
+SHARED_MAX: Final = 64
+"""If the first nodes see so many different sets of pools, sharing verdicts does not pay."""
 
 Verdicts = NDArray[np.int8]
 _NO: Final = Verdict.NO.value
@@ -50,6 +53,7 @@ class NodeScreen:
         self._numbers: dict[str, int] = {}
         self._names: list[str | None] = []
         self._labels: list[Labels] = []
+        self._pools_of: list[tuple[Pool, ...] | None] = []
         self._unused: list[int] = []
         self._seeing: dict[PoolKey, set[int]] = {}
         self._answers: OrderedDict[tuple[tuple[Query, int], ...], _Answers] = OrderedDict()
@@ -64,6 +68,7 @@ class NodeScreen:
             if number == len(self._names):
                 self._names.append(None)
                 self._labels.append(())
+                self._pools_of.append(None)
             self._numbers[name] = number
         elif self._labels[number] == labels:
             return number
@@ -98,13 +103,15 @@ class NodeScreen:
             grown = np.zeros(size + size // 4, np.int8)
             grown[: len(known.verdicts)] = known.verdicts
             known.verdicts = grown
+        shared: dict[tuple[int, ...], int] = {}
         for number in known.stale:
             if number < size:
-                known.verdicts[number] = self._verdict(demand, number)
+                known.verdicts[number] = self._verdict(demand, number, shared)
         known.stale.clear()
         return known.verdicts[:size]
 
-    def _verdict(self, demand: Demand, number: int) -> int:
+    def _verdict(self, demand: Demand, number: int, shared: dict[tuple[int, ...], int]) -> int:
+        """Return the verdict for a node. shared: verdicts of nodes by the pools that they see."""
         name = self._names[number]
         if name is None:
             return _NO
@@ -112,9 +119,17 @@ class NodeScreen:
             pools = self._pools.seen_from(name, self._labels[number])
         except AllocationError:
             return _UNKNOWN
-        for pool in pools:
-            self._seeing.setdefault((pool.driver, pool.name), set()).add(number)
-        return int(self._quick.verdict(demand, pools).value)
+        if self._pools_of[number] is not pools:
+            self._pools_of[number] = pools
+            for pool in pools:
+                self._seeing.setdefault((pool.driver, pool.name), set()).add(number)
+        if len(shared) > SHARED_MAX:
+            return int(self._quick.verdict(demand, pools).value)
+        key = tuple(map(id, pools))
+        verdict = shared.get(key)
+        if verdict is None:
+            verdict = shared[key] = int(self._quick.verdict(demand, pools).value)
+        return verdict
 
     def _mark(self, numbers: Iterable[int]) -> None:
         for answers in self._answers.values():

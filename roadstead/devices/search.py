@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from roadstead.devices.bits import positions_of
 from roadstead.devices.choosing import NOWHERE, Chosen, ChosenDevices, Place
 from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.plans import RESULTS_MAX
-from roadstead.devices.views import positions_of
 
 if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates

@@ -19,6 +19,9 @@ _UNCLEAR: Final = ("\\", "//", '"""', "'''")
 _DEVICE: Final = "device"
 _PLAIN: Final = ("driver", "allowMultipleAllocations")
 _MAPS: Final = ("attributes", "capacity")
+_BEFORE_TEST: Final = ("", "(", "[", ",", "?", ":", "&", "|")
+"""What may stand before the text in `"name" in device.attributes["domain"]`."""
+
 _ALWAYS: Final = ("version", "")
 """Kinds of attributes that may be invalid, which is an error of every expression."""
 
@@ -84,9 +87,9 @@ def _names_in(expression: str) -> set[str] | None:
 
 def _name_at(tokens: list[str], index: int) -> str | None:
     """Return the name read of the device mentioned at an index; "" if none, None if unclear."""
-    before = tokens[max(index - 2, 0) : index]
+    before = ["", "", "", *tokens[max(index - 3, 0) : index]][-3:]
     after = [*tokens[index + 1 : index + 10], *[""] * 9]
-    if (before and before[-1] == ".") or after[0] != ".":
+    if before[-1] == "." or after[0] != ".":
         return None
     if after[1] in _PLAIN:
         return ""
@@ -98,10 +101,10 @@ def _name_at(tokens: list[str], index: int) -> str | None:
     if rest[0] == ".":
         return rest[1] if rest[1].isidentifier() and rest[2] != "(" else None
     if rest[0] == "[":
-        name = rest[2] if rest[1] == "?" else rest[1]
-        return name[1:-1] if _is_text(name) else None
-    if len(before) == 2 and before[1] == "in" and _is_text(before[0]):
-        return before[0][1:-1]
+        name, end = rest[2:4] if rest[1] == "?" else rest[1:3]
+        return name[1:-1] if _is_text(name) and end == "]" else None
+    if before[2] == "in" and _is_text(before[1]) and before[0] in _BEFORE_TEST:
+        return before[1][1:-1]
     return None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from roadstead.devices.bits import bits_of, positions_of
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.pools import Matches, reaches
 from roadstead.devices.selectors import SelectorFailure
@@ -57,18 +57,19 @@ class PoolMatcher:
         """Return the matches of a query in a pool with every device evaluated."""
         matches = self.matches(pool, query)
         everything = (1 << len(pool.devices)) - 1
-        if matches.known != everything:
-            for position in positions_of(everything & ~matches.known):
-                self.evaluate(pool, query, position)
+        if matches.known == everything:
+            return matches
+        refused = []
+        for position in positions_of(everything & ~matches.known):
+            device = pool.devices[position]
+            outcome = self._results.evaluate(query, device.id[0], device.facts)
+            if isinstance(outcome, SelectorFailure):
+                matches.failures[position] = outcome
+            elif not outcome:
+                refused.append(position)
+        matches.candidates &= ~bits_of(refused, len(pool.devices))
+        matches.known = everything
         return matches
-
-
-def positions_of(bits: int) -> Iterator[int]:
-    """Yield the positions of the bits that are set, from the lowest."""
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
 
 
 class NodeView:

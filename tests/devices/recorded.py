@@ -14,10 +14,11 @@ from roadstead.devices.extended_claims import (
     extended_need,
     is_served_by_class,
 )
+from roadstead.devices.plans import Plan
+from roadstead.devices.quick import Verdict
 from roadstead.facts.compile import compile_node, compile_pod
 from roadstead.facts.compile_devices import (
     compile_allocation,
-    compile_claim_spec,
     compile_device_claim,
     compile_device_class,
     compile_slice,
@@ -26,7 +27,7 @@ from roadstead.facts.compile_devices import (
 from roadstead.facts.devices import Allocation, ClaimSpec, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.protocol.objects import validate
-from roadstead.protocol.objects.devices import ClaimAllocation, ResourceClaimSpec
+from roadstead.protocol.objects.devices import ClaimAllocation
 from roadstead.protocol.quantity import parse_quantity
 
 GATES = {
@@ -134,12 +135,10 @@ class RecordedCase:
 
     def allocate(self, pod: dict, node: NodeFacts) -> Result:
         """Return the allocations for a pod on a node as the plugin would record them."""
-        _, facts = compile_pod(validate("Pod", pod, source="case"))
-        names = [each.claim_name or each.generated for each in facts.device_claims]
-        claims = [self.claims[f"{facts.namespace}/{name}"] for name in names if name]
+        namespace, claims = self._claims_of(pod)
         wanted = [claim for claim in claims if claim.allocation is None]
         if self.gates.extended_resource:
-            reason, own = self._own_claim(pod, facts.namespace, node, bool(claims))
+            reason, own = self._own_claim(pod, namespace, node, bool(claims))
             if reason:
                 return reason
             wanted += [own] if own is not None else []
@@ -152,6 +151,34 @@ class RecordedCase:
             text = str(error)
             return text if text.startswith("runtime error") else ERROR + text
         return "cannot allocate all claims" if found is None else found
+
+    def plan(self, pod: dict) -> Plan | None:
+        """Return the plan for a pod's claims; None if it has none, or they depend on the node."""
+        try:
+            _, claims = self._claims_of(pod)
+        except KeyError:
+            return None
+        wanted = tuple(claim for claim in claims if claim.allocation is None)
+        if not wanted or self.gates.extended_resource:
+            return None
+        return self.allocator.plan(wanted)
+
+    def screen(self, plan: Plan) -> dict[str, bool | None]:
+        """Return for each node whether it has devices; None if only the search can tell."""
+        numbers = {
+            name: self.allocator.nodes.put(name, node.labels) for name, node in self.nodes.items()
+        }
+        verdicts = self.allocator.screen(plan)
+        if verdicts is None:
+            return {}
+        known = {Verdict.YES.value: True, Verdict.NO.value: False}
+        return {name: known.get(int(verdicts[number])) for name, number in numbers.items()}
+
+    def _claims_of(self, pod: dict) -> tuple[str, list[DeviceClaimFacts]]:
+        """Return the namespace of a pod and its claims; KeyError if one does not exist."""
+        _, facts = compile_pod(validate("Pod", pod, source="case"))
+        names = [each.claim_name or each.generated for each in facts.device_claims]
+        return facts.namespace, [self.claims[f"{facts.namespace}/{name}"] for name in names if name]
 
     def _own_claim(
         self, pod: dict, namespace: str, node: NodeFacts, has_claims: bool
@@ -186,7 +213,3 @@ class RecordedCase:
 
 def allocation(manifest: dict) -> Allocation:
     return replace(compile_allocation(ClaimAllocation.read(manifest)), allocated_ms=None)
-
-
-def requests_of(requests: list) -> ClaimSpec:
-    return compile_claim_spec(ResourceClaimSpec.read({"devices": {"requests": requests}}))
