@@ -125,11 +125,10 @@ class DynamicResources(
 
     def _check_supported(self, pod: PodFacts) -> None:
         """Raise UnsupportedError for extended resources that classes of devices may serve."""
-        if self._devices.gates.extended_resource:
-            for name, amount in pod.requests:
-                if amount and (is_extended_resource(name) or name.startswith(CLASS_PREFIX)):
-                    field = f"spec.containers: {name} with DRAExtendedResource"
-                    raise UnsupportedError(self.name, "", field)
+        name = extended_by_classes(pod) if self._devices.gates.extended_resource else ""
+        if name:
+            field = f"spec.containers: {name} with DRAExtendedResource"
+            raise UnsupportedError(self.name, "", field)
 
     def _usable(self, claim: DeviceClaimFacts) -> Status:
         """Return whether a claim has an allocation that can be read, or may be allocated."""
@@ -300,6 +299,12 @@ class DynamicResources(
         if not change.own:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
+
+
+def extended_by_classes(pod: PodFacts) -> str:
+    """Return an extended resource of a pod that a class of devices may serve; "" for none."""
+    asked = (name for name, amount in pod.requests if amount)
+    return next((e for e in asked if is_extended_resource(e) or e.startswith(CLASS_PREFIX)), "")
 
 
 def _has_claims(pod: PodClass) -> bool:
