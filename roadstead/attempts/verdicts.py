@@ -14,7 +14,6 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import Code, Status
 
 
@@ -27,15 +26,12 @@ def no_node(
     """Return the verdict on a pod without a feasible node, with the result of PostFilter.
 
     post_filter: its result, if it ran already.
-    Raises UnsupportedError, with the pod's name, if it needs a plugin that does not exist, or a
-    claim of devices would have to lose its allocation.
+    Raises UnsupportedError, with the pod's name, if it needs a plugin that does not exist.
     """
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
-    if result.deallocated:
-        field = f"spec.resourceClaims: deallocation of {result.deallocated}"
-        raise UnsupportedError(result.status.plugin, f'Pod "{pod.key}"', field)
     suffix = "" if result.status.is_success else result.status.message
     verdict = _unschedulable(diagnosis, suffix, result.nominated_node)
+    verdict = replace(verdict, deallocates=result.deallocated)
     if result.chosen is None:
         return verdict
     return replace(verdict, victims=result.chosen.victims, preempting_plugin=result.status.plugin)

@@ -197,6 +197,15 @@ class Binder:
         self._perform_durably(self._with_released(effects, known))
         return self._gone(known)
 
+    def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
+        """Deallocate claims of devices (key, UID of the pod for which it is done).
+
+        Idempotent; a claim that another pod reserves keeps its allocation.
+        """
+        if claims:
+            self.volumes.deallocate(claims)
+            self._perform_durably(self.journal.with_claims(()))
+
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
         """Return `bound_nodes`, and void the tokens of pods that are on no node.
 

@@ -228,6 +228,12 @@ class SchedulerCache:
         self._changes.send(deltas)
         self._release(known)
 
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
+        """Deallocate claims of devices (key, UID of the pod for which the binder did it)."""
+        known = len(self._volumes.log)
+        self._volumes.deallocate(claims)
+        self._changes.send_storage(self._volumes.log[known:])
+
     def expire(self, now_s: float) -> list[AskBinder]:
         """Return commands to ask the binder; pass its answers to `resolve` (I6)."""
         return self._core.expire(now_s)

@@ -57,6 +57,10 @@ class CacheVolumes:
         """Free the claims of devices of pods that ended."""
         self.log += self.assumed_claims.release(uids)
 
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
+        """Deallocate claims of devices, each for a pod."""
+        self.log += self.assumed_claims.deallocate(claims)
+
     def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes by commits from before this cache was created."""
         self.log += changes

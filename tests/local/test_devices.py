@@ -12,7 +12,6 @@ from roadstead.journal import RecordKind
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.local.run import LocalRun
-from roadstead.protocol.errors import UnsupportedError
 from roadstead.run import RunPlan
 from tests.builders import node
 from tests.devices.fleet import claim, cluster, owned, slice_of, using, with_template
@@ -107,11 +106,20 @@ def test_a_pod_whose_claim_was_not_made_is_gated():
     assert not run.is_busy
 
 
-def test_a_claim_that_would_lose_its_allocation_ends_the_run():
+def test_a_claim_that_blocks_its_only_pod_is_deallocated_and_allocated_again():
     elsewhere = replace(claim("a"), allocation=Allocation(node_terms=()))
-    run = run_of(elsewhere)
-    with pytest.raises(UnsupportedError, match="deallocation of default/a"):
-        submit(run, p=using("p", "a"))
+    disk = SimulatedDisk()
+    run = run_of(elsewhere, claim("b"), journal=FileJournal(disk))
+
+    submit(run, p=using("p", "a"))
+    assert claims_of(run)["default/a"].allocation is None
+    run.run(run.now_s + 60)
+
+    assert set(run.placements()) == {"p"}
+    (result,) = claims_of(run)["default/a"].allocation.results
+    assert result.device == "d0"
+    run.binder.end()
+    assert check(list(Reader(disk).records())).violations == []
 
 
 def test_a_claim_that_others_reserve_stays():
