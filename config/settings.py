@@ -86,6 +86,17 @@ class Bounds(Part):
     """Maximum size of one encoded message, in bytes."""
 
 
+FeatureGate = Literal[
+    "DRAAdminAccess",
+    "DRAConsumableCapacity",
+    "DRADeviceBindingConditions",
+    "DRADeviceTaints",
+    "DRAExtendedResource",
+    "DRAPartitionableDevices",
+    "DRAPrioritizedList",
+]
+
+
 class Settings(Part):
     """All settings of `roadstead.yaml`."""
 
@@ -159,6 +170,10 @@ class Settings(Part):
     kernel: bool = True
     """Decide large batches in compiled code, where it supports their pods. The decisions are the
     same."""
+
+    feature_gates: dict[FeatureGate, bool] = Field(default_factory=dict)
+    """Feature gates of kube-scheduler by name, as in its `--feature-gates`. Gates that are not
+    named have the defaults of 1.34."""
 
     journal: Annotated[Path | None, BeforeValidator(path_of)] = None
     """Folder of the binder's journal. Without a journal, binds are lost when the run ends."""

@@ -192,6 +192,15 @@ def _leaf_decoder(kind: type) -> _Coder:
     return decode
 
 
+def _leaves_decoder(kinds: tuple[object, ...]) -> _Coder:
+    def decode(data: object) -> object:
+        if type(data) not in kinds:
+            raise CodecError(f"want one of {len(kinds)} plain types, got {cut_short(data)}")
+        return data
+
+    return decode
+
+
 def _finite(value: object) -> object:
     if type(value) is int:
         return float(value)
@@ -389,6 +398,8 @@ def _decoder(kind: object) -> _Coder:
     inner = _optional_inner(kind)
     if inner is not None:
         return _optional_coder(_decoder(inner))
+    if origin is UnionType and set(arguments) <= set(_LEAVES):
+        return _leaves_decoder(arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum_decoder(kind)
     if isinstance(kind, type) and is_dataclass(kind):

@@ -15,6 +15,8 @@ from roadstead.config.model import SchedulerConfig, default_config
 from roadstead.config.settings import Settings
 from roadstead.cycle.explain import Explained, Explanation
 from roadstead.cycle.node_search import NodeSearch
+from roadstead.devices.gates import DeviceGates, gates_of
+from roadstead.devices.state import DeviceState
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
 from roadstead.extenders.files import in_directory
@@ -32,6 +34,7 @@ from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
 from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
+from roadstead.storage import BindingProfiles, StorageState
 from roadstead.sweeps.drivers import TaskDriver
 from roadstead.sweeps.tasks import Work
 
@@ -103,13 +106,25 @@ class RunPlan:
         """Return in-tree and user's plugins by name. InputError as for `user_plugins`."""
         return {**in_tree_classes(), **self.user_plugins()}
 
-    def binding_profiles(self) -> frozenset[str]:
-        """Return the scheduler names of profiles that bind the claims of their pods."""
+    def storage_state(self) -> StorageState:
+        """Return a new state of the cluster's claims, volumes and devices."""
+        devices = DeviceState(self.cluster.devices, self.gates())
+        return StorageState(self.cluster.storage, devices)
+
+    def gates(self) -> DeviceGates:
+        """Return the feature gates of devices."""
+        return gates_of(self.settings.feature_gates.items())
+
+    def binding_profiles(self) -> BindingProfiles:
+        """Return the profiles that bind the claims of their pods."""
         kinds = self.plugin_classes()
-        return frozenset(
-            profile.scheduler_name
+        reserving = (
+            (profile.scheduler_name, [kinds[ref.name] for ref in profile.at("reserve")])
             for profile in self.config().profiles
-            if any(kinds[ref.name].binds_volumes for ref in profile.at("reserve"))
+        )
+        return BindingProfiles.of(
+            (name, any(e.binds_volumes for e in plugins), any(e.binds_devices for e in plugins))
+            for name, plugins in reserving
         )
 
     def registry(self) -> Registry:
@@ -141,7 +156,7 @@ def build_profiles(
     members: the pods of gangs, if this process counts them.
     """
     registry = plan.registry()
-    handle = Handle(classes, plan.cluster, members=members or GroupMembers())
+    handle = Handle(classes, plan.cluster, members=members or GroupMembers(), gates=plan.gates())
     return {each.scheduler_name: Profile(each, registry, handle) for each in plan.config().profiles}
 
 

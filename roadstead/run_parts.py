@@ -38,7 +38,7 @@ def build_queue(plan: RunPlan) -> SchedulingQueue:
 def build_cluster_state(plan: RunPlan) -> ClusterState:
     """Return the cluster state of a run's cache, without nodes."""
     return ClusterState.empty(
-        plan.cluster.storage,
+        plan.storage_state(),
         plan.binding_profiles(),
         CacheSettings(bind_s=plan.settings.deadlines.assume_s),
         partitions=plan.settings.part_count,

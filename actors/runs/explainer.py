@@ -130,6 +130,6 @@ def _fill(
         if node_name:
             pod = _in_cycle((who, facts), table.classes, profiles)
             table.add_pod(node_name, pod.pod_class, uid=who.uid, key=who.key)
-            cycle.bind_volumes(pod, node_name)
+            cycle.bind_claims(pod, node_name)
         elif facts.nominated_node_name:
             table.nominate(facts.nominated_node_name, table.classes.pod_class(facts))

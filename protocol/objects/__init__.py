@@ -9,6 +9,21 @@ from roadstead.protocol.objects.base import (
 from roadstead.protocol.objects.base import (
     without_nulls as without_nulls,
 )
+from roadstead.protocol.objects.devices import (
+    DeviceClass as DeviceClass,
+)
+from roadstead.protocol.objects.devices import (
+    DeviceTaintRule as DeviceTaintRule,
+)
+from roadstead.protocol.objects.devices import (
+    ResourceClaim as ResourceClaim,
+)
+from roadstead.protocol.objects.devices import (
+    ResourceClaimTemplate as ResourceClaimTemplate,
+)
+from roadstead.protocol.objects.devices import (
+    ResourceSlice as ResourceSlice,
+)
 from roadstead.protocol.objects.meta import (
     ApiObject as ApiObject,
 )
@@ -49,6 +64,9 @@ from roadstead.protocol.objects.pod import (
     PodCondition as PodCondition,
 )
 from roadstead.protocol.objects.pod import (
+    PodResourceClaim as PodResourceClaim,
+)
+from roadstead.protocol.objects.pod import (
     PodSpec as PodSpec,
 )
 from roadstead.protocol.objects.pod import (
@@ -56,9 +74,6 @@ from roadstead.protocol.objects.pod import (
 )
 from roadstead.protocol.objects.pod import (
     PodTemplate as PodTemplate,
-)
-from roadstead.protocol.objects.pod import (
-    ResourceClaim as ResourceClaim,
 )
 from roadstead.protocol.objects.pod import (
     ResourceRequirements as ResourceRequirements,

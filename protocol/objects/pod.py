@@ -53,12 +53,12 @@ class SchedulingGate(Manifest):
     name: Name
 
 
-class ResourceClaim(Manifest):
-    """A reference to a claim of dynamic resource allocation."""
+class PodResourceClaim(Manifest):
+    """A reference to a claim of devices, or to the template that one is made from."""
 
     name: Name
-    resource_claim_name: str = ""
-    resource_claim_template_name: str = ""
+    resource_claim_name: OptionalName | None = None
+    resource_claim_template_name: OptionalName | None = None
 
 
 class PodSpec(Manifest):
@@ -75,7 +75,7 @@ class PodSpec(Manifest):
     topology_spread_constraints: Annotated[ListOf[TopologySpreadConstraint], shared()] = ()
     volumes: ListOf[Volume] = ()
     scheduling_gates: ListOf[SchedulingGate] = ()
-    resource_claims: ListOf[ResourceClaim] = ()
+    resource_claims: ListOf[PodResourceClaim] = ()
     scheduler_name: OptionalName = ""
     runtime_class_name: str = ""
     priority: Int32 | None = None
@@ -103,7 +103,7 @@ class ResourceClaimStatus(Manifest):
     """The claim that was created from a pod's claim template."""
 
     name: str = ""
-    resource_claim_name: str | None = None
+    resource_claim_name: OptionalName | None = None
 
 
 class PodStatus(Manifest):

@@ -9,6 +9,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from roadstead.protocol.errors import InputError, cut_short
+from roadstead.protocol.objects.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.node import Node
 from roadstead.protocol.objects.pod import Pod
@@ -50,6 +57,9 @@ _GROUPS: dict[str, tuple[type[ApiObject], ...]] = {
     "batch": (Job, CronJob),
     "node.k8s.io": (RuntimeClass,),
     "policy": (PodDisruptionBudget,),
+    "resource.k8s.io": (
+        ResourceSlice, DeviceClass, ResourceClaim, ResourceClaimTemplate, DeviceTaintRule,
+    ),
     "scheduling.k8s.io": (PriorityClass,),
     "scheduling.x-k8s.io": (PodGroup,),
     "storage.k8s.io": (StorageClass, CSINode, CSIDriver, CSIStorageCapacity, VolumeAttachment),
@@ -59,9 +69,9 @@ API_GROUPS: dict[str, str] = {
 }
 """The API group of each kind; "" is the core group. Other groups have kinds of the same names."""
 
-_VERSIONS = {"scheduling.x-k8s.io": "v1alpha1"}
+_VERSIONS = {"PodGroup": "v1alpha1", "DeviceTaintRule": "v1alpha3"}
 API_VERSIONS: dict[str, str] = {
-    kind: "/".join(part for part in (group, _VERSIONS.get(group, "v1")) if part)
+    kind: "/".join(part for part in (group, _VERSIONS.get(kind, "v1")) if part)
     for kind, group in API_GROUPS.items()
 }
 """The apiVersion under which Kubernetes 1.34 serves each kind."""
@@ -87,6 +97,7 @@ _RULES = {
     "int_or_string": "{msg}",
     "literal_error": "must be one of {expected}",
     "string_too_long": "must be no more than {max_length} characters",
+    "too_long": "must have no more than {max_length} items",
     "greater_than_equal": "must be no less than {ge}",
     "less_than_equal": "must be no more than {le}",
 }

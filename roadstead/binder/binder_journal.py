@@ -119,7 +119,13 @@ class BinderJournal:
         """Add the records of bound claims to those of their binds: one group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.news():
-            claims = BoundClaims(change.claims, change.volumes, change.removed)
+            claims = BoundClaims(
+                change.claims,
+                change.volumes,
+                change.removed,
+                change.device_claims,
+                change.removed_claims,
+            )
             effects += self.describe(claims, RecordKind.STORAGE)
         return in_one_append(effects)
 
@@ -156,7 +162,9 @@ class BinderJournal:
 
 
 def _change(bound: BoundClaims) -> StorageChange:
-    return StorageChange(bound.claims, bound.volumes, bound.removed)
+    return StorageChange(
+        bound.claims, bound.volumes, bound.removed, bound.device_claims, bound.removed_claims
+    )
 
 
 def _filter_rules(profiles: Iterable[ProfileConfig]) -> Rules:

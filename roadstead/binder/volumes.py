@@ -6,28 +6,29 @@ from collections.abc import Mapping, Sequence
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.profile import Profile
+from roadstead.framework.profile import Profile, binding_profiles
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
-from roadstead.storage import AssumedClaims, Binding, StorageChange
+from roadstead.storage import AssumedClaims, StorageChange
 from roadstead.storage.news import BoundVolumes
 
-_TAKEN = unschedulable("the volumes of its claims are in use")
+_NO_VOLUMES = unschedulable("the volumes of its claims are in use")
+_NO_DEVICES = unschedulable("the devices of its claims are in use")
 
 
 class BinderVolumes:
     """Claims and volumes as committed. log: every change by a commit, in order."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
-        self._profiles = profiles
+        self._binding = binding_profiles(profiles.values())
         self._undos: list[StorageChange] = []
         self._claims = AssumedClaims(next(iter(profiles.values())).storage)
-        self._asked: dict[str, tuple[Binding, ...]] = {}
+        self._asked: dict[str, BoundVolumes] = {}
         self.log: list[StorageChange] = []
         self._known = 0
 
     def begin(self, asked: Sequence[BoundVolumes]) -> None:
         """Begin a batch. asked: the bindings of its attempts."""
-        self._asked = {each.token: each.bindings for each in asked}
+        self._asked = {each.token: each for each in asked}
         self._undos.clear()
         self._known = len(self.log)
 
@@ -41,14 +42,29 @@ class BinderVolumes:
         for change in changes:
             self._claims.storage.apply(change)
 
+    def release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended, as a batch of its own."""
+        self.begin(())
+        self.log += self._claims.release(uids)
+
+    def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
+        """Deallocate claims of devices, each for a pod, as a batch of its own."""
+        self.begin(())
+        self.log += self._claims.deallocate(claims)
+
     def try_out(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Bind claims as `commit`, until `undo`; nothing is added to the log."""
-        if not self._profiles[pod.scheduler_name].binds_volumes:
+        return self._bind(token, pod, node, [])
+
+    def _bind(self, token: str, pod: PodFacts, node: NodeFacts, log: list[StorageChange]) -> Status:
+        pod = self._binding.bound_part(pod)
+        if not pod.may_bind_claims:
             return SUCCESS
-        undos = self._claims.try_out(self._asked.get(token, ()), pod, node)
-        if undos is None:
-            return _TAKEN
-        self._undos += reversed(undos)
+        tried = self._claims.try_out(self._asked.get(token, BoundVolumes(token, ())), pod, node)
+        if tried is None:
+            return _NO_DEVICES if pod.device_claims else _NO_VOLUMES
+        self._undos += reversed(tried.undos)
+        log += tried.changes
         return SUCCESS
 
     def undo(self) -> None:
@@ -60,12 +76,7 @@ class BinderVolumes:
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Bind a pod's claims together with the pod, all or none.
 
-        Refused if a claim or volume was bound otherwise meanwhile, or a claim would stay unbound.
+        Refused if a claim, volume or device was bound otherwise meanwhile, or a claim would stay
+        unbound.
         """
-        asked = self._asked.get(token, ())
-        claims = self._claims.storage.claims
-        new = [each.change for each in asked if claims.get(each.claim.key) != each.claim]
-        status = self.try_out(token, pod, node)
-        if status.is_success and self._profiles[pod.scheduler_name].binds_volumes:
-            self.log += new
-        return status
+        return self._bind(token, pod, node, self.log)

@@ -44,8 +44,13 @@ class AttemptEnds:
             if (known := self._core.placement_of(uid))
         ]
         self._changes.send(self._core.confirm(placements))
-        for uid in bound:
-            self._volumes.assumed_claims.confirm(uid)
+        self.confirm_claims(bound)
+
+    def confirm_claims(self, uids: Iterable[str]) -> None:
+        """Keep the claims of committed pods bound."""
+        known = len(self._volumes.log)
+        self._volumes.confirm(uids)
+        self._changes.send_storage(self._volumes.log[known:])
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> list[BinderAnswer]:
         """End attempts as the binder answered; return the answers that were not too late."""
@@ -58,7 +63,7 @@ class AttemptEnds:
             if each.node_name is None:
                 self._volumes.forget([each.uid])
             else:
-                self._volumes.assumed_claims.confirm(each.uid)
+                self._volumes.confirm([each.uid])
         self._changes.send_storage(self._volumes.log[known:])
         return applied
 
@@ -86,7 +91,7 @@ class AttemptEnds:
         """
         for uid in uids:
             if committed.issuperset(self._volumes.assumed_claims.keys_of(uid)):
-                self._volumes.assumed_claims.confirm(uid)
+                self.confirm_claims([uid])
             else:
                 self.free([uid])
 

@@ -27,6 +27,7 @@ from roadstead.storage import StorageChange
 from roadstead.storage.news import BoundVolumes
 
 _NO_VOLUMES = "the volumes of its claims are in use"
+_NO_DEVICES = "the devices of its claims are in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,13 @@ class SchedulerCache:
         uids = self.state.pods_known.apply_removals(uids, revision)
         known = [uid for uid in uids if self._core.node_of(uid) is not None]
         self._changes.send([*self._core.remove_pods(known), *self._core.withdraw(uids)])
+        self._release(uids)
+
+    def _release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended."""
+        known = len(self._volumes.log)
+        self._volumes.release(uids)
+        self._changes.send_storage(self._volumes.log[known:])
 
     # Attempts of schedulers.
 
@@ -142,16 +150,18 @@ class SchedulerCache:
         token_of = {each.uid: each.token for each in assumptions} if answer.refused else {}
         refused = [(token_of[each.uid], each.status.message) for each in answer.refused]
         tokens = {token for token, _ in refused}
-        bound, without = self._bind_claims(
-            [each for each in assumptions if each.facts.volumes and each.token not in tokens]
-        )
+        claiming = [each for each in assumptions if each.facts.may_bind_claims]
+        bound, without = self._bind_claims([each for each in claiming if each.token not in tokens])
         self._attempts.forget([(each.uid, each.token) for each in without])
         # A refused pod without a node was assumed and deleted before: its scheduler will not send
         # a forget, so its claims are released here.
         self._attempts.free(
             [each.uid for each in answer.refused if self._core.node_of(each.uid) is None]
         )
-        refused += [(each.token, _NO_VOLUMES) for each in without]
+        refused += [
+            (each.token, _NO_DEVICES if each.facts.device_claims else _NO_VOLUMES)
+            for each in without
+        ]
         if bind_next:
             tokens = {token for token, _ in refused}
             finished = [(each.uid, each.token) for each in assumptions if each.token not in tokens]
@@ -166,11 +176,11 @@ class SchedulerCache:
         known = len(self._volumes.log)
         for each in assumed:
             node = self._core.placements.nodes.get(each.node_name)
-            bindings = self._volumes.assume(each.uid, each.facts, node)
-            if bindings is None:
+            found = self._volumes.assume(each.uid, each.facts, node)
+            if found is None:
                 without.append(each)
-            elif bindings:
-                bound.append(BoundVolumes(each.token, bindings))
+            elif found.bindings or found.device_claims:
+                bound.append(BoundVolumes(each.token, found.bindings, found.device_claims))
         self._changes.send_storage(self._volumes.log[known:])
         return bound, without
 
@@ -192,8 +202,7 @@ class SchedulerCache:
         self._core.finish_binding(finish, now_s)
         # A pod that was evicted before its confirmation is not counted again.
         self._core.confirm_assumed(confirm)
-        for uid in confirm:
-            self._volumes.assumed_claims.confirm(uid)
+        self._attempts.confirm_claims(confirm)
         # Skip versions of removed nodes: they must be sent if the node is added again.
         known = (each for each in rows if each[0] in self._core.placements.nodes)
         self._changes.send_versions(self.state.versions.record(known))
@@ -217,6 +226,13 @@ class SchedulerCache:
                 continue
             deltas += self._core.nominate(identity.uid, node, facts, preempts=makes_room)
         self._changes.send(deltas)
+        self._release(known)
+
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
+        """Deallocate claims of devices (key, UID of the pod for which the binder did it)."""
+        known = len(self._volumes.log)
+        self._volumes.deallocate(claims)
+        self._changes.send_storage(self._volumes.log[known:])
 
     def expire(self, now_s: float) -> list[AskBinder]:
         """Return commands to ask the binder; pass its answers to `resolve` (I6)."""

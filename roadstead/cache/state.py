@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from roadstead.cache.core import CacheCore
 from roadstead.cache.pods import CacheSettings
 from roadstead.cache.row_versions import KnownVersions
 from roadstead.cache.volumes import CacheVolumes
-from roadstead.facts.storage import StorageFacts
 from roadstead.nodes.partitioning import Partitioning, partitioning_over
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import TableStore
 from roadstead.revisions import Revisions
+from roadstead.storage import BindingProfiles, StorageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +35,15 @@ class ClusterState:
 
     @staticmethod
     def empty(
-        storage: StorageFacts,
-        binding: Collection[str],
+        storage: StorageState,
+        binding: BindingProfiles,
         settings: CacheSettings | None = None,
         *,
         partitions: int = 1,
     ) -> ClusterState:
         """Return the state of a cluster without nodes.
 
-        storage: its objects. binding: see `CacheVolumes`. partitions: number of node partitions.
+        storage: its claims. binding: see `CacheVolumes`. partitions: number of node partitions.
         """
         store = TableStore()
         return ClusterState(

@@ -1,4 +1,4 @@
-"""CacheVolumes: claims and volumes as bound by assumed pods.
+"""CacheVolumes: claims and volumes, and claims of devices, as bound by assumed pods.
 
 The cache binds a pod's claims when it assumes the pod, because all schedulers assume there. The
 changes, numbered from 0, are sent to all schedulers and workers in the stream of deltas, and to the
@@ -8,44 +8,58 @@ its own state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.storage import StorageFacts
-from roadstead.storage import AssumedClaims, Binding, StorageChange, StorageState
+from roadstead.storage import AssumedClaims, BindingProfiles, Reserved, StorageChange, StorageState
 from roadstead.storage.news import StorageNews
+
+NOTHING_RESERVED = Reserved()
 
 
 class CacheVolumes:
     """Claims and volumes, including bindings of assumed pods. log: all changes, in order.
 
-    facts: the storage of the cluster. binding: scheduler names of the profiles whose pods bind
-    claims.
+    storage: the cluster's claims, of which this object is the only writer. binding: the profiles
+    whose pods bind claims.
     """
 
-    def __init__(self, facts: StorageFacts, binding: Collection[str]) -> None:
+    def __init__(self, storage: StorageState, binding: BindingProfiles) -> None:
         self.log: list[StorageChange] = []
-        self.assumed_claims = AssumedClaims(StorageState(facts))
+        self.assumed_claims = AssumedClaims(storage)
         self._binding = binding
 
-    def assume(self, uid: str, pod: PodFacts, node: NodeFacts | None) -> tuple[Binding, ...] | None:
-        """Bind the claims of a pod on a node; return the bindings, None if that is impossible.
+    def assume(self, uid: str, pod: PodFacts, node: NodeFacts | None) -> Reserved | None:
+        """Bind the claims of a pod on a node; return what is bound, None if that is impossible.
 
-        () without claims to bind, for a profile that binds none, and for an unknown node.
+        Nothing without claims to bind, for a profile that binds none, and for an unknown node.
         """
-        if not pod.volumes or pod.scheduler_name not in self._binding or node is None:
-            return ()
+        pod = self._binding.bound_part(pod)
+        if not pod.may_bind_claims or node is None:
+            return NOTHING_RESERVED
         reserved = self.assumed_claims.assume(uid, pod, node)
-        if reserved is None:
-            return None
-        self.log += reserved.changes
-        return reserved.bindings
+        if reserved is not None:
+            self.log += reserved.changes
+        return reserved
 
     def forget(self, uids: Sequence[str]) -> None:
         """Undo the bindings of pods whose assumptions ended."""
         for uid in uids:
             self.log += self.assumed_claims.forget(uid)
+
+    def confirm(self, uids: Iterable[str]) -> None:
+        """Make the bindings of committed pods permanent."""
+        for uid in uids:
+            self.log += self.assumed_claims.confirm(uid)
+
+    def release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended."""
+        self.log += self.assumed_claims.release(uids)
+
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
+        """Deallocate claims of devices, each for a pod."""
+        self.log += self.assumed_claims.deallocate(claims)
 
     def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes by commits from before this cache was created."""

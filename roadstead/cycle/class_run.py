@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.extenders.chain import EXTENDER
+from roadstead.facts.node import NodeFacts
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
 from roadstead.framework.failures import normalize_failure, out_of_range
@@ -248,6 +249,7 @@ class ClassRun:
         result.record_priority(lowest_priority(evaluation.table))
         if result.pre_filter.is_success:
             _count_refusals(evaluation, result)
+            result.refused_nodes = refused_nodes(evaluation)
         return result
 
 
@@ -261,6 +263,20 @@ def _count_refusals(evaluation: Evaluation, into: Diagnosis) -> None:
             into.add(excluded_status(evaluation.pre_filter.narrowed_by), count)
             continue
         into.add(evaluation.statuses[code - 1], count)
+
+
+def refused_nodes(evaluation: Evaluation) -> dict[str, tuple[NodeFacts, ...]]:
+    """Return the nodes that PostFilter plugins refused, of those plugins that read them."""
+    found = {}
+    for plugin in evaluation.profile.post_filter:
+        if not plugin.reads_refused_nodes:
+            continue
+        own = [each.plugin == plugin.name for each in evaluation.statuses]
+        if any(own):
+            # By code: PASSED is 0, the statuses follow, and EXCLUDED (-1) indexes the last.
+            rows = np.flatnonzero(np.array([False, *own, False])[evaluation.codes])
+            found[plugin.name] = tuple(map(evaluation.table.columns.node, rows.tolist()))
+    return found
 
 
 def lowest_priority(table: NodeTable) -> int | None:

@@ -50,7 +50,7 @@ class ContinuingBatch(BatchRun):
         None if the pods before it must be assumed first: claims are bound only then, and no pod is
         evicted for pods that are not assumed yet.
         """
-        if pod.pod_class.facts.volumes:
+        if pod.pod_class.facts.may_bind_claims:
             return None
         alone = SinglePodCycle(run, pod).batch(self._chooser, name_best=self._name_best)
         decision = alone.decide(pod)

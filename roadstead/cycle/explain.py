@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.class_run import lowest_priority
+from roadstead.cycle.class_run import lowest_priority, refused_nodes
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.extenders.chain import EXTENDER
 from roadstead.facts.pod import Pod
@@ -190,6 +190,9 @@ def post_filter_fields(result: PostFilterResult) -> Json:
     """Return the result of PostFilter in the form of a golden entry."""
     fields: Json = {"status": _status(result.status), "nominatedNode": result.nominated_node}
     fields["exhaustive"] = result.exhaustive
+    if result.deallocated:
+        fields["deallocated"] = result.deallocated
+        fields["deallocatable"] = list(result.deallocatable)
     if result.status.is_success:
         fields["status"] = {"code": result.status.code.upstream_name}
         fields["acceptable"] = sorted(result.acceptable, key=str.encode)
@@ -344,6 +347,8 @@ def _diagnosis(
         for status in search_result.unknown_nodes:
             diagnosis.add(status, 1)
     diagnosis.record_priority(lowest_priority(evaluation.table))
+    if outcome.status.is_success:
+        diagnosis.refused_nodes = refused_nodes(evaluation)
     return diagnosis
 
 

@@ -49,9 +49,9 @@ def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, 
 
 
 def looks_across(facts: PodFacts) -> bool:
-    """Whether a pod's own hard constraints or volumes depend on other nodes."""
+    """Whether a pod's own hard constraints or claims depend on other nodes."""
     hard = any(each.when_unsatisfiable == "DoNotSchedule" for each in facts.spread_constraints)
-    return hard or bool(facts.pod_affinity or facts.pod_anti_affinity or facts.volumes)
+    return hard or bool(facts.pod_affinity or facts.pod_anti_affinity or facts.may_bind_claims)
 
 
 class OwnNodes(FilterPlugin):

@@ -16,7 +16,7 @@ from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.preempting import conclude, wanted
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.profile import Profile
+from roadstead.framework.profile import Profile, binding_profiles
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.victims import DryRunResult
@@ -47,6 +47,7 @@ class PlainCycle:
         self._node_search = node_search
         self._ordered_nodes = OrderedNodesCache()
         self._runs: dict[Hashable, ClassRun] = {}
+        self._binding = binding_profiles(profiles.values())
         self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
 
     def decide(self, pod: PodInCycle) -> Decision:
@@ -62,7 +63,7 @@ class PlainCycle:
         batch.flush()
         assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
-            self.bind_volumes(pod, decision.node_name)
+            self.bind_claims(pod, decision.node_name)
         if decision.diagnosis is None:
             return decision
         profile, tie_break = run.evaluation.profile, self._chooser.tie_break
@@ -98,16 +99,21 @@ class PlainCycle:
         extenders = None if self._node_search is None else self._node_search.extenders
         return ask_extenders(extenders, pod, tried)
 
-    def bind_volumes(self, pod: PodInCycle, node_name: str) -> None:
-        """Reserve the volumes of a placed pod."""
-        if self._profiles[pod.pod_class.facts.scheduler_name].binds_volumes:
+    def bind_claims(self, pod: PodInCycle, node_name: str) -> None:
+        """Reserve the volumes and devices of a placed pod."""
+        facts = self._binding.bound_part(pod.pod_class.facts)
+        if facts.may_bind_claims:
             node = self.table.facts(self.table.row_of(node_name))
-            self._volumes.assume(pod.uid, pod.pod_class.facts, node)
+            self._volumes.assume(pod.uid, facts, node)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
-        """Undo a placement and the reservation of its volumes."""
+        """Undo a placement and the reservation of its volumes and devices."""
         self.table.remove_pod(node_name, pod.pod_class, uid=pod.uid)
         self._volumes.forget(pod.uid)
+
+    def confirm(self, pod: PodInCycle) -> None:
+        """Commit a placement: the pod's claims are bound for good."""
+        self._volumes.confirm(pod.uid)
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Return every node's result for one pod; places nothing."""

@@ -51,7 +51,7 @@ class SampledBatch(BatchRun):
         self._order = order
         profiles = {each.run.evaluation.profile for each in classes.values()}
         self._to_find = {p.scheduler_name: node_search.to_find(p, len(table)) for p in profiles}
-        self._has_placed_volumes = False
+        self._has_bound_claims = False
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         if self._name_best:
@@ -66,7 +66,7 @@ class SampledBatch(BatchRun):
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
         """Decide one pod with a search of its own; None ends the batch."""
-        if self._has_placed_volumes and pod.pod_class.facts.volumes:
+        if self._has_bound_claims and pod.pod_class.facts.may_bind_claims:
             return None
         run = self._classes[pod.signature].run
         one = SinglePodCycle(run, pod)
@@ -81,5 +81,5 @@ class SampledBatch(BatchRun):
         run.search_result = None
         if decision.node_name is not None:
             self._record_placement(pod.pod_class)
-            self._has_placed_volumes |= bool(pod.pod_class.facts.volumes)
+            self._has_bound_claims |= bool(pod.pod_class.facts.may_bind_claims)
         return decision

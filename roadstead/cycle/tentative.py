@@ -108,7 +108,7 @@ class Tentative:
         if not all(is_on(node_name, uid) and uid not in self._pods for uid in uids):
             return False
         leaving = [residents.resident(uid) for uid in uids]
-        if any(each.pod_class.facts.volumes for each in leaving):
+        if any(each.pod_class.facts.may_bind_claims for each in leaving):
             return False
         for each in leaving:
             self._table.remove_pod(node_name, each.pod_class, uid=each.uid)

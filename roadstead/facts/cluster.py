@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from roadstead.facts.devices import DevicesFacts
 from roadstead.facts.disruption import DisruptionBudget, compile_budgets
 from roadstead.facts.pod import Labels
 from roadstead.facts.pod_groups import PodGroup
@@ -37,6 +38,7 @@ class ClusterFacts:
     namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
     StatefulSets, in the given order. storage: volumes, claims, classes and drivers.
     budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the groups of running pods.
+    devices: claims, slices and classes of devices.
     """
 
     namespaces: tuple[tuple[str, Labels], ...] = ()
@@ -44,6 +46,7 @@ class ClusterFacts:
     storage: StorageFacts = field(default_factory=StorageFacts)
     budgets: tuple[DisruptionBudget, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
+    devices: DevicesFacts = field(default_factory=DevicesFacts)
 
 
 def compile_cluster(
@@ -54,6 +57,7 @@ def compile_cluster(
     stateful_sets: Iterable[objects.StatefulSet] = (),
     storage: StorageFacts | None = None,
     budgets: Iterable[objects.PodDisruptionBudget] = (),
+    devices: DevicesFacts | None = None,
 ) -> ClusterFacts:
     """Compile validated objects; SelectorError if a selector does not parse."""
     # Imported here: every actor imports this module, only for its facts; manifest models are large.
@@ -70,6 +74,7 @@ def compile_cluster(
         selecting,
         storage or StorageFacts(),
         compile_budgets(budgets),
+        devices=devices or DevicesFacts(),
     )
 
 

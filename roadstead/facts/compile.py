@@ -24,8 +24,10 @@ from roadstead.facts.pod import (
     Labels,
     Owner,
     PodAffinityTerm,
+    PodClaim,
     PodFacts,
     PodIdentity,
+    PodReference,
     PreferredNodeTerm,
     SpreadConstraint,
     Volume,
@@ -101,7 +103,8 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         preferred_pod_anti_affinity=preferred_anti,
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
         volumes=tuple(_volumes(spec.volumes, identity)) if spec.volumes else (),
-        resource_claims=tuple(each.name for each in spec.resource_claims),
+        device_claims=_device_claims(pod) if spec.resource_claims else (),
+        claims_as=PodReference(identity.uid, meta.name) if spec.resource_claims else None,
         owner=_owner(meta.controller) if meta.owner_references else None,
         pod_group=membership(meta.labels, meta.annotations),
     )
@@ -173,6 +176,22 @@ def _labels(labels: dict[str, str]) -> Labels:
 
 def _owner(owner: objects.OwnerReference | None) -> Owner | None:
     return Owner(owner.kind, owner.name, owner.uid, owner.api_version) if owner else None
+
+
+def _device_claims(pod: objects.Pod) -> tuple[PodClaim, ...]:
+    """Compile the pod's claims of devices; the first status of a name counts, as upstream."""
+    generated: dict[str, str] = {}
+    for each in pod.status.resource_claim_statuses:
+        generated.setdefault(each.name, each.resource_claim_name or "")
+    return tuple(
+        PodClaim(
+            each.name,
+            each.resource_claim_name,
+            each.resource_claim_template_name,
+            generated.get(each.name),
+        )
+        for each in pod.spec.resource_claims
+    )
 
 
 @cached_by_identity

@@ -10,11 +10,10 @@ Upstream: staging/src/k8s.io/api/resource/v1/types.go.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from roadstead.facts.selectors import NodeSelectorTerm
-    from roadstead.facts.taints import Taint, Toleration
+from roadstead.facts.selectors import NodeSelectorTerm
+from roadstead.facts.taints import Taint, Toleration
 
 EXACT_COUNT: Final = "ExactCount"
 ALL_DEVICES: Final = "All"
@@ -22,7 +21,7 @@ ALL_DEVICES: Final = "All"
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
 
-NodeTerms = tuple["NodeSelectorTerm", ...]
+NodeTerms = tuple[NodeSelectorTerm, ...]
 Amounts = tuple[tuple[str, str], ...]
 """Names with their quantities, sorted by name."""
 
@@ -48,12 +47,15 @@ class RequestPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityFacts:
+class DeviceCapacity:
     """A capacity of a device. policy: None if requests consume what they ask for."""
 
     name: str
     amount: str
     policy: RequestPolicy | None = None
+
+
+CapacityFacts = DeviceCapacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class DeviceFacts:
 
     name: str
     attributes: tuple[AttributeFacts, ...] = ()
-    capacity: tuple[CapacityFacts, ...] = ()
+    capacity: tuple[DeviceCapacity, ...] = ()
     consumes: tuple[CounterSetFacts, ...] = ()
     placement: Placement = Placement()
     taints: tuple[Taint, ...] = ()
@@ -125,11 +127,8 @@ class DeviceClassFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceRequest:
-    """One request of a claim, or an alternative of one.
-
-    alternatives: `firstAvailable`; if there are any, only `name` and they are read.
-    """
+class ExactRequest:
+    """What a request, or one of its alternatives, asks for."""
 
     name: str
     device_class: str = ""
@@ -139,7 +138,16 @@ class DeviceRequest:
     has_admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
     capacity: Amounts | None = None
-    alternatives: tuple[DeviceRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest(ExactRequest):
+    """One request of a claim.
+
+    alternatives: `firstAvailable`; if there are any, only `name` and they are read.
+    """
+
+    alternatives: tuple[ExactRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +222,11 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClaimFacts:
-    """A ResourceClaim. owner_uid: of its controller. extended_resource_pod: it was made for one."""
+    """A ResourceClaim.
+
+    owner_uid, owner_kind: of its controller. is_for_extended_resources: the scheduler made it for
+    a pod. is_in_flight: its allocation is assumed by a pod that is not bound yet.
+    """
 
     namespace: str
     name: str
@@ -228,6 +240,7 @@ class DeviceClaimFacts:
     owner_kind: str = ""
     finalizers: tuple[str, ...] = ()
     is_for_extended_resources: bool = False
+    is_in_flight: bool = False
 
     @property
     def key(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from roadstead.config.errors import go_json
+from roadstead.facts.quoting import go_quote
 from roadstead.facts.selectors import (
     OPERATORS,
     LabelSelector,
@@ -23,11 +24,6 @@ from roadstead.protocol.names import label_value_errors, qualified_name_errors
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _FIELD_OPERATORS = ("In", "NotIn")
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
 
 
 class SelectorError(ValueError):
@@ -115,28 +111,6 @@ def requirement_errors(
             where = f"{path}values[{index}][{key}]"
             errors.append(f"{where}: Invalid value: {go_quote(value)}: {'; '.join(broken)}")
     return errors
-
-
-def go_quote(text: str) -> str:
-    """Quote a string as Go's %q."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_escaped(char) for char in text) + '"'
-
-
-def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x80
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
 
 
 def _value_count_errors(operator: str, values: Sequence[str] | None, path: str) -> list[str]:

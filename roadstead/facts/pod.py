@@ -103,6 +103,28 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A claim of devices in a pod's spec: by name, or made from a template for this pod.
+
+    generated: name of the claim that was made from the template; "" if the pod needs none, None if
+    it was not made yet.
+    """
+
+    name: str
+    claim_name: str | None = None
+    template_name: str | None = None
+    generated: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodReference:
+    """A pod as the owner or consumer of its claims."""
+
+    uid: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Owner:
     """The controlling owner reference."""
 
@@ -138,6 +160,8 @@ class PodFacts:
         their defaults. None: the same as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
     is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.
+    claims_as: the pod itself, if it has claims of devices: it must own some of them, and reserves
+        all.
     """
 
     namespace: str = "default"
@@ -166,10 +190,16 @@ class PodFacts:
     preferred_pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
     spread_constraints: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    resource_claims: tuple[str, ...] = ()
+    device_claims: tuple[PodClaim, ...] = ()
+    claims_as: PodReference | None = None
     owner: Owner | None = None
     pod_group: GroupMembership | None = None
     is_preempted: bool = False
+
+    @property
+    def may_bind_claims(self) -> bool:
+        """Whether placing the pod may bind claims of volumes or devices."""
+        return bool(self.volumes or self.device_claims)
 
 
 @dataclass(frozen=True, slots=True)

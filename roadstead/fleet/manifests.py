@@ -24,8 +24,8 @@ MIB_BYTES = 1 << 20
 ANY_IP = "0.0.0.0"  # noqa: S104
 
 UNPRINTED = (
-    *("nominated_node_name", "is_terminating", "is_preempted", "volumes", "resource_claims"),
-    *("owner", "container_requests", "pod_group"),
+    *("nominated_node_name", "is_terminating", "is_preempted", "volumes", "device_claims"),
+    *("claims_as", "owner", "container_requests", "pod_group"),
     *("pod_affinity", "pod_anti_affinity", "preferred_pod_affinity"),
     *("preferred_pod_anti_affinity", "spread_constraints"),
 )

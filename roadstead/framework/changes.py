@@ -1,8 +1,8 @@
 """The cluster events for the difference between old and new facts of one object.
 
 One event per type of change, in the order of upstream's pkg/scheduler/framework/events.go (1.34).
-Annotations, conditions, generated claims and resources that are not counted are not part of facts,
-and change no decision.
+Annotations, conditions and resources that are not counted are not part of facts, and change no
+decision.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def pod_change_events(old: PodFacts, new: PodFacts, *, is_assigned: bool) -> lis
         (ActionType.UPDATE_POD_SCALE_DOWN, shrunk),
         (ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, ungated),
         (ActionType.UPDATE_POD_TOLERATION, len(old.tolerations) != len(new.tolerations)),
+        (ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, old.device_claims != new.device_claims),
     )
     actions = [action for action, changed in found if changed] or [ActionType.UPDATE]
     return [OccurredEvent(ClusterEvent(resource, action), change) for action in actions]

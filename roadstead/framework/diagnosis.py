@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from roadstead.facts.node import NodeFacts
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable
 
 NO_NODES = "no nodes available to schedule pods"
@@ -27,6 +28,7 @@ class Diagnosis:
     pre_filter: PreFilter's status, if it rejected the pod.
     unreached: plugins whose PreFilter did not run in that case.
     narrowed_by: plugins whose PreFilter restricted the nodes.
+    refused_nodes: by plugin, the nodes that it refused, for PostFilter plugins that read them.
     """
 
     node_count: int
@@ -35,6 +37,7 @@ class Diagnosis:
     narrowed_by: tuple[str, ...] = ()
     refused: dict[Status, int] = field(default_factory=dict)
     lowest_priority: int | None = None
+    refused_nodes: dict[str, tuple[NodeFacts, ...]] = field(default_factory=dict)
 
     def add(self, status: Status, nodes: int) -> None:
         self.refused[status] = self.refused.get(status, 0) + nodes

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.devices.gates import DeviceGates
+from roadstead.devices.state import NO_GATES, DeviceState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
@@ -74,6 +76,7 @@ class Handle:
 
     waiting: the pods that wait for Permit in this process; records decisions about them.
     members: how many pods of each gang exist, in the process that counts them.
+    gates: feature gates of devices.
     storage: current claims and volumes in this process; initially those of `cluster`.
     """
 
@@ -81,10 +84,12 @@ class Handle:
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     waiting: WaitingPods = field(default_factory=WaitingPods)
     members: GroupMembers = field(default_factory=GroupMembers)
+    gates: DeviceGates = NO_GATES
     storage: StorageState = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "storage", StorageState(self.cluster.storage))
+        devices = DeviceState(self.cluster.devices, self.gates)
+        object.__setattr__(self, "storage", StorageState(self.cluster.storage, devices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,9 @@ class Plugin(ABC):
     """
 
     binds_volumes: ClassVar[bool] = False
-    """If the plugin is enabled at Reserve, a pod's claims are bound when the pod is placed."""
+    """If the plugin is enabled at Reserve, claims of volumes are bound when a pod is placed."""
+    binds_devices: ClassVar[bool] = False
+    """The same for claims of devices."""
     places_gangs: ClassVar[bool] = False
     """Pods of a gang wait for each other at its Permit and are bound all-or-nothing."""
 
@@ -269,6 +276,13 @@ class FilterPlugin(Plugin):
 
 
 class PostFilterPlugin(Plugin):
+    """A plugin that handles pods without a feasible node.
+
+    reads_refused_nodes: it reads which nodes it refused itself (`PostFilterView.refused_nodes`).
+    """
+
+    reads_refused_nodes: ClassVar[bool] = False
+
     def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
         """Return how many candidates a dry run of preemption should find; None for no dry run."""
         return None

@@ -13,7 +13,7 @@ from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView, first_name
 from roadstead.framework.profile import Profile
 from roadstead.framework.victims import DryRunResult
-from roadstead.protocol.status import Code, Status
+from roadstead.protocol.status import SUCCESS, Code, Status
 
 
 def candidates_wanted(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> int | None:
@@ -40,6 +40,7 @@ def run_post_filter(
     reasons: list[str] = []
     first = ""
     nominated: str | None = None
+    deallocating = PostFilterResult(SUCCESS)
     for plugin in profile.post_filter:
         result = plugin.post_filter(pod, failed)
         status = Status(result.status.code, result.status.reasons, plugin.name)
@@ -50,8 +51,15 @@ def run_post_filter(
         reasons += status.reasons
         first = first or plugin.name
         nominated = nominated if result.nominated_node is None else result.nominated_node
+        if result.deallocated:
+            deallocating = result
     joined = (", ".join(reasons),) if reasons else ()
-    return PostFilterResult(Status(Code.UNSCHEDULABLE, joined, first), nominated)
+    return PostFilterResult(
+        Status(Code.UNSCHEDULABLE, joined, first),
+        nominated,
+        deallocated=deallocating.deallocated,
+        deallocatable=deallocating.deallocatable,
+    )
 
 
 def _view(diagnosis: Diagnosis) -> PostFilterView:
@@ -61,4 +69,5 @@ def _view(diagnosis: Diagnosis) -> PostFilterView:
         diagnosis.pre_filter,
         diagnosis.unreached,
         diagnosis.lowest_priority,
+        diagnosis.refused_nodes,
     )

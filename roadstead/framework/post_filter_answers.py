@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from roadstead.facts.node import NodeFacts
 from roadstead.framework.victims import Candidate, DryRunResult
 from roadstead.protocol.status import Status
 
@@ -20,7 +21,8 @@ class PostFilterResult:
 
     nominated_node: None keeps the pod's nomination, "" clears it. candidates: those that preemption
     found; acceptable: the nodes of those that are equally good. exhaustive: the dry run was not
-    limited to some nodes.
+    limited to some nodes. deallocated: key of the claim of devices that loses its allocation, or
+    ""; deallocatable: all claims that could.
     """
 
     status: Status
@@ -28,6 +30,8 @@ class PostFilterResult:
     candidates: tuple[Candidate, ...] = ()
     acceptable: tuple[str, ...] = ()
     exhaustive: bool = True
+    deallocated: str = ""
+    deallocatable: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Candidate | None:
@@ -44,6 +48,7 @@ class PostFilterView:
     pre_filter: PreFilter's status (Success if the pod passed).
     unreached: plugins whose PreFilter did not run, because another one stopped the phase.
     lowest_priority: of all pods on nodes; None if there are none.
+    refused_nodes: the nodes that a plugin refused, by its name, if it reads them.
     tried: the result of the dry run, if a plugin wanted one. pick: chooses among equal nodes.
     """
 
@@ -52,5 +57,6 @@ class PostFilterView:
     pre_filter: Status
     unreached: tuple[str, ...] = ()
     lowest_priority: int | None = None
+    refused_nodes: Mapping[str, Sequence[NodeFacts]] = field(default_factory=dict)
     tried: DryRunResult | None = None
     pick: Callable[[Sequence[str]], str] = first_name

@@ -43,6 +43,7 @@ from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.pod_class import PodClass
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, Code, Status
+from roadstead.storage import BindingProfiles
 
 P = TypeVar("P", bound=Plugin)
 
@@ -242,8 +243,13 @@ class Profile:
 
     @property
     def binds_volumes(self) -> bool:
-        """Whether claims of this profile's pods are bound when the pods are placed."""
+        """Whether claims of volumes of this profile's pods are bound when the pods are placed."""
         return any(plugin.binds_volumes for plugin in self.reserve)
+
+    @property
+    def binds_devices(self) -> bool:
+        """The same for claims of devices."""
+        return any(plugin.binds_devices for plugin in self.reserve)
 
     def effects(self, placed: PodClass) -> tuple[Effect, ...]:
         """Return which answers for other nodes a pod changes, wherever it is placed or removed."""
@@ -253,6 +259,13 @@ class Profile:
 def effects_of(plugins: Iterable[Plugin], placed: PodClass) -> tuple[Effect, ...]:
     """Return a pod's effects on the answers of some plugins."""
     return tuple([plugin.effect(placed) for plugin in plugins])
+
+
+def binding_profiles(profiles: Iterable[Profile]) -> BindingProfiles:
+    """Return which of these profiles bind claims."""
+    return BindingProfiles.of(
+        (p.scheduler_name, p.binds_volumes, p.binds_devices) for p in profiles
+    )
 
 
 def concern(effects: Iterable[Effect], pod: PodClass) -> bool:

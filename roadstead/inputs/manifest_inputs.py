@@ -77,7 +77,10 @@ def load_manifests(
     again = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
     cluster_has = replace(
-        cluster_facts(everything, expansion.replica_sets, created.claims, created.pods),
+        cluster_facts(
+            *(everything, expansion.replica_sets, created.claims, created.pods),
+            created.device_claims,
+        ),
         pod_groups=pod_groups(everything.pod_groups, (facts for _, facts, _ in known)),
     )
     return Loaded(

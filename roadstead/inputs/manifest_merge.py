@@ -24,6 +24,8 @@ _OTHERS = (
     *("storage_classes", "csi_nodes", "csi_drivers", "csi_storage_capacities"),
     *("volume_attachments", "pod_disruption_budgets", "pod_groups", "services", "priority_classes"),
     *("limit_ranges", "resource_quotas", "runtime_classes"),
+    *("resource_slices", "device_classes", "resource_claims", "resource_claim_templates"),
+    "device_taint_rules",
 )
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
 from roadstead.facts.compile import DEFAULT_NAMESPACE, described
+from roadstead.facts.compile_devices import compile_devices
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.inputs.manifest_storage import storage_facts
 from roadstead.manifests import Manifests
@@ -19,6 +20,7 @@ from roadstead.protocol.objects import (
     PersistentVolumeClaim,
     Pod,
     ReplicaSet,
+    ResourceClaim,
     StatefulSet,
 )
 
@@ -30,11 +32,12 @@ def cluster_facts(
     created: Sequence[ReplicaSet],
     claims: Sequence[PersistentVolumeClaim],
     pods: Sequence[Pod],
+    device_claims: Sequence[ResourceClaim] = (),
 ) -> ClusterFacts:
     """Compile the facts of the cluster.
 
-    created: the replica sets that deployments create; they select pods like given ones. claims: all
-    that exist once the pods are created.
+    created: the replica sets that deployments create; they select pods like given ones. claims,
+    device_claims: all that exist once the pods are created.
 
     Raises:
         InputError: a selector that does not parse.
@@ -51,6 +54,12 @@ def cluster_facts(
         stateful_sets=stateful_sets,
         storage=storage_facts(manifests, claims),
         budgets=map(_with_namespace, manifests.pod_disruption_budgets),
+        devices=compile_devices(
+            manifests.resource_slices,
+            manifests.device_classes,
+            device_claims,
+            manifests.device_taint_rules,
+        ),
     )
 
 

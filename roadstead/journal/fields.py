@@ -3,7 +3,8 @@
 Facts are written as lists of their fields, in the order of their class. Each file names the classes
 and fields that it was written with, so that a later release, whose classes have more fields, can
 read it: a field that the file lacks has its default. A field, class or record kind that this
-release does not know is refused by name, because an omitted one could be a constraint.
+release does not know is refused by name, because an omitted one could be a constraint. A retired
+field is read as long as it is empty.
 
 A new field therefore needs a default that means the same as its absence, and a field whose meaning
 changes needs another name.
@@ -32,6 +33,8 @@ FACTS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules, RunM
 
 _LIMITS = DecodeLimits(max_bytes=1 << 20, max_items=1 << 16, max_depth=8)
 _Adapter = Callable[[object], object]
+_RETIRED = {("PodFacts", "resource_claims")}
+"""Fields of earlier releases, which decided no pod that has them: (class, field)."""
 
 
 class FieldsError(RoadsteadError):
@@ -146,13 +149,14 @@ def _adapted(parts: list[_Adapter | None]) -> _Adapter:
 def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
     names = [each.name for each in dataclasses.fields(cls)]
     before = written.get(cls.__name__, tuple(names))
+    retired = {name for name in before if (cls.__name__, name) in _RETIRED}
     for name in before:
-        if name not in names:
+        if name not in names and name not in retired:
             raise FieldsError(
                 f"{cls.__name__} has a field {cut_short(name)}, which is not known to this release"
             )
     hints = get_type_hints(cls)
-    parts = [_adapter(hints[name], written) for name in before]
+    parts = [None if name in retired else _adapter(hints[name], written) for name in before]
     if list(before) == names and not any(parts):
         return None
     missing = {name: _default(cls, name) for name in names if name not in before}
@@ -163,6 +167,9 @@ def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapte
         if not isinstance(values, list) or len(values) != len(before):
             return data
         found = missing | dict(zip(before, values, strict=True))
+        for name in retired:
+            if found[name]:
+                raise FieldsError(f"{cls.__name__} has {cut_short(name)}, which is not read")
         return [found[name] for name in names]
 
     return adapt

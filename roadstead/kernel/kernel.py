@@ -448,7 +448,7 @@ class Kernel:
         is_new, groups = not self._totals.built[admitted.class_index], static.raw.shape[1]
         has_more = (
             asked.reads_other_nodes
-            or asked.pod.facts.volumes
+            or asked.pod.facts.may_bind_claims
             or asked.evaluation.pre_filter.node_names is not None
             or self._relations.of_class[admitted.class_index] >= 0
         )

@@ -72,6 +72,10 @@ class DecisionPath(Protocol):
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None: ...
 
+    def node(self, name: str) -> NodeFacts: ...
+
+    def update_node(self, facts: NodeFacts) -> None: ...
+
     def remove_node(self, name: str) -> None: ...
 
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
@@ -80,6 +84,9 @@ class DecisionPath(Protocol):
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         """Undo a placement of `decide`, volumes included."""
+
+    def confirm(self, pod: PodInCycle) -> None:
+        """Commit a placement of `decide`: the pod's claims are bound for good."""
 
     def nominate(self, node_name: str, facts: PodFacts) -> None: ...
 
@@ -121,6 +128,12 @@ class PlainPath:
     def remove_node(self, name: str) -> None:
         self.table.remove_node(name)
 
+    def update_node(self, facts: NodeFacts) -> None:
+        self.table.update_node(facts)
+
+    def node(self, name: str) -> NodeFacts:
+        return self.table.facts(self.table.row_of(name))
+
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
         pod_class = self.classes.pod_class(facts)
         self.table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
@@ -130,6 +143,9 @@ class PlainPath:
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         self._cycle.forget(pod, node_name)
+
+    def confirm(self, pod: PodInCycle) -> None:
+        self._cycle.confirm(pod)
 
     def nominate(self, node_name: str, facts: PodFacts) -> None:
         self.table.nominate(node_name, self.classes.pod_class(facts))
@@ -200,7 +216,7 @@ class BatchPath(PlainPath):
         assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:
             if each.node_name is not None:
-                self._cycle.bind_volumes(each.pod, each.node_name)
+                self._cycle.bind_claims(each.pod, each.node_name)
         return decisions
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
@@ -258,6 +274,10 @@ class WorkersPath(BatchPath):
     def remove_node(self, name: str) -> None:
         super().remove_node(name)
         self._worker_of.pop(name).remove_node(name)
+
+    def update_node(self, facts: NodeFacts) -> None:
+        super().update_node(facts)
+        self._worker_of[facts.name].update_node(facts)
 
     def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
         super().add_pod(node_name, facts, who)

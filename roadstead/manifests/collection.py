@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeVar, cast
 from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.manifests.admission import check_node, check_object
 from roadstead.manifests.defaults import default_node, default_pod
+from roadstead.manifests.device_versions import as_v1
 from roadstead.manifests.files import read_texts
 from roadstead.manifests.names import generated_name
 from roadstead.manifests.unknown_fields import unknown_fields
@@ -28,6 +29,8 @@ from roadstead.protocol.objects import (
     CSIStorageCapacity,
     DaemonSet,
     Deployment,
+    DeviceClass,
+    DeviceTaintRule,
     Job,
     LimitRange,
     Namespace,
@@ -40,7 +43,10 @@ from roadstead.protocol.objects import (
     PriorityClass,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
     ResourceQuota,
+    ResourceSlice,
     RuntimeClass,
     Service,
     StatefulSet,
@@ -62,6 +68,7 @@ _KEYS_SHOWN = 3
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "PriorityClass", "RuntimeClass"}
+    | {"ResourceSlice", "DeviceClass", "DeviceTaintRule"}
 )
 
 
@@ -104,6 +111,11 @@ class Manifests:
     limit_ranges: tuple[LimitRange, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
     runtime_classes: tuple[RuntimeClass, ...] = ()
+    resource_slices: tuple[ResourceSlice, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
+    resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    device_taint_rules: tuple[DeviceTaintRule, ...] = ()
     finished: tuple[Pod, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
     workload_documents: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -205,6 +217,8 @@ class _ManifestCollector:
             else:
                 self._ignored[full_kind] += 1
             return
+        document = as_v1(kind, document)
+        version = document.get("apiVersion")
         if isinstance(version, str) and version != API_VERSIONS[kind]:
             raise InputError(
                 f"is not served for this kind by Kubernetes 1.34 (want {API_VERSIONS[kind]})",
@@ -287,6 +301,11 @@ class _ManifestCollector:
             limit_ranges=self._of(LimitRange),
             resource_quotas=self._of(ResourceQuota),
             runtime_classes=self._of(RuntimeClass),
+            resource_slices=self._of(ResourceSlice),
+            device_classes=self._of(DeviceClass),
+            resource_claims=self._of(ResourceClaim),
+            resource_claim_templates=self._of(ResourceClaimTemplate),
+            device_taint_rules=self._of(DeviceTaintRule),
         )
 
     def _of(self, model: type[T]) -> tuple[T, ...]:

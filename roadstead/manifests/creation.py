@@ -2,8 +2,8 @@
 
 Objects that an API server has stored already (`is_stored_pod`) are not changed, and count as used
 in quotas. The others are created in the given order: claims of manifests, claims of stateful sets,
-pods, claims of ephemeral volumes. A refused object is not created, as in a cluster: its controller
-retries again and again, and the scheduler never sees it.
+pods, claims of ephemeral volumes, claims of devices from templates. A refused object is not
+created, as in a cluster: its controller retries again and again, and the scheduler never sees it.
 
 Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. An object that
 is invalid by itself ends a run: `roadstead.manifests.admission`.
@@ -18,11 +18,12 @@ from roadstead.manifests.applied import CLAIM, AppliedDefaults, is_stored_claim,
 from roadstead.manifests.claims import default_class, ephemeral_claims, with_class
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.defaults import DEFAULT_TOLERATIONS, has_default_tolerations
+from roadstead.manifests.device_claims import DeviceClaims
 from roadstead.manifests.limit_ranges import LimitRanges
 from roadstead.manifests.quotas import Quotas
 from roadstead.manifests.runtime_classes import RefusedError, RuntimeClasses
 from roadstead.manifests.templates import object_key
-from roadstead.protocol.objects import PersistentVolumeClaim, Pod
+from roadstead.protocol.objects import PersistentVolumeClaim, Pod, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Created:
 
     pods: tuple[Pod, ...]
     claims: tuple[PersistentVolumeClaim, ...]
+    device_claims: tuple[ResourceClaim, ...]
     refused: tuple[Refused, ...]
     notes: tuple[str, ...]
 
@@ -72,6 +74,9 @@ class _Creation:
         self._default_class = default_class(cluster.storage_classes)
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._refused: list[Refused] = []
+        self._device_claims = DeviceClaims(
+            cluster.resource_claims, cluster.resource_claim_templates
+        )
         self._refused_claims: set[tuple[str, str]] = set()
 
     def run(self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]) -> Created:
@@ -88,11 +93,14 @@ class _Creation:
                 self._claims.setdefault(object_key(claim), claim)
         self._quotas.count_stored(stored, self._cluster.finished, self._claims.values())
         self._create_claims((*given, *created))
-        kept = tuple(self._created(pods))
+        kept = tuple(map(self._device_claims.with_claims, self._created(pods)))
         for pod in kept:
             self._create_claims(map(self._with_default_class, ephemeral_claims(pod)))
         notes = (*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes())
-        return Created(kept, tuple(self._claims.values()), tuple(self._refused), notes)
+        return Created(
+            *(kept, tuple(self._claims.values()), tuple(self._device_claims.claims.values())),
+            *(tuple(self._refused), notes),
+        )
 
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)

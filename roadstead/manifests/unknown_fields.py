@@ -2,8 +2,8 @@
 
 The API server drops them, with a warning unless strict validation is requested. Checked are the
 parts that decide where a pod is placed: specs of workloads and pods down to selectors, affinity and
-tolerations, budgets, quotas and limit ranges.
-Upstream: staging/src/k8s.io/api/{core,apps,batch,policy}/v1/types.go.
+tolerations, budgets, quotas and limit ranges, and what devices are and are asked for.
+Upstream: staging/src/k8s.io/api/{core,apps,batch,policy,resource}/v1/types.go.
 """
 
 from __future__ import annotations
@@ -186,11 +186,42 @@ _AROUND_POD: Final[Mapping[str, Fields]] = {
     "LimitRangeSpec": _type(limits="LimitRangeItem"),
     "LimitRangeItem": _type("default defaultRequest max maxLimitRequestRatio min type"),
 }
-TYPES: Final[Mapping[str, Fields]] = {**_WITHIN_POD, **_AROUND_POD}
+_OF_DEVICES: Final[Mapping[str, Fields]] = {
+    "ResourceSliceSpec": _type(
+        "allNodes driver nodeName perDeviceNodeSelection sharedCounters",
+        devices="Device",
+        nodeSelector="NodeSelector",
+        pool="ResourcePool",
+    ),
+    "ResourcePool": _type("generation name resourceSliceCount"),
+    "Device": _type(
+        "allNodes allowMultipleAllocations attributes bindingConditions bindingFailureConditions "
+        "bindsToNode capacity consumesCounters name nodeName taints",
+        nodeSelector="NodeSelector",
+    ),
+    "DeviceClassSpec": _type("config extendedResourceName", selectors="DeviceSelector"),
+    "DeviceSelector": _type("cel"),
+    "ResourceClaimTemplateSpec": _type("metadata", spec="ResourceClaimSpec"),
+    "ResourceClaimSpec": _type(devices="ClaimDevices"),
+    "ClaimDevices": _type("config", constraints="DeviceConstraint", requests="ClaimDeviceRequest"),
+    "DeviceConstraint": _type("distinctAttribute matchAttribute requests"),
+    "ClaimDeviceRequest": _type(
+        "name", exactly="ExactDeviceRequest", firstAvailable="ExactDeviceRequest"
+    ),
+    "ExactDeviceRequest": _type(
+        "adminAccess allocationMode capacity count deviceClassName name",
+        selectors="DeviceSelector",
+        tolerations="Toleration",
+    ),
+    "DeviceTaintRuleSpec": _type("taint", deviceSelector="TaintedDevices"),
+    "TaintedDevices": _type("device deviceClassName driver pool", selectors="DeviceSelector"),
+}
+TYPES: Final[Mapping[str, Fields]] = {**_WITHIN_POD, **_AROUND_POD, **_OF_DEVICES}
 
 KINDS: Final = (
     *("Pod", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"),
     *("Job", "CronJob", "PodDisruptionBudget", "ResourceQuota", "LimitRange"),
+    *("ResourceSlice", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule"),
 )
 """Kinds whose spec is checked."""
 

@@ -22,10 +22,10 @@ from roadstead.config.plugin_args import (
 )
 from roadstead.framework.plugin import Handle, Plugin
 from roadstead.framework.registry import Factory, Registry
-from roadstead.plugins import missing
 from roadstead.plugins.coscheduling import Coscheduling
 from roadstead.plugins.default_binder import DefaultBinder
 from roadstead.plugins.default_preemption import DefaultPreemption
+from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.plugins.image_locality import ImageLocality
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.node_affinity import NodeAffinity
@@ -56,7 +56,6 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     NodeName,
     TaintToleration,
     NodePorts,
-    missing.DynamicResources,
     ImageLocality,
     DefaultBinder,
     NodePreferAvoidPods,
@@ -64,7 +63,7 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
 
 
 def in_tree_registry() -> Registry:
-    """Return a registry of all in-tree plugins, those of `missing.py` included."""
+    """Return a registry of all in-tree plugins."""
     return Registry({kind.name: factory for kind, factory in _factories().items()})
 
 
@@ -89,6 +88,7 @@ def _factories() -> dict[type[Plugin], Factory]:
         VolumeRestrictions: _of_handle(VolumeRestrictions),
         NodeVolumeLimits: _of_handle(NodeVolumeLimits),
         VolumeBinding: _of_handle(VolumeBinding),
+        DynamicResources: _of_handle(DynamicResources),
         VolumeZone: _of_handle(VolumeZone),
         SelectorSpread: _of_handle(SelectorSpread),
         ServiceAffinity: _with_handle(ServiceAffinity, ServiceAffinityArgs()),

@@ -78,7 +78,9 @@ def compile_cluster_part(
         )
         for identity, facts, node in (*known, *((*each, "") for each in pending))
     ]
-    facts = cluster_facts(everything, added.replica_sets, created.claims, created.pods)
+    facts = cluster_facts(
+        *(everything, added.replica_sets, created.claims, created.pods), created.device_claims
+    )
     return ScenarioCluster(
         facts=replace(
             facts,

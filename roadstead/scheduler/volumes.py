@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.storage import Binding, StorageChange, StorageState
+from roadstead.storage import StorageChange, StorageState
 from roadstead.storage.news import BoundVolumes, StorageNews
 
 
@@ -19,13 +19,13 @@ class SchedulerVolumes:
         self._storage = storage
         self._waiting: list[StorageChange] = []
         self.known = 0
-        self._bindings: dict[str, tuple[Binding, ...]] = {}
+        self._bindings: dict[str, BoundVolumes] = {}
 
     def store_news(self, news: StorageNews, bound: Sequence[BoundVolumes] = ()) -> None:
         """Store changes and bindings of the cache's answer; skip changes that are known."""
         self._waiting += news.changes[max(0, self.known - news.start) :]
         self.known = max(self.known, news.start + len(news.changes))
-        self._bindings |= {each.token: each.bindings for each in bound}
+        self._bindings |= {each.token: each for each in bound}
 
     def catch_up(self) -> None:
         """Apply the stored changes."""
@@ -35,11 +35,7 @@ class SchedulerVolumes:
 
     def of(self, tokens: Sequence[str]) -> tuple[BoundVolumes, ...]:
         """Return the bindings to send to the binder with these attempts."""
-        return tuple(
-            BoundVolumes(token, self._bindings[token])
-            for token in tokens
-            if token in self._bindings
-        )
+        return tuple(self._bindings[token] for token in tokens if token in self._bindings)
 
     def drop(self, tokens: Sequence[str]) -> None:
         """Discard the bindings of attempts that have ended."""

@@ -303,11 +303,10 @@ class VirtualCluster:
 def _is_plain(facts: PodFacts) -> bool:
     """Whether nothing but a node is reserved for such pods, and they wait for no others."""
     return not (
-        facts.volumes
+        facts.may_bind_claims
         or facts.pod_group
         or facts.nominated_node_name
         or facts.is_terminating
-        or facts.resource_claims
     )
 
 
@@ -317,7 +316,7 @@ def _uncounted_state(plan: RunPlan) -> ClusterState:
     return ClusterState(
         CacheCore(UncountedNodes(), settings),
         NodeTable(),
-        CacheVolumes(plan.cluster.storage, plan.binding_profiles()),
+        CacheVolumes(plan.storage_state(), plan.binding_profiles()),
         partitioning_over(1),
     )
 

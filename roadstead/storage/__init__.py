@@ -4,6 +4,7 @@ from roadstead.storage.assumed_claims import AssumedClaims as AssumedClaims
 from roadstead.storage.assumed_claims import Reserved as Reserved
 from roadstead.storage.binding import Binding as Binding
 from roadstead.storage.binding import bindings_on as bindings_on
+from roadstead.storage.binding_profiles import BindingProfiles as BindingProfiles
 from roadstead.storage.claims import ClaimError as ClaimError
 from roadstead.storage.claims import claims_of as claims_of
 from roadstead.storage.state import StorageChange as StorageChange

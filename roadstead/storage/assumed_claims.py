@@ -8,18 +8,26 @@ A claim is bound when the first pod that needs it is assumed. Until a pod with i
 assumed pods that use it are its holders. The binding is undone when the last holder is forgotten,
 and becomes permanent when any holder is committed.
 
+Claims of devices follow `roadstead.devices.assumed`. Both kinds of a pod's claims are assumed, or
+none.
+
 Upstream: plugins/volumebinding/{binder,assume_cache}.go (AssumePodVolumes,
 RevertAssumedPodVolumes, BindPodVolumes).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from roadstead.devices.assumed import AssumedDevices
+from roadstead.devices.state import deallocated, released, without_consumers
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.storage.binding import Binding, bindings_on, is_claims, provisioned, reaches
 from roadstead.storage.claims import ClaimError, claim_keys, claims_of
+from roadstead.storage.news import BoundVolumes
 from roadstead.storage.state import StorageChange, StorageState
 
 
@@ -27,11 +35,21 @@ from roadstead.storage.state import StorageChange, StorageState
 class Reserved:
     """The result of assuming a pod.
 
-    bindings: of all its claims that are not committed. changes: those that this pod made, in order.
+    bindings: of all its claims that are not committed. device_claims: those in flight for it.
+    changes: those that this pod made, in order.
     """
 
     bindings: tuple[Binding, ...] = ()
     changes: tuple[StorageChange, ...] = ()
+    device_claims: tuple[DeviceClaimFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TriedOut:
+    """Changes that were applied, in order, and those that undo them, the last one first."""
+
+    changes: tuple[StorageChange, ...]
+    undos: tuple[StorageChange, ...]
 
 
 @dataclass(slots=True)
@@ -46,6 +64,7 @@ class AssumedClaims:
 
     def __init__(self, storage: StorageState) -> None:
         self.storage = storage
+        self._devices = AssumedDevices(storage.devices)
         self._open: dict[str, _OpenBinding] = {}
         self._keys_of_holder: dict[str, list[str]] = {}
 
@@ -54,6 +73,22 @@ class AssumedClaims:
 
         Idempotent.
         """
+        known = self._devices.in_flight(uid)
+        in_flight = self._devices.assume(uid, pod, node)
+        if in_flight is None:
+            return None
+        found = self._assume_volumes(uid, pod, node)
+        if found is None:
+            self._devices.forget(uid)
+            return None
+        if not in_flight:
+            return found
+        changes = found.changes
+        if in_flight != known:
+            changes = (*changes, StorageChange(device_claims=in_flight))
+        return Reserved(found.bindings, changes, in_flight)
+
+    def _assume_volumes(self, uid: str, pod: PodFacts, node: NodeFacts) -> Reserved | None:
         keys = claim_keys(pod)
         if not keys:
             return Reserved()
@@ -78,7 +113,8 @@ class AssumedClaims:
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
         """Undo the bindings of which a pod was the only holder; return the changes."""
-        undone = []
+        freed = self._devices.forget(uid)
+        undone = [StorageChange(device_claims=freed)] if freed else []
         for key in self._keys_of_holder.pop(uid, ()):
             each = self._open.get(key)
             if each is None:
@@ -90,28 +126,73 @@ class AssumedClaims:
                 undone.append(each.undo)
         return tuple(undone)
 
-    def confirm(self, uid: str) -> None:
-        """Make the bindings of a committed pod permanent, whatever their other holders."""
+    def confirm(self, uid: str) -> tuple[StorageChange, ...]:
+        """Make the bindings of a committed pod permanent, whatever their other holders.
+
+        Return the changes: the pod becomes a consumer of its claims of devices.
+        """
         for key in self._keys_of_holder.pop(uid, ()):
             self._open.pop(key, None)
+        consumed = self._devices.confirm(uid)
+        return (StorageChange(device_claims=consumed),) if consumed else ()
+
+    def release(self, uids: Sequence[str]) -> tuple[StorageChange, ...]:
+        """Free the claims of devices of pods that ended; return the changes."""
+        freed = [each for uid in uids for each in self._devices.forget(uid)]
+        changes = [StorageChange(device_claims=tuple(freed))] if freed else []
+        changed, removed = released(self.storage.devices, uids)
+        if changed or removed:
+            changes.append(StorageChange(device_claims=changed, removed_claims=removed))
+            self.storage.apply(changes[-1])
+        return tuple(changes)
+
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> tuple[StorageChange, ...]:
+        """Deallocate claims of devices, each for the pod with the UID; return the changes.
+
+        A claim that another pod reserves, or that is in flight, keeps its allocation.
+        """
+        changed = []
+        for key, uid in claims:
+            claim = self.storage.devices.claims.get(key)
+            if claim is not None and claim.allocation is not None and not claim.is_in_flight:
+                free = deallocated(without_consumers(claim, frozenset({uid})))
+                changed += [free] if free.allocation is None else []
+        if not changed:
+            return ()
+        change = StorageChange(device_claims=tuple(changed))
+        self.storage.apply(change)
+        return (change,)
 
     def holders(self) -> tuple[str, ...]:
         """Return the UIDs of the pods that hold claims."""
-        return tuple(self._keys_of_holder)
+        return tuple(dict.fromkeys((*self._keys_of_holder, *self._devices.holders())))
 
     def keys_of(self, uid: str) -> tuple[str, ...]:
         """Return the claims (`namespace/name`) that a pod holds."""
-        return tuple(self._keys_of_holder.get(uid, ()))
+        return (*self._keys_of_holder.get(uid, ()), *self._devices.keys_of(uid))
 
-    def try_out(
-        self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
-    ) -> tuple[StorageChange, ...] | None:
-        """Apply a pod's bindings that another process found; return the changes that undo them.
+    def try_out(self, asked: BoundVolumes, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
+        """Apply a pod's bindings that another process found.
 
-        The last change is first. Returns None and changes nothing if a claim or a volume is not
-        free, the node does not reach a volume, or a claim of the pod would remain unbound. Bindings
-        that already exist are skipped.
+        Returns None and changes nothing if a claim or a volume is not free, the node does not reach
+        a volume, or a claim of the pod would remain unbound. Bindings that already exist are
+        skipped.
         """
+        found = self._devices.try_out(asked.device_claims, pod, node)
+        if found is None:
+            return None
+        before, after = (StorageChange(device_claims=claims) for claims in found)
+        tried = self._try_volumes(asked.bindings, pod, node)
+        if tried is None:
+            self.storage.apply(before)
+            return None
+        if not found[1]:
+            return tried
+        return TriedOut((*tried.changes, after), (*tried.undos, before))
+
+    def _try_volumes(
+        self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
+    ) -> TriedOut | None:
         new = [each for each in bindings if self.storage.claims.get(each.claim.key) != each.claim]
         bound = {each.claim.key for each in new}
         try:
@@ -120,7 +201,8 @@ class AssumedClaims:
             return None
         if waiting != bound or not all(self._is_free(each, node) for each in new):
             return None
-        return tuple(self.storage.apply(each.change) for each in new)[::-1]
+        undos = tuple(self.storage.apply(each.change) for each in new)[::-1]
+        return TriedOut(tuple(each.change for each in new), undos)
 
     def _is_free(self, binding: Binding, node: NodeFacts) -> bool:
         claim = self.storage.claims.get(binding.claim.key)
@@ -139,6 +221,7 @@ class AssumedClaims:
     def validate(self) -> None:
         """Assert that every open claim is bound and has a holder."""
         self.storage.validate()
+        self._devices.validate()
         for key, each in self._open.items():
             assert each.holders, f"nobody holds {key}"
             assert self.storage.claims[key] == each.binding.claim, f"{key} is not as it was bound"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.storage.binding import Binding
 from roadstead.storage.state import StorageChange
 
@@ -21,7 +22,11 @@ NO_NEWS = StorageNews()
 
 @dataclass(frozen=True, slots=True)
 class BoundVolumes:
-    """The bindings of an attempt's claims that are not committed yet."""
+    """The bindings of an attempt's claims that are not committed yet.
+
+    device_claims: claims of devices that are in flight for the attempt.
+    """
 
     token: str
     bindings: tuple[Binding, ...]
+    device_claims: tuple[DeviceClaimFacts, ...] = ()

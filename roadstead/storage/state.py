@@ -2,7 +2,8 @@
 
 There is one per process. A change holds objects in their new state, so applying it is idempotent;
 `version` grows with each change. Claims and volumes change when pods are placed (see
-`assumed_claims`); the other objects never change.
+`assumed_claims`); the other objects never change. Claims of devices have the same life, so changes
+carry them, too; `devices` has their state.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from roadstead.devices.state import DeviceState
 from roadstead.facts.csi_migration import moves_topology
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.storage import (
     AttachmentFacts,
     CapacityFacts,
@@ -25,18 +28,26 @@ MAX_CHANGES_REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class StorageChange:
-    """Claims and volumes in their new state. removed: names of deleted volumes."""
+    """Claims and volumes in their new state. removed: names of deleted volumes.
+
+    device_claims: claims of devices in their new state. removed_claims: keys of deleted ones.
+    """
 
     claims: tuple[ClaimFacts, ...] = ()
     volumes: tuple[VolumeFacts, ...] = ()
     removed: tuple[str, ...] = ()
+    device_claims: tuple[DeviceClaimFacts, ...] = ()
+    removed_claims: tuple[str, ...] = ()
 
 
 class StorageState:
     """Storage objects: claims by `namespace/name`, all others by name."""
 
-    def __init__(self, facts: StorageFacts | None = None) -> None:
+    def __init__(
+        self, facts: StorageFacts | None = None, devices: DeviceState | None = None
+    ) -> None:
         facts = facts or StorageFacts()
+        self.devices = devices or DeviceState()
         self.version = 0
         self.claims = {each.key: each for each in facts.claims}
         self.volumes = {each.name: each for each in facts.volumes}
@@ -71,6 +82,9 @@ class StorageState:
 
     def apply(self, change: StorageChange) -> StorageChange:
         """Apply a change; return the change that undoes it."""
+        before, made_claims = self.devices.apply(change.device_claims, change.removed_claims)
+        if not (change.claims or change.volumes or change.removed):
+            return StorageChange(device_claims=before, removed_claims=made_claims)
         claims = tuple(self.claims[each.key] for each in change.claims if each.key in self.claims)
         assert len(claims) == len(change.claims), "a claim that is not there cannot change"
         names = (*(each.name for each in change.volumes), *change.removed)
@@ -86,7 +100,7 @@ class StorageState:
             self.index.add(volume)
         self.version += 1
         self._changed.append((self.version, tuple(each.key for each in change.claims)))
-        return StorageChange(claims, volumes, made)
+        return StorageChange(claims, volumes, made, before, made_claims)
 
     def _drop(self, name: str) -> None:
         known = self.volumes.pop(name, None)
@@ -95,6 +109,7 @@ class StorageState:
 
     def validate(self) -> None:
         """Assert that no two claims name one volume, and that the free-volume index is current."""
+        self.devices.validate()
         owner: dict[str, str] = {}
         for claim in self.claims.values():
             if claim.volume_name:

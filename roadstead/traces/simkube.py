@@ -227,7 +227,8 @@ class SimKubeReader:
         except QuantityError as error:
             obj = f"Pod {cut_short(pod.metadata.name)}"
             raise InputError(str(error), source=self._source, obj=obj) from error
-        return identity.name, replace(facts, node_name="", volumes=(), resource_claims=())
+        facts = replace(facts, volumes=(), device_claims=(), claims_as=None)
+        return identity.name, replace(facts, node_name="")
 
     def _add_runs(self, document: Document, owner: Owner) -> None:
         if owner.created:

@@ -168,7 +168,7 @@ class _GrowthSearch:
         """Whether trials on one copy of the cluster are possible, and pay."""
         inputs = self._inputs
         size = len(inputs.nodes) + len(inputs.running) + len(inputs.pending)
-        return size >= TRIALS_FROM and not any(facts.volumes for _, facts in inputs.pending)
+        return size >= TRIALS_FROM and not any(facts.may_bind_claims for _, facts in inputs.pending)
 
     # Runs.
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from roadstead.config.load import load_config
 from roadstead.config.model import SchedulerConfig, default_config
+from roadstead.devices.gates import DeviceGates, gates_of
+from roadstead.devices.state import NO_GATES
 from roadstead.facts.cluster import ClusterFacts, compile_cluster
 from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.compile_devices import compile_allocation, compile_devices
 from roadstead.facts.compile_storage import compile_storage
+from roadstead.facts.devices import DevicesFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod
 from roadstead.facts.storage import StorageFacts
@@ -23,11 +27,15 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError
-from scripts.recordings.result import Json
+from roadstead.protocol.objects.devices import ClaimAllocation
+from scripts.recordings.result import Json, listed
 
 T = TypeVar("T", bound=objects.ApiObject)
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
+
+RECORDED_MS = 1_760_000_000_000
+"""The time of the recordings; the allocations in them are of 2001 or 2099."""
 
 _HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -37,7 +45,7 @@ class Case:
     """One recorded file: `document` is all of it, the other fields are the cluster in it.
 
     bound: (node name, pod) of the pods that run. pending: the pods to be decided, in order.
-    nominated: pods that wait and are nominated to a node.
+    nominated: pods that wait and are nominated to a node. gates: feature gates of devices.
     """
 
     path: Path
@@ -48,10 +56,12 @@ class Case:
     nominated: tuple[Pod, ...]
     cluster: ClusterFacts
     config: SchedulerConfig
+    gates: DeviceGates = NO_GATES
 
     def profiles(self, classes: PodClasses) -> dict[str, Profile]:
         """Build the profiles of the case's configuration for one process."""
-        handle = Handle(classes, self.cluster)
+        handle = Handle(classes, self.cluster, gates=self.gates)
+        handle.storage.devices.now_ms = RECORDED_MS
         registry = in_tree_registry()
         return {
             each.scheduler_name: Profile(each, registry, handle) for each in self.config.profiles
@@ -110,11 +120,35 @@ def compile_case(path: Path, document: Json) -> Case:
             stateful_sets=_models(objects.StatefulSet, manifests, "statefulSets", source),
             storage=storage_of(manifests, source),
             budgets=_models(objects.PodDisruptionBudget, manifests, "podDisruptionBudgets", source),
+            devices=devices_of(document, source),
         ),
+        gates=gates_of((name, bool(on)) for name, on in mapping(document.get("gates")).items()),
         config=default_config()
         if config is None
         else load_config(json.dumps(config), source=source).config,
     )
+
+
+def devices_of(document: Json, source: str) -> DevicesFacts:
+    """Compile the device objects of a recording; claims in flight have their allocation."""
+    manifests = mapping(document.get("objects"))
+    found = compile_devices(
+        slices=_models(objects.ResourceSlice, manifests, "resourceSlices", source),
+        classes=_models(objects.DeviceClass, manifests, "deviceClasses", source),
+        claims=_models(objects.ResourceClaim, manifests, "resourceClaims", source),
+        taint_rules=_models(objects.DeviceTaintRule, manifests, "deviceTaintRules", source),
+    )
+    in_flight = {
+        each["claim"]: compile_allocation(ClaimAllocation.read(each["allocation"]))
+        for each in listed(document.get("inFlight") or [])
+    }
+    claims = (
+        replace(each, allocation=in_flight[each.key], is_in_flight=True)
+        if each.key in in_flight
+        else each
+        for each in found.claims
+    )
+    return replace(found, claims=tuple(claims))
 
 
 def storage_of(manifests: Mapping[str, object], source: str) -> StorageFacts:

@@ -9,6 +9,11 @@ from typing import TypeVar, cast
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.compile import compile_node, compile_pod
+from roadstead.facts.compile_devices import (
+    compile_device_claim,
+    compile_device_class,
+    compile_slice,
+)
 from roadstead.facts.compile_storage import (
     compile_attachment,
     compile_capacity,
@@ -90,6 +95,14 @@ def check_classification(case: Json) -> tuple[Json, list[str]]:
     return ours, differing(ours, {"events": wanted})
 
 
+def check_claims_made(case: Json) -> tuple[Json, list[str]]:
+    """Return our events of an update of a waiting pod's claims, and how they differ."""
+    old, new = (compile_pod(objects.Pod.read(case[key]))[1] for key in ("old", "new"))
+    seen = pod_change_events(old, new, is_assigned=bool(new.node_name))
+    ours: Json = {"events": [each.event.label for each in seen]}
+    return ours, differing(ours, {"events": case["events"] or []})
+
+
 def _registered(cluster: ClusterFacts) -> Mapping[str, tuple[RegisteredEvent, ...]]:
     handle = Handle(PodClasses(), cluster)
     profile = Profile(default_config().profiles[0], in_tree_registry(), handle)
@@ -147,6 +160,9 @@ _KINDS: Mapping[
     EventResource.CSI_NODE: (objects.CSINode, _of(compile_csi_node)),
     EventResource.CSI_DRIVER: (objects.CSIDriver, _of(compile_csi_driver)),
     EventResource.CSI_STORAGE_CAPACITY: (objects.CSIStorageCapacity, _of(compile_capacity)),
+    EventResource.RESOURCE_CLAIM: (objects.ResourceClaim, _of(compile_device_claim)),
+    EventResource.RESOURCE_SLICE: (objects.ResourceSlice, _of(compile_slice)),
+    EventResource.DEVICE_CLASS: (objects.DeviceClass, _of(compile_device_class)),
     EventResource.VOLUME_ATTACHMENT: (objects.VolumeAttachment, _of(compile_attachment)),
 }
 """The manifest class of a resource, and its compilation to facts."""

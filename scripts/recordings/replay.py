@@ -13,12 +13,22 @@ from roadstead.local.decision_paths import DecisionPath, open_path
 from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings.cases import Case
 from scripts.recordings.compare import differences, refusal_differences, waits_for_post_filter
-from scripts.recordings.result import Json, Result, differing, listed
+from scripts.recordings.device_sequence import DeviceReplay
+from scripts.recordings.devices import (
+    allocation_differences,
+    entry_differences,
+    has_panic,
+    in_flight_differences,
+    theirs_of,
+)
+from scripts.recordings.result import Json, Result, differing, differs, listed
 from scripts.recordings.sampling import SampledReplay, watched_search
 from scripts.recordings.sequence import STEPS, Replay
 
 EXPECTED = "expected"
+DEVICES, DEVICE_SEQUENCE = "dra", "dra-sequence"
 _APART = ("message", "postFilter")
+_OF_DECISION = ("node", "feasible", "bestSize", "bestTotal", "message")
 
 
 def replay(case: Case, path_name: str) -> Result:
@@ -27,6 +37,8 @@ def replay(case: Case, path_name: str) -> Result:
     path = fleet_of(case, path_name, node_search)
     if STEPS not in case.document:
         return _replay_each(case, path)
+    if case.document["suite"] == DEVICE_SEQUENCE:
+        return DeviceReplay(case, path).run()
     if node_search is not None:
         return SampledReplay(case, path, node_search).run()
     return Replay(case, path).run()
@@ -52,8 +64,9 @@ def _replay_each(case: Case, path: DecisionPath) -> Result:
             # The queue also has the pod's own nomination, which is ignored for the pod itself.
             path.nominate(facts.nominated_node_name, facts)
         where = f"{case.path.name} {identity.key}"
+        replay_one = _replay_claims if case.document["suite"] == DEVICES else _replay_one
         try:
-            _replay_one(path, path.prepare(identity, facts), entry, where, result)
+            replay_one(path, path.prepare(identity, facts), entry, where, result)
         except Exception as failure:
             result.compare(where, EXPECTED, {"pod": identity.key}, [failed(failure)])
         if facts.nominated_node_name:
@@ -75,6 +88,45 @@ def _replay_one(
     result.compare(where, EXPECTED, ours, found)
     if waits_for_post_filter(ours):
         result.partly[waits_for_post_filter(ours).split(":")[0]] += 1
+
+
+def _replay_claims(
+    path: DecisionPath, pod: PodInCycle, entry: Json, where: str, result: Result
+) -> None:
+    """Replay a pod of the suite `dra`: explain it, allocate on nodes, and schedule it."""
+    try:
+        ours = path.explain(pod).as_expected()
+        found = entry_differences(ours, entry)
+        if not has_panic(entry):
+            found += [*allocation_differences(path, pod, entry), *_decided_claims(path, pod, entry)]
+    except UnsupportedError as missing:
+        result.lack(missing.plugin, EXPECTED, missing.field, pod=pod.key)
+        return
+    result.compare(where, EXPECTED, ours, found)
+
+
+def _decided_claims(path: DecisionPath, pod: PodInCycle, entry: Json) -> list[str]:
+    """Schedule the pod, compare the decision and the claims in flight, and forget it again."""
+    decision = path.decide([pod])[0]
+    errors = listed(entry.get("cycleError") or [])
+    if errors:
+        ours, feasible = decision.error, decision.feasible
+        found = [] if ours in errors else [differs("cycleError", ours, errors)]
+        if feasible != len(listed(entry.get("feasible") or [])):
+            found.append(differs("feasible", feasible, entry["feasible"]))
+        return [f"decision: {each}" for each in found]
+    profile = path.profile(pod.pod_class.facts.scheduler_name)
+    theirs = _to_be_decided({"feasible": [], "best": [], **theirs_of({}, entry)})
+    found = differing(
+        *(
+            {key: value for key, value in each.items() if key in _OF_DECISION}
+            for each in (_fields_of(decision, profile), theirs)
+        )
+    )
+    if decision.node_name is not None:
+        found += in_flight_differences(path, pod, decision.node_name, entry)
+        path.forget(pod, decision.node_name)
+    return [f"decision: {each}" for each in found]
 
 
 def _decided_otherwise(path: DecisionPath, pod: PodInCycle, entry: Json) -> list[str]:

@@ -12,16 +12,26 @@ from pathlib import Path
 from roadstead.framework.sampling import feasible_nodes_to_find
 from roadstead.protocol.errors import InputError
 from scripts.recordings.cases import compile_case, read_document
+from scripts.recordings.cel_cases import selector_check
 from scripts.recordings.config_cases import check_config
 from scripts.recordings.extending import EXTENDERS, ExtendedReplay
 from scripts.recordings.label_cases import check_labels
 from scripts.recordings.node_order_cases import check_node_order
 from scripts.recordings.quantity_cases import check_arithmetic, check_quantity
-from scripts.recordings.queueing_cases import Check, check_classification, events_check, hint_check
+from scripts.recordings.queueing_cases import (
+    Check,
+    check_claims_made,
+    check_classification,
+    events_check,
+    hint_check,
+)
 from scripts.recordings.replay import EXPECTED, failed, replay
 from scripts.recordings.result import Json, Result, differing
 
-DECISION_SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling", EXTENDERS)
+DECISION_SUITES = (
+    *("static", "profiles", "preemption", "sequence", "openb", "sampling", EXTENDERS),
+    *("dra", "dra-sequence"),
+)
 NO_PATH = "-"
 """The path of suites in which nothing is scheduled."""
 
@@ -48,8 +58,10 @@ CHECKS: Mapping[str, Mapping[str, Check | OfDocument]] = {
     "config": {"cases": check_config},
     "quantity": {"cases": check_quantity, "arithmetic": check_arithmetic},
     "labels": {"cases": check_labels},
+    "dra-cel": {"cases": OfDocument(selector_check)},
     "misc": {"numFeasibleNodes": check_sampling, "nodeOrder": check_node_order},
     "queueing": {"cases": OfDocument(hint_check), "classification": check_classification},
+    "dra-queueing": {"cases": OfDocument(hint_check), "classification": check_claims_made},
     "queueing-events": {"registered": OfDocument(events_check)},
 }
 """The check of an element, by suite and list."""

@@ -190,11 +190,11 @@ async def test_the_next_binder_knows_the_last_revision_of_changed_nodes_and_pods
 def claiming(name, number, plan):
     """Return a pod with a claim, and the bind that binds both."""
     facts = using(f"c{number}")
-    bindings = CacheVolumes(plan.cluster.storage, plan.binding_profiles()).assume(
+    reserved = CacheVolumes(plan.storage_state(), plan.binding_profiles()).assume(
         f"uid-{name}", facts, node("n1")
     )
     token = f"scheduler-0/1/{name}"
-    volumes = (BoundVolumes(token, bindings),)
+    volumes = (BoundVolumes(token, reserved.bindings),)
     pods = batch_of(name, facts=facts)
     return pods, BindBatch("scheduler-0", 1, pods, ("n1",), (token,), volumes=volumes)
 

@@ -35,7 +35,7 @@ def placements(inputs, plan):
 
 
 def volumes_of(plan):
-    return CacheVolumes(plan.cluster.storage, plan.binding_profiles())
+    return CacheVolumes(plan.storage_state(), plan.binding_profiles())
 
 
 def gang(name, count, cpu):

@@ -15,7 +15,7 @@ from roadstead.attempts.commands import PodReport, ReportKind, SendReports
 from roadstead.binder.answers import BindAnswer
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds
-from roadstead.facts.pod import GroupMembership
+from roadstead.facts.pod import GroupMembership, PodClaim
 from roadstead.queue.reports import PendingNote
 from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
@@ -318,7 +318,7 @@ async def test_decisions_continue_while_binds_are_in_progress():
 
 
 async def test_a_missing_plugin_stops_the_scheduler_with_plugin_object_and_field():
-    async with World(["a"], facts=pod(resource_claims=("gpu",))) as world:
+    async with World(["a"], facts=pod(device_claims=(PodClaim("gpu"),))) as world:
         status = await world.error()
 
     assert status.error_kind == "UnsupportedError"

@@ -10,7 +10,7 @@ from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.scheduler.volumes import SchedulerVolumes
-from roadstead.storage import StorageState
+from roadstead.storage import BindingProfiles, StorageState
 from roadstead.storage.claims import claim_keys
 from roadstead.storage.news import BoundVolumes, StorageNews
 from tests.actors.world import identity, inputs_of, placed, plan_of
@@ -66,7 +66,9 @@ def facts_of(*objects):
 
 
 def cache_over(*objects):
-    return CacheVolumes(facts_of(*objects), {"default-scheduler"})
+    return CacheVolumes(
+        StorageState(facts_of(*objects)), BindingProfiles(frozenset({"default-scheduler"}))
+    )
 
 
 def test_a_scheduler_applies_changes_once_and_not_before_it_catches_up():

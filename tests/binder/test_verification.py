@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
+from roadstead.facts.pod import PodClaim
 from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
@@ -236,7 +237,7 @@ def test_the_pod_being_verified_is_not_counted():
 
 def test_a_missing_plugin_is_reported():
     with pytest.raises(UnsupportedError):
-        World().verify(pod(resource_claims=("gpu",)))
+        World().verify(pod(device_claims=(PodClaim("gpu"),)))
 
 
 def test_unknown_nodes_and_profiles_are_not_refusals():

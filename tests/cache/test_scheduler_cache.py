@@ -13,6 +13,7 @@ from roadstead.cache import (
 from roadstead.cache.attempt_ends import is_of_earlier_life
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
+from roadstead.storage import BindingProfiles, StorageState
 from tests.builders import node, pod
 from tests.storage.world import ZONE, claim, storage, using, volume, waiting
 
@@ -29,7 +30,7 @@ def assumption(name, facts=SMALL, epoch=1):
     return Assumption(f"uid-{name}", f"default/{name}", facts, "n1", f"{OWNER}/{epoch}/{name}")
 
 
-BINDING = ("default-scheduler",)
+BINDING = BindingProfiles(frozenset({"default-scheduler"}))
 
 
 class World:
@@ -37,7 +38,9 @@ class World:
 
     def __init__(self, *names, partitions=1, **settings):
         settings = CacheSettings(**settings)
-        self.state = ClusterState.empty(CLAIMS, BINDING, settings, partitions=partitions)
+        self.state = ClusterState.empty(
+            StorageState(CLAIMS), BINDING, settings, partitions=partitions
+        )
         self.core, self.sent = self.state.core, []
         self.cache = SchedulerCache(self.state, self)
         self.add_nodes(*(names or ("n1", "n2")))
@@ -454,4 +457,4 @@ def test_uncounted_removals_always_apply():
 
 
 def test_an_empty_cluster_has_one_partition():
-    assert ClusterState.empty(CLAIMS, BINDING).partitioning.sizes == [0]
+    assert ClusterState.empty(StorageState(CLAIMS), BINDING).partitioning.sizes == [0]

@@ -1,4 +1,4 @@
-"""Pods that need a missing plugin are refused before a run, or left out."""
+"""Pods that need what runs do not have are refused before a run, or left out."""
 
 from __future__ import annotations
 
@@ -15,20 +15,31 @@ CLAIMS = [{"name": "gpu", "resourceClaimName": "g"}]
 PODS = text_of(node("n-1"), pod("plain"), *(pod(f"d-{n}", resourceClaims=CLAIMS) for n in range(4)))
 
 
-def test_pods_that_need_a_missing_plugin_are_refused_before_scheduling(
-    run: Run, launcher: PlainLauncher
+@pytest.fixture
+def gated(tmp_path: Path) -> Path:
+    """A settings file with a gate whose pods no run decides."""
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("feature_gates: {DRADeviceBindingConditions: true}\n")
+    return settings
+
+
+def test_pods_that_runs_cannot_decide_are_refused_before_scheduling(
+    run: Run, launcher: PlainLauncher, gated: Path
 ) -> None:
-    result = run("schedule", "--cluster", "-", stdin=PODS)
+    result = run("schedule", "--cluster", "-", "--settings", gated, stdin=PODS)
 
     assert result.exit_code == 3
-    assert result.stderr.startswith('Pod "default/d-0": spec.resourceClaims: needs the plugin')
+    field = "spec.resourceClaims with DRADeviceBindingConditions"
+    assert result.stderr.startswith(f'Pod "default/d-0": {field}: needs the plugin')
     assert "leave out such pods: roadstead schedule --skip-unsupported" in result.stderr
     assert not hasattr(launcher, "inputs")
 
 
-def test_pods_that_need_a_missing_plugin_are_left_out_on_request(run: Run) -> None:
+def test_pods_that_runs_cannot_decide_are_left_out_on_request(run: Run, gated: Path) -> None:
     result = run(
-        *("schedule", "--cluster", "-", "--skip-unsupported", "--format", "json"), stdin=PODS
+        *("schedule", "--cluster", "-", "--settings", gated),
+        *("--skip-unsupported", "--format", "json"),
+        stdin=PODS,
     )
 
     note = (
@@ -39,7 +50,7 @@ def test_pods_that_need_a_missing_plugin_are_left_out_on_request(run: Run) -> No
 
 
 @pytest.mark.parametrize("is_skipped", [False, True])
-def test_pods_that_need_a_missing_plugin_are_scheduled_where_it_is_disabled(
+def test_pods_with_claims_are_scheduled_where_the_plugin_is_disabled(
     run: Run, tmp_path: Path, is_skipped: bool
 ) -> None:
     plugins = {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}

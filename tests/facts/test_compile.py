@@ -16,6 +16,7 @@ from roadstead.facts.pod import (
     HostPort,
     Owner,
     PodAffinityTerm,
+    PodClaim,
     PodFacts,
     PodIdentity,
     SpreadConstraint,
@@ -86,7 +87,7 @@ def test_plain_fields_are_copied() -> None:
     assert (found.scheduler_name, found.priority, found.preemption_policy) == ("mine", 7, "Never")
     assert (found.node_name, found.nominated_node_name) == ("n1", "n2")
     assert found.node_selector == (("a", "2"), ("z", "1"))
-    assert (found.scheduling_gates, found.resource_claims) == (("g",), ("claim",))
+    assert (found.scheduling_gates, found.device_claims) == (("g",), (PodClaim("claim"),))
     assert found.tolerations == (Toleration("k", "Exists", "", "NoSchedule"), Toleration())
     uncontrolled = {"ownerReferences": [{"kind": "X", "name": "x"}]}
     assert facts(metadata=uncontrolled).owner is None

@@ -113,6 +113,20 @@ def test_a_field_that_did_not_exist_yet_has_its_default():
         assert built.priority == (0 if missing == "priority" else 7)
 
 
+def test_the_retired_names_of_claims_are_read_while_they_are_empty():
+    now = present_fields()
+    names = dict(now.classes)["PodFacts"]
+    older = tuple("resource_claims" if name == "device_claims" else name for name in names)
+    classes = tuple((dict(now.classes) | {"PodFacts": older}).items())
+    builder = builder_of(Fields(now.kinds, now.facts, classes))
+    data = to_wire(PodFacts(priority=7))
+
+    assert builder.build(FACTS.index(PodFacts), data) == PodFacts(priority=7)
+    data[names.index("device_claims")] = ["gpu"]
+    with pytest.raises(FieldsError, match="resource_claims"):
+        builder.build(FACTS.index(PodFacts), data)
+
+
 def test_a_field_of_a_nested_class_has_its_default_too():
     facts = ClusterFacts(storage=StorageFacts())
     ((*before, storage, budgets, groups),) = [to_wire(facts)]

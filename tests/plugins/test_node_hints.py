@@ -7,11 +7,11 @@ from roadstead.config.plugin_args import (
     NodeAffinityArgs,
     NodeResourcesFitArgs,
 )
-from roadstead.facts.pod import HostPort
+from roadstead.facts.pod import HostPort, PodClaim
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.framework.events import HintError
 from roadstead.plugins.default_preemption import DefaultPreemption
-from roadstead.plugins.missing import DynamicResources
+from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.plugins.node_affinity import NodeAffinity
 from roadstead.plugins.node_name import NodeName
 from roadstead.plugins.node_ports import NodePorts
@@ -233,14 +233,14 @@ class TestOthers:
         [
             (pod(), True, QUEUE),
             (pod(), False, SKIP),
-            (pod(resource_claims=("gpu",)), True, SKIP),
+            (pod(device_claims=(PodClaim("gpu"),)), True, SKIP),
         ],
     )
     def test_created_resource_claims_help_their_own_pod(self, new, own, word):
         hint = DynamicResources().after_pod_change
         assert asked(hint, pod(), old=waiting(pod()), new=waiting(new), own=own) == word
 
-    @pytest.mark.parametrize(("claims", "word"), [((), SKIP), (("gpu",), QUEUE)])
+    @pytest.mark.parametrize(("claims", "word"), [((), SKIP), ((PodClaim("gpu"),), QUEUE)])
     def test_a_changed_resource_claim_may_help_pods_that_name_claims(self, claims, word):
         hint = DynamicResources().after_claim_change
-        assert asked(hint, pod(resource_claims=claims), new=object()) == word
+        assert asked(hint, pod(device_claims=claims), new=object()) == word

@@ -22,7 +22,7 @@ from roadstead.config.plugin_args import (
     ScoringStrategy,
     ShapePoint,
 )
-from roadstead.facts.pod import GroupMembership, PodFacts, Volume
+from roadstead.facts.pod import GroupMembership, PodClaim, PodFacts, Volume
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import UnsupportedError
 from tests.plugins.subjects import in_tree_subject
@@ -38,7 +38,7 @@ OTHER_VALUES = {
     "nominated_node_name": ("", "node-00002"),
     "container_requests": (None, (("cpu", 700), ("memory", 1 << 20))),
     "volumes": ((), (CLAIM,), (DISK,)),
-    "resource_claims": ((), ("gpu",)),
+    "device_claims": ((), (PodClaim("gpu"),)),
     "is_preempted": (False, True),
     "pod_group": (None, GroupMembership("gang", 3), GroupMembership("gang", error="no number")),
 }

@@ -261,8 +261,11 @@ def test_nulls_are_removed_from_maps_only() -> None:
     assert without_nulls({"a": None, "b": [None, {"c": None}]}) == {"b": [None, {}]}
 
 
-@pytest.mark.parametrize("kind", sorted(objects.KINDS))
-def test_every_kind_needs_only_a_name(kind: str) -> None:
+WITH_SPEC = {"ResourceSlice", "DeviceTaintRule"}
+
+
+@pytest.mark.parametrize("kind", sorted(objects.KINDS.keys() - WITH_SPEC))
+def test_most_kinds_need_only_a_name(kind: str) -> None:
     found = validate(kind, {"metadata": {"name": "x"}}, source="")
     assert type(found).__name__ == kind
     assert found.metadata.name == "x"

@@ -94,7 +94,7 @@ class _Ramble:
         self._problems, self._journal = shadow.problems, journal
         ShadowLife(self._actor, plan, shadow, shadow.problems)
         self._core = self._actor.core
-        self._volumes = CacheVolumes(plan.cluster.storage, plan.binding_profiles())
+        self._volumes = CacheVolumes(plan.storage_state(), plan.binding_profiles())
         binder = self._actor.binder
         self._volumes.apply(binder.volumes.log)
         known = (binder.nodes_known.latest, binder.pods_known.latest)
@@ -362,8 +362,9 @@ class _Ramble:
         found = []
         for (who, facts), name, token in zip(pods, nodes, tokens, strict=True):
             node = self._core.placements.nodes.get(name)
-            if facts.volumes and (bindings := self._volumes.assume(who.uid, facts, node)):
-                found.append(BoundVolumes(token, bindings))
+            reserved = self._volumes.assume(who.uid, facts, node) if facts.volumes else None
+            if reserved is not None and reserved.bindings:
+                found.append(BoundVolumes(token, reserved.bindings))
         return tuple(found)
 
     def _settle(self, answers):

@@ -132,13 +132,13 @@ class _Ramble:
             if facts.volumes:
                 names = []
                 for node in self._nodes:
-                    if self._volumes().assume(who.uid, facts, node):
+                    if self._volumes().assume(who.uid, facts, node).bindings:
                         names.append(node.name)
                 yield who.uid, names
 
     def _volumes(self):
         """The volumes of a new cache."""
-        return CacheVolumes(self._plan.cluster.storage, self._plan.binding_profiles())
+        return CacheVolumes(self._plan.storage_state(), self._plan.binding_profiles())
 
     def _some_pods(self, scenario):
         pods = self.draw.sample(scenario.pods, min(PODS, len(scenario.pods)))

@@ -5,11 +5,16 @@ import pytest
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.storage import ClaimReference
 from roadstead.storage import AssumedClaims, StorageChange, StorageState
+from roadstead.storage.news import BoundVolumes
 from roadstead.storage.state import MAX_CHANGES_REMEMBERED
 from tests.builders import GIB, node, pod
 from tests.storage.world import DRIVER, HOST, claim, storage, using, volume, waiting, within
 
 N1, N2 = (node(name, labels={HOST: name}) for name in ("n1", "n2"))
+
+
+def asked(*bindings):
+    return BoundVolumes("token", bindings)
 
 
 def ledger(*objects):
@@ -125,8 +130,8 @@ def test_bindings_of_one_process_are_committed_by_another():
     binder = copied(cache)
     bindings = cache.assume("p", using("c", "d"), N1).bindings
 
-    assert binder.try_out(bindings, using("c", "d"), N1) is not None
-    assert binder.try_out(bindings, using("c", "d"), N1) is not None
+    assert binder.try_out(asked(*bindings), using("c", "d"), N1) is not None
+    assert binder.try_out(asked(*bindings), using("c", "d"), N1) is not None
 
     assert binder.storage.claims == cache.storage.claims
     assert binder.storage.volumes == cache.storage.volumes
@@ -141,7 +146,7 @@ def test_bindings_are_committed_all_or_nothing():
     other = replace(taken, claim=replace(bindings[0].volume.claim, name="x", uid="uid-x"))
     binder.storage.apply(StorageChange(volumes=(other,)))
 
-    assert binder.try_out(bindings, using("c", "d"), N1) is None
+    assert binder.try_out(asked(*bindings), using("c", "d"), N1) is None
     assert not binder.storage.claims["default/c"].is_bound
 
 
@@ -152,14 +157,14 @@ def test_a_claim_bound_to_another_volume_meanwhile_is_not_committed_again():
     elsewhere = replace(binding.claim, volume_name="b")
     binder.storage.apply(StorageChange(claims=(elsewhere,)))
 
-    assert binder.try_out((binding,), using("c"), N1) is None
+    assert binder.try_out(asked(binding), using("c"), N1) is None
 
 
 def test_a_commit_must_bind_every_claim():
     found = ledger(claim("c"), volume("a"))
 
-    assert found.try_out((), using("c"), N1) is None
-    assert found.try_out((), using("absent"), N1) is None
+    assert found.try_out(asked(), using("c"), N1) is None
+    assert found.try_out(asked(), using("absent"), N1) is None
 
 
 def test_a_volume_must_be_reachable_from_the_node():
@@ -167,7 +172,7 @@ def test_a_volume_must_be_reachable_from_the_node():
     binder = copied(cache)
     bindings = cache.assume("p", using("c"), N1).bindings
 
-    assert binder.try_out(bindings, using("c"), N2) is None
+    assert binder.try_out(asked(*bindings), using("c"), N2) is None
 
 
 def test_a_volume_that_the_class_would_not_provision_is_refused():
@@ -176,8 +181,8 @@ def test_a_volume_that_the_class_would_not_provision_is_refused():
     (binding,) = cache.assume("p", using("c"), N1).bindings
     larger = replace(binding, volume=replace(binding.volume, capacity_bytes=1))
 
-    assert binder.try_out((larger,), using("c"), N1) is None
-    assert binder.try_out((binding,), using("c"), N1) is not None
+    assert binder.try_out(asked(larger), using("c"), N1) is None
+    assert binder.try_out(asked(binding), using("c"), N1) is not None
 
 
 def test_a_repeated_change_is_applied_once():

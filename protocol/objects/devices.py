@@ -1,0 +1,336 @@
+"""Objects of resource.k8s.io: slices, classes, claims, templates of claims, taint rules.
+
+Fields and bounds are those of v1 (DeviceTaintRule: v1alpha3) as the API server validates them
+(pkg/apis/resource/validation/validation.go). Which fields exclude each other, and which names are
+unique, is checked where manifests are read; stored objects are accepted as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from roadstead.protocol.objects.base import (
+    Bytes,
+    Count,
+    ListOf,
+    Manifest,
+    Name,
+    OptionalName,
+    ResourceQuantity,
+    Resources,
+    nothing,
+)
+from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
+from roadstead.protocol.objects.selectors import NodeSelector, Toleration
+
+T = TypeVar("T")
+
+SLICE_MAX_DEVICES = 128
+SLICE_MAX_COUNTER_SETS = 8
+CLAIM_MAX_REQUESTS = 32
+CLAIM_MAX_CONSTRAINTS = 32
+CLAIM_MAX_CONFIGS = 32
+CLAIM_MAX_RESULTS = 32
+CLAIM_MAX_CONSUMERS = 256
+REQUEST_MAX_ALTERNATIVES = 8
+MAX_SELECTORS = 32
+MAX_TOLERATIONS = 16
+DEVICE_MAX_VALUES = 32
+EXPRESSION_MAX_CHARS = 10 * 1024
+PARAMETERS_MAX_BYTES = 10 * 1024
+ATTRIBUTE_MAX_CHARS = 64
+
+_Selectors = Annotated[ListOf[T], Field(max_length=MAX_SELECTORS)]
+_Conditions = Annotated[ListOf[str], Field(max_length=4)]
+_FewTolerations = Annotated[ListOf[Toleration], Field(max_length=MAX_TOLERATIONS)]
+_Json = dict[str, object]
+
+
+def _capacity_value(value: object) -> object:
+    """Return the form of v1 of a capacity that is only a quantity, as in v1alpha3."""
+    return {"value": value} if type(value) in (str, int, float) else value
+
+
+class CelSelector(Manifest):
+    expression: Annotated[str, Field(min_length=1, max_length=EXPRESSION_MAX_CHARS)]
+
+
+class DeviceSelector(Manifest):
+    """A condition on a device; CEL is the only kind."""
+
+    cel: CelSelector
+
+
+class OpaqueConfiguration(Manifest):
+    """Parameters for a driver, which scheduling passes on unread."""
+
+    driver: Name
+    parameters: _Json = Field(default_factory=nothing)
+
+
+class DeviceConfiguration(Manifest):
+    """A configuration of a class, a claim or an allocation."""
+
+    opaque: OpaqueConfiguration | None = None
+    requests: Annotated[ListOf[str], Field(max_length=CLAIM_MAX_REQUESTS)] = ()
+    source: Literal["", "FromClass", "FromClaim"] = ""
+
+
+class DeviceClassSpec(Manifest):
+    selectors: _Selectors[DeviceSelector] = ()
+    config: Annotated[ListOf[DeviceConfiguration], Field(max_length=CLAIM_MAX_CONFIGS)] = ()
+    extended_resource_name: OptionalName | None = None
+
+
+class DeviceClass(ApiObject):
+    """A class of devices."""
+
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class CapacityRequirements(Manifest):
+    requests: Resources = Field(default_factory=nothing)
+
+
+class ExactDeviceRequest(Manifest):
+    """What a request, or an alternative of one, asks for."""
+
+    device_class_name: Name
+    selectors: _Selectors[DeviceSelector] = ()
+    allocation_mode: Literal["", "ExactCount", "All"] = ""
+    count: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    admin_access: bool = False
+    tolerations: _FewTolerations = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(ExactDeviceRequest):
+    """An alternative of a request."""
+
+    name: Name
+
+
+class ClaimDeviceRequest(Manifest):
+    """One request of a claim: exactly one of `exactly` and `firstAvailable` is set."""
+
+    name: Name
+    exactly: ExactDeviceRequest | None = None
+    first_available: Annotated[
+        ListOf[DeviceSubRequest], Field(max_length=REQUEST_MAX_ALTERNATIVES)
+    ] = ()
+
+
+class ClaimDeviceConstraint(Manifest):
+    requests: Annotated[ListOf[str], Field(max_length=CLAIM_MAX_REQUESTS)] = ()
+    match_attribute: OptionalName | None = None
+    distinct_attribute: OptionalName | None = None
+
+
+class ClaimDevices(Manifest):
+    requests: Annotated[ListOf[ClaimDeviceRequest], Field(max_length=CLAIM_MAX_REQUESTS)] = ()
+    constraints: Annotated[
+        ListOf[ClaimDeviceConstraint], Field(max_length=CLAIM_MAX_CONSTRAINTS)
+    ] = ()
+    config: Annotated[ListOf[DeviceConfiguration], Field(max_length=CLAIM_MAX_CONFIGS)] = ()
+
+
+class ResourceClaimSpec(Manifest):
+    devices: ClaimDevices = ClaimDevices()
+
+
+class AllocationResult(Manifest):
+    """One device of an allocation."""
+
+    request: OptionalName = ""
+    driver: OptionalName = ""
+    pool: OptionalName = ""
+    device: OptionalName = ""
+    admin_access: bool = False
+    tolerations: _FewTolerations = ()
+    binding_conditions: _Conditions = ()
+    binding_failure_conditions: _Conditions = ()
+    share_id: OptionalName | None = Field(None, alias="shareID")
+    consumed_capacity: Resources | None = None
+
+
+class AllocatedDevices(Manifest):
+    results: Annotated[ListOf[AllocationResult], Field(max_length=CLAIM_MAX_RESULTS)] = ()
+    config: Annotated[ListOf[DeviceConfiguration], Field(max_length=2 * CLAIM_MAX_CONFIGS)] = ()
+
+
+class ClaimAllocation(Manifest):
+    """The devices of a claim and the nodes that reach them."""
+
+    devices: AllocatedDevices = AllocatedDevices()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class ClaimConsumer(Manifest):
+    api_group: OptionalName = ""
+    resource: OptionalName = ""
+    name: OptionalName = ""
+    uid: str = ""
+
+
+class DeviceCondition(Manifest):
+    type: str = ""
+    status: str = ""
+
+
+class AllocatedDeviceStatus(Manifest):
+    """What a driver reports of an allocated device."""
+
+    driver: OptionalName = ""
+    pool: OptionalName = ""
+    device: OptionalName = ""
+    share_id: OptionalName | None = Field(None, alias="shareID")
+    conditions: ListOf[DeviceCondition] = ()
+
+
+class DevicesOfClaimStatus(Manifest):
+    allocation: ClaimAllocation | None = None
+    reserved_for: Annotated[ListOf[ClaimConsumer], Field(max_length=CLAIM_MAX_CONSUMERS)] = ()
+    devices: ListOf[AllocatedDeviceStatus] = ()
+
+
+class ResourceClaim(ApiObject):
+    """A claim of devices."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: DevicesOfClaimStatus = DevicesOfClaimStatus()
+
+
+class ResourceClaimTemplateSpec(Manifest):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(ApiObject):
+    """The template of a pod's claim."""
+
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+
+class DeviceAttribute(Manifest):
+    """The value of an attribute; exactly one field is set."""
+
+    int_value: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = Field(None, alias="int")
+    bool_value: bool | None = Field(None, alias="bool")
+    string_value: Annotated[str, Field(max_length=ATTRIBUTE_MAX_CHARS)] | None = Field(
+        None, alias="string"
+    )
+    version_value: Annotated[str, Field(max_length=ATTRIBUTE_MAX_CHARS)] | None = Field(
+        None, alias="version"
+    )
+
+
+class CapacityRange(Manifest):
+    min: ResourceQuantity | None = None
+    max: ResourceQuantity | None = None
+    step: ResourceQuantity | None = None
+
+
+class CapacityRequestPolicy(Manifest):
+    """What requests of a capacity may consume."""
+
+    default: ResourceQuantity | None = None
+    valid_values: Annotated[ListOf[ResourceQuantity], Field(max_length=10)] = ()
+    valid_range: CapacityRange | None = None
+
+
+class DeviceCapacityValue(Manifest):
+    value: ResourceQuantity
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(Manifest):
+    value: ResourceQuantity
+
+
+class CounterSet(Manifest):
+    name: Name
+    counters: dict[str, Counter] = Field(default_factory=nothing)
+
+
+class ConsumedCounters(Manifest):
+    """What a device consumes of a counter set of its pool."""
+
+    counter_set: Name
+    counters: dict[str, Counter] = Field(default_factory=nothing)
+
+
+class DeviceTaint(Manifest):
+    key: Name
+    value: OptionalName = ""
+    effect: Literal["", "None", "NoSchedule", "NoExecute"] = ""
+
+
+class Device(Manifest):
+    """A device of a slice."""
+
+    name: Name
+    attributes: Annotated[dict[str, DeviceAttribute], Field(max_length=DEVICE_MAX_VALUES)] = Field(
+        default_factory=nothing
+    )
+    capacity: Annotated[
+        dict[str, Annotated[DeviceCapacityValue, BeforeValidator(_capacity_value)]],
+        Field(max_length=DEVICE_MAX_VALUES),
+    ] = Field(default_factory=nothing)
+    consumes_counters: ListOf[ConsumedCounters] = ()
+    node_name: OptionalName | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: Annotated[ListOf[DeviceTaint], Field(max_length=4)] = ()
+    binds_to_node: bool = False
+    binding_conditions: _Conditions = ()
+    binding_failure_conditions: _Conditions = ()
+    allow_multiple_allocations: bool = False
+
+
+class ResourcePool(Manifest):
+    """The pool of a slice. Only slices of the newest generation count."""
+
+    name: Name
+    generation: Bytes = 0
+    resource_slice_count: Count
+
+
+class ResourceSliceSpec(Manifest):
+    driver: Name
+    pool: ResourcePool
+    node_name: OptionalName | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    devices: Annotated[ListOf[Device], Field(max_length=SLICE_MAX_DEVICES)] = ()
+    per_device_node_selection: bool | None = None
+    shared_counters: Annotated[ListOf[CounterSet], Field(max_length=SLICE_MAX_COUNTER_SETS)] = ()
+
+
+class ResourceSlice(ApiObject):
+    """Devices of a pool, as their driver publishes them."""
+
+    spec: ResourceSliceSpec
+
+
+class TaintedDevices(Manifest):
+    """Criteria of a taint rule; a device must match each of the given ones."""
+
+    device_class_name: OptionalName | None = None
+    driver: OptionalName | None = None
+    pool: OptionalName | None = None
+    device: OptionalName | None = None
+    selectors: _Selectors[DeviceSelector] = ()
+
+
+class DeviceTaintRuleSpec(Manifest):
+    device_selector: TaintedDevices | None = None
+    taint: DeviceTaint
+
+
+class DeviceTaintRule(ApiObject):
+    """A taint of all devices that match."""
+
+    spec: DeviceTaintRuleSpec

@@ -1,0 +1,82 @@
+"""Fields, keys and indices: what `a.b`, `a[b]`, `a.?b` and `has(a.b)` yield.
+
+Upstream: cel-go 0.26 interpreter/attributes.go (refQualify, applyQualifiers); device maps with a
+default in dynamic-resource-allocation cel/compile.go.
+"""
+
+from __future__ import annotations
+
+from roadstead.cel.errors import CelRunError
+from roadstead.cel.values import (
+    NONE,
+    DomainMap,
+    Optional,
+    Uint,
+    Value,
+    content_of,
+    encoded,
+    go_type,
+    shown,
+    type_name,
+)
+
+_KEYS = frozenset({str, int, Uint, bool, float})
+
+
+def no_key(key: Value) -> CelRunError:
+    """Return the error about a key that is not there."""
+    return CelRunError(f"no such key: {shown(key)}")
+
+
+def qualify(value: Value, key: Value) -> Value:
+    """Return the entry of a map, list or optional; raises CelRunError."""
+    _check_key(key)
+    if isinstance(value, dict):
+        place = encoded(key)
+        if place in value or isinstance(value, DomainMap):
+            return value[place]
+        raise no_key(key)
+    if isinstance(value, list):
+        at = _index(key)
+        if 0 <= at < len(value):
+            return value[at]
+        raise CelRunError(f"index out of bounds: {shown(key)}")
+    if isinstance(value, Optional):
+        return qualify_if_present(content_of(value), key) if value.has_value else NONE
+    raise no_key(key)
+
+
+def qualify_if_present(value: Value, key: Value) -> Optional:
+    """Return the entry as an optional; raises CelRunError only for indices of a wrong type."""
+    _check_key(key)
+    if isinstance(value, Optional):
+        return qualify_if_present(content_of(value), key) if value.has_value else NONE
+    if isinstance(value, dict):
+        place = encoded(key)
+        if place in value or isinstance(value, DomainMap):
+            return Optional(value[place])
+    elif isinstance(value, list):
+        at = _index(key)
+        if 0 <= at < len(value):
+            return Optional(value[at])
+    return NONE
+
+
+def is_present(value: Value, key: Value) -> bool:
+    """Return what `has` finds; raises as `qualify_if_present`."""
+    return qualify_if_present(value, key).has_value
+
+
+def _check_key(key: Value) -> None:
+    if type(key) not in _KEYS:
+        raise CelRunError(f"invalid qualifier type: {go_type(key)}")
+
+
+def _index(key: Value) -> int:
+    if type(key) is int or isinstance(key, Uint):
+        return int(key)
+    if isinstance(key, float):
+        if key != key // 1 or abs(key) > 2**62:
+            raise CelRunError(f"unsupported index value {shown(key)} in list")
+        return int(key)
+    raise CelRunError(f"unsupported index type '{type_name(key)}' in list")

@@ -1,0 +1,302 @@
+"""What calls may cost, by function and overload, from the sizes of their arguments.
+
+Upstream: cel-go 0.26 checker/cost.go (functionCost), ext/lists.go, ext/sets.go; apiserver
+pkg/cel/library/cost.go (EstimateCallCost).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from roadstead.cel.declared_sizes import declared_size
+from roadstead.cel.estimates import (
+    ONE,
+    TOP,
+    UNKNOWN,
+    ZERO,
+    CallEstimate,
+    Estimate,
+    fixed,
+)
+from roadstead.cel.run_costs import LIST_COST, REGEX_FACTOR, TEXT_FACTOR
+from roadstead.cel.tree import Literal, Node
+from roadstead.cel.types import BYTES, CIDR, FORMAT, IP, QUANTITY, SEMVER, STRING, URL, Type
+
+_FORMAT_CHARS, _FORMAT_REGEX_CHARS = 64, 128
+_ADDRESS_BYTES = Estimate(4, 16)
+_CONSTANT = frozenset(
+    [
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    ]
+)
+_COMPARED = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
+_READ = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"])
+_SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
+_SMALLER_DECIDES = frozenset({"equals", "not_equals"}) | {
+    f"{relation}_{kind}"
+    for relation in ("less", "greater", "less_equals", "greater_equals")
+    for kind in ("string", "bytes")
+}
+
+
+class Argument(NamedTuple):
+    """An argument or target. path: from `device`, if it is a part of it; size: if it is known."""
+
+    path: tuple[str, ...]
+    type: Type
+    node: Node | None
+    size: Estimate | None
+
+    @property
+    def size_or_unknown(self) -> Estimate:
+        return UNKNOWN if self.size is None else self.size
+
+    def literal_int(self, default: int) -> int:
+        """Return the value of an int literal, at least 0; the default for anything else."""
+        if isinstance(self.node, Literal) and type(self.node.value) is int:
+            return max(0, self.node.value)
+        return default
+
+
+def estimate_call(
+    name: str, overload: str, target: Argument | None, args: list[Argument]
+) -> CallEstimate | None:
+    """Return the estimate of a library's function; None if only the language knows it."""
+    estimate = _list_estimate(overload, target, args)
+    if estimate is not None:
+        return estimate
+    if name in _CONSTANT or overload == "cidr_ip":
+        return CallEstimate(ONE)
+    if name == "_==_":
+        return _equality(args)
+    if target is not None:
+        return _method_estimate(name, overload, target, args)
+    if not args:
+        return None
+    size = args[0].size_or_unknown
+    if name == "url":
+        return CallEstimate(size.scaled(TEXT_FACTOR), size)
+    if name in _READ:
+        return CallEstimate(size.scaled(TEXT_FACTOR))
+    if name == "ip.isCanonical":
+        return CallEstimate(size.scaled(2 * TEXT_FACTOR))
+    return None
+
+
+def _method_estimate(
+    name: str, overload: str, target: Argument, args: list[Argument]
+) -> CallEstimate | None:
+    size = target.size_or_unknown
+    if name in _COMPARED:
+        return _comparison(target)
+    if name in _SAME_SIZE:
+        return CallEstimate(size.scaled(TEXT_FACTOR), size)
+    if name == "replace" and len(args) >= 2:
+        result = _replaced_size(size, args[0].size_or_unknown, args[1].size_or_unknown)
+        return CallEstimate(size.scaled(2 * TEXT_FACTOR), result)
+    if name == "split":
+        most = size.high
+        if len(args) > 1 and isinstance(args[1].node, Literal):
+            most = args[1].node.value % 2**64 if type(args[1].node.value) is int else most
+        return CallEstimate(size.scaled(2 * TEXT_FACTOR), Estimate(0, most))
+    if name == "join":
+        return _join(target, args)
+    if name in ("find", "findAll") and args:
+        return CallEstimate(_regex_cost(target, args[0]), Estimate(0, size.high))
+    if name in ("containsIP", "containsCIDR") and args:
+        return _containment(name, overload, args[0])
+    if name == "validate" and args:
+        cost = args[0].size_or_unknown.scaled(TEXT_FACTOR)
+        return CallEstimate(cost.scaled(_FORMAT_REGEX_CHARS * REGEX_FACTOR))
+    return None
+
+
+def _regex_cost(text: Argument, pattern: Argument) -> Estimate:
+    texts = text.size_or_unknown.plus(ONE).scaled(TEXT_FACTOR)
+    return texts.times(pattern.size_or_unknown.scaled(REGEX_FACTOR))
+
+
+def _element(target: Argument) -> Argument | None:
+    """Return the elements of a list; nothing is known of their size but what is declared."""
+    if not target.type.params:
+        return None
+    path = (*target.path, "@items") if target.path else ()
+    return Argument(path, target.type.params[0], None, declared_size(path))
+
+
+def _comparison(target: Argument) -> CallEstimate:
+    size, element = target.size_or_unknown, _element(target)
+    if element is None:
+        return CallEstimate(size.scaled(TEXT_FACTOR))
+    cost = ONE
+    if element.type in (STRING, BYTES):
+        cost = cost.plus(element.size_or_unknown.scaled(TEXT_FACTOR))
+    return CallEstimate(size.times(cost))
+
+
+def _join(target: Argument, args: list[Argument]) -> CallEstimate:
+    count, element = target.size_or_unknown, _element(target)
+    size = count.times(element.size_or_unknown) if element is not None else ZERO
+    if args:
+        separators = Estimate(max(0, count.low - 1), max(0, count.high - 1))
+        size = size.plus(args[0].size_or_unknown.times(separators))
+    return CallEstimate(size.scaled(TEXT_FACTOR), size)
+
+
+def _ceil_quotient(number: int, divisor: int) -> int:
+    # As upstream, the conversion of what a uint64 cannot hold gives its largest power.
+    quotient = math.ceil(float(number) / float(divisor))
+    return 2**63 if quotient > TOP else quotient
+
+
+def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
+    most = least = kept_most = kept_least = 0
+    if old.low == 0:
+        most, kept_most = min(size.high + 1, TOP), size.high
+    elif new.high <= old.low:
+        kept_most = size.high
+    else:
+        most = _ceil_quotient(size.high, old.low)
+    if old.high == 0:
+        least, kept_least = min(size.low + 1, TOP), size.low
+    elif old.high <= new.low:
+        kept_least = size.low
+    else:
+        least = _ceil_quotient(size.low, old.high)
+    return Estimate(least, most).times(new).plus(Estimate(kept_least, kept_most))
+
+
+def _containment(name: str, overload: str, other: Argument) -> CallEstimate:
+    size = _ADDRESS_BYTES
+    cost = size.plus(size).scaled(TEXT_FACTOR)
+    if name == "containsCIDR":
+        cost = cost.plus(size.scaled(TEXT_FACTOR)).plus(ONE)
+    if overload.endswith("_string"):
+        cost = cost.plus(other.size_or_unknown.scaled(TEXT_FACTOR))
+    return CallEstimate(cost)
+
+
+def _equality(args: list[Argument]) -> CallEstimate | None:
+    first, second = args
+    if first.type != second.type:
+        return None
+    if first.type in (IP, CIDR, QUANTITY, SEMVER):
+        return CallEstimate(ONE)
+    if first.type == FORMAT:
+        return CallEstimate(Estimate(1, _FORMAT_CHARS).scaled(TEXT_FACTOR))
+    if first.type == URL:
+        most = 1 if second.size is None else second.size.high
+        return CallEstimate(Estimate(1, most).scaled(TEXT_FACTOR))
+    return None
+
+
+def _list_estimate(
+    overload: str, target: Argument | None, args: list[Argument]
+) -> CallEstimate | None:
+    if overload.startswith("list_sets_"):
+        factor = 2.0 if overload == "list_sets_equivalent_list" else 1.0
+        product = args[0].size_or_unknown.times(args[1].size_or_unknown)
+        return CallEstimate(product.scaled(factor).plus(ONE))
+    if overload == "lists_range":
+        return _allocating(1, fixed(args[0].literal_int(TOP)))
+    if target is None:
+        return None
+    size = target.size_or_unknown
+    if overload == "list_slice":
+        count = args[1].literal_int(size.high) - args[0].literal_int(0)
+        return _allocating(1, fixed(count % 2**64))
+    if overload == "list_reverse":
+        return _allocating(1, size)
+    if overload in ("list_flatten", "list_flatten_int"):
+        depth = args[0].literal_int(TOP) if args else 1
+        return _allocating(float(depth), size)
+    if overload == "list_distinct":
+        return _allocating(2, size.times(size))
+    if overload.endswith("_sort"):
+        return _sorting(size, overload)
+    if overload.endswith("_sortByAssociatedKeys"):
+        return _sorting(args[0].size_or_unknown, overload)
+    return None
+
+
+def _sorting(size: Estimate, overload: str) -> CallEstimate:
+    is_text = overload.startswith(("list_string_", "list_bytes_"))
+    return _allocating(2 + (TEXT_FACTOR if is_text else 0), size.times(size))
+
+
+def _allocating(factor: float, size: Estimate) -> CallEstimate:
+    return CallEstimate(size.scaled(factor).plus(ONE).plus(fixed(LIST_COST)), size)
+
+
+def estimate_standard_call(
+    overload: str, target: Argument | None, args: list[Argument]
+) -> CallEstimate:
+    """Return the estimate of a function of the language, without its arguments."""
+    if overload == "string_format" and target is not None:
+        return CallEstimate(target.size_or_unknown.scaled(TEXT_FACTOR))
+    if len(args) == 1:
+        estimate = _one_argument(overload, target, args[0].size_or_unknown)
+        if estimate is not None:
+            return estimate
+    if len(args) != 2:
+        return CallEstimate(ONE)
+    first, second = args[0].size_or_unknown, args[1].size_or_unknown
+    if overload == "in_list":
+        return CallEstimate(second.scaled(1))
+    if overload in ("add_string", "add_bytes"):
+        size = first.plus(second)
+        return CallEstimate(size.scaled(TEXT_FACTOR), size)
+    if overload == "add_list":
+        return CallEstimate(ONE, first.plus(second))
+    if overload in _SMALLER_DECIDES:
+        smaller = min(first.high, second.high)
+        return CallEstimate(Estimate(1 if smaller else 0, smaller).scaled(TEXT_FACTOR))
+    return CallEstimate(ONE)
+
+
+def _one_argument(overload: str, target: Argument | None, size: Estimate) -> CallEstimate | None:
+    cost = size.scaled(TEXT_FACTOR)
+    if overload == "string_to_bytes":
+        return CallEstimate(cost, Estimate(size.low, size.high * 4 % 2**64))
+    if overload == "bytes_to_string":
+        return CallEstimate(cost, Estimate(size.low // 4, size.high))
+    if overload == "strings_quote":
+        return CallEstimate(cost, Estimate(size.low + 2, (size.high * 2 + 2) % 2**64))
+    if overload in ("starts_with_string", "ends_with_string"):
+        return CallEstimate(cost)
+    if target is None:
+        return None
+    texts = target.size_or_unknown
+    if overload == "matches_string":
+        texts = texts.plus(ONE).scaled(TEXT_FACTOR)
+        return CallEstimate(texts.times(size.scaled(REGEX_FACTOR)))
+    if overload == "contains_string":
+        return CallEstimate(texts.scaled(TEXT_FACTOR).times(cost))
+    return None

@@ -1,0 +1,353 @@
+"""The checker of CEL: types and overloads of all nodes, or upstream's errors.
+
+Upstream: cel-go 0.26 checker/checker.go, checker/errors.go.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roadstead.cel.declarations import FUNCTIONS, Overload
+from roadstead.cel.errors import Issue
+from roadstead.cel.tree import (
+    AND,
+    OPTIONAL_SELECT,
+    OR,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    qualified_name,
+    walk,
+)
+from roadstead.cel.types import (
+    ANY,
+    BOOL,
+    BYTES,
+    DEVICE,
+    DOUBLE,
+    DYN,
+    ERROR,
+    INT,
+    LIST,
+    MAP,
+    NAMED_TYPES,
+    NULL,
+    PARAM,
+    QUANTITY,
+    STRING,
+    STRUCT,
+    UINT,
+    Type,
+    list_of,
+    map_of,
+    optional_of,
+    param,
+    type_of,
+)
+from roadstead.cel.unify import (
+    Bindings,
+    assign,
+    maybe_optional,
+    most_general,
+    substitute,
+    unwrap_optional,
+)
+from roadstead.cel.values import Uint
+
+DEVICE_VARIABLE: Final = "device"
+_FIELDS = {
+    "driver": STRING,
+    "attributes": map_of(STRING, map_of(STRING, ANY)),
+    "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
+    # Upstream's environment for stored expressions has it whatever DRAConsumableCapacity is.
+    "allowMultipleAllocations": BOOL,
+}
+_LITERALS: dict[type, Type] = {
+    bool: BOOL,
+    int: INT,
+    Uint: UINT,
+    float: DOUBLE,
+    str: STRING,
+    bytes: BYTES,
+    type(None): NULL,
+}
+
+
+def check(root: Node) -> list[Issue]:
+    """Set the types and overloads of all nodes; return what is wrong with them."""
+    checker = _Checker()
+    checker.check(root)
+    for node in walk(root):
+        if node.type is not None:
+            node.type = substitute(checker.bindings, node.type, is_final=True)
+    return checker.issues
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self._scopes: list[dict[str, Type]] = [{DEVICE_VARIABLE: DEVICE}]
+        self._params = 0
+        self.bindings: Bindings = {}
+        self.issues: list[Issue] = []
+
+    def _report(self, place: int, text: str) -> None:
+        self.issues.append(Issue(place, text))
+
+    def _undeclared(self, place: int, name: str) -> Type:
+        self._report(place, f"undeclared reference to '{name}' (in container '')")
+        return ERROR
+
+    def _mismatch(self, place: int, expected: Type, found: Type) -> None:
+        self._report(
+            place, f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
+        )
+
+    def _new_param(self) -> Type:
+        self._params += 1
+        return param(f"_var{self._params - 1}")
+
+    def _assign(self, *pairs: tuple[Type, Type]) -> bool:
+        bindings = assign(self.bindings, list(pairs))
+        if bindings is None:
+            return False
+        self.bindings = bindings
+        return True
+
+    def _variable(self, name: str) -> Type | None:
+        name = name.removeprefix(".")
+        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+
+    def check(self, node: Node) -> Type:
+        """Set the type of the node and of all below it, and return it."""
+        match node:
+            case Literal():
+                type_ = _LITERALS[type(node.value)]
+            case Ident():
+                type_ = self._ident(node)
+            case Select():
+                type_ = self._select(node)
+            case Call():
+                type_ = self._call(node)
+            case ListNode():
+                type_ = self._list(node)
+            case MapNode():
+                type_ = self._map(node)
+            case Fold():
+                type_ = self._fold(node)
+            case StructNode():
+                type_ = self._undeclared(node.place, node.name)
+            case _:
+                raise AssertionError(f"unknown node {type(node).__name__}")
+        node.type = type_
+        return type_
+
+    def _ident(self, node: Ident) -> Type:
+        variable = self._variable(node.name)
+        if variable is not None:
+            node.name = node.name.removeprefix(".")
+            return variable
+        named = NAMED_TYPES.get(node.name.removeprefix("."))
+        if named is None:
+            return self._undeclared(node.place, node.name)
+        node.name, node.is_type = node.name.removeprefix("."), True
+        return type_of(named)
+
+    def _select(self, node: Select) -> Type:
+        name = None if node.is_test else qualified_name(node)
+        named = NAMED_TYPES.get(name.removeprefix(".")) if name else None
+        if name and named is not None:
+            node.resolved = Ident(node.place, name.removeprefix("."))
+            node.resolved.is_type = True
+            node.resolved.type = type_of(named)
+            return node.resolved.type
+        found = self._field(node.place, node.operand, node.name, is_optional=False)
+        return BOOL if node.is_test else substitute(self.bindings, found, is_final=False)
+
+    def _field(self, place: int, operand: Node, name: str, is_optional: bool) -> Type:
+        whole = substitute(self.bindings, self.check(operand), is_final=False)
+        type_, was_optional = unwrap_optional(whole)
+        found = ERROR
+        if type_.kind == MAP:
+            found = type_.params[1]
+        elif type_.kind == STRUCT:
+            found = self._struct_field(place, type_, name)
+        elif type_.kind == PARAM:
+            self._assign((DYN, type_))
+            found = DYN
+        else:
+            if not type_.is_dyn_or_error:
+                text = f"type '{type_.formatted()}' does not support field selection"
+                self._report(place, text)
+            found = DYN
+        return maybe_optional(found, is_optional or was_optional)
+
+    def _struct_field(self, place: int, type_: Type, name: str) -> Type:
+        if type_ != DEVICE:
+            self._report(place, f"unexpected failed resolution of '{type_.name}'")
+            return ERROR
+        if name not in _FIELDS:
+            self._report(place, f"undefined field '{name}'")
+            return ERROR
+        return _FIELDS[name]
+
+    def _call(self, node: Call) -> Type:
+        if node.name == OPTIONAL_SELECT:
+            name = node.args[1]
+            assert isinstance(name, Literal)
+            assert isinstance(name.value, str)
+            name.type = STRING
+            found = self._field(node.place, node.args[0], name.value, is_optional=True)
+            node.overloads = ("select_optional_field",)
+            return substitute(self.bindings, found, is_final=False)
+        for arg in node.args:
+            self.check(arg)
+        if node.target is None:
+            overloads = FUNCTIONS.get(node.name.removeprefix("."))
+            if overloads is None:
+                return self._undeclared(node.place, node.name)
+            node.name = node.name.removeprefix(".")
+            return self._resolve(node, overloads)
+        prefix = qualified_name(node.target)
+        qualified = f"{prefix}.{node.name}".removeprefix(".") if prefix else ""
+        if qualified in FUNCTIONS:
+            node.name, node.target = qualified, None
+            return self._resolve(node, FUNCTIONS[qualified])
+        self.check(node.target)
+        overloads = FUNCTIONS.get(node.name)
+        if overloads is None:
+            return self._undeclared(node.place, node.name)
+        return self._resolve(node, overloads)
+
+    def _resolve(self, node: Call, overloads: tuple[Overload, ...]) -> Type:
+        nodes = node.args if node.target is None else [node.target, *node.args]
+        types = [_typed(arg) for arg in nodes]
+        if node.name in (AND, OR):
+            node.overloads = (overloads[0].id,)
+            return self._logical(node, types)
+        result: Type | None = None
+        matching: list[str] = []
+        for overload in overloads:
+            if overload.is_method != (node.target is not None):
+                continue
+            # Made before arguments are counted, as upstream: errors tell numbers of variables.
+            args, returned = self._instance(overload)
+            if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
+                continue
+            matching.append(overload.id)
+            returned = substitute(self.bindings, returned, is_final=False)
+            if result is None:
+                result = returned
+            elif not result.is_dyn and returned != result:
+                result = DYN
+        if result is None:
+            self._no_overload(node, types)
+            return ERROR
+        node.overloads = tuple(matching)
+        return result
+
+    def _logical(self, node: Call, types: list[Type]) -> Type:
+        is_wrong = False
+        for arg, type_ in zip(node.args, types, strict=True):
+            if not self._assign((type_, BOOL)):
+                self._mismatch(arg.place, BOOL, type_)
+                is_wrong = True
+        return ERROR if is_wrong else BOOL
+
+    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+        if not overload.params:
+            return overload.args, overload.result
+        fresh = {name: self._new_param() for name in sorted(overload.params)}
+        args = tuple(substitute(fresh, arg, is_final=False) for arg in overload.args)
+        return args, substitute(fresh, overload.result, is_final=False)
+
+    def _no_overload(self, node: Call, types: list[Type]) -> None:
+        names = [substitute(self.bindings, type_, is_final=True).formatted() for type_ in types]
+        target = f"{names.pop(0)}." if node.target is not None else ""
+        signature = f"{target}({', '.join(names)})"
+        self._report(
+            node.place, f"found no matching overload for '{node.name}' applied to '{signature}'"
+        )
+
+    def _unwrapped(self, node: Node, is_optional: bool) -> Type:
+        type_ = _typed(node)
+        if not is_optional:
+            return type_
+        content, was_optional = unwrap_optional(type_)
+        if not was_optional and not content.is_dyn:
+            self._mismatch(node.place, optional_of(content), content)
+        return content
+
+    def _list(self, node: ListNode) -> Type:
+        common: Type | None = None
+        for at, element in enumerate(node.elements):
+            self.check(element)
+            common = self._join(common, self._unwrapped(element, at in node.optional))
+        return list_of(common or self._new_param())
+
+    def _map(self, node: MapNode) -> Type:
+        keys: Type | None = None
+        values: Type | None = None
+        for entry in node.entries:
+            keys = self._join(keys, self.check(entry.key))
+            self.check(entry.value)
+            value = self._unwrapped(entry.value, entry.is_optional)
+            values = self._join(values, value)
+        if keys is None or values is None:
+            keys, values = self._new_param(), self._new_param()
+        return map_of(keys, values)
+
+    def _join(self, previous: Type | None, current: Type) -> Type:
+        if previous is None:
+            return current
+        if self._assign((previous, current)):
+            return most_general(previous, current)
+        # The validator of literals reports what does not belong together.
+        return DYN
+
+    def _fold(self, node: Fold) -> Type:
+        self.check(node.items)
+        accumulated = self.check(node.start)
+        items = substitute(self.bindings, _typed(node.items), is_final=False)
+        self._scopes.append({node.accumulator: accumulated})
+        first, second = self._iterated(node, items)
+        self._scopes.append(
+            {node.variable: first, **({node.second: second} if node.second else {})}
+        )
+        self._expect(node.condition, BOOL)
+        self._expect(node.step, accumulated)
+        self._scopes.pop()
+        result = self.check(node.result)
+        self._scopes.pop()
+        return substitute(self.bindings, result, is_final=False)
+
+    def _iterated(self, node: Fold, items: Type) -> tuple[Type, Type]:
+        if items.kind == LIST:
+            element = items.params[0]
+            return (INT, element) if node.second else (element, element)
+        if items.kind == MAP:
+            return items.params[0], items.params[1]
+        if items in (DYN, ERROR) or items.kind == PARAM:
+            self._assign((DYN, items))
+            return DYN, DYN
+        text = (
+            f"expression of type '{items.formatted()}' cannot be range of a comprehension "
+            "(must be list, map, or dynamic)"
+        )
+        self._report(node.items.place, text)
+        return ERROR, ERROR
+
+    def _expect(self, node: Node, expected: Type) -> None:
+        found = self.check(node)
+        if not self._assign((expected, found)):
+            self._mismatch(node.place, expected, found)
+
+
+def _typed(node: Node) -> Type:
+    assert node.type is not None, "a node is used before it is checked"
+    return node.type

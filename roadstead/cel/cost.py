@@ -1,0 +1,292 @@
+"""The estimate of what an expression may cost, integer for integer upstream's.
+
+Upstream: cel-go 0.26 checker/cost.go; dynamic-resource-allocation cel/compile.go (sizeEstimator).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roadstead.cel.call_estimates import Argument, estimate_call, estimate_standard_call
+from roadstead.cel.declared_sizes import Path, declared_size
+from roadstead.cel.estimates import (
+    NOTHING_YET,
+    ONE,
+    UNKNOWN,
+    ZERO,
+    CallEstimate,
+    EntrySize,
+    Estimate,
+    fixed,
+)
+from roadstead.cel.tree import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from roadstead.cel.types import DYN, LIST, MAP, PARAM, SCALARS, STRUCT, Type
+
+_LIST_COST, _MAP_COST = fixed(10), fixed(30)
+
+
+def estimate_max_cost(root: Node) -> int:
+    """Return the most that a checked expression may cost, at most 2**64 - 1."""
+    return _Coster().cost(root).high
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    path: Path
+    size: Estimate | None
+    entry: EntrySize | None
+
+
+class _Coster:
+    def __init__(self) -> None:
+        self._paths: dict[Node, Path] = {}
+        self._locals: dict[str, list[_Local]] = {}
+        self._sizes: dict[Node, Estimate] = {}
+        self._entries: dict[Node, EntrySize] = {}
+
+    def cost(self, node: Node) -> Estimate:
+        """Return the cost of a node and all below it."""
+        match node:
+            case Literal():
+                return ZERO
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return self._binding(node) if node.is_binding else self._fold(node)
+        raise AssertionError(f"unknown node {type(node).__name__}")
+
+    def _local(self, name: str) -> _Local | None:
+        stack = self._locals.get(name)
+        return stack[-1] if stack else None
+
+    def _push(self, name: str, local: _Local) -> None:
+        self._locals.setdefault(name, []).append(local)
+
+    def _ident(self, node: Ident) -> Estimate:
+        local = self._local(node.name)
+        self._paths[node] = local.path if local is not None else (node.name,)
+        return ONE
+
+    def _select(self, node: Select) -> Estimate:
+        if node.resolved is not None:
+            return self._ident(node.resolved)
+        total = self.cost(node.operand)
+        if node.is_test:
+            return total
+        if _type(node.operand).kind in (MAP, STRUCT, PARAM):
+            total = total.plus(ONE)
+        self._paths[node] = (*self._path(node.operand), node.name)
+        return total
+
+    def _path(self, node: Node) -> Path:
+        if isinstance(node, Ident):
+            local = self._local(node.name)
+            if local is not None:
+                return local.path
+        return self._paths.get(node, ())
+
+    def _argument(self, node: Node) -> Argument:
+        path = self._path(node)
+        if path and path[0] in ("__result__", "@result"):
+            path = ()
+        return Argument(path, _type(node), node, self._size(node))
+
+    def _call(self, node: Call) -> Estimate:
+        if node.name == "dyn":
+            cost = self.cost(node.args[0])
+            self._copy_sizes(node, node.args[0])
+            return ONE.plus(cost)
+        costs: list[Estimate] = []
+        args: list[Argument] = []
+        for arg in node.args:
+            costs.append(self.cost(arg))
+            args.append(self._argument(arg))
+        total, target = ZERO, None
+        if node.target is not None:
+            total = self.cost(node.target)
+            target = self._argument(node.target)
+        cost, size = NOTHING_YET, None
+        for overload in node.overloads:
+            estimate = self._overload_cost(node, overload, target, args, costs)
+            cost = cost.union(estimate.cost)
+            if estimate.result is not None:
+                size = estimate.result if size is None else size.union(estimate.result)
+            if overload in ("index_list", "index_map"):
+                entry = self._entry(node.args[0])
+                size = entry.value if entry is not None else None
+                part = "@items" if overload == "index_list" else "@values"
+                self._paths[node] = (*self._path(node.args[0]), part)
+            if size is None:
+                size = self._size(node)
+        if size is not None:
+            self._sizes[node] = size
+        return total.plus(cost)
+
+    def _overload_cost(
+        self,
+        node: Call,
+        overload: str,
+        target: Argument | None,
+        args: list[Argument],
+        costs: list[Estimate],
+    ) -> CallEstimate:
+        together = ZERO
+        for cost in costs:
+            together = together.plus(cost)
+        estimate = estimate_call(node.name, overload, target, args)
+        if estimate is not None:
+            return CallEstimate(estimate.cost.plus(together), estimate.result)
+        if overload in ("logical_or", "logical_and"):
+            return CallEstimate(Estimate(costs[0].low, costs[0].plus(costs[1]).high))
+        if overload == "conditional":
+            return self._conditional(node, costs)
+        if overload in ("add_string", "add_bytes", "add_list"):
+            self._join_entries(node)
+        estimate = estimate_standard_call(overload, target, args)
+        return CallEstimate(estimate.cost.plus(together), estimate.result)
+
+    def _conditional(self, node: Call, costs: list[Estimate]) -> CallEstimate:
+        _, chosen, other = node.args
+        size = self._size_or_unknown(chosen).union(self._size_or_unknown(other))
+        first = self._entry(chosen)
+        joined = first.union(self._entry(other)) if first is not None else None
+        if joined is not None:
+            self._entries[node] = joined
+        return CallEstimate(costs[0].plus(costs[1].union(costs[2])), size)
+
+    def _join_entries(self, node: Call) -> None:
+        first = self._entry(node.args[0])
+        joined = first.union(self._entry(node.args[1])) if first is not None else None
+        if joined is not None:
+            self._entries[node] = joined
+
+    def _list(self, node: ListNode) -> Estimate:
+        total = ZERO
+        size = NOTHING_YET if node.elements else ZERO
+        for element in node.elements:
+            total = total.plus(self.cost(element))
+            size = size.union(self._size_or_unknown(element))
+        self._entries[node] = EntrySize(True, ONE, size)
+        return total.plus(_LIST_COST)
+
+    def _map(self, node: MapNode) -> Estimate:
+        total = ZERO
+        keys = values = NOTHING_YET if node.entries else ZERO
+        for entry in node.entries:
+            total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
+            keys = keys.union(self._size_or_unknown(entry.key))
+            values = values.union(self._size_or_unknown(entry.value))
+        self._entries[node] = EntrySize(False, keys, values)
+        return total.plus(_MAP_COST)
+
+    def _fold(self, node: Fold) -> Estimate:
+        total = self.cost(node.items).plus(self.cost(node.start))
+        self._push(node.accumulator, self._bound(node.start))
+        names = self._push_iterated(node)
+        condition = self.cost(node.condition)
+        step = self.cost(node.step)
+        for name in names:
+            self._locals[name].pop()
+        total = total.plus(self.cost(node.result))
+        self._locals[node.accumulator].pop()
+        count = self._size_or_unknown(node.items)
+        total = total.plus(count.times(step.plus(condition)))
+        if isinstance(node.start, Literal):
+            self._set_size(node, self._size(node.start))
+        elif isinstance(node.start, (ListNode, MapNode)):
+            self._sizes[node] = count
+            entry = self._entry(node.step)
+            if entry is not None:
+                self._entries[node] = entry
+        return total
+
+    def _bound(self, node: Node) -> _Local:
+        return _Local(self._path(node), self._size(node), self._entry(node))
+
+    def _push_iterated(self, node: Fold) -> list[str]:
+        entry = self._entry(node.items)
+        path = self._path(node.items)
+        is_list = entry.is_list if entry is not None else _type(node.items).kind == LIST
+        keys = entry.key if entry is not None else None
+        values = entry.value if entry is not None else None
+        key = _Local((*path, "@indices" if is_list else "@keys"), keys, None)
+        value = _Local((*path, "@items" if is_list else "@values"), values, None)
+        if not node.second:
+            self._push(node.variable, value if is_list else key)
+            return [node.variable]
+        self._push(node.variable, key)
+        self._push(node.second, value)
+        return [node.variable, node.second]
+
+    def _binding(self, node: Fold) -> Estimate:
+        total = self.cost(node.items).plus(self.cost(node.start))
+        self._push(node.accumulator, self._bound(node.start))
+        total = total.plus(self.cost(node.result))
+        self._locals[node.accumulator].pop()
+        self._copy_sizes(node, node.result)
+        return total
+
+    def _copy_sizes(self, node: Node, source: Node) -> None:
+        self._set_size(node, self._size(source))
+        entry = self._entry(source)
+        if entry is not None:
+            self._entries[node] = entry
+
+    def _set_size(self, node: Node, size: Estimate | None) -> None:
+        if size is not None:
+            self._sizes[node] = size
+
+    def _size_or_unknown(self, node: Node) -> Estimate:
+        size = self._size(node)
+        return UNKNOWN if size is None else size
+
+    def _size(self, node: Node) -> Estimate | None:
+        size = self._sizes.get(node)
+        if size is None:
+            size = _written_size(node)
+        if size is not None:
+            return size
+        size = declared_size(self._path(node))
+        if size is not None:
+            self._sizes[node] = size
+            return size
+        if _is_scalar(_type(node)):
+            return ONE
+        if isinstance(node, Ident):
+            local = self._local(node.name)
+            if local is not None:
+                return local.size
+        return None
+
+    def _entry(self, node: Node) -> EntrySize | None:
+        entry = self._entries.get(node)
+        if entry is None and isinstance(node, Ident):
+            local = self._local(node.name)
+            entry = local.entry if local is not None else None
+        return entry
+
+
+def _type(node: Node) -> Type:
+    return node.type or DYN
+
+
+def _written_size(node: Node) -> Estimate | None:
+    if isinstance(node, Literal):
+        return fixed(len(node.value) if isinstance(node.value, (str, bytes)) else 1)
+    if isinstance(node, ListNode):
+        return fixed(len(node.elements))
+    return fixed(len(node.entries)) if isinstance(node, MapNode) else None
+
+
+def _is_scalar(type_: Type) -> bool:
+    if type_.is_optional:
+        return _is_scalar(type_.params[0])
+    return type_ in SCALARS

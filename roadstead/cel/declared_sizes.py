@@ -1,0 +1,65 @@
+"""How large the parts of `device` may be, as its type declares.
+
+Upstream: dynamic-resource-allocation cel/compile.go (sizeEstimator, newCompiler, 1.34).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from roadstead.cel.estimates import Estimate
+
+Path = tuple[str, ...]
+"""Names from a variable on; `@keys`, `@values` and `@items` are those of all entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decl:
+    """The declared size of a part of `device`."""
+
+    elements: int
+    fields: dict[str, _Decl] | None = None
+    key: _Decl | None = None
+    element: _Decl | None = None
+
+
+_ATTRIBUTE: Final = _Decl(64)
+_ENTRIES, _DOMAIN_CHARS, _ID_CHARS, _DRIVER_CHARS = 32, 63, 32, 63
+
+
+def _domains(value: _Decl) -> _Decl:
+    inner = _Decl(_ENTRIES, key=_Decl(_ID_CHARS), element=value)
+    return _Decl(_ENTRIES, key=_Decl(_DOMAIN_CHARS), element=inner)
+
+
+_DEVICE: Final = _Decl(
+    0,
+    fields={
+        "driver": _Decl(_DRIVER_CHARS),
+        "attributes": _domains(_ATTRIBUTE),
+        "capacity": _domains(_Decl(0)),
+        "allowMultipleAllocations": _Decl(1),
+    },
+)
+
+
+def declared_size(path: Path) -> Estimate | None:
+    """Return the size that a part of `device` may have, if it is declared."""
+    if not path or path[0] != "device":
+        return None
+    current: _Decl | None = _DEVICE
+    for name in path[1:]:
+        assert current is not None
+        if name in ("@items", "@values"):
+            current = current.element
+        elif name == "@keys":
+            current = current.key
+        elif current.fields is not None and name in current.fields:
+            current = current.fields[name]
+        else:
+            current = _ATTRIBUTE if current.element is _ATTRIBUTE else None
+        if current is None:
+            return None
+    assert current is not None
+    return Estimate(0, current.elements)

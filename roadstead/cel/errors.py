@@ -1,0 +1,89 @@
+"""Errors of CEL selectors, with upstream's texts.
+
+Upstream: cel-go 0.26 common/error.go, common/errors.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+NO_OVERLOAD: Final = "no such overload"
+COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
+NO_PLACE: Final = -1
+ISSUES_MAX: Final = 100
+
+_WIDE_DOT, _WIDE_MARK = "\uff0e", "\uff3e"
+_SNIPPET_MAX_CHARS = 16384
+
+
+class CelCompileError(ValueError):
+    """An expression that upstream would not compile; the text is upstream's."""
+
+
+class CelRunError(Exception):
+    """What an evaluation ends with in place of a value; the text is upstream's."""
+
+
+class CelAbortError(Exception):
+    """What ends an evaluation at once, with upstream's text; no operator may swallow it."""
+
+
+class CelCostError(CelAbortError):
+    """The evaluation costs more than allowed."""
+
+    def __init__(self) -> None:
+        super().__init__(COST_EXCEEDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One error of an expression. place: offset in characters, or `NO_PLACE`."""
+
+    place: int
+    text: str
+
+
+class IssuesError(Exception):
+    """Issues that end the compilation, in the order of their discovery."""
+
+    def __init__(self, issues: list[Issue]) -> None:
+        super().__init__("; ".join(issue.text for issue in issues))
+        self.issues = issues
+
+
+def no_overload() -> CelRunError:
+    """Return the error of an operator whose operands do not fit."""
+    return CelRunError(NO_OVERLOAD)
+
+
+def describe(issues: list[Issue], source: str) -> str:
+    """Return all issues as upstream prints them: sorted by place, each with its line."""
+    lines = source.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    ordered = sorted(issues[:ISSUES_MAX], key=lambda issue: issue.place)
+    texts = [_described(issue, lines, starts, bool(source)) for issue in ordered]
+    if len(issues) > ISSUES_MAX:
+        texts.append(f"{len(issues) - ISSUES_MAX} more errors were truncated")
+    return "\n".join(texts)
+
+
+def _described(issue: Issue, lines: list[str], starts: list[int], has_source: bool) -> str:
+    if issue.place == NO_PLACE:
+        return f"ERROR: <input>:-1:0: {issue.text}"
+    number = next(
+        n for n in range(len(lines)) if issue.place < starts[n + 1] or n == len(lines) - 1
+    )
+    column = issue.place - starts[number]
+    # Without characters there is no line to show, and upstream's column is one less.
+    if not has_source:
+        return f"ERROR: <input>:1:0: {issue.text}"
+    text = f"ERROR: <input>:{number + 1}:{column + 1}: {issue.text}"
+    snippet = lines[number].replace("\t", " ")
+    if len(snippet.encode("utf-8", "replace")) > _SNIPPET_MAX_CHARS:
+        return text
+    dots = "".join("." if char < "\x80" else _WIDE_DOT for char in snippet[:column])
+    is_wide = snippet[column : column + 1] >= "\x80"
+    return f"{text}\n | {snippet}\n | {dots}{_WIDE_MARK if is_wide else '^'}"

@@ -1,0 +1,221 @@
+"""`"...".format([...])`: clauses %s, %d, %f, %e, %b, %x, %X and %o.
+
+Upstream: cel-go 0.26 ext/formatting.go (version 1 of the clauses).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from roadstead.cel.conversions import to_string
+from roadstead.cel.errors import CelRunError
+from roadstead.cel.limits import check_chars
+from roadstead.cel.quoting import quoted
+from roadstead.cel.values import (
+    Duration,
+    Timestamp,
+    TypeValue,
+    Uint,
+    Value,
+    decoded,
+    shown,
+    type_name,
+)
+
+_PRECISION: Final = 6
+_PRECISION_MAX = 1000
+_DEPTH_MAX = 100
+_INFINITE = ("NaN", "Infinity", "-Infinity")
+
+
+UNFIT: Final = {
+    "b": "only integers and bools can be formatted as binary",
+    "d": "decimal clause can only be used on integers",
+    "f": "fixed-point clause can only be used on doubles",
+    "e": "scientific clause can only be used on doubles",
+    "x": "only integers, byte buffers, and strings can be formatted as hex",
+    "X": "only integers, byte buffers, and strings can be formatted as hex",
+    "o": "octal clause can only be used on integers",
+    "s": (
+        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, "
+        "types, durations, and timestamps"
+    ),
+}
+"""Errors by clause; what was given follows."""
+
+
+class Clause(NamedTuple):
+    """A clause of a text. kind: its letter; place: of its argument."""
+
+    kind: str
+    precision: int
+    place: int
+
+
+def format_text(text: str, args: list[Value]) -> str:
+    """Replace each clause of the text by the argument in its place.
+
+    Raises:
+        CelRunError: a clause is unknown, lacks an argument or does not fit it.
+    """
+    parts: list[str] = []
+    chars = 0
+    for part in clauses(text, len(args)):
+        if isinstance(part, Clause):
+            try:
+                part = _formatted(part.kind, part.precision, args[part.place])
+            except CelRunError as error:
+                raise CelRunError(f"error during formatting: {error}") from None
+        chars += len(part)
+        check_chars(chars)
+        parts.append(part)
+    return "".join(parts)
+
+
+def clauses(text: str, count: int) -> Iterator[Clause | str]:
+    """Return the clauses of a text with `count` arguments, and what stands between them.
+
+    Raises:
+        CelRunError: a clause is unknown or lacks an argument.
+    """
+    place, used = 0, 0
+    while place < len(text):
+        if text[place] != "%":
+            end = text.find("%", place)
+            end = len(text) if end < 0 else end
+            yield text[place:end]
+            place = end
+        elif text[place + 1 : place + 2] == "%":
+            yield "%"
+            place += 2
+        else:
+            if used >= count:
+                raise CelRunError(f"index {used} out of range")
+            if place + 1 >= len(text):
+                raise CelRunError("unexpected end of string")
+            precision, place = _precision(text, place + 1)
+            kind = text[place]
+            if kind not in UNFIT:
+                raise CelRunError(
+                    f'could not parse formatting clause: unrecognized formatting clause "{kind}"'
+                )
+            yield Clause(kind, precision, used)
+            place += 1
+            used += 1
+
+
+def _precision(text: str, place: int) -> tuple[int, int]:
+    if text[place] != ".":
+        return _PRECISION, place
+    end = place + 1
+    while end < len(text) and text[end] in "0123456789":
+        end += 1
+    prefix = "could not parse formatting clause: error while parsing precision: "
+    if end == len(text):
+        raise CelRunError(f"{prefix}could not find end of precision specifier")
+    digits = text[place + 1 : end]
+    if not digits or len(digits) > 9:
+        raise CelRunError(
+            f"{prefix}error while converting precision to integer: strconv.Atoi: parsing "
+            f"{quoted(digits[:20])}: invalid syntax"
+        )
+    return min(int(digits), _PRECISION_MAX), end
+
+
+def _formatted(kind: str, precision: int, value: Value) -> str:
+    if kind == "s":
+        return _string(value, 0)
+    if kind == "d":
+        if type(value) not in (int, Uint):
+            raise _unfit(kind, value)
+        return str(int(value))  # type: ignore[call-overload]
+    if kind in "fe":
+        return _double(kind, precision, value)
+    return _digits(kind, value)
+
+
+def _unfit(kind: str, value: Value) -> CelRunError:
+    return CelRunError(f"{UNFIT[kind]}, was given {type_name(value)}")
+
+
+def _double(kind: str, precision: int, value: Value) -> str:
+    if value in _INFINITE and isinstance(value, str):
+        value = float(value.replace("Infinity", "inf"))
+    if not isinstance(value, float):
+        raise _unfit(kind, value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if kind == "f":
+        return f"{value:,.{precision}f}"
+    mantissa, _, exponent = f"{value:.{precision}e}".partition("e")
+    return f"{mantissa}\u202f×\u202f10{_superscript(int(exponent))}"
+
+
+def _superscript(number: int) -> str:
+    digits = str(abs(number)).rjust(2, "0").translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ("⁻" if number < 0 else "") + digits
+
+
+def _digits(kind: str, value: Value) -> str:
+    if isinstance(value, bool):
+        if kind == "b":
+            return "1" if value else "0"
+    elif isinstance(value, int):
+        return format(int(value), kind)
+    if kind in "xX":
+        if isinstance(value, str):
+            value = value.encode("utf-8", "surrogatepass")
+        if isinstance(value, bytes):
+            digits = value.hex()
+            return digits.upper() if kind == "X" else digits
+    raise _unfit(kind, value)
+
+
+def _string(value: Value, depth: int) -> str:
+    if depth > _DEPTH_MAX:
+        raise CelRunError("value nests too deeply")
+    if isinstance(value, list):
+        return f"[{', '.join(_member(element, depth) for element in value)}]"
+    if isinstance(value, dict):
+        entries = sorted(
+            (_key(decoded(key)), _member(inner, depth)) for key, inner in value.items()
+        )
+        return "{" + ", ".join(f"{key}:{inner}" for key, inner in entries) + "}"
+    if value is None:
+        return "null"
+    if isinstance(value, (bool, int, float, str, bytes, Duration, Timestamp, TypeValue)):
+        return str(to_string(value))
+    raise _unfit("s", value)
+
+
+def _key(key: Value) -> str:
+    if isinstance(key, str):
+        return quoted(key)
+    if isinstance(key, bool) or not isinstance(key, int):
+        if isinstance(key, bool):
+            return shown(key)
+        raise CelRunError(f"no formatting function for map key of type {type_name(key)}")
+    return str(int(key))
+
+
+def _member(value: Value, depth: int) -> str:
+    match value:
+        case str():
+            return quoted(value)
+        case bytes():
+            return f"b{quoted(value.decode('utf-8', 'replace'))}"
+        case float():
+            if math.isnan(value) or math.isinf(value):
+                return quoted({"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)])
+            return f"{value:.{_PRECISION}f}"
+        case Duration():
+            return f'duration("{to_string(value)}")'
+        case Timestamp():
+            return f'timestamp("{to_string(value)}")'
+        case TypeValue():
+            return f"type({value.name})"
+    return _string(value, depth + 1)

@@ -1,0 +1,256 @@
+"""Functions of lists, sets and maps.
+
+Upstream: cel-go 0.26 ext/lists.go, ext/sets.go, ext/comprehensions.go; apiserver
+pkg/cel/library/lists.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Final
+
+from roadstead.cel.errors import CelRunError, no_overload
+from roadstead.cel.limits import check_items
+from roadstead.cel.operators import add
+from roadstead.cel.values import (
+    NONE,
+    Duration,
+    Optional,
+    Uint,
+    Value,
+    compare,
+    encoded,
+    is_ordered,
+    is_same,
+    shown,
+)
+
+
+class GrowingMap(dict[object, object]):
+    """The map that a comprehension builds; only its accumulator holds it."""
+
+    __slots__ = ()
+
+
+def _is_sorted(values: list[Value]) -> bool:
+    previous: Value = None
+    for at, value in enumerate(values):
+        if not is_ordered(value):
+            raise no_overload()
+        if at and _order(previous, value) == 1:
+            return False
+        previous = value
+    return True
+
+
+def _order(first: Value, second: Value) -> int | None:
+    # An error of a comparison is no order, and goes unnoticed upstream.
+    try:
+        return compare(first, second)
+    except CelRunError:
+        return None
+
+
+def _extreme(name: str, wanted: int) -> Callable[[list[Value]], Value]:
+    def found(values: list[Value]) -> Value:
+        if not values:
+            raise CelRunError(f"{name} called on empty list")
+        best = values[0]
+        for value in values:
+            if not is_ordered(value):
+                raise no_overload()
+            if _order(best, value) == wanted:
+                best = value
+        return best
+
+    return found
+
+
+def _sum_from(start: Value) -> Callable[[list[Value]], Value]:
+    def total(values: list[Value]) -> Value:
+        result = start
+        for value in values:
+            result = add(result, value)
+        return result
+
+    return total
+
+
+def _index_of(values: list[Value], wanted: Value) -> int:
+    return next((at for at, value in enumerate(values) if is_same(value, wanted)), -1)
+
+
+def _last_index_of(values: list[Value], wanted: Value) -> int:
+    last = len(values) - 1
+    return next(
+        (last - at for at, value in enumerate(reversed(values)) if is_same(value, wanted)), -1
+    )
+
+
+def _slice(values: list[Value], start: int, end: int) -> list[Value]:
+    call = f"cannot slice({start}, {end})"
+    if start < 0 or end < 0:
+        raise CelRunError(f"{call}, negative indexes not supported")
+    if start > end:
+        raise CelRunError(f"{call}, start index must be less than or equal to end index")
+    if len(values) < end:
+        raise CelRunError(f"{call}, list is length {len(values)}")
+    return values[start:end]
+
+
+def _flatten(values: list[Value], depth: int = 1) -> list[Value]:
+    if depth < 0:
+        raise CelRunError("level must be non-negative")
+    # Each round takes off one level; no list nests deeper than its expression.
+    for _ in range(min(depth, 1000)):
+        if not any(isinstance(value, list) for value in values):
+            break
+        flat: list[Value] = []
+        for value in values:
+            if isinstance(value, list):
+                check_items(len(flat) + len(value))
+                flat.extend(value)
+            else:
+                flat.append(value)
+        values = flat
+    return values
+
+
+def _range(count: int) -> list[Value]:
+    check_items(count)
+    return list(range(count))
+
+
+def _distinct(values: list[Value]) -> list[Value]:
+    check_items(2 * len(values) ** 2)
+    found: list[Value] = []
+    for value in values:
+        if not any(is_same(value, other) for other in found):
+            found.append(value)
+    return found
+
+
+def _sorted(values: list[Value]) -> list[Value]:
+    return _sorted_by(values, values)
+
+
+def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
+    if len(values) != len(keys):
+        raise CelRunError(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
+            f"but got {len(values)} and {len(keys)} elements respectively"
+        )
+    if not values:
+        return values
+    check_items(2 * len(values) ** 2)
+    if not is_ordered(keys[0]):
+        raise CelRunError("list elements must be comparable")
+    if len(keys) > 1 and len(set(map(type, keys))) > 1:
+        raise CelRunError("list elements must have the same type")
+    places = list(range(len(values)))
+
+    def order(one: int, other: int) -> int:
+        return _order(keys[one], keys[other]) or 0
+
+    places.sort(key=cmp_to_key(order))
+    return [values[place] for place in places]
+
+
+def _sets_contain(values: list[Value], wanted: list[Value]) -> bool:
+    check_items(len(values) * len(wanted))
+    return all(any(is_same(one, value) for value in values) for one in wanted)
+
+
+def _sets_intersect(first: list[Value], second: list[Value]) -> bool:
+    check_items(len(first) * len(second))
+    return any(is_same(one, other) for one in first for other in second)
+
+
+def _insert(target: dict[Value, Value], key: Value, value: Value) -> dict[Value, Value]:
+    place = encoded(key)
+    if place in target:
+        raise CelRunError(f"insert failed: key {shown(key)} already exists")
+    check_items(len(target) + 1)
+    if not isinstance(target, GrowingMap):
+        return {**target, place: value}
+    target[place] = value
+    return target
+
+
+def _insert_all(target: dict[Value, Value], entries: dict[Value, Value]) -> dict[Value, Value]:
+    for place, value in entries.items():
+        if place in target:
+            raise CelRunError(f"insert failed: key {shown(place)} already exists")
+        check_items(len(target) + 1)
+        if not isinstance(target, GrowingMap):
+            target = GrowingMap(target)
+        target[place] = value
+    return target
+
+
+def _first(values: list[Value]) -> Value:
+    return Optional(values[0]) if values else NONE
+
+
+def _last(values: list[Value]) -> Value:
+    return Optional(values[-1]) if values else NONE
+
+
+def _unwrapped(values: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for value in values:
+        if not isinstance(value, Optional):
+            raise CelRunError(f"value {shown(value)} is not optional")
+        if value.has_value:
+            found.append(value.value)
+    return found
+
+
+_KINDS = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
+_LONG_KINDS = [
+    *["int", "uint", "double", "bool", "string", "bytes"],
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+]
+_ZEROS: dict[str, Value] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+
+LIST_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
+    **{f"list_{kind}_is_sorted_bool": _is_sorted for kind in _KINDS},
+    **{f"list_{kind}_max_{kind}": _extreme("max", -1) for kind in _KINDS},
+    **{f"list_{kind}_min_{kind}": _extreme("min", 1) for kind in _KINDS},
+    **{f"list_{kind}_sum_{kind}": _sum_from(zero) for kind, zero in _ZEROS.items()},
+    **{f"list_{kind}_sort": _sorted for kind in _LONG_KINDS},
+    **{f"list_{kind}_sortByAssociatedKeys": _sorted_by for kind in _LONG_KINDS},
+    "list_a_index_of_int": _index_of,
+    "list_a_last_index_of_int": _last_index_of,
+    "list_slice": _slice,
+    "list_flatten": _flatten,
+    "list_flatten_int": _flatten,
+    "lists_range": _range,
+    "list_reverse": lambda values: values[::-1],
+    "list_distinct": _distinct,
+    "list_first": _first,
+    "list_last": _last,
+    "optional_unwrap": _unwrapped,
+    "optional_unwrapOpt": _unwrapped,
+    "list_sets_contains_list": _sets_contain,
+    "list_sets_equivalent_list": lambda first, second: (
+        _sets_contain(first, second) and _sets_contain(second, first)
+    ),
+    "list_sets_intersects_list": _sets_intersect,
+    "@mapInsert_map_key_value": _insert,
+    "@mapInsert_map_map": _insert_all,
+}
+"""Implementations by overload."""
+
+SORTS: Final[dict[str, Callable[..., Value]]] = {
+    "sort": _sorted,
+    "@sortByAssociatedKeys": _sorted_by,
+}
+"""Functions with one implementation for all lists."""
+
+
+def is_list(value: Value) -> bool:
+    """Return whether a value has the trait that `SORTS` ask for."""
+    return isinstance(value, list)

@@ -1,0 +1,234 @@
+"""Macros: calls that the parser replaces by comprehensions and tests.
+
+Upstream: cel-go 0.26 parser/macro.go, cel/library.go (optMap), ext/bindings.go,
+ext/comprehensions.go, ext/lists.go (sortBy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from roadstead.cel.errors import Issue
+from roadstead.cel.tree import (
+    ACCUMULATOR,
+    ADD,
+    AND,
+    CONDITIONAL,
+    EQUALS,
+    MAP_INSERT,
+    NOT,
+    NOT_STRICTLY_FALSE,
+    OR,
+    SORT_BY_KEYS,
+    UNUSED,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    copied,
+    walk,
+)
+
+COPY_MAX_NODES: Final = 1000
+"""A larger target of `optMap` is refused: each such macro copies it, so chains would double."""
+
+_OLD_ACCUMULATOR = "__result__"
+_SORT_INPUT = "@__sortBy_input__"
+_OVERWRITES = "iteration variable overwrites accumulator variable"
+_NOT_SIMPLE = "argument must be a simple name"
+
+Expansion = Node | Issue | None
+_Macro = Callable[[int, Node, list[Node]], Expansion]
+
+
+def expand(place: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
+    """Return what the call stands for, what is wrong with it, or None if it is no macro."""
+    if target is None:
+        return _has(place, args[0]) if (name, len(args)) == ("has", 1) else None
+    macro = _MACROS.get((name, len(args)))
+    return macro(place, target, args) if macro is not None else None
+
+
+def _has(place: int, operand: Node) -> Expansion:
+    if not isinstance(operand, Select) or operand.is_test:
+        return Issue(operand.place, "invalid argument to has() macro")
+    return Select(place, operand.operand, operand.name, is_test=True)
+
+
+class _Maker:
+    """Makes nodes at the place of a macro."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+
+    def call(self, name: str, *args: Node) -> Call:
+        return Call(self._place, name, list(args))
+
+    def method(self, name: str, target: Node, *args: Node) -> Call:
+        return Call(self._place, name, list(args), target)
+
+    def literal(self, value: bool | int) -> Literal:
+        return Literal(self._place, value)
+
+    def ident(self, name: str = ACCUMULATOR) -> Ident:
+        return Ident(self._place, name)
+
+    def items(self, *elements: Node) -> ListNode:
+        return ListNode(self._place, list(elements))
+
+    def fold(
+        self, items: Node, names: tuple[str, str], start: Node, condition: Node, step: Node
+    ) -> Fold:
+        first, second = names
+        return Fold(
+            self._place, items, first, second, ACCUMULATOR, start, condition, step, self.ident()
+        )
+
+    def binding(self, name: str, start: Node, result: Node) -> Fold:
+        never = self.literal(False)
+        return Fold(
+            self._place, self.items(), UNUSED, "", name, start, never, self.ident(name), result
+        )
+
+
+def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | Issue:
+    """Return the names of the variables, the second empty if there is one."""
+    names: list[str] = []
+    for arg in args[:count]:
+        if not isinstance(arg, Ident):
+            return Issue(arg.place, refusal)
+        names.append(arg.name)
+    if count == 2 and names[0] == names[1]:
+        return Issue(args[1].place, f"duplicate variable name: {names[0]}")
+    for name, arg in zip(names, args, strict=False):
+        if name in (ACCUMULATOR, _OLD_ACCUMULATOR):
+            return Issue(arg.place, _OVERWRITES)
+    return names[0], names[1] if count == 2 else ""
+
+
+def _quantifier(kind: str, count: int) -> _Macro:
+    def expanded(place: int, target: Node, args: list[Node]) -> Expansion:
+        names = _variables(args, count, _NOT_SIMPLE)
+        if isinstance(names, Issue):
+            return names
+        make, predicate = _Maker(place), args[count]
+        if kind == "all":
+            condition = make.call(NOT_STRICTLY_FALSE, make.ident())
+            step = make.call(AND, make.ident(), predicate)
+            return make.fold(target, names, make.literal(True), condition, step)
+        if kind == "exists":
+            condition = make.call(NOT_STRICTLY_FALSE, make.call(NOT, make.ident()))
+            step = make.call(OR, make.ident(), predicate)
+            return make.fold(target, names, make.literal(False), condition, step)
+        counted = make.call(ADD, make.ident(), make.literal(1))
+        step = make.call(CONDITIONAL, predicate, counted, make.ident())
+        fold = make.fold(target, names, make.literal(0), make.literal(True), step)
+        fold.result = make.call(EQUALS, make.ident(), make.literal(1))
+        return fold
+
+    return expanded
+
+
+def _transform(kind: str, count: int) -> _Macro:
+    refusal = _NOT_SIMPLE if count == 2 else "argument is not an identifier"
+
+    def expanded(place: int, target: Node, args: list[Node]) -> Expansion:
+        names = _variables(args, count, refusal)
+        if isinstance(names, Issue):
+            return names
+        make, value = _Maker(place), args[-1]
+        start: Node = make.items()
+        if kind == "list":
+            step = make.call(ADD, make.ident(), make.items(value))
+        else:
+            start = MapNode(place, [])
+            key = [make.ident(names[0])] if kind == "map" else []
+            step = make.call(MAP_INSERT, make.ident(), *key, value)
+        if len(args) == count + 2:
+            step = make.call(CONDITIONAL, args[count], step, make.ident())
+        return make.fold(target, names, start, make.literal(True), step)
+
+    return expanded
+
+
+def _filter(place: int, target: Node, args: list[Node]) -> Expansion:
+    names = _variables(args, 1, "argument is not an identifier")
+    if isinstance(names, Issue):
+        return names
+    make = _Maker(place)
+    step = make.call(ADD, make.ident(), make.items(args[0]))
+    step = make.call(CONDITIONAL, args[1], step, make.ident())
+    return make.fold(target, names, make.items(), make.literal(True), step)
+
+
+def _optional_map(is_flat: bool) -> _Macro:
+    name = "optFlatMap" if is_flat else "optMap"
+
+    def expanded(place: int, target: Node, args: list[Node]) -> Expansion:
+        if not isinstance(args[0], Ident):
+            return Issue(args[0].place, f"{name}() variable name must be a simple identifier")
+        if sum(1 for _ in walk(target)) > COPY_MAX_NODES:
+            return Issue(place, f"{name}() of an expression with too many parts")
+        make = _Maker(place)
+        value = make.method("value", copied(target))
+        mapped: Node = make.binding(args[0].name, value, args[1])
+        if not is_flat:
+            mapped = make.call("optional.of", mapped)
+        has_value = make.method("hasValue", target)
+        return make.call(CONDITIONAL, has_value, mapped, make.call("optional.none"))
+
+    return expanded
+
+
+def _bind(place: int, target: Node, args: list[Node]) -> Expansion:
+    if not isinstance(target, Ident) or target.name != "cel":
+        return None
+    if not isinstance(args[0], Ident):
+        return Issue(args[0].place, "cel.bind() variable names must be simple identifiers")
+    return _Maker(place).binding(args[0].name, args[1], args[2])
+
+
+def _sort_by(place: int, target: Node, args: list[Node]) -> Expansion:
+    if not isinstance(target, (ListNode, Ident, Fold, Call)) and not (
+        isinstance(target, Select) and not target.is_test
+    ):
+        text = (
+            "sortBy can only be applied to a list, identifier, comprehension, call or select "
+            "expression"
+        )
+        return Issue(target.place, text)
+    make = _Maker(place)
+    keys = _transform("list", 1)(place, make.ident(_SORT_INPUT), args)
+    if not isinstance(keys, Node):
+        return keys
+    ordered = make.method(SORT_BY_KEYS, make.ident(_SORT_INPUT), keys)
+    return make.binding(_SORT_INPUT, target, ordered)
+
+
+_MACROS: Final[dict[tuple[str, int], _Macro]] = {
+    ("all", 2): _quantifier("all", 1),
+    ("exists", 2): _quantifier("exists", 1),
+    ("exists_one", 2): _quantifier("one", 1),
+    ("map", 2): _transform("list", 1),
+    ("map", 3): _transform("list", 1),
+    ("filter", 2): _filter,
+    ("optMap", 2): _optional_map(is_flat=False),
+    ("optFlatMap", 2): _optional_map(is_flat=True),
+    ("bind", 3): _bind,
+    ("sortBy", 2): _sort_by,
+    ("all", 3): _quantifier("all", 2),
+    ("exists", 3): _quantifier("exists", 2),
+    ("exists_one", 3): _quantifier("one", 2),
+    ("existsOne", 3): _quantifier("one", 2),
+    ("transformList", 3): _transform("list", 2),
+    ("transformList", 4): _transform("list", 2),
+    ("transformMap", 3): _transform("map", 2),
+    ("transformMap", 4): _transform("map", 2),
+    ("transformMapEntry", 3): _transform("entry", 2),
+    ("transformMapEntry", 4): _transform("entry", 2),
+}

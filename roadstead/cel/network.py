@@ -1,0 +1,148 @@
+"""Addresses and networks, read as Go's net/netip does.
+
+Upstream: apiserver pkg/cel/library/ip.go, cidr.go; Go's net/netip.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from roadstead.cel.network_errors import address_error
+from roadstead.cel.quoting import quoted
+
+_TEXT_MAX_CHARS = 256
+
+
+class NetworkError(ValueError):
+    """Not an address or network; the text begins as upstream's does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IP address without zone."""
+
+    ip: ipaddress.IPv4Address | ipaddress.IPv6Address
+
+    @property
+    def family(self) -> int:
+        return self.ip.version
+
+    @property
+    def size_bytes(self) -> int:
+        return self.ip.max_prefixlen // 8
+
+    @property
+    def is_link_local_multicast(self) -> bool:
+        packed = self.ip.packed
+        if self.family == 4:
+            return packed[:3] == b"\xe0\x00\x00"
+        return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
+
+    @property
+    def is_global_unicast(self) -> bool:
+        """Go's meaning: also private addresses are."""
+        if self.family == 4 and self.ip.packed in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
+            return False
+        ip = self.ip
+        return not (
+            ip.is_unspecified or ip.is_loopback or ip.is_multicast or self.is_link_local_unicast
+        )
+
+    @property
+    def is_link_local_unicast(self) -> bool:
+        packed = self.ip.packed
+        if self.family == 4:
+            return packed[:2] == b"\xa9\xfe"
+        return packed[0] == 0xFE and packed[1] & 0xC0 == 0x80
+
+    def __str__(self) -> str:
+        return str(self.ip)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """An address with the length of its prefix; the address is kept as written."""
+
+    address: Address
+    bits: int
+
+    @property
+    def size_bytes(self) -> int:
+        return -(-self.bits // 8)
+
+    def masked(self) -> Network:
+        """Return the network with its first address."""
+        return Network(self._address_of(self._prefix(self.address)), self.bits)
+
+    def has(self, address: Address) -> bool:
+        """Return whether the address is in the network."""
+        if address.family != self.address.family:
+            return False
+        return self._prefix(address) == self._prefix(self.address)
+
+    def has_network(self, other: Network) -> bool:
+        """Return whether all of the other network is in this one."""
+        return self.bits <= other.bits and self.has(other.address)
+
+    def _prefix(self, address: Address) -> int:
+        spare = address.ip.max_prefixlen - self.bits
+        return int(address.ip) >> spare << spare
+
+    def _address_of(self, number: int) -> Address:
+        return Address(type(self.address.ip)(number))
+
+    def __str__(self) -> str:
+        return f"{self.address}/{self.bits}"
+
+
+def parse_address(text: str) -> Address:
+    """Parse an address.
+
+    Raises:
+        NetworkError: it is none, has a zone, or is an IPv4 address in IPv6 notation.
+    """
+    ip = _parsed(text)
+    if ip is None:
+        raise NetworkError(
+            f"IP Address {quoted(text)} parse error during conversion from string: "
+            f"{address_error(text)}"
+        )
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.scope_id is not None:
+            raise NetworkError(f"IP address {quoted(text)} with zone value is not allowed")
+        if ip.ipv4_mapped is not None:
+            raise NetworkError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+    return Address(ip)
+
+
+def parse_network(text: str) -> Network:
+    """Parse a network; raises as `parse_address`."""
+    prefix = "network address parse error during conversion from string: "
+    address_text, slash, bits_text = text.rpartition("/")
+    if not slash:
+        raise NetworkError(f"{prefix}netip.ParsePrefix({quoted(text)}): no '/'")
+    ip = _parsed(address_text)
+    if ip is None or getattr(ip, "scope_id", None) is not None:
+        raise NetworkError(
+            f"{prefix}netip.ParsePrefix({quoted(text)}): {address_error(address_text)}"
+        )
+    is_number = bits_text.isascii() and bits_text.isdigit() and len(bits_text) <= 3
+    if not is_number or (len(bits_text) > 1 and bits_text[0] == "0"):
+        raise NetworkError(
+            f"{prefix}netip.ParsePrefix({quoted(text)}): bad bits after slash: {quoted(bits_text)}"
+        )
+    if int(bits_text) > ip.max_prefixlen:
+        raise NetworkError(f"{prefix}netip.ParsePrefix({quoted(text)}): prefix length out of range")
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
+        raise NetworkError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+    return Network(Address(ip), int(bits_text))
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    if len(text) > _TEXT_MAX_CHARS:
+        return None
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,248 @@
+"""Operators on values: arithmetic, concatenation, order, membership, size.
+
+Each looks at the classes of its operands, as upstream's do at their traits.
+
+Upstream: cel-go 0.26 common/types/*.go, common/types/overflow.go, interpreter (evalBinary).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from roadstead.cel.errors import CelRunError, no_overload
+from roadstead.cel.limits import check_chars, check_items
+from roadstead.cel.times import added, checked_duration
+from roadstead.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    UINT_MAX,
+    Duration,
+    Timestamp,
+    Uint,
+    Value,
+    compare,
+    encoded,
+    is_ordered,
+    is_same,
+)
+
+
+class Growing(list[Value]):
+    """The list that a comprehension builds; only its accumulator holds it."""
+
+    __slots__ = ()
+
+
+def _untraited(value: Value, name: str) -> CelRunError:
+    # Texts, durations and timestamps receive calls of any name, and know none of these.
+    if isinstance(value, (str, Duration, Timestamp)):
+        return no_overload()
+    return CelRunError(f"no such overload: {name}")
+
+
+def _checked_int(number: int) -> Value:
+    if not INT_MIN <= number <= INT_MAX:
+        raise CelRunError("integer overflow")
+    return number
+
+
+def _checked_uint(number: int) -> Value:
+    if not 0 <= number <= UINT_MAX:
+        raise CelRunError("unsigned integer overflow")
+    return Uint(number)
+
+
+def _is_int(value: Value) -> bool:
+    return type(value) is int
+
+
+def add(first: Value, second: Value) -> Value:
+    """Return `first + second`; raises CelRunError."""
+    kind = type(first)
+    if kind is type(second):
+        if kind is int:
+            return _checked_int(first + second)  # type: ignore[operator]
+        if kind is str or kind is bytes:
+            check_chars(len(first) + len(second))  # type: ignore[arg-type]
+            return first + second  # type: ignore[operator]
+        if kind is float:
+            return first + second  # type: ignore[operator]
+        if kind is Uint:
+            return _checked_uint(int(first) + int(second))  # type: ignore[call-overload]
+    if isinstance(first, list):
+        return _concatenated(first, second)
+    if isinstance(first, Duration) and isinstance(second, (Duration, Timestamp)):
+        if isinstance(second, Timestamp):
+            return added(second, first.nanoseconds)
+        return checked_duration(first.nanoseconds + second.nanoseconds)
+    if isinstance(first, Timestamp) and isinstance(second, Duration):
+        return added(first, second.nanoseconds)
+    if isinstance(first, (str, bytes, Duration, Timestamp)) or kind in (int, float, Uint):
+        raise no_overload()
+    raise _untraited(first, "_+_")
+
+
+def _concatenated(first: list[Value], second: Value) -> list[Value]:
+    if not isinstance(second, list):
+        raise no_overload()
+    check_items(len(first) + len(second))
+    if isinstance(first, Growing):
+        first.extend(second)
+        return first
+    return first + second
+
+
+def subtract(first: Value, second: Value) -> Value:
+    """Return `first - second`; raises CelRunError."""
+    if _is_int(first) and _is_int(second):
+        return _checked_int(first - second)  # type: ignore[operator]
+    if isinstance(first, float) and isinstance(second, float):
+        return first - second
+    if isinstance(first, Uint) and isinstance(second, Uint):
+        return _checked_uint(int(first) - int(second))
+    if isinstance(first, Timestamp):
+        if isinstance(second, Timestamp):
+            return checked_duration(first.nanoseconds - second.nanoseconds)
+        if isinstance(second, Duration):
+            return added(first, -second.nanoseconds)
+    if isinstance(first, Duration) and isinstance(second, Duration):
+        return checked_duration(first.nanoseconds - second.nanoseconds)
+    if _is_int(first) or isinstance(first, (float, Uint, Timestamp, Duration)):
+        raise no_overload()
+    raise _untraited(first, "_-_")
+
+
+def multiply(first: Value, second: Value) -> Value:
+    """Return `first * second`; raises CelRunError."""
+    if _is_int(first) and _is_int(second):
+        return _checked_int(first * second)  # type: ignore[operator]
+    if isinstance(first, float) and isinstance(second, float):
+        return first * second
+    if isinstance(first, Uint) and isinstance(second, Uint):
+        return _checked_uint(int(first) * int(second))
+    if _is_int(first) or isinstance(first, (float, Uint)):
+        raise no_overload()
+    raise _untraited(first, "_*_")
+
+
+def divide(first: Value, second: Value) -> Value:
+    """Return `first / second`, integers cut towards zero; raises CelRunError."""
+    if _is_int(first) and _is_int(second):
+        return _checked_int(_quotient(first, second))  # type: ignore[arg-type]
+    if isinstance(first, Uint) and isinstance(second, Uint):
+        return Uint(_quotient(first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return _double_quotient(first, second)
+    if _is_int(first) or isinstance(first, (float, Uint)):
+        raise no_overload()
+    raise _untraited(first, "_/_")
+
+
+def _quotient(first: int, second: int) -> int:
+    if second == 0:
+        raise CelRunError("division by zero")
+    whole = abs(first) // abs(second)
+    return whole if (first < 0) == (second < 0) else -whole
+
+
+def _double_quotient(first: float, second: float) -> float:
+    if second:
+        return first / second
+    if first == 0 or math.isnan(first):
+        return math.nan
+    return math.copysign(math.inf, first) * math.copysign(1, second)
+
+
+def modulo(first: Value, second: Value) -> Value:
+    """Return the rest, with the sign of the first; raises CelRunError."""
+    if (_is_int(first) and _is_int(second)) or (
+        isinstance(first, Uint) and isinstance(second, Uint)
+    ):
+        assert isinstance(first, int)
+        assert isinstance(second, int)
+        if second == 0:
+            raise CelRunError("modulus by zero")
+        if first == INT_MIN and second == -1:
+            raise CelRunError("integer overflow")
+        rest = abs(first) % abs(second)
+        return Uint(rest) if isinstance(first, Uint) else (-rest if first < 0 else rest)
+    if _is_int(first) or isinstance(first, Uint):
+        raise no_overload()
+    raise _untraited(first, "_%_")
+
+
+def negate(value: Value) -> Value:
+    """Return `-value`; raises CelRunError."""
+    if _is_int(value):
+        return _checked_int(-value)  # type: ignore[operator]
+    if isinstance(value, float):
+        return -value
+    if isinstance(value, Duration):
+        return checked_duration(-value.nanoseconds)
+    if isinstance(value, bool):
+        raise no_overload()
+    raise _untraited(value, "-_")
+
+
+def logical_not(value: Value) -> Value:
+    """Return `!value`; raises CelRunError."""
+    if value is True:
+        return False
+    if value is False:
+        return True
+    raise no_overload()
+
+
+def relation(name: str, holds: Callable[[int], bool]) -> Callable[[Value, Value], Value]:
+    """Return the operator that compares and asks whether the result (-1, 0, 1) will do."""
+
+    def related(first: Value, second: Value) -> Value:
+        if not is_ordered(first):
+            raise _untraited(first, name)
+        return holds(compare(first, second))
+
+    return related
+
+
+less = relation("_<_", lambda order: order < 0)
+less_or_equal = relation("_<=_", lambda order: order <= 0)
+greater = relation("_>_", lambda order: order > 0)
+greater_or_equal = relation("_>=_", lambda order: order >= 0)
+
+
+def contains(value: Value, container: Value) -> Value:
+    """Return `value in container`; raises CelRunError."""
+    if isinstance(container, list):
+        return any(is_same(value, element) for element in container)
+    if isinstance(container, dict):
+        return not isinstance(value, (list, dict)) and encoded(value) in container
+    raise no_overload()
+
+
+def size(value: Value) -> Value:
+    """Return the number of characters, bytes, elements or entries; raises CelRunError."""
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    if isinstance(value, (Duration, Timestamp)):
+        raise no_overload()
+    raise CelRunError("no such overload: size")
+
+
+OPERATORS: Final[dict[str, Callable[..., Value]]] = {
+    "_+_": add,
+    "_-_": subtract,
+    "_*_": multiply,
+    "_/_": divide,
+    "_%_": modulo,
+    "-_": negate,
+    "!_": logical_not,
+    "_<_": less,
+    "_<=_": less_or_equal,
+    "_>_": greater,
+    "_>=_": greater_or_equal,
+    "@in": contains,
+    "size": size,
+}
+"""Functions with one implementation for all overloads."""

@@ -1,0 +1,356 @@
+"""The parser of CEL: tokens to a tree, macros expanded.
+
+One function per level of the grammar that can nest; operators are climbed by precedence. What
+nests deeper than upstream allows is refused before it is built.
+
+Upstream: cel-go 0.26 parser/parser.go, parser/helper.go (balanced `&&` and `||`), CEL.g4.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from roadstead.cel.errors import NO_PLACE, Issue, IssuesError
+from roadstead.cel.lexer import (
+    END,
+    IDENTIFIER,
+    RESERVED,
+    Token,
+    number_of,
+    tokens_of,
+    unquoted,
+)
+from roadstead.cel.macros import expand
+from roadstead.cel.tree import (
+    AND,
+    CONDITIONAL,
+    INDEX,
+    NEGATE,
+    NOT,
+    OPTIONAL_INDEX,
+    OPTIONAL_SELECT,
+    OR,
+    PRODUCTS,
+    RELATIONS,
+    SUMS,
+    Call,
+    Ident,
+    ListNode,
+    Literal,
+    MapEntry,
+    MapNode,
+    Node,
+    Select,
+    StructNode,
+    walk,
+)
+
+DEPTH_MAX: Final = 250
+NODES_MAX: Final = 50_000
+"""More nodes come only from macros that copy their targets."""
+
+_BEGINNINGS = (
+    *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
+    *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
+)
+"""What an expression may begin with, in upstream's order, and what may stand in its place."""
+_OTHERS = frozenset({"')'", "']'", "','", "'?'"})
+_LEVELS = (RELATIONS, SUMS, PRODUCTS)
+
+
+def parse(source: str) -> Node:
+    """Return the tree of an expression.
+
+    Raises:
+        IssuesError: it is no expression, or nests deeper than `DEPTH_MAX`.
+    """
+    tokens, issues = tokens_of(source)
+    parser = _Parser(tokens, issues)
+    root = parser.expression()
+    parser.expect_end()
+    if sum(1 for _ in walk(root)) > NODES_MAX:
+        raise IssuesError([Issue(NO_PLACE, "expression has too many parts")])
+    if parser.issues:
+        raise IssuesError(parser.issues)
+    return root
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token], issues: list[Issue]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self.issues = issues
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._at]
+
+    def _next(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        return token
+
+    def _take(self, kind: str) -> Token | None:
+        return self._next() if self._token.kind == kind else None
+
+    def _expect(self, kind: str) -> Token:
+        if self._token.kind != kind:
+            shown = kind if kind in (END, IDENTIFIER) else f"'{kind}'"
+            if kind in (")", "]") and self._token.kind == END:
+                self._fail(self._token.place, f"Syntax error: missing {shown} at '<EOF>'")
+            self._mismatch(shown)
+        return self._next()
+
+    def expect_end(self) -> None:
+        """Fail unless all tokens are read."""
+        token = self._token
+        if token.kind == END:
+            return
+        is_last = self._tokens[self._at + 1].kind == END
+        word = "extraneous" if is_last else "mismatched"
+        self._fail(token.place, f"Syntax error: {word} input '{token.text}' expecting <EOF>")
+
+    def _mismatch(self, expected: str, word: str = "mismatched") -> NoReturn:
+        text = f"Syntax error: {word} input '{self._token.text}' expecting {expected}"
+        self._fail(self._token.place, text)
+
+    def _refuse_start(self, *others: str) -> NoReturn:
+        """Fail where an expression should begin, or one of the other signs should stand."""
+        names = [name for name in _BEGINNINGS if name not in _OTHERS or name in others]
+        following = self._tokens[self._at + 1] if self._token.kind != END else self._token
+        # Upstream leaves out one token if it can go on after it.
+        may_go_on = following.kind in names or f"'{following.kind}'" in names
+        word = "extraneous" if may_go_on else "mismatched"
+        self._mismatch("{" + ", ".join(names) + "}", word)
+
+    def _begins(self) -> bool:
+        kind = self._token.kind
+        return kind in _BEGINNINGS or (f"'{kind}'" in _BEGINNINGS and f"'{kind}'" not in _OTHERS)
+
+    def _fail(self, place: int, text: str) -> NoReturn:
+        raise IssuesError([*self.issues, Issue(place, text)])
+
+    def _deepen(self) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            self._fail(NO_PLACE, f"expression recursion limit exceeded: {DEPTH_MAX}")
+
+    def expression(self) -> Node:
+        """Parse `a ? b : c`, or only `a`."""
+        self._deepen()
+        node = self._logical(OR)
+        if question := self._take("?"):
+            chosen = self._logical(OR)
+            self._expect(":")
+            node = Call(question.place, CONDITIONAL, [node, chosen, self.expression()])
+        self._depth -= 1
+        return node
+
+    def _logical(self, name: str) -> Node:
+        sign = "||" if name == OR else "&&"
+        terms, places = [self._term(name)], []
+        while token := self._take(sign):
+            places.append(token.place)
+            terms.append(self._term(name))
+        return _balanced(name, terms, places, 0, len(places) - 1) if places else terms[0]
+
+    def _term(self, name: str) -> Node:
+        return self._logical(AND) if name == OR else self._operation(0)
+
+    def _operation(self, level: int) -> Node:
+        if level == len(_LEVELS):
+            return self._unary()
+        names = _LEVELS[level]
+        node = self._operation(level + 1)
+        before = self._depth
+        while self._token.kind in names:
+            token = self._next()
+            self._deepen()
+            node = Call(token.place, names[token.kind], [node, self._operation(level + 1)])
+        self._depth = before
+        return node
+
+    def _unary(self) -> Node:
+        token = self._token
+        if token.kind == "-" and self._tokens[self._at + 1].kind in ("NUM_INT", "NUM_FLOAT"):
+            return self._member()
+        if token.kind not in ("-", "!"):
+            return self._member()
+        count = 0
+        while self._take(token.kind):
+            count += 1
+        node = self._member(is_signed=False)
+        if count % 2 == 0:
+            return node
+        return Call(token.place, NOT if token.kind == "!" else NEGATE, [node])
+
+    def _member(self, is_signed: bool = True) -> Node:
+        node = self._primary(is_signed)
+        before = self._depth
+        while self._token.kind in (".", "["):
+            token = self._next()
+            self._deepen()
+            node = self._selected(node, token) if token.kind == "." else self._indexed(node, token)
+        self._depth = before
+        return node
+
+    def _selected(self, operand: Node, dot: Token) -> Node:
+        is_optional = self._take("?") is not None
+        if self._token.kind == "ESC_IDENTIFIER":
+            self._fail(self._token.place, "unsupported syntax: '`'")
+        if self._token.kind != IDENTIFIER and not is_optional:
+            self._fail(self._token.place, _no_field(self._token))
+        name = self._expect(IDENTIFIER)
+        if is_optional:
+            return Call(dot.place, OPTIONAL_SELECT, [operand, Literal(name.place, name.text)])
+        opening = self._take("(")
+        if opening is None:
+            return Select(dot.place, operand, name.text)
+        args = self._arguments()
+        return self._call(opening.place, name.text, operand, args)
+
+    def _indexed(self, operand: Node, bracket: Token) -> Node:
+        name = OPTIONAL_INDEX if self._take("?") else INDEX
+        if name == INDEX and not self._begins():
+            self._refuse_start("'?'")
+        index = self.expression()
+        self._expect("]")
+        return Call(bracket.place, name, [operand, index])
+
+    def _arguments(self) -> list[Node]:
+        args: list[Node] = []
+        if self._take(")"):
+            return args
+        if not self._begins():
+            self._refuse_start("')'")
+        args.append(self.expression())
+        while self._take(","):
+            args.append(self.expression())
+        self._expect(")")
+        return args
+
+    def _call(self, place: int, name: str, target: Node | None, args: list[Node]) -> Node:
+        expanded = expand(place, name, target, args)
+        if isinstance(expanded, Issue):
+            self.issues.append(expanded)
+            return Literal(place, None)
+        return expanded or Call(place, name, args, target)
+
+    def _primary(self, is_signed: bool) -> Node:
+        token = self._next()
+        match token.kind:
+            case "(":
+                node = self.expression()
+                self._expect(")")
+                return node
+            case "[":
+                return self._list(token)
+            case "{":
+                return self._map(token)
+            case "." | "IDENTIFIER":
+                return self._name(token)
+            case "true" | "false":
+                return Literal(token.place, token.kind == "true")
+            case "null":
+                return Literal(token.place, None)
+            case "-" if is_signed:
+                return self._number(token.place, self._next(), "-")
+            case "NUM_INT" | "NUM_UINT" | "NUM_FLOAT":
+                return self._number(token.place, token, "")
+            case "STRING" | "BYTES":
+                return self._text(token)
+        self._at -= 1
+        self._refuse_start()
+
+    def _name(self, token: Token) -> Node:
+        dot = "." if token.kind == "." else ""
+        name = self._expect(IDENTIFIER) if dot else token
+        if struct := self._struct(dot, name):
+            return struct
+        if name.text in RESERVED:
+            self.issues.append(Issue(token.place, f"reserved identifier: {name.text}"))
+        if opening := self._take("("):
+            args = self._arguments()
+            return self._call(opening.place, dot + name.text, None, args)
+        return Ident(name.place, dot + name.text)
+
+    def _struct(self, dot: str, name: Token) -> Node | None:
+        at, parts = self._at, [name.text]
+        while self._tokens[at].kind == "." and self._tokens[at + 1].kind == IDENTIFIER:
+            parts.append(self._tokens[at + 1].text)
+            at += 2
+        if self._tokens[at].kind != "{":
+            return None
+        self._at = at + 1
+        fields: list[tuple[str, Node]] = []
+        while not self._take("}"):
+            self._take("?")
+            field = self._expect(IDENTIFIER).text
+            self._expect(":")
+            fields.append((field, self.expression()))
+            if self._take(",") is None and self._token.kind != "}":
+                self._mismatch("{'}', ','}")
+        return StructNode(self._tokens[at].place, dot + ".".join(parts), fields)
+
+    def _list(self, bracket: Token) -> Node:
+        elements: list[Node] = []
+        optional: list[int] = []
+        self._take_lone_comma("]")
+        while not self._take("]"):
+            if self._take("?"):
+                optional.append(len(elements))
+            elements.append(self.expression())
+            if self._take(",") is None and self._token.kind != "]":
+                self._mismatch("{']', ','}")
+        return ListNode(bracket.place, elements, frozenset(optional))
+
+    def _map(self, brace: Token) -> Node:
+        entries: list[MapEntry] = []
+        self._take_lone_comma("}")
+        while not self._take("}"):
+            is_optional = self._take("?") is not None
+            key = self.expression()
+            colon = self._expect(":")
+            entries.append(MapEntry(colon.place, key, self.expression(), is_optional))
+            if self._take(",") is None and self._token.kind != "}":
+                self._mismatch("{'}', ','}")
+        return MapNode(brace.place, entries)
+
+    def _take_lone_comma(self, closing: str) -> None:
+        # The grammar allows `[,]` and `{,}`.
+        if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
+            self._next()
+
+    def _number(self, place: int, token: Token, sign: str) -> Node:
+        try:
+            return Literal(place, number_of(token, sign))
+        except ValueError as error:
+            self.issues.append(Issue(place, str(error)))
+            return Literal(place, None)
+
+    def _text(self, token: Token) -> Node:
+        is_bytes = token.kind == "BYTES"
+        try:
+            text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
+        except ValueError as error:
+            self.issues.append(Issue(token.place, str(error)))
+            return Literal(token.place, "")
+        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
+
+
+def _no_field(token: Token) -> str:
+    if token.kind in ("true", "false", "null"):
+        return f"Syntax error: mismatched input '{token.text}' expecting IDENTIFIER"
+    shown = "" if token.kind == END else token.text
+    return f"Syntax error: no viable alternative at input '.{shown}'"
+
+
+def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+    middle = (low + high + 1) // 2
+    left = terms[middle] if middle == low else _balanced(name, terms, places, low, middle - 1)
+    if middle == high:
+        right = terms[middle + 1]
+    else:
+        right = _balanced(name, terms, places, middle + 1, high)
+    return Call(places[middle], name, [left, right])

@@ -1,0 +1,388 @@
+"""The planner: a checked tree to closures over one list of variables.
+
+Two plans are possible. Where the estimated cost of an expression is within the limit, nothing is
+counted. Otherwise each step adds its cost, as upstream's tracker, and ends at the limit.
+
+Upstream: cel-go 0.26 interpreter/planner.go, interpretable.go, decorators.go (constants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from roadstead.cel.access import is_present, no_key, qualify, qualify_if_present
+from roadstead.cel.checker import DEVICE_VARIABLE
+from roadstead.cel.conversions import CONVERSIONS
+from roadstead.cel.errors import CelAbortError, CelRunError
+from roadstead.cel.folds import Scope, plan_fold
+from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
+from roadstead.cel.regexes import RegexError
+from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost, constant_cost
+from roadstead.cel.steps import (
+    DEVICE,
+    Step,
+    Variables,
+    and_step,
+    call_step,
+    conditional_step,
+    constant_member_step,
+    contains_fast,
+    different,
+    equality_step,
+    equality_with_step,
+    list_step,
+    map_step,
+    not_strictly_false_step,
+    or_step,
+    or_value_step,
+    spend,
+)
+from roadstead.cel.tree import (
+    CONDITIONAL,
+    IN,
+    INDEX,
+    NOT_EQUALS,
+    OPTIONAL_INDEX,
+    OPTIONAL_SELECT,
+    Call,
+    Fold,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+)
+from roadstead.cel.types import DYN
+from roadstead.cel.values import DomainMap, TypeValue, Value, equal, go_type
+
+_PATH_FIELDS = frozenset({"attributes", "capacity"})
+
+
+class PlanError(Exception):
+    """A constant part of the expression fails; the text is upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A step. is_constant: upstream evaluates it while it compiles; is_fixed: so may we."""
+
+    run: Step
+    is_constant: bool = False
+    is_fixed: bool = False
+
+
+def constant(value: Value, is_constant: bool = True) -> Planned:
+    """Return the step that yields a value."""
+    return Planned(lambda variables: value, is_constant, is_fixed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A planned expression. variables: how many it needs, `DEVICE` and `METER` among them."""
+
+    run: Step
+    variables: int
+
+
+def plan(root: Node, is_metered: bool) -> Program:
+    """Plan a checked expression.
+
+    Raises:
+        PlanError: a conversion of a literal fails.
+    """
+    planner = _Planner(is_metered)
+    run = planner.plan(root).run
+    return Program(run, planner.scope.size)
+
+
+_NO_LIST = "internal error: interface conversion: "
+_NO_VARIABLES: Final[Variables] = [None, 0]
+
+
+class _Planner:
+    def __init__(self, is_metered: bool) -> None:
+        self._is_metered = is_metered
+        self.scope = Scope()
+
+    def plan(self, node: Node) -> Planned:
+        """Return the step of a node."""
+        match node:
+            case Literal():
+                return constant(node.value)
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return Planned(plan_fold(node, self.scope, self._run, self._is_metered))
+        raise AssertionError(f"unknown node {type(node).__name__}")
+
+    def _run(self, node: Node) -> Step:
+        return self.plan(node).run
+
+    def _metered(self, run: Step, cost: int) -> Step:
+        if not self._is_metered or not cost:
+            return run
+
+        def metered(variables: Variables) -> Value:
+            value = run(variables)
+            spend(variables, cost)
+            return value
+
+        return metered
+
+    def _ident(self, node: Ident) -> Planned:
+        if node.is_type:
+            return constant(TypeValue(node.name))
+        if node.name == DEVICE_VARIABLE and not self.scope.is_declared(node.name):
+            return Planned(self._metered(lambda variables: variables[DEVICE], 1))
+        return Planned(self._metered(self.scope.reader(node.name), 1))
+
+    def _select(self, node: Select) -> Planned:
+        if node.resolved is not None:
+            return self.plan(node.resolved)
+        if not node.is_test and (path := self._path_step(node)):
+            return Planned(path)
+        operand, key = self.plan(node.operand), node.name
+        run = operand.run
+        if node.is_test:
+            return Planned(lambda variables: is_present(run(variables), key))
+        cost = 1 if _is_attribute(node.operand) else 2
+        return Planned(self._metered(_select_step(run, key), cost))
+
+    def _path_step(self, node: Select) -> Step | None:
+        """Return the step of `device.attributes["domain"].name`, the most frequent by far."""
+        if self._is_metered or self.scope.is_declared(DEVICE_VARIABLE):
+            return None
+        index = node.operand
+        if not isinstance(index, Call) or index.name != INDEX or index.target is not None:
+            return None
+        outer, domain = index.args
+        if not isinstance(domain, Literal) or not isinstance(outer, Select) or outer.is_test:
+            return None
+        if outer.name not in _PATH_FIELDS or not isinstance(outer.operand, Ident):
+            return None
+        if outer.operand.name != DEVICE_VARIABLE:
+            return None
+        field, domain_name, key = outer.name, domain.value, node.name
+
+        def attribute(variables: Variables) -> Value:
+            try:
+                return variables[DEVICE][field][domain_name][key]  # type: ignore[index]
+            except KeyError:
+                raise no_key(key) from None
+
+        return attribute
+
+    def _call(self, node: Call) -> Planned:
+        nodes = node.args if node.target is None else [node.target, *node.args]
+        planned = [self.plan(arg) for arg in nodes]
+        runs = [step.run for step in planned]
+        special = self._special(node, planned, runs)
+        if special is not None:
+            return special
+        function = self._function(node, nodes, planned)
+        if _traverses_last(node):
+            runs[-1] = _list_or_abort(runs[-1])
+        if node.name in CONVERSIONS and planned[0].is_constant:
+            return self._converted(call_step(function, runs))
+        if node.overloads == ("in_list",) and planned[1].is_constant:
+            return self._constant_member(runs)
+        if self._is_metered:
+            overload = node.overloads[0] if len(node.overloads) == 1 else ""
+            return Planned(_metered_call(node.name, overload, function, runs))
+        return _folded(call_step(function, runs), planned)
+
+    def _function(
+        self, node: Call, nodes: list[Node], planned: list[Planned]
+    ) -> Callable[..., Value]:
+        """Return what the call evaluates; constant patterns are compiled at once."""
+        if node.name in PATTERN_FUNCTIONS and planned[1].is_constant:
+            pattern = planned[1].run(_NO_VARIABLES)
+            if isinstance(pattern, str):
+                try:
+                    return with_pattern(node.name, pattern)
+                except RegexError as error:
+                    raise PlanError(str(error)) from None
+        if node.name == IN and not self._is_metered:
+            return contains_fast
+        return bound(node.name, node.overloads, [arg.type or DYN for arg in nodes])
+
+    def _constant_member(self, runs: list[Step]) -> Planned:
+        values = runs[1](_NO_VARIABLES)
+        assert isinstance(values, list)
+        if not values:
+            return constant(False)
+        # What upstream looks up by hash costs nothing but the value.
+        return Planned(constant_member_step(runs[0], values))
+
+    def _special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
+        match node.name:
+            case "_&&_":
+                return Planned(and_step(runs[0], runs[1]))
+            case "_||_":
+                return Planned(or_step(runs[0], runs[1]))
+            case "_?_:_":
+                return Planned(conditional_step(runs[0], runs[1], runs[2]))
+            case "@not_strictly_false":
+                return Planned(self._metered(not_strictly_false_step(runs[0]), 1))
+            case "_[_]":
+                return Planned(self._index(node, planned[1], runs))
+            case "_[?_]" | "_?._":
+                return Planned(self._optional(runs[0], runs[1]))
+            case "or" | "orValue":
+                return Planned(or_value_step(runs[0], runs[1], node.name == "orValue"))
+            case "_==_" | "_!=_":
+                return self._equality(node, planned, runs)
+        return None
+
+    def _optional(self, operand: Step, key: Step) -> Step:
+        if not self._is_metered:
+            return lambda variables: qualify_if_present(operand(variables), key(variables))
+
+        def metered(variables: Variables) -> Value:
+            found = qualify_if_present(operand(variables), key(variables))
+            if found.has_value:
+                spend(variables, 1)
+            return found
+
+        return metered
+
+    def _equality(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned:
+        is_negated = node.name == NOT_EQUALS
+        if self._is_metered:
+            function = different if is_negated else equal
+            return Planned(_metered_call(node.name, node.overloads[0], function, runs))
+        if not planned[1].is_fixed:
+            return Planned(equality_step(runs[0], runs[1], is_negated))
+        value = runs[1](_NO_VARIABLES)
+        run = equality_with_step(runs[0], value, is_negated)
+        return _folded(run, planned)
+
+    def _index(self, node: Call, key: Planned, runs: list[Step]) -> Step:
+        first, second = runs
+        cost = 1 if _is_attribute(node.args[0]) else 2
+        if key.is_constant:
+            return self._metered(_select_step(first, second(_NO_VARIABLES)), cost)
+        return self._metered(lambda v: qualify(first(v), second(v)), cost)
+
+    def _converted(self, run: Step) -> Planned:
+        try:
+            return constant(run(_NO_VARIABLES))
+        except CelRunError as error:
+            raise PlanError(str(error)) from None
+
+    def _list(self, node: ListNode) -> Planned:
+        planned = [self.plan(element) for element in node.elements]
+        run = list_step([step.run for step in planned], node.optional)
+        return self._collection(run, planned, LIST_COST)
+
+    def _map(self, node: MapNode) -> Planned:
+        keys = [self.plan(entry.key) for entry in node.entries]
+        values = [self.plan(entry.value) for entry in node.entries]
+        optional = frozenset(at for at, entry in enumerate(node.entries) if entry.is_optional)
+        run = map_step([key.run for key in keys], [value.run for value in values], optional)
+        return self._collection(run, keys + values, MAP_COST)
+
+    def _collection(self, run: Step, parts: list[Planned], cost: int) -> Planned:
+        if all(part.is_constant for part in parts):
+            try:
+                return constant(run(_NO_VARIABLES))
+            except CelRunError:
+                return Planned(run, is_constant=False)
+        return Planned(self._metered(run, cost))
+
+
+def _is_attribute(node: Node) -> bool:
+    """Return whether upstream appends to the attribute that the node is."""
+    if isinstance(node, (Ident, Select)):
+        return True
+    return isinstance(node, Call) and node.name in (
+        INDEX,
+        OPTIONAL_INDEX,
+        OPTIONAL_SELECT,
+        CONDITIONAL,
+    )
+
+
+def _select_step(run: Step, key: Value) -> Step:
+    if not isinstance(key, str):
+        return lambda variables: qualify(run(variables), key)
+
+    def selected(variables: Variables) -> Value:
+        value = run(variables)
+        if type(value) is dict:
+            try:
+                return value[key]
+            except KeyError:
+                raise no_key(key) from None
+        return value[key] if type(value) is DomainMap else qualify(value, key)
+
+    return selected
+
+
+def _metered_call(
+    name: str, overload: str, function: Callable[..., Value], runs: list[Step]
+) -> Step:
+    cost = constant_cost(name, overload)
+    if cost is not None:
+        run = call_step(function, runs)
+        constant_part = cost
+
+        def counted(variables: Variables) -> Value:
+            value = run(variables)
+            spend(variables, constant_part)
+            return value
+
+        return counted
+
+    def metered(variables: Variables) -> Value:
+        args = [run(variables) for run in runs]
+        result = function(*args)
+        spend(variables, call_cost(name, overload, args, result))
+        return result
+
+    return metered
+
+
+def _traverses_last(node: Call) -> bool:
+    """Return whether upstream counts the cost of a call as if its last argument were a list."""
+    if len(node.overloads) != 1:
+        return False
+    return node.overloads[0].endswith(("_sort", "_sortByAssociatedKeys", "list_distinct"))
+
+
+def _list_or_abort(run: Step) -> Step:
+    def checked(variables: Variables) -> Value:
+        try:
+            value = run(variables)
+        except CelRunError:
+            raise CelAbortError(
+                f"{_NO_LIST}*types.Err is not traits.Lister: missing method Add"
+            ) from None
+        if not isinstance(value, (list, dict)):
+            method = "Contains" if isinstance(value, str) else "Add"
+            text = f"{go_type(value)} is not traits.Lister: missing method {method}"
+            raise CelAbortError(_NO_LIST + text)
+        return value
+
+    return checked
+
+
+def _folded(run: Step, args: list[Planned]) -> Planned:
+    """Evaluate now what can only have one value; what fails, fails when it is reached."""
+    if not all(arg.is_fixed for arg in args):
+        return Planned(run)
+    try:
+        return constant(run(_NO_VARIABLES), is_constant=False)
+    except (CelRunError, CelAbortError):
+        return Planned(run)

@@ -1,0 +1,96 @@
+"""Regular expressions of RE2, which match in time linear in pattern and text.
+
+Upstream: Go's regexp, which has RE2's syntax; apiserver pkg/cel/library/regex.go.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Protocol
+
+import re2
+
+from roadstead.cel.errors import CelRunError
+
+_CACHED = 512
+_ERRORS = {
+    "missing ]": "missing closing ]",
+    "missing )": "missing closing )",
+    "unexpected )": "unexpected )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+}
+
+
+class _Match(Protocol):
+    def start(self) -> int: ...
+    def end(self) -> int: ...
+
+
+class Regex(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str, pos: int = 0) -> _Match | None: ...
+
+
+class RegexError(ValueError):
+    """Not a pattern of RE2; the text is close to upstream's."""
+
+
+@lru_cache(maxsize=_CACHED)
+def compile_regex(pattern: str) -> Regex:
+    """Compile a pattern; raises RegexError."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled: Regex = re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise RegexError(_go_error(error)) from None
+    return compiled
+
+
+def _go_error(error: Exception) -> str:
+    text = error.args[0] if error.args else ""
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    code, _, part = text.partition(": ")
+    return f"error parsing regexp: {_ERRORS.get(code, code)}: `{part}`"
+
+
+def _compiled(pattern: str, prefix: str = "") -> Regex:
+    try:
+        return compile_regex(pattern)
+    except RegexError as error:
+        raise CelRunError(f"{prefix}{error}") from None
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Return whether the pattern occurs in the text; raises CelRunError."""
+    return _compiled(pattern).search(text) is not None
+
+
+def find(text: str, pattern: str) -> str:
+    """Return the first occurrence, or ""; raises CelRunError."""
+    found = _compiled(pattern, "Illegal regex: ").search(text)
+    return text[found.start() : found.end()] if found is not None else ""
+
+
+def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
+    """Return all occurrences, at most `limit` if it is not negative; raises CelRunError."""
+    regex = _compiled(pattern, "Illegal regex: ")
+    results: list[object] = []
+    place, last_end = 0, -1
+    while place <= len(text) and len(results) != limit:
+        found = regex.search(text, place)
+        if found is None:
+            break
+        start, end = found.start(), found.end()
+        # As Go, an empty match right after a match does not count.
+        if end > start or start != last_end:
+            results.append(text[start:end])
+        last_end = end
+        place = end if end > start else end + 1
+    return results

@@ -1,0 +1,233 @@
+"""What a call costs at run time, once its arguments and result are known.
+
+Upstream: cel-go 0.26 interpreter/runtimecost.go, ext/lists.go, ext/sets.go; apiserver
+pkg/cel/library/cost.go (CallCost).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from roadstead.cel.network import Address, Network
+from roadstead.cel.semver import Semver
+from roadstead.cel.values import NamedFormat, Optional, Url, Value
+from roadstead.protocol.quantity import Quantity
+
+LIST_COST: Final = 10
+MAP_COST: Final = 30
+TEXT_FACTOR: Final = 0.1
+REGEX_FACTOR: Final = 0.25
+
+_ONE = frozenset(
+    [
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    ]
+)
+_TRAVERSED = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
+_READ = frozenset(
+    [
+        "url",
+        "lowerAscii",
+        "upperAscii",
+        "substring",
+        "trim",
+        "cidr",
+        "isIP",
+        "isCIDR",
+        "quantity",
+        "isQuantity",
+        "semver",
+        "isSemver",
+    ]
+)
+_BY_SMALLER = frozenset({"equals", "not_equals"}) | {
+    f"{relation}_{kind}"
+    for relation in ("less", "greater", "less_equals", "greater_equals")
+    for kind in ("string", "bytes")
+}
+_BY_FIRST = frozenset(
+    [
+        "starts_with_string",
+        "ends_with_string",
+        "string_to_bytes",
+        "bytes_to_string",
+        "strings_quote",
+        "string_format",
+    ]
+)
+_LIST_OUTPUT = frozenset({"list_slice", "lists_range", "list_reverse"})
+_SIZED = frozenset(
+    {
+        "ip",
+        "replace",
+        "split",
+        "ip.isCanonical",
+        "join",
+        "find",
+        "findAll",
+        "containsIP",
+        "containsCIDR",
+        "validate",
+        "_==_",
+    }
+)
+_STANDARD_SIZED = frozenset(
+    {"in_list", "add_string", "add_bytes", "matches_string", "contains_string", "list_distinct"}
+)
+_STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Network)
+
+
+def size_of(value: Value) -> int:
+    """Return the size by which costs are counted; 1 for what has none."""
+    if isinstance(value, (str, bytes, list, dict)):
+        return len(value)
+    if isinstance(value, Optional) and value.has_value:
+        return size_of(value.value)
+    if isinstance(value, (Address, Network)):
+        return value.size_bytes
+    return 1
+
+
+def _part(size: float, factor: float) -> int:
+    return math.ceil(size * factor)
+
+
+def traversal(value: Value) -> int:
+    """Return the cost of looking at all of a value."""
+    total, waiting = 0, [value]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, str):
+            total += int(len(current.encode("utf-8", "surrogatepass")) * TEXT_FACTOR)
+        elif isinstance(current, bytes):
+            total += int(len(current) * TEXT_FACTOR)
+        elif isinstance(current, list):
+            waiting.extend(current)
+        elif isinstance(current, dict):
+            waiting.extend(current.keys())
+            waiting.extend(current.values())
+        else:
+            total += 1
+    return total
+
+
+def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int:
+    """Return the cost of one call. overload: "" if the checker left several."""
+    cost = _list_cost(overload, args, result)
+    if cost is None:
+        cost = _library_cost(name, overload, args, result)
+    return _standard_cost(overload, args) if cost is None else cost
+
+
+def constant_cost(name: str, overload: str) -> int | None:
+    """Return the cost of a call if it is the same for all arguments, else None."""
+    if name in _ONE or overload == "cidr_ip":
+        return 1
+    depends = (
+        name in _TRAVERSED | _READ | _SIZED
+        or overload in _BY_FIRST | _BY_SMALLER | _LIST_OUTPUT | _STANDARD_SIZED
+        or overload.startswith(("list_sets_", "list_flatten"))
+        or overload.endswith(("_sort", "_sortByAssociatedKeys"))
+    )
+    return None if depends else 1
+
+
+def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:
+    if overload.startswith("list_sets_"):
+        factor = 2 if overload == "list_sets_equivalent_list" else 1
+        return 1 + size_of(args[0]) * size_of(args[1]) * factor
+    base = 1 + LIST_COST
+    if overload in _LIST_OUTPUT:
+        return base + size_of(result)
+    if overload in ("list_flatten", "list_flatten_int"):
+        depth = args[1] if len(args) == 2 else 1
+        assert isinstance(depth, int)
+        return base + size_of(args[0]) * depth
+    if overload == "list_distinct":
+        return base + 2 * size_of(args[0]) ** 2
+    if overload.endswith(("_sort", "_sortByAssociatedKeys")):
+        keys = args[-1]
+        if not isinstance(keys, list) or not keys:
+            return base
+        per_pair = 2 + (TEXT_FACTOR if isinstance(keys[0], (str, bytes)) else 0)
+        return base + int(len(keys) ** 2 * per_pair)
+    return None
+
+
+def _library_cost(name: str, overload: str, args: list[Value], result: Value) -> int | None:
+    if name in _ONE or overload == "cidr_ip":
+        return 1
+    if name in _TRAVERSED:
+        return traversal(args[0])
+    if name in _READ or name == "ip":
+        return _part(size_of(args[0]), TEXT_FACTOR)
+    if name in ("replace", "split", "ip.isCanonical"):
+        return _part(size_of(args[0]) * 2, TEXT_FACTOR)
+    if name == "join":
+        return _part(size_of(result) * 2, TEXT_FACTOR)
+    if name in ("find", "findAll"):
+        return _regex_cost(size_of(args[0]), size_of(args[1]))
+    if name in ("containsIP", "containsCIDR"):
+        return _containment_cost(name, overload, args)
+    if name == "validate" and isinstance(args[0], NamedFormat):
+        return _regex_cost(size_of(args[1]), args[0].regex_chars)
+    if name == "_==_" and isinstance(args[0], _STRUCTS):
+        return 1
+    return None
+
+
+def _containment_cost(name: str, overload: str, args: list[Value]) -> int:
+    size = size_of(args[0])
+    cost = _part(size * 2, TEXT_FACTOR)
+    if name == "containsCIDR":
+        cost += _part(size, TEXT_FACTOR) + 1
+    if overload.endswith("_string"):
+        cost += _part(size_of(args[1]), TEXT_FACTOR)
+    return cost
+
+
+def _regex_cost(text_size: int, pattern_size: int) -> int:
+    return _part(1.0 + text_size, TEXT_FACTOR) * _part(pattern_size, REGEX_FACTOR)
+
+
+def _standard_cost(overload: str, args: list[Value]) -> int:
+    if overload in _BY_FIRST:
+        return _part(size_of(args[0]), TEXT_FACTOR)
+    if overload == "in_list":
+        return size_of(args[1])
+    if overload in _BY_SMALLER:
+        return _part(min(size_of(args[0]), size_of(args[1])), TEXT_FACTOR)
+    if overload in ("add_string", "add_bytes"):
+        return _part(size_of(args[0]) + size_of(args[1]), TEXT_FACTOR)
+    if overload == "matches_string":
+        return _regex_cost(size_of(args[0]), size_of(args[1]))
+    if overload == "contains_string":
+        return _part(size_of(args[0]), TEXT_FACTOR) * _part(size_of(args[1]), TEXT_FACTOR)
+    return 1

@@ -1,0 +1,254 @@
+"""Steps of a plan: closures that evaluate one node from the variables of an evaluation.
+
+Upstream: cel-go 0.26 interpreter/interpretable.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from roadstead.cel.errors import CelAbortError, CelCostError, CelRunError, no_overload
+from roadstead.cel.limits import COST_MAX
+from roadstead.cel.operators import contains
+from roadstead.cel.semver import Semver
+from roadstead.cel.values import (
+    DomainMap,
+    Optional,
+    Uint,
+    Value,
+    content_of,
+    encoded,
+    equal,
+    reread,
+    shown,
+)
+
+Variables = list[Value]
+"""The variables of one evaluation; the first two are `DEVICE` and `METER`."""
+
+Step = Callable[[Variables], Value]
+
+DEVICE: Final = 0
+METER: Final = 1
+
+
+def spend(variables: Variables, cost: int) -> None:
+    """Count the cost of a step; raises CelCostError beyond `COST_MAX`."""
+    spent: int = variables[METER] + cost  # type: ignore[operator]
+    variables[METER] = spent
+    if spent > COST_MAX:
+        raise CelCostError
+
+
+_HASHED = frozenset({str, int, bool, float, Uint})
+_PLAIN = frozenset({str, int, bool, float, bytes, Uint})
+
+
+def and_step(left: Step, right: Step) -> Step:
+    """Return `left && right`: false wins over an error of the other side."""
+
+    def conjunction(variables: Variables) -> Value:
+        try:
+            value = left(variables)
+        except CelRunError as raised:
+            error = raised
+        else:
+            if value is False:
+                return False
+            if value is True:
+                value = right(variables)
+                if value is True or value is False:
+                    return value
+                raise no_overload()
+            error = no_overload()
+        return _absorbed(right, variables, False, error)
+
+    return conjunction
+
+
+def or_step(left: Step, right: Step) -> Step:
+    """Return `left || right`: true wins over an error of the other side."""
+
+    def disjunction(variables: Variables) -> Value:
+        try:
+            value = left(variables)
+        except CelRunError as raised:
+            error = raised
+        else:
+            if value is True:
+                return True
+            if value is False:
+                value = right(variables)
+                if value is True or value is False:
+                    return value
+                raise no_overload()
+            error = no_overload()
+        return _absorbed(right, variables, True, error)
+
+    return disjunction
+
+
+def _absorbed(run: Step, variables: Variables, wanted: bool, error: CelRunError) -> Value:
+    """Return `wanted` if the step yields it; otherwise the first error stays."""
+    try:
+        value = run(variables)
+    except CelRunError:
+        raise error from None
+    if value is wanted:
+        return value
+    raise error
+
+
+def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
+    """Return `condition ? chosen : other`."""
+
+    def conditional(variables: Variables) -> Value:
+        value = condition(variables)
+        if value is True:
+            return reread(chosen(variables))
+        if value is False:
+            return reread(other(variables))
+        raise no_overload()
+
+    return conditional
+
+
+def not_strictly_false_step(run: Step) -> Step:
+    """Return whether a comprehension goes on: also if the value is an error."""
+
+    def goes_on(variables: Variables) -> Value:
+        try:
+            value = run(variables)
+        except CelRunError:
+            return True
+        return value if isinstance(value, bool) else True
+
+    return goes_on
+
+
+def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
+    """Return `first.orValue(second)` or `first.or(second)`; the second only if it is needed."""
+
+    def chosen(variables: Variables) -> Value:
+        optional = first(variables)
+        if not isinstance(optional, Optional):
+            return optional
+        if not optional.has_value:
+            return second(variables)
+        return content_of(optional) if is_value else optional
+
+    return chosen
+
+
+def different(first: Value, second: Value) -> bool:
+    """Return `first != second`, which an error makes true."""
+    try:
+        return not equal(first, second)
+    except CelRunError:
+        return True
+
+
+def equality_step(left: Step, right: Step, is_negated: bool) -> Step:
+    """Return `left == right`, or `!=`."""
+    compare = different if is_negated else equal
+    return lambda variables: compare(left(variables), right(variables))
+
+
+def equality_with_step(left: Step, wanted: Value, is_negated: bool) -> Step:
+    """Return `left == wanted`, or `!=`, faster if the wanted value is plain."""
+    kind = type(wanted)
+    compare = different if is_negated else equal
+    if kind not in _PLAIN:
+        return lambda variables: compare(left(variables), wanted)
+
+    def compared(variables: Variables) -> Value:
+        value = left(variables)
+        if type(value) is kind:
+            return (value == wanted) is not is_negated
+        return compare(value, wanted)
+
+    return compared
+
+
+def constant_member_step(value: Step, container: list[Value]) -> Step:
+    """Return `value in [...]` of literals, which upstream looks up by hash."""
+    is_hashed = all(type(element) in _HASHED for element in container)
+
+    def is_member(variables: Variables) -> Value:
+        wanted = value(variables)
+        if is_hashed and container and isinstance(wanted, (Semver, bytes)):
+            name = "cel.Semver" if isinstance(wanted, Semver) else "types.Bytes"
+            text = f"internal error: runtime error: hash of unhashable type {name}"
+            raise CelAbortError(text)
+        return contains(wanted, container)
+
+    return is_member
+
+
+def contains_fast(wanted: Value, container: Value) -> Value:
+    """Return `wanted in container`, without detours for texts in maps; raises CelRunError."""
+    if type(wanted) is str and (type(container) is dict or type(container) is DomainMap):
+        return wanted in container
+    return contains(wanted, container)
+
+
+def call_step(function: Callable[..., Value], args: list[Step]) -> Step:
+    """Return a call."""
+    match args:
+        case []:
+            return lambda variables: function()
+        case [only]:
+            return lambda variables: function(only(variables))
+        case [first, second]:
+            return lambda variables: function(first(variables), second(variables))
+    return lambda variables: function(*[arg(variables) for arg in args])
+
+
+def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
+    """Return a list; optional: positions of elements that may be missing."""
+    if not optional:
+        return lambda variables: [element(variables) for element in elements]
+
+    def made(variables: Variables) -> Value:
+        values: list[Value] = []
+        for at, element in enumerate(elements):
+            value = element(variables)
+            if at in optional:
+                if not isinstance(value, Optional):
+                    raise CelRunError(
+                        "cannot initialize optional list element from non-optional value "
+                        f"{shown(value)}"
+                    )
+                if not value.has_value:
+                    continue
+                value = value.value
+            values.append(value)
+        return values
+
+    return made
+
+
+def map_step(keys: list[Step], values: list[Step], optional: frozenset[int]) -> Step:
+    """Return a map; optional: positions of entries that may be missing."""
+
+    def made(variables: Variables) -> Value:
+        entries: dict[Value, Value] = {}
+        for at, run in enumerate(keys):
+            key = run(variables)
+            place = encoded(key)
+            value = values[at](variables)
+            if at in optional:
+                if not isinstance(value, Optional):
+                    raise CelRunError(
+                        f"cannot initialize optional entry '{shown(key)}' from non-optional value "
+                        f"{shown(value)}"
+                    )
+                if not value.has_value:
+                    entries.pop(place, None)
+                    continue
+                value = value.value
+            entries[place] = value
+        return entries
+
+    return made

@@ -1,0 +1,212 @@
+"""Durations and timestamps, read, printed and taken apart as Go does.
+
+Upstream: cel-go 0.26 common/types/duration.go, timestamp.go, overflow.go, common/stdlib; Go's time.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Final
+
+from roadstead.cel.errors import CelRunError
+from roadstead.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, Value
+
+_SECOND: Final = 10**9
+_MIN_S, _MAX_S = -62135596800, 253402300799
+_TEXT_MAX_CHARS = 1000
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": _SECOND,
+    "m": 60 * _SECOND,
+    "h": 3600 * _SECOND,
+}
+_PART = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?([^0-9.]++)")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]++))?"
+    r"(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
+)
+_ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_duration(text: str) -> Duration | None:
+    """Parse "1h30m", "-1.5s", "0"; None if it is no duration."""
+    if len(text) > _TEXT_MAX_CHARS:
+        return None
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return Duration(0)
+    total, place = 0, 0
+    while place < len(body):
+        match = _PART.match(body, place)
+        if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
+            return None
+        unit = _UNITS[match[3]]
+        fraction = match[2] or ""
+        total += int(match[1] or "0") * unit
+        total += int(fraction[:18] or "0") * unit // 10 ** len(fraction[:18])
+        place = match.end()
+    if not body:
+        return None
+    total = -total if text[0] == "-" else total
+    return Duration(total) if INT_MIN <= total <= INT_MAX else None
+
+
+def parse_timestamp(text: str) -> Timestamp | None:
+    """Parse a time of RFC 3339; None if it is none."""
+    match = _TIMESTAMP.fullmatch(text) if len(text) <= _TEXT_MAX_CHARS else None
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    offset = 0
+    if match[8]:
+        if int(match[9]) > 24 or int(match[10]) > 60:
+            return None
+        offset = (int(match[9]) * 3600 + int(match[10]) * 60) * (-1 if match[8] == "-" else 1)
+    if second > 59:
+        return None
+    try:
+        # Year 0 is a leap year that Python's calendar lacks; so is 2000.
+        moment = datetime(year or 2000, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    seconds = (moment - _EPOCH) // timedelta(seconds=1) - offset
+    if not year:
+        seconds -= (730485 + 0) * 86400
+    nanoseconds = int(((match[7] or "") + "0" * 9)[:9])
+    _check_seconds(seconds)
+    return Timestamp(seconds * _SECOND + nanoseconds, offset)
+
+
+def timestamp_of_seconds(seconds: int) -> Timestamp:
+    """Return the moment so many seconds after 1970.
+
+    Raises:
+        CelRunError: it lies outside the years 1 to 9999.
+    """
+    _check_seconds(seconds)
+    return Timestamp(seconds * _SECOND)
+
+
+def _check_seconds(seconds: int) -> None:
+    if not _MIN_S <= seconds <= _MAX_S:
+        raise CelRunError("timestamp overflow")
+
+
+def timestamp_text(timestamp: Timestamp) -> str:
+    """Return the time in RFC 3339, in the zone in which it was given."""
+    moment = _local(timestamp, timezone(timedelta(seconds=timestamp.offset_s)))
+    nanoseconds = timestamp.nanoseconds % _SECOND
+    fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
+    sign = "-" if timestamp.offset_s < 0 else "+"
+    minutes = abs(timestamp.offset_s) // 60
+    zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}" if timestamp.offset_s else "Z"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + zone
+
+
+def added(timestamp: Timestamp, nanoseconds: int) -> Timestamp:
+    """Return the moment so much later; raises CelRunError outside the years 1 to 9999."""
+    total = timestamp.nanoseconds + nanoseconds
+    _check_seconds(total // _SECOND)
+    return Timestamp(total, timestamp.offset_s)
+
+
+def checked_duration(nanoseconds: int) -> Duration:
+    """Return a duration; raises CelRunError if it is no int64."""
+    if not INT_MIN <= nanoseconds <= INT_MAX:
+        raise CelRunError("integer overflow")
+    return Duration(nanoseconds)
+
+
+def _local(timestamp: Timestamp, zone: tzinfo) -> datetime:
+    moment = _EPOCH + timedelta(seconds=timestamp.nanoseconds // _SECOND)
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
+
+
+def _zone(name: str) -> tzinfo:
+    """Return the zone that an expression names.
+
+    Raises:
+        CelRunError: there is no such zone.
+    """
+    if ":" in name:
+        return _fixed_zone(name)
+    if name in ("", "UTC"):
+        return UTC
+    try:
+        if not _ZONE_NAME.fullmatch(name):
+            raise ValueError(name)
+        return zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        raise CelRunError(f"unknown time zone {name}") from None
+
+
+def _fixed_zone(name: str) -> tzinfo:
+    hours_text, _, minutes_text = name.partition(":")
+    try:
+        if len(name) > 12:
+            raise ValueError(name)
+        hours, minutes = int(hours_text), int(minutes_text)
+        offset = hours * 60 - minutes if name[0] == "-" else hours * 60 + minutes
+        return timezone(timedelta(minutes=offset))
+    except ValueError:
+        raise CelRunError(f'strconv.Atoi: parsing "{name[:12]}": invalid syntax') from None
+
+
+_Part = Callable[[datetime], int]
+
+
+def _of_timestamp(part: _Part) -> Callable[..., Value]:
+    def found(value: Timestamp, zone: str = "UTC") -> Value:
+        return part(_local(value, _zone(zone)))
+
+    return found
+
+
+def _milliseconds(value: Timestamp, zone: str = "UTC") -> Value:
+    _zone(zone)
+    return value.nanoseconds % _SECOND // 10**6
+
+
+def _of_duration(unit: int) -> Callable[..., Value]:
+    def found(value: Duration) -> Value:
+        whole = abs(value.nanoseconds) // unit
+        return -whole if value.nanoseconds < 0 else whole
+
+    return found
+
+
+_PARTS: dict[str, _Part] = {
+    "year": lambda moment: moment.year,
+    "month": lambda moment: moment.month - 1,
+    "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
+    "day_of_month": lambda moment: moment.day - 1,
+    "day_of_month_1_based": lambda moment: moment.day,
+    "day_of_week": lambda moment: moment.isoweekday() % 7,
+    "hours": lambda moment: moment.hour,
+    "minutes": lambda moment: moment.minute,
+    "seconds": lambda moment: moment.second,
+}
+
+TIME_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
+    **{f"timestamp_to_{name}": _of_timestamp(part) for name, part in _PARTS.items()},
+    **{f"timestamp_to_{name}_with_tz": _of_timestamp(part) for name, part in _PARTS.items()},
+    "timestamp_to_seconds_tz": _of_timestamp(_PARTS["seconds"]),
+    "timestamp_to_milliseconds": _milliseconds,
+    "timestamp_to_milliseconds_with_tz": _milliseconds,
+    "duration_to_hours": _of_duration(3600 * _SECOND),
+    "duration_to_minutes": _of_duration(60 * _SECOND),
+    "duration_to_seconds": _of_duration(_SECOND),
+    "duration_to_milliseconds": _of_duration(10**6),
+}
+"""Implementations by overload."""

@@ -1,0 +1,220 @@
+"""The tree of a CEL expression, as the parser builds it and the checker annotates it.
+
+Nodes are mutable: the checker sets `type`, `reference` and `overloads`, and resolves names.
+Upstream: cel-go 0.26 common/ast/expr.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from roadstead.cel.types import Type
+    from roadstead.cel.values import Value
+
+AND: Final = "_&&_"
+OR: Final = "_||_"
+NOT: Final = "!_"
+NEGATE: Final = "-_"
+CONDITIONAL: Final = "_?_:_"
+EQUALS: Final = "_==_"
+NOT_EQUALS: Final = "_!=_"
+ADD: Final = "_+_"
+INDEX: Final = "_[_]"
+OPTIONAL_INDEX: Final = "_[?_]"
+OPTIONAL_SELECT: Final = "_?._"
+NOT_STRICTLY_FALSE: Final = "@not_strictly_false"
+IN: Final = "@in"
+MAP_INSERT: Final = "cel.@mapInsert"
+SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
+ACCUMULATOR: Final = "@result"
+UNUSED: Final = "#unused"
+
+RELATIONS: Final = {
+    "<": "_<_",
+    "<=": "_<=_",
+    ">=": "_>=_",
+    ">": "_>_",
+    "==": EQUALS,
+    "!=": NOT_EQUALS,
+    "in": IN,
+}
+SUMS: Final = {"+": ADD, "-": "_-_"}
+PRODUCTS: Final = {"*": "_*_", "/": "_/_", "%": "_%_"}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """Any node. place: offset in characters of what errors point at."""
+
+    place: int
+    type: Type | None = field(default=None, init=False)
+
+    def children(self) -> Iterator[Node]:
+        """Return the nodes directly below, in the order in which they are checked."""
+        return iter(())
+
+
+@dataclass(slots=True, eq=False)
+class Literal(Node):
+    value: Value
+
+
+@dataclass(slots=True, eq=False)
+class Ident(Node):
+    """A variable, or the name of a type if `is_type`."""
+
+    name: str
+    is_type: bool = field(default=False, init=False)
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    """operand.name, or only whether it is there. resolved: set if all of it names a type."""
+
+    operand: Node
+    name: str
+    is_test: bool = False
+    resolved: Ident | None = field(default=None, init=False)
+
+    def children(self) -> Iterator[Node]:
+        if self.resolved is None:
+            yield self.operand
+
+
+@dataclass(slots=True, eq=False)
+class Call(Node):
+    """A call, of a method if there is a target. overloads: those that may be meant."""
+
+    name: str
+    args: list[Node]
+    target: Node | None = None
+    overloads: tuple[str, ...] = field(default=(), init=False)
+
+    def children(self) -> Iterator[Node]:
+        if self.target is not None:
+            yield self.target
+        yield from self.args
+
+
+@dataclass(slots=True, eq=False)
+class ListNode(Node):
+    """optional: positions of the elements that are written with `?`."""
+
+    elements: list[Node]
+    optional: frozenset[int] = frozenset()
+
+    def children(self) -> Iterator[Node]:
+        return iter(self.elements)
+
+
+@dataclass(slots=True, eq=False)
+class MapEntry:
+    place: int
+    key: Node
+    value: Node
+    is_optional: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class MapNode(Node):
+    entries: list[MapEntry]
+
+    def children(self) -> Iterator[Node]:
+        for entry in self.entries:
+            yield entry.key
+            yield entry.value
+
+
+@dataclass(slots=True, eq=False)
+class StructNode(Node):
+    """A message. There are none that could be made, so it is only parsed."""
+
+    name: str
+    fields: list[tuple[str, Node]]
+
+    def children(self) -> Iterator[Node]:
+        return (value for _, value in self.fields)
+
+
+@dataclass(slots=True, eq=False)
+class Fold(Node):
+    """A comprehension: what all macros over lists and maps, and `cel.bind`, expand to."""
+
+    items: Node
+    variable: str
+    second: str
+    accumulator: str
+    start: Node
+    condition: Node
+    step: Node
+    result: Node
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether it only gives `start` a name: there is nothing to iterate over."""
+        return self.variable == UNUSED
+
+    def children(self) -> Iterator[Node]:
+        yield self.items
+        yield self.start
+        yield self.condition
+        yield self.step
+        yield self.result
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Return the node and all below it, parents first, without recursion."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(list(node.children())))
+
+
+def qualified_name(node: Node) -> str | None:
+    """Return `a.b.c` if the node consists of a name and fields only."""
+    parts: list[str] = []
+    while isinstance(node, Select):
+        if node.is_test:
+            return None
+        parts.append(node.name)
+        node = node.operand
+    if not isinstance(node, Ident):
+        return None
+    parts.append(node.name)
+    return ".".join(reversed(parts))
+
+
+def copied(node: Node) -> Node:
+    """Return a copy of the tree below a node that is not yet checked."""
+    match node:
+        case Literal():
+            return Literal(node.place, node.value)
+        case Ident():
+            return Ident(node.place, node.name)
+        case Select():
+            return Select(node.place, copied(node.operand), node.name, node.is_test)
+        case Call():
+            target = copied(node.target) if node.target is not None else None
+            return Call(node.place, node.name, [copied(arg) for arg in node.args], target)
+        case ListNode():
+            return ListNode(node.place, [copied(e) for e in node.elements], node.optional)
+        case MapNode():
+            entries = [
+                MapEntry(e.place, copied(e.key), copied(e.value), e.is_optional)
+                for e in node.entries
+            ]
+            return MapNode(node.place, entries)
+        case StructNode():
+            fields = [(name, copied(value)) for name, value in node.fields]
+            return StructNode(node.place, node.name, fields)
+        case Fold():
+            parts = [copied(part) for part in node.children()]
+            items, start, condition, step, result = parts
+            names = (node.variable, node.second, node.accumulator)
+            return Fold(node.place, items, *names, start, condition, step, result)
+    raise AssertionError(f"unknown node {type(node).__name__}")

@@ -1,0 +1,148 @@
+"""Unification: which types may stand for which, and what type parameters are bound to.
+
+Upstream: cel-go 0.26 checker/types.go, checker/mapping.go.
+"""
+
+from __future__ import annotations
+
+from roadstead.cel.types import (
+    DURATION,
+    DYN,
+    LIST,
+    MAP,
+    NULL,
+    OPAQUE,
+    PARAM,
+    STRUCT,
+    TIMESTAMP,
+    TYPE,
+    Type,
+    optional_of,
+)
+
+Bindings = dict[str, Type]
+"""Names of type parameters with the types they stand for."""
+
+
+def unwrap_optional(type_: Type) -> tuple[Type, bool]:
+    """Return the content of an optional type, and whether it was one."""
+    return (type_.params[0], True) if type_.is_optional else (type_, False)
+
+
+def maybe_optional(type_: Type, is_optional: bool) -> Type:
+    """Return the optional of a type if it is to be one."""
+    return optional_of(type_) if is_optional else type_
+
+
+def assign(bindings: Bindings, pairs: list[tuple[Type, Type]]) -> Bindings | None:
+    """Return the bindings under which each first type may stand for the second, or None."""
+    extended = dict(bindings)
+    if all(_is_assignable(extended, first, second) for first, second in pairs):
+        return extended
+    return None
+
+
+def most_general(first: Type, second: Type) -> Type:
+    """Return the more general of two types that unify."""
+    return first if _is_less_specific(first, second) else second
+
+
+def substitute(bindings: Bindings, type_: Type, is_final: bool) -> Type:
+    """Replace bound parameters; the others too, by `dyn`, if `is_final`."""
+    if type_.kind == PARAM:
+        bound = bindings.get(type_.name)
+        if bound is not None:
+            return substitute(bindings, bound, is_final)
+        return DYN if is_final else type_
+    if not type_.params:
+        return type_
+    params = tuple(substitute(bindings, param, is_final) for param in type_.params)
+    return Type(type_.name, type_.kind, params)
+
+
+def is_equivalent(first: Type, second: Type) -> bool:
+    """Return whether two types are the same but for the names of parameters."""
+    if first.kind == PARAM and second.kind == PARAM:
+        return True
+    if first.name != second.name or first.kind != second.kind:
+        return False
+    return len(first.params) == len(second.params) and all(
+        is_equivalent(one, other) for one, other in zip(first.params, second.params, strict=True)
+    )
+
+
+def _is_less_specific(first: Type, second: Type) -> bool:
+    if first.is_dyn or first.kind == PARAM:
+        return True
+    if second.is_dyn or second.kind == PARAM or first.kind != second.kind:
+        return False
+    if first.kind == TYPE:
+        return True
+    if first.kind in (LIST, MAP, OPAQUE):
+        return (
+            first.name == second.name
+            and len(first.params) == len(second.params)
+            and all(map(_is_less_specific, first.params, second.params))
+        )
+    return first == second
+
+
+def _is_assignable(bindings: Bindings, first: Type, second: Type) -> bool:
+    if second.kind == PARAM:
+        is_valid, is_bound = _binds(bindings, first, second)
+        if is_valid or is_bound:
+            return is_valid
+    if first.kind == PARAM:
+        return _binds(bindings, second, first)[0]
+    if first.is_dyn_or_error or second.is_dyn_or_error:
+        return True
+    if first == NULL:
+        return second == NULL or _is_nullable(second)
+    if second == NULL:
+        return _is_nullable(first)
+    if first.kind == TYPE:
+        return second.kind == TYPE
+    if first.kind in (OPAQUE, LIST, MAP):
+        return (
+            first.kind == second.kind
+            and first.name == second.name
+            and len(first.params) == len(second.params)
+            and all(
+                _is_assignable(bindings, one, other)
+                for one, other in zip(first.params, second.params, strict=True)
+            )
+        )
+    return first == second
+
+
+def _is_nullable(type_: Type) -> bool:
+    return type_.kind in (OPAQUE, STRUCT) or type_ in (DURATION, TIMESTAMP)
+
+
+def _binds(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
+    """Return whether the parameter may stand for the type, and whether it was bound before."""
+    if type_ == param:
+        return True, True
+    bound = bindings.get(param.name)
+    if bound is None:
+        if not _occurs(bindings, param, type_):
+            bindings[param.name] = type_
+            return True, False
+        return False, False
+    if type_ == bound:
+        return True, True
+    if not _is_assignable(bindings, type_, bound):
+        return False, True
+    general = most_general(type_, bound)
+    if not _occurs(bindings, param, general):
+        bindings[param.name] = general
+    return True, True
+
+
+def _occurs(bindings: Bindings, param: Type, within: Type) -> bool:
+    if param == within:
+        return True
+    if within.kind == PARAM:
+        bound = bindings.get(within.name)
+        return bound is not None and _occurs(bindings, param, bound)
+    return any(_occurs(bindings, param, inner) for inner in within.params)

@@ -1,0 +1,167 @@
+"""Validators: literals that could only fail when they are evaluated, refused at once.
+
+Upstream: cel-go 0.26 cel/validator.go (durations, timestamps, regular expressions, homogeneous
+literals), ext/formatting.go (texts with clauses).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from roadstead.cel.conversions import to_duration, to_timestamp
+from roadstead.cel.errors import CelRunError, Issue
+from roadstead.cel.formatting import UNFIT, Clause, clauses
+from roadstead.cel.regexes import RegexError, compile_regex
+from roadstead.cel.tree import Call, ListNode, Literal, MapNode, Node, walk
+from roadstead.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    LIST,
+    MAP,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TYPE,
+    UINT,
+    Type,
+)
+from roadstead.cel.unify import is_equivalent, unwrap_optional
+from roadstead.cel.values import Value
+
+_FITTING = {
+    "d": (INT, UINT),
+    "f": (DOUBLE, STRING),
+    "e": (DOUBLE, STRING),
+    "b": (INT, UINT, BOOL),
+    "x": (INT, UINT, STRING, BYTES),
+    "X": (INT, UINT, STRING, BYTES),
+    "o": (INT, UINT),
+    "s": (INT, UINT, DOUBLE, BOOL, STRING, TIMESTAMP, BYTES, DURATION, NULL),
+}
+
+
+def validate(root: Node) -> list[Issue]:
+    """Return what is wrong with the literals of a checked tree."""
+    calls = [node for node in walk(root) if isinstance(node, Call)]
+    return [
+        *_invalid_arguments(calls, "duration", to_duration),
+        *_invalid_arguments(calls, "timestamp", to_timestamp),
+        *_invalid_arguments(calls, "matches", _compile),
+        *_mixed(root, _formatted_nodes(calls)),
+        *_formats(calls),
+    ]
+
+
+def _compile(value: Value) -> Value:
+    try:
+        return compile_regex(str(value))
+    except RegexError as error:
+        raise CelRunError(str(error)) from None
+
+
+def _invalid_arguments(
+    calls: list[Call], name: str, convert: Callable[[Value], Value]
+) -> Iterator[Issue]:
+    for call in calls:
+        if call.name != name or not call.args or not isinstance(call.args[0], Literal):
+            continue
+        try:
+            convert(call.args[0].value)
+        except CelRunError:
+            yield Issue(call.args[0].place, f"invalid {name} argument")
+
+
+def _formatted_nodes(calls: list[Call]) -> set[Node]:
+    """Return all nodes below `format` calls, whose lists may be mixed."""
+    return {
+        below
+        for call in calls
+        if call.name == "format"
+        for child in call.children()
+        for below in walk(child)
+    }
+
+
+def _mixed(root: Node, exempt: set[Node]) -> Iterator[Issue]:
+    nodes = [node for node in walk(root) if node not in exempt]
+    for node in nodes:
+        if isinstance(node, ListNode):
+            yield from _mixed_list(node)
+    for node in nodes:
+        if isinstance(node, MapNode):
+            yield from _mixed_map(node)
+
+
+def _type(node: Node, is_optional: bool = False) -> Type:
+    type_ = node.type or DYN
+    return unwrap_optional(type_)[0] if is_optional else type_
+
+
+def _mismatch(node: Node, expected: Type, found: Type) -> Issue:
+    text = f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
+    return Issue(node.place, text)
+
+
+def _mixed_list(node: ListNode) -> Iterator[Issue]:
+    types = [_type(element, at in node.optional) for at, element in enumerate(node.elements)]
+    for element, type_ in zip(node.elements, types, strict=True):
+        if not is_equivalent(types[0], type_):
+            yield _mismatch(element, types[0], type_)
+            return
+
+
+def _mixed_map(node: MapNode) -> Iterator[Issue]:
+    if not node.entries:
+        return
+    keys = [_type(entry.key) for entry in node.entries]
+    values = [_type(entry.value, entry.is_optional) for entry in node.entries]
+    for at, entry in enumerate(node.entries):
+        if not is_equivalent(keys[0], keys[at]):
+            yield _mismatch(entry.key, keys[0], keys[at])
+        if not is_equivalent(values[0], values[at]):
+            yield _mismatch(entry.value, values[0], values[at])
+
+
+def _formats(calls: list[Call]) -> Iterator[Issue]:
+    for call in calls:
+        if call.name != "format" or not isinstance(call.target, Literal):
+            continue
+        text = call.target.value
+        if isinstance(text, str) and call.args and isinstance(call.args[0], ListNode):
+            yield from _format_issues(call, text, call.args[0].elements)
+
+
+def _format_issues(call: Call, text: str, args: list[Node]) -> Iterator[Issue]:
+    seen = 0
+    try:
+        for clause in clauses(text, len(args)):
+            if not isinstance(clause, Clause):
+                continue
+            seen += 1
+            bad = _unfit(clause.kind, args[clause.place])
+            if bad is not None:
+                given = f"{UNFIT[clause.kind]}, was given {_type(bad).name}"
+                yield Issue(bad.place, f"error during formatting: {given}")
+                return
+    except CelRunError as error:
+        yield Issue(call.place, str(error))
+        return
+    if len(args) > seen:
+        text = f"too many arguments supplied to string.format (expected {seen}, got {len(args)})"
+        yield Issue(call.place, text)
+
+
+def _unfit(kind: str, arg: Node) -> Node | None:
+    """Return the node that a clause cannot format: the argument or, for `%s`, one inside."""
+    type_ = _type(arg)
+    if type_ == DYN or type_ in _FITTING[kind]:
+        pass
+    elif kind != "s" or type_.kind not in (LIST, MAP, TYPE):
+        return arg
+    if kind != "s" or not isinstance(arg, (ListNode, MapNode)):
+        return None
+    return next((bad for inner in arg.children() if (bad := _unfit("s", inner))), None)

@@ -1,0 +1,385 @@
+"""Values of CEL at run time, with upstream's equality and order.
+
+int, float, str, bytes, bool and None are Python's own; lists are lists that nothing changes, maps
+are dicts whose bool keys are encoded (True equals 1 in Python). uint, durations, timestamps,
+optionals and types have classes of their own.
+
+Upstream: cel-go 0.26 common/types/*.go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from roadstead.cel.errors import CelRunError, no_overload
+from roadstead.cel.network import Address, Network
+from roadstead.cel.semver import Semver
+from roadstead.protocol.quantity import Quantity
+
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
+
+Value = object
+"""Any value of CEL; operators look at its class."""
+
+
+class Uint(int):
+    """An unsigned integer."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timestamp:
+    """A moment. nanoseconds: since 1970 in UTC; offset_s: of the zone in which it is printed."""
+
+    nanoseconds: int
+    offset_s: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Timestamp) and self.nanoseconds == other.nanoseconds
+
+    def __hash__(self) -> int:
+        return hash(self.nanoseconds)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type as a value; only its name counts."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optional:
+    """A value that may be missing."""
+
+    value: Value = None
+    has_value: bool = True
+
+
+NONE: Final = Optional(has_value=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unconvertible:
+    """What an optional holds in place of a value that upstream cannot take out and put back."""
+
+    text: str
+
+
+def content_of(optional: Optional) -> Value:
+    """Return the value of an optional; raises CelRunError if there is none."""
+    if not optional.has_value:
+        raise CelRunError("optional.none() dereference")
+    if isinstance(optional.value, Unconvertible):
+        raise CelRunError(optional.value.text)
+    return optional.value
+
+
+def reread(value: Value) -> Value:
+    """Return a value as a variable or a choice yields it.
+
+    Upstream unwraps an optional there and wraps it again, which fails for types of Kubernetes.
+    """
+    if type(value) is Optional and value.has_value:
+        name = _GO_NAMES.get(type(value.value))
+        if name is not None:
+            text = f"unsupported conversion to ref.Val: ({name}){value.value}"
+            return Optional(Unconvertible(text))
+    return value
+
+
+class QuantityResult(Quantity):
+    """What adding and subtracting yields: upstream's other class of quantities."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A parsed URL. text: as Go prints it."""
+
+    text: str
+    scheme: str
+    host: str
+    hostname: str
+    port: str
+    escaped_path: str
+    query: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFormat:
+    """A format of `format.named`. regex_chars: what its evaluation costs."""
+
+    name: str
+    regex_chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class _BoolKey:
+    value: bool
+
+
+_BOOL_KEYS = {True: _BoolKey(True), False: _BoolKey(False)}
+
+
+_EMPTY: Final[dict[object, object]] = {}
+
+
+class DomainMap(dict[object, object]):
+    """`device.attributes` and `.capacity`: any domain that is missing is an empty map."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: object) -> dict[object, object]:
+        return _EMPTY
+
+
+def encoded(key: Value) -> Value:
+    """Return the key under which a map stores `key`.
+
+    Raises:
+        CelRunError: no map can have such a key.
+    """
+    if type(key) is bool:
+        return _BOOL_KEYS[key]
+    if isinstance(key, (list, dict)):
+        raise CelRunError(f"unsupported key type: {type_name(key)}")
+    return key
+
+
+def decoded(key: Value) -> Value:
+    """Return the key that was encoded."""
+    return key.value if isinstance(key, _BoolKey) else key
+
+
+def items_of(value: Value) -> Iterator[Value]:
+    """Return the elements of a list, or the keys of a map."""
+    if isinstance(value, list):
+        return iter(value)
+    if isinstance(value, dict):
+        return map(decoded, value)
+    raise CelRunError(f"got '{go_type(value)}', expected iterable type")
+
+
+_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    Uint: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+    TypeValue: "type",
+    Optional: "optional_type",
+    Quantity: "kubernetes.Quantity",
+    QuantityResult: "kubernetes.Quantity",
+    Semver: "kubernetes.Semver",
+    Url: "kubernetes.URL",
+    NamedFormat: "kubernetes.NamedFormat",
+    Address: "net.IP",
+    Network: "net.CIDR",
+}
+_GO_NAMES: dict[type, str] = {
+    Quantity: "*resource.Quantity",
+    QuantityResult: "*resource.Quantity",
+    Semver: "semver.Version",
+    Url: "*url.URL",
+    Address: "netip.Addr",
+    Network: "netip.Prefix",
+}
+_GO_TYPES: dict[type, str] = {
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    type(None): "types.Null",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    TypeValue: "*types.Type",
+    Optional: "*types.Optional",
+    Quantity: "cel.Quantity",
+    Semver: "cel.Semver",
+    Url: "cel.URL",
+    NamedFormat: "cel.Format",
+    Address: "cel.IP",
+    Network: "cel.CIDR",
+}
+_STRICT = (Quantity, Semver, Url, NamedFormat, Address, Network)
+_ALIKE = frozenset({str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue})
+_NUMBERS = frozenset({int, Uint, float})
+
+
+def type_name(value: Value) -> str:
+    """Return the name of a value's type at run time."""
+    if isinstance(value, list):
+        return "list"
+    if isinstance(value, dict):
+        return "map"
+    return _NAMES[type(value)]
+
+
+def go_type(value: Value) -> str:
+    """Return the name of a value's class upstream, which some errors tell."""
+    return _GO_TYPES.get(type(value), type_name(value))
+
+
+def equal(first: Value, second: Value) -> bool:
+    """Return whether two values are equal; those of different types are not.
+
+    Raises:
+        CelRunError: the first is of a type of Kubernetes and the second is not of the same.
+    """
+    kind = type(first)
+    if kind is type(second) and kind in _ALIKE:
+        return first == second
+    if first is None or second is None:
+        return False
+    if kind in _NUMBERS:
+        return type(second) in _NUMBERS and first == second
+    if isinstance(first, list):
+        return isinstance(second, list) and _equal_lists(first, second)
+    if isinstance(first, dict):
+        return isinstance(second, dict) and _equal_maps(first, second)
+    if isinstance(first, Optional):
+        return isinstance(second, Optional) and _equal_optionals(first, second)
+    if isinstance(first, _STRICT):
+        # Upstream does not know a quantity that was computed, if it stands on the right.
+        if type(second) is not (Quantity if isinstance(first, Quantity) else kind):
+            raise no_overload()
+        return first == second
+    return False
+
+
+def is_not_different(first: Value, second: Value) -> bool:
+    """Compare elements: an error does not tell them apart, as upstream."""
+    try:
+        return equal(first, second)
+    except CelRunError:
+        return True
+
+
+def is_same(first: Value, second: Value) -> bool:
+    """Compare an element with what is looked for: an error means that it is another one."""
+    try:
+        return equal(first, second)
+    except CelRunError:
+        return False
+
+
+def _equal_lists(first: list[Value], second: list[Value]) -> bool:
+    return len(first) == len(second) and all(map(is_not_different, first, second))
+
+
+def _equal_maps(first: dict[Value, Value], second: dict[Value, Value]) -> bool:
+    if len(first) != len(second):
+        return False
+    for key, value in first.items():
+        if key in second:
+            other = second[key]
+        elif isinstance(second, DomainMap):
+            other = {}
+        else:
+            return False
+        if not is_not_different(value, other):
+            return False
+    return True
+
+
+def _equal_optionals(first: Optional, second: Optional) -> bool:
+    if not (first.has_value and second.has_value):
+        return first.has_value == second.has_value
+    return equal(first.value, second.value)
+
+
+def compare(first: Value, second: Value) -> int:
+    """Return -1, 0 or 1.
+
+    Raises:
+        CelRunError: the two have no order.
+    """
+    kind, other = type(first), type(second)
+    if kind in _NUMBERS and other in _NUMBERS:
+        if _is_nan(first) or _is_nan(second):
+            raise CelRunError("NaN values cannot be ordered")
+    elif kind is not other or kind not in _ORDERED:
+        raise no_overload()
+    if isinstance(first, (Duration, Timestamp)):
+        assert isinstance(second, (Duration, Timestamp))
+        first, second = first.nanoseconds, second.nanoseconds
+    is_more: bool = first > second  # type: ignore[operator]
+    is_less: bool = first < second  # type: ignore[operator]
+    return is_more - is_less
+
+
+_ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
+
+
+def is_ordered(value: Value) -> bool:
+    """Return whether values of this type can be compared at all."""
+    return type(value) in _ORDERED
+
+
+def _is_nan(value: Value) -> bool:
+    return type(value) is float and math.isnan(value)
+
+
+def shown(value: Value) -> str:
+    """Return a value as it stands in errors about keys (Go's `%v`)."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return double_text(value)
+        case bytes():
+            return "[" + " ".join(map(str, value)) + "]"
+        case int() | str():
+            return str(value)
+        case TypeValue():
+            return value.name
+    return type_name(value)
+
+
+def double_text(number: float) -> str:
+    """Return a double as Go's `%g` prints it: shortest digits, exponent from seven digits on."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "+Inf" if number > 0 else "-Inf"
+    shortest = repr(abs(number))
+    mantissa, _, power = shortest.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    fraction = "" if fraction == "0" else fraction
+    significant = (whole + fraction).lstrip("0")
+    if not significant:
+        return "-0" if math.copysign(1, number) < 0 else "0"
+    point = len(whole) + int(power or 0)
+    point -= len(whole + fraction) - len((whole + fraction).lstrip("0"))
+    significant = significant.rstrip("0")
+    sign = "-" if number < 0 else ""
+    scale = point - 1
+    if -4 <= scale < 6:
+        if point <= 0:
+            return f"{sign}0.{'0' * -point}{significant}"
+        padded = significant.ljust(point, "0")
+        return sign + padded[:point] + (f".{padded[point:]}" if padded[point:] else "")
+    rest = f".{significant[1:]}" if significant[1:] else ""
+    return f"{sign}{significant[0]}{rest}e{'-' if scale < 0 else '+'}{abs(scale):02d}"

@@ -1,0 +1,123 @@
+"""What becomes the status of a claim: chosen devices, configurations, node selector.
+
+Upstream: the second half of Allocate, and createNodeSelector, in allocator_experimental.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from roadstead.devices.errors import AllocationError
+from roadstead.facts.devices import (
+    FROM_CLAIM,
+    FROM_CLASS,
+    AllocatedDevice,
+    Allocation,
+    DriverConfig,
+    NodeTerms,
+)
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+
+if TYPE_CHECKING:
+    from roadstead.devices.choosing import Chosen
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.devices.plans import ClaimPlan
+
+NewShareId = Callable[[], str]
+"""Returns an unused identity of a share."""
+
+
+def allocation_of(
+    plan: ClaimPlan,
+    chosen: list[Chosen],
+    selected: Callable[[int], int],
+    node: str,
+    gates: DeviceGates,
+    new_share_id: NewShareId,
+) -> Allocation:
+    """Return the allocation of a claim on a node. selected: the alternative of a request.
+
+    Raises:
+        AllocationError: a slice has a node selector of several terms.
+    """
+    return Allocation(
+        results=tuple(_result(each, gates, new_share_id) for each in chosen),
+        configs=tuple(_configs(plan, selected)),
+        node_terms=_node_terms(plan, chosen, node),
+    )
+
+
+def _result(chosen: Chosen, gates: DeviceGates, new_share_id: NewShareId) -> AllocatedDevice:
+    facts, consumed = chosen.device.facts, chosen.consumed
+    driver, pool, name = chosen.device.id
+    return AllocatedDevice(
+        request=chosen.choice.result_name,
+        driver=driver,
+        pool=pool,
+        device=name,
+        has_admin_access=chosen.choice.facts.has_admin_access,
+        binding_conditions=facts.binding_conditions if gates.binding_conditions else (),
+        binding_failure_conditions=(
+            facts.binding_failure_conditions if gates.binding_conditions else ()
+        ),
+        share_id=None if consumed is None else new_share_id(),
+        consumed=tuple(sorted((key, str(value)) for key, value in consumed.items()))
+        if consumed
+        else None,
+    )
+
+
+def _configs(plan: ClaimPlan, selected: Callable[[int], int]) -> Iterator[DriverConfig]:
+    """Yield the configurations of classes, one request after another, then those of the claim."""
+    for index, request in enumerate(plan.requests):
+        choice = request.choices[selected(index)]
+        if choice.device_class is not None:
+            for each in choice.device_class.configs:
+                yield replace(each, requests=(), source=FROM_CLASS)
+    for each in plan.facts.spec.configs:
+        config = replace(each, source=FROM_CLAIM)
+        if not each.requests:
+            yield config
+            continue
+        # As upstream, once for every request that it is for.
+        for index, request in enumerate(plan.requests):
+            choice = request.choices[selected(index)]
+            names = {choice.base_name}
+            if request.has_alternatives:
+                names.add(choice.result_name)
+            if not names.isdisjoint(each.requests):
+                yield config
+
+
+def _node_terms(plan: ClaimPlan, chosen: list[Chosen], node: str) -> NodeTerms | None:
+    fields: list[Requirement] = []
+    expressions: list[Requirement] = []
+    for each in chosen:
+        placement = each.device.placement
+        if placement.node_name is not None or each.device.facts.binds_to_node:
+            return (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
+        terms = placement.terms or ()
+        if len(terms) > 1:
+            raise AllocationError(
+                f"create NodeSelector for claim {plan.facts.name}: "
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        for term in terms:
+            _add_new(term.fields, fields)
+            _add_new(term.expressions, expressions)
+    if not (fields or expressions):
+        return None
+    return (NodeSelectorTerm(tuple(expressions), tuple(fields)),)
+
+
+def _add_new(needs: Iterable[Requirement], known: list[Requirement]) -> None:
+    """Add requirements that are not known; the order of their values does not matter."""
+    for need in needs:
+        if not any(
+            (need.key, need.operator) == (each.key, each.operator)
+            and set(need.values) == set(each.values)
+            for each in known
+        ):
+            known.append(need)

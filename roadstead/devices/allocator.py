@@ -1,0 +1,140 @@
+"""The allocator: the claims of a pod on a node.
+
+What does not depend on the pod is kept from pod to pod: the pools that a node sees, and which
+devices match the selectors of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from roadstead.devices.allocation_result import NewShareId, allocation_of
+from roadstead.devices.choosing import Chosen
+from roadstead.devices.in_use import DevicesInUse
+from roadstead.devices.plans import Plan, plan_of
+from roadstead.devices.pools import DevicePools
+from roadstead.devices.quick import QuickAnswers, Verdict
+from roadstead.devices.screen import NodeScreen, Verdicts
+from roadstead.devices.search import Search
+from roadstead.devices.selectors import SelectorResults
+from roadstead.devices.views import NodeView, PoolMatcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.devices.pools import Labels, Pool
+    from roadstead.devices.selectors import Compile
+    from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceClassFacts
+
+PLANS_MAX: Final = 4096
+
+
+def _never() -> bool:
+    return False
+
+
+class Allocator:
+    """Allocates claims of pods to devices of nodes.
+
+    `pools` and `in_use` are to be kept up to date by the caller, classes with `set_classes`, and
+    `nodes`, if `screen` is used.
+    """
+
+    def __init__(self, gates: DeviceGates, compile_selector: Compile) -> None:
+        self.gates = gates
+        self.selectors = SelectorResults(compile_selector)
+        self.pools = DevicePools(gates)
+        self.in_use = DevicesInUse(gates)
+        self._matcher = PoolMatcher(self.selectors, gates)
+        self._quick = QuickAnswers(self._matcher, self.in_use)
+        self.nodes = NodeScreen(self.pools, self.in_use, self._quick)
+        self._classes: dict[str, DeviceClassFacts] = {}
+        self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
+
+    def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
+        """Make these all classes; of two of one name the last counts."""
+        by_name = {each.name: each for each in classes}
+        if by_name != self._classes:
+            self._classes = by_name
+            self._plans.clear()
+
+    def plan(self, claims: tuple[DeviceClaimFacts, ...]) -> Plan:
+        """Compile claims, in the pod's order, for `allocate`; the result is cached."""
+        plan = self._plans.get(claims)
+        if plan is None:
+            if len(self._plans) >= PLANS_MAX:
+                self._plans.clear()
+            plan = self._plans[claims] = plan_of(claims, self._classes, self.gates)
+        return plan
+
+    def allocate(
+        self,
+        plan: Plan,
+        node: str,
+        labels: Labels,
+        *,
+        is_over: Callable[[], bool] = _never,
+        new_share_id: NewShareId | None = None,
+    ) -> tuple[Allocation, ...] | None:
+        """Return an allocation for each claim on a node; None if the node has none for them.
+
+        is_over: asked before each step of the search whether its time is over.
+        new_share_id: names shares; by default share-1, share-2 and so on.
+
+        Raises:
+            AllocationError: upstream's error, which ends the pod's cycle.
+            AllocationAborted: the time was over.
+            AllocatorPanic: the real scheduler would crash.
+        """
+        pools = self.pools.seen_from(node, labels)
+        selected: dict[tuple[int, int], int] = {}
+        answer = self._quick_answer(plan, pools)
+        if answer is Verdict.UNKNOWN:
+            view = NodeView(node, labels, pools, self._matcher)
+            search = Search(plan, view, self.in_use, self.gates, is_over)
+            answer = search.chosen if search.run() else Verdict.NO
+            selected = search.selected
+        if isinstance(answer, Verdict):
+            return None
+        if new_share_id is None:
+            numbers = count(1)
+            new_share_id = lambda: f"share-{next(numbers)}"  # noqa: E731
+        return tuple(
+            allocation_of(
+                claim,
+                answer[index],
+                lambda request, index=index: selected.get((index, request), 0),  # type: ignore[misc]
+                node,
+                self.gates,
+                new_share_id,
+            )
+            for index, claim in enumerate(plan.claims)
+        )
+
+    def _quick_answer(self, plan: Plan, pools: tuple[Pool, ...]) -> list[list[Chosen]] | Verdict:
+        """Return what is known without a search: devices by claim, NO or UNKNOWN."""
+        if plan.demand is None:
+            return Verdict.UNKNOWN
+        if not plan.is_constrained:
+            return self._quick.first_devices(plan.demand, pools, len(plan.claims))
+        # Constraints only leave less choice.
+        verdict = self._quick.verdict(plan.demand, pools)
+        return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
+
+    def screen(self, plan: Plan) -> Verdicts | None:
+        """Return the value of a `Verdict` for each node in `nodes`, by its number there.
+
+        YES: `allocate` finds an allocation. NO: it finds none, and raises nothing. None if it has
+        to be called for each node.
+        """
+        if plan.demand is None:
+            return None
+        verdicts = self.nodes.verdicts(plan.demand)
+        if plan.is_constrained:
+            return np.where(verdicts == Verdict.NO.value, verdicts, Verdict.UNKNOWN.value)
+        return verdicts

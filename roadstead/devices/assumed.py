@@ -1,0 +1,174 @@
+"""AssumedDevices: the claims of devices that assumed pods reserve, until their commit or end.
+
+    FREE ── assume ──> IN FLIGHT ── confirm ──> RESERVED (allocated, the pod is a consumer)
+      ^                    │
+      └────── forget ──────┘
+
+A claim is allocated when the first pod that needs it is assumed. Until that pod is committed the
+claim is in flight, and no other pod may use it. A claim that is allocated already only gets the pod
+as a consumer, at its commit.
+
+Upstream: dynamicresources.go (Reserve, Unreserve, bindClaim), dra_manager.go (in-flight claims).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from roadstead.devices.claims import PodClaimError, claims_of, consumer_of
+from roadstead.devices.errors import AllocationError
+from roadstead.devices.state import DeviceState, is_reachable, reserved
+from roadstead.facts.devices import DeviceClaimFacts
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+
+DeviceClaims = tuple[DeviceClaimFacts, ...]
+
+
+class AssumedDevices:
+    """Claims of assumed pods, over one state of which it is the only writer."""
+
+    def __init__(self, devices: DeviceState) -> None:
+        self.devices = devices
+        self._pods: dict[str, PodFacts] = {}
+        self._before: dict[str, DeviceClaims] = {}
+
+    def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
+        """Allocate a pod's claims on a node; return those that are in flight for it.
+
+        None, and nothing is changed, if that is not possible. Idempotent.
+        """
+        if not pod.device_claims:
+            return ()
+        if uid in self._pods:
+            return self.in_flight(uid)
+        try:
+            found = allocated_on(self.devices, pod, node)
+        except (PodClaimError, AllocationError):
+            return None
+        if found is None:
+            return None
+        self._pods[uid] = pod
+        self._before[uid], _ = self.devices.apply(found)
+        return found
+
+    def in_flight(self, uid: str) -> DeviceClaims:
+        """Return the claims that are in flight for a pod."""
+        claims = self.devices.claims
+        return tuple(claims[e.key] for e in self._before.get(uid, ()) if e.key in claims)
+
+    def forget(self, uid: str) -> DeviceClaims:
+        """Free the claims that are in flight for a pod; return their new state."""
+        self._pods.pop(uid, None)
+        claims = self.devices.claims
+        # A claim may have ended with the pod for which it was made.
+        freed = tuple(each for each in self._before.pop(uid, ()) if each.key in claims)
+        self.devices.apply(freed)
+        return freed
+
+    def confirm(self, uid: str) -> DeviceClaims:
+        """Make a committed pod a consumer of all its claims; return their new state."""
+        pod = self._pods.pop(uid, None)
+        self._before.pop(uid, None)
+        if pod is None:
+            return ()
+        changed = consumed_by(self.devices, pod)
+        self.devices.apply(changed)
+        return changed
+
+    def holders(self) -> tuple[str, ...]:
+        """Return the UIDs of the pods that reserve claims."""
+        return tuple(self._pods)
+
+    def keys_of(self, uid: str) -> tuple[str, ...]:
+        """Return the keys of the claims that are in flight for a pod."""
+        return tuple(each.key for each in self._before.get(uid, ()))
+
+    def try_out(
+        self, asked: Sequence[DeviceClaimFacts], pod: PodFacts, node: NodeFacts
+    ) -> tuple[DeviceClaims, DeviceClaims] | None:
+        """Allocate and reserve a pod's claims as another process did; return (before, after).
+
+        Returns None and changes nothing if a claim was allocated otherwise meanwhile, a device is
+        in use, or a claim of the pod would stay without allocation.
+        """
+        devices = self.devices
+        try:
+            claims = claims_of(devices.claims, pod)
+        except PodClaimError:
+            return None
+        wanted = {each.key: each for each in asked}
+        new: dict[str, DeviceClaimFacts] = {}
+        for claim in claims:
+            if claim.allocation is not None:
+                if not is_reachable(claim.allocation.node_terms, node.name, dict(node.labels)):
+                    return None
+                continue
+            found = wanted.get(claim.key)
+            if found is None or found.allocation is None:
+                return None
+            new[claim.key] = replace(claim, allocation=found.allocation, is_in_flight=True)
+        if not devices.are_free(new.values()):
+            return None
+        before = tuple(dict.fromkeys(claims))
+        devices.apply(tuple(new.values()))
+        after = consumed_by(devices, pod)
+        devices.apply(after)
+        return before, after
+
+    def validate(self) -> None:
+        """Assert that every claim in flight is so for one pod."""
+        self.devices.validate()
+        holder: dict[str, str] = {}
+        for uid, claims in self._before.items():
+            for claim in claims:
+                other = holder.setdefault(claim.key, uid)
+                assert other == uid, f"{claim.key} is in flight for {other} and {uid}"
+                assert self.devices.claims[claim.key].is_in_flight, f"{claim.key} is not in flight"
+
+
+def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
+    """Return a pod's claims that have no allocation yet, allocated on a node; None if impossible.
+
+    Raises:
+        PodClaimError: a claim cannot be used.
+        AllocationError: a claim, class or slice is wrong.
+    """
+    claims, labels = claims_of(devices.claims, pod), dict(node.labels)
+    if any(each.is_in_flight for each in claims):
+        return None
+    waiting = tuple(each for each in claims if each.allocation is None)
+    for each in claims:
+        terms = None if each.allocation is None else each.allocation.node_terms
+        if not is_reachable(terms, node.name, labels):
+            return None
+    if not waiting:
+        return ()
+    allocator = devices.allocator
+    allocations = allocator.allocate(allocator.plan(waiting), node.name, node.labels)
+    if allocations is None:
+        return None
+    # Of a claim that the pod names twice, the first allocation counts, as upstream writes it.
+    found: dict[str, DeviceClaimFacts] = {}
+    for claim, allocation in zip(waiting, allocations, strict=True):
+        found.setdefault(claim.key, replace(claim, allocation=allocation, is_in_flight=True))
+    return tuple(found.values())
+
+
+def consumed_by(devices: DeviceState, pod: PodFacts) -> DeviceClaims:
+    """Return a pod's claims as they are once it is bound; a claim that is gone is left out."""
+    consumer = consumer_of(pod)
+    keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names_of(pod))
+    found = (devices.claims.get(key) for key in keys)
+    return tuple(
+        reserved(each, consumer)
+        for each in found
+        if each is not None and each.allocation is not None
+    )
+
+
+def names_of(pod: PodFacts) -> tuple[str, ...]:
+    """Return the names of a pod's claims, without those that it does not need or have yet."""
+    names = (each.claim_name or each.generated for each in pod.device_claims)
+    return tuple(name for name in names if name)

@@ -1,0 +1,122 @@
+"""Consumable capacity: what a request consumes of a device that several may use.
+
+Upstream: consumable_capacity.go of the experimental allocator (gate DRAConsumableCapacity).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.devices.errors import AllocatorPanic
+from roadstead.protocol.quantity import Quantity, parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from roadstead.facts.devices import Amounts, DeviceCapacity, DeviceFacts, RequestPolicy
+
+Quantities = dict[str, Quantity]
+
+_NONE = Quantity(0)
+
+
+class Consumed(Quantities):
+    """Quantities by name that add up; a missing name is zero."""
+
+    def add(self, amounts: Mapping[str, Quantity]) -> None:
+        """Add the given amounts."""
+        for name, amount in amounts.items():
+            held = self.get(name)
+            self[name] = amount if held is None else held.add(amount)
+
+    def subtract(self, amounts: Mapping[str, Quantity]) -> None:
+        """Subtract the given amounts; unknown names are ignored, as upstream."""
+        for name, amount in amounts.items():
+            held = self.get(name)
+            if held is not None:
+                self[name] = held.sub(amount)
+
+
+def parsed(amounts: Amounts) -> Quantities:
+    """Return amounts as quantities."""
+    return {name: parse_quantity(text) for name, text in amounts}
+
+
+def fits(
+    device: DeviceFacts,
+    requested: Amounts | None,
+    consumed: Mapping[str, Quantity],
+    allocating: Mapping[str, Quantity],
+) -> bool:
+    """Whether a device can still serve a request.
+
+    consumed: by allocations that exist. allocating: by those of the search that is going on. A
+    request without an amount for a capacity consumes what `consumption` returns.
+    """
+    wanted = parsed(requested or ())
+    names = {each.name for each in device.capacity}
+    if not names.issuperset(wanted):
+        return False
+    for capacity in device.capacity:
+        amount = _consumption(wanted.get(capacity.name), capacity)
+        if capacity.policy is not None and _violates(amount, capacity.policy):
+            return False
+        total = consumed.get(capacity.name, _NONE).add(amount)
+        total = total.add(allocating.get(capacity.name, _NONE))
+        if total.cmp(parse_quantity(capacity.amount)) > 0:
+            return False
+    return True
+
+
+def consumption(device: DeviceFacts, requested: Amounts | None) -> Quantities:
+    """Return what a request consumes of each capacity of a device.
+
+    Without an amount in the request: the policy's default, and without policy the whole capacity.
+    """
+    wanted = parsed(requested or ())
+    return {each.name: _consumption(wanted.get(each.name), each) for each in device.capacity}
+
+
+def _consumption(wanted: Quantity | None, capacity: DeviceCapacity) -> Quantity:
+    policy = capacity.policy
+    if wanted is None:
+        has_default = policy is not None and policy.default is not None
+        return parse_quantity(policy.default if has_default else capacity.amount)  # type: ignore[union-attr,arg-type]
+    if policy is None:
+        return wanted
+    if policy.least is not None:
+        return _rounded_to_step(wanted, parse_quantity(policy.least), policy.step)
+    return next(
+        (valid for valid in map(parse_quantity, policy.valid) if wanted.cmp(valid) <= 0), wanted
+    )
+
+
+def _rounded_to_step(wanted: Quantity, least: Quantity, step: str | None) -> Quantity:
+    if wanted.cmp(least) < 0:
+        return least
+    if step is None:
+        return wanted
+    size = parse_quantity(step).value()
+    _check_step(size)
+    steps = -(-(wanted.value() - least.value()) // size)
+    return Quantity(least.value() + size * steps, format="BinarySI")
+
+
+def _violates(amount: Quantity, policy: RequestPolicy) -> bool:
+    if policy.default is not None and amount == parse_quantity(policy.default):
+        return False
+    if policy.least is policy.most is policy.step is None:
+        return bool(policy.valid) and amount not in map(parse_quantity, policy.valid)
+    if policy.most is not None and amount.cmp(parse_quantity(policy.most)) > 0:
+        return True
+    if policy.step is None:
+        return False
+    size = parse_quantity(policy.step).value()
+    _check_step(size)
+    least = 0 if policy.least is None else parse_quantity(policy.least).value()
+    return (amount.value() - least) % size != 0
+
+
+def _check_step(size: int) -> None:
+    if size == 0:
+        raise AllocatorPanic("runtime error: integer divide by zero")

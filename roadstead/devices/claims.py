@@ -1,0 +1,78 @@
+"""The claims of a pod, and the errors that make them unusable.
+
+Upstream: dynamicresources.go (foreachPodResourceClaim) and
+dynamic-resource-allocation/resourceclaim/claim.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roadstead.facts.devices import Consumer, DeviceClaimFacts
+from roadstead.facts.pod import PodClaim, PodFacts
+from roadstead.facts.quoting import go_quote
+
+Claims = Mapping[str, DeviceClaimFacts]
+
+
+class PodClaimError(Exception):
+    """A claim of a pod cannot be used; upstream's text."""
+
+
+def claim_name(pod: PodFacts, claim: PodClaim) -> str | None:
+    """Return the name of a pod's claim; None if the pod needs none there.
+
+    Raises:
+        PodClaimError: the claim of a template was not created yet, or nothing is named.
+    """
+    if claim.claim_name is not None:
+        return claim.claim_name
+    if claim.template_name is None:
+        raise PodClaimError(
+            f"pod {go_quote(_key(pod))}, spec.resourceClaim {go_quote(claim.name)}: "
+            "none of the supported fields are set"
+        )
+    if claim.generated is None:
+        raise PodClaimError(f"pod {go_quote(_key(pod))}: ResourceClaim not created yet")
+    return claim.generated or None
+
+
+def claims_of(claims: Claims, pod: PodFacts) -> tuple[DeviceClaimFacts, ...]:
+    """Return a pod's claims in the order of its spec; one that it names twice occurs twice.
+
+    Raises:
+        PodClaimError: the first claim that is missing, being deleted, or made for another pod.
+    """
+    found = []
+    for each in pod.device_claims:
+        name = claim_name(pod, each)
+        if name is None:
+            continue
+        key = f"{pod.namespace}/{name}"
+        claim = claims.get(key)
+        if claim is None:
+            raise PodClaimError(f"could not find ResourceClaim {go_quote(key)}")
+        if claim.is_terminating:
+            raise PodClaimError(f"resourceclaim {go_quote(name)} is being deleted")
+        if each.claim_name is None:
+            _check_owner(pod, claim)
+        found.append(claim)
+    return tuple(found)
+
+
+def consumer_of(pod: PodFacts) -> Consumer:
+    """Return a pod as a consumer of its claims."""
+    assert pod.claims_as is not None, "a pod with claims is named in its facts"
+    return Consumer("pods", pod.claims_as.name, pod.claims_as.uid)
+
+
+def _check_owner(pod: PodFacts, claim: DeviceClaimFacts) -> None:
+    """Raise PodClaimError unless the pod controls a claim made from a template (IsForPod)."""
+    if pod.claims_as is None or claim.owner_uid != pod.claims_as.uid:
+        raise PodClaimError(
+            f"ResourceClaim {claim.key} was not created for pod {_key(pod)} (pod is not owner)"
+        )
+
+
+def _key(pod: PodFacts) -> str:
+    return f"{pod.namespace}/{pod.claims_as.name if pod.claims_as else ''}"

@@ -1,0 +1,114 @@
+"""Constraints on the devices of a claim.
+
+Upstream: matchAttributeConstraint in allocator_experimental.go, and constraint.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from roadstead.devices.pools import DeviceId, PoolDevice
+    from roadstead.facts.devices import AttributeFacts, DeviceConstraint
+
+
+class Constraint(Protocol):
+    """A constraint with the devices that were added to it."""
+
+    def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
+        """Add a device for a request unless it violates the constraint; return whether it did."""
+        ...
+
+    def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
+        """Undo an `add` that returned true."""
+        ...
+
+
+def constraint_of(facts: DeviceConstraint) -> Constraint | None:
+    """Return the constraint without devices; None if it is of no known type."""
+    requests = frozenset(facts.requests)
+    if facts.match_attribute is not None:
+        return MatchAttribute(requests, facts.match_attribute)
+    if facts.distinct_attribute is not None:
+        return DistinctAttribute(requests, facts.distinct_attribute)
+    return None
+
+
+def find_attribute(device: PoolDevice, name: str) -> AttributeFacts | None:
+    """Return an attribute by its qualified name; without domain it is of the driver's domain."""
+    attributes = {each.name: each for each in device.facts.attributes}
+    found = attributes.get(name)
+    if found is not None:
+        return found
+    domain, slash, bare = name.partition("/")
+    return attributes.get(bare) if slash and domain == device.id[0] else None
+
+
+def _concerns(requests: frozenset[str], request: str, alternative: str) -> bool:
+    return (
+        not requests
+        or request in requests
+        or (bool(alternative) and f"{request}/{alternative}" in requests)
+    )
+
+
+@dataclass(slots=True)
+class MatchAttribute:
+    """All devices must have the same value of an attribute, of the same type."""
+
+    requests: frozenset[str]
+    name: str
+    value: tuple[str, int | bool | str] = ("", "")
+    count: int = 0
+
+    def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
+        if not _concerns(self.requests, request, alternative):
+            return True
+        attribute = find_attribute(device, self.name)
+        if attribute is None:
+            return False
+        value = (attribute.kind, attribute.value)
+        # An attribute without a value matches nothing, but may be the first.
+        if self.count and (not attribute.kind or value != self.value):
+            return False
+        if not self.count:
+            self.value = value
+        self.count += 1
+        return True
+
+    def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
+        if _concerns(self.requests, request, alternative):
+            self.count -= 1
+
+
+@dataclass(slots=True)
+class DistinctAttribute:
+    """All devices must have an attribute, with different values as upstream compares them.
+
+    Upstream compares pointers: only a device is equal to itself. It also keeps one value for each
+    request only, the last.
+    """
+
+    requests: frozenset[str]
+    name: str
+    devices: dict[str, DeviceId] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
+        if not _concerns(self.requests, request, alternative):
+            return True
+        attribute = find_attribute(device, self.name)
+        if attribute is None:
+            return False
+        known = self.devices.values() if self.count else ()
+        if known and (not attribute.kind or device.id in known):
+            return False
+        self.devices[request] = device.id
+        self.count += 1
+        return True
+
+    def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
+        if _concerns(self.requests, request, alternative):
+            self.devices.pop(request, None)
+            self.count -= 1

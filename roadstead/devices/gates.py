@@ -1,0 +1,47 @@
+"""Feature gates that the allocator reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceGates:
+    """Feature gates of devices with the defaults of kube-scheduler 1.34.
+
+    DRAResourceClaimDeviceStatus is not among them: it is on, and selects the experimental variant
+    of the allocator, which this package follows.
+
+    prioritized_list: DRAPrioritizedList. admin_access: DRAAdminAccess.
+    partitionable: DRAPartitionableDevices. taints: DRADeviceTaints.
+    consumable_capacity: DRAConsumableCapacity. extended_resource: DRAExtendedResource.
+    binding_conditions: DRADeviceBindingConditions.
+    """
+
+    prioritized_list: bool = True
+    admin_access: bool = True
+    partitionable: bool = False
+    taints: bool = False
+    consumable_capacity: bool = False
+    extended_resource: bool = False
+    binding_conditions: bool = False
+
+
+_FIELDS = {
+    "DRAPrioritizedList": "prioritized_list",
+    "DRAAdminAccess": "admin_access",
+    "DRAPartitionableDevices": "partitionable",
+    "DRADeviceTaints": "taints",
+    "DRAConsumableCapacity": "consumable_capacity",
+    "DRAExtendedResource": "extended_resource",
+    "DRADeviceBindingConditions": "binding_conditions",
+}
+
+GATE_NAMES = tuple(_FIELDS)
+"""kube-scheduler's names of the gates."""
+
+
+def gates_of(named: Iterable[tuple[str, bool]]) -> DeviceGates:
+    """Return gates by kube-scheduler's names; those that are absent have its defaults."""
+    return DeviceGates(**{_FIELDS[name]: is_on for name, is_on in named})

@@ -1,0 +1,127 @@
+"""Devices that allocations use, and what they consume of devices that several may use.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go and
+structured/internal/allocatedstate.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from roadstead.devices.bits import bits_of
+from roadstead.devices.capacity import Consumed, parsed
+from roadstead.devices.pools import DeviceId, Pool
+
+if TYPE_CHECKING:
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.facts.devices import Allocation
+
+_LOG_MAX: Final = 1024
+_numbers = count(1)
+
+PoolKey = tuple[str, str]
+"""Driver and pool."""
+
+
+@dataclass(slots=True)
+class _PoolUse:
+    """Devices of a pool in use, and the names that changed lately, from number `start` on."""
+
+    names: set[str] = field(default_factory=set)
+    log: list[str] = field(default_factory=list)
+    start: int = 0
+
+    def changed(self, name: str) -> None:
+        self.log.append(name)
+        if len(self.log) > _LOG_MAX:
+            dropped = len(self.log) // 2
+            del self.log[:dropped]
+            self.start += dropped
+
+
+class DevicesInUse:
+    """Devices in use by allocations, without those under admin access.
+
+    Like upstream's set, it does not count how many allocations use a device; only the consumed
+    capacities of shared devices add up.
+    """
+
+    def __init__(self, gates: DeviceGates) -> None:
+        self._shares = gates.consumable_capacity
+        self._pools: dict[PoolKey, _PoolUse] = {}
+        self._consumed: dict[DeviceId, Consumed] = {}
+        self._number = next(_numbers)
+        self._watchers: list[Callable[[PoolKey], None]] = []
+
+    def watch(self, changed: Callable[[PoolKey], None]) -> None:
+        """Call `changed` with the pool after each change of its devices in use."""
+        self._watchers.append(changed)
+
+    def add(self, allocation: Allocation) -> None:
+        """Count an allocation that was made, written or not."""
+        for result in allocation.results:
+            if result.has_admin_access:
+                continue
+            if self._shares and result.share_id is not None:
+                self._consumed.setdefault(result.id, Consumed()).add(parsed(result.consumed or ()))
+            else:
+                self._set(result.driver, result.pool, result.device, used=True)
+
+    def remove(self, allocation: Allocation) -> None:
+        """Forget an allocation that was counted."""
+        for result in allocation.results:
+            if result.has_admin_access:
+                continue
+            if self._shares and result.share_id is not None:
+                consumed = self._consumed.get(result.id)
+                if consumed is not None:
+                    consumed.subtract(parsed(result.consumed or ()))
+            else:
+                self._set(result.driver, result.pool, result.device, used=False)
+
+    def __contains__(self, device: DeviceId) -> bool:
+        use = self._pools.get(device[:2])
+        return use is not None and device[2] in use.names
+
+    def ids(self) -> frozenset[DeviceId]:
+        """Return all devices in use that are not shared."""
+        return frozenset((*key, name) for key, use in self._pools.items() for name in use.names)
+
+    def consumed(self, device: DeviceId) -> Consumed:
+        """Return what allocations consume of a shared device."""
+        return self._consumed.get(device) or Consumed()
+
+    def bits(self, pool: Pool) -> int:
+        """Return the devices of a pool in use, as bits by position; cached in the pool."""
+        use = self._pools.get((pool.driver, pool.name))
+        if use is None:
+            return 0
+        owner, seen = pool.in_use_at
+        end = use.start + len(use.log)
+        if owner != self._number or seen < use.start:
+            known = (pool.positions.get(name) for name in use.names)
+            positions = (position for position in known if position is not None)
+            pool.in_use = bits_of(positions, len(pool.devices))
+        else:
+            for name in use.log[seen - use.start :]:
+                position = pool.positions.get(name)
+                if position is not None:
+                    bit = 1 << position
+                    pool.in_use = pool.in_use | bit if name in use.names else pool.in_use & ~bit
+        pool.in_use_at = (self._number, end)
+        return pool.in_use
+
+    def _set(self, driver: str, pool: str, device: str, *, used: bool) -> None:
+        use = self._pools.setdefault((driver, pool), _PoolUse())
+        if (device in use.names) == used:
+            return
+        if used:
+            use.names.add(device)
+        else:
+            use.names.discard(device)
+        use.changed(device)
+        for each in self._watchers:
+            each((driver, pool))

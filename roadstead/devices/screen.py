@@ -1,0 +1,145 @@
+"""Which nodes have devices for a demand: answers for all nodes at once, without a search.
+
+The answers for a demand are kept, and computed again for the nodes that see a pool that changed.
+A change of a pool that every node sees concerns every node.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.devices.errors import AllocationError
+from roadstead.devices.quick import QuickAnswers, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from roadstead.devices.in_use import DevicesInUse, PoolKey
+    from roadstead.devices.plans import Demand
+    from roadstead.devices.pools import DevicePools, Labels, Pool
+    from roadstead.devices.selectors import Query
+
+DEMANDS_MAX: Final = 256
+"""Demands whose answers are kept, the most recent ones."""
+
+SHARED_MAX: Final = 64
+"""If the first nodes see so many different sets of pools, sharing verdicts does not pay."""
+
+Verdicts = NDArray[np.int8]
+_NO: Final = Verdict.NO.value
+_UNKNOWN: Final = Verdict.UNKNOWN.value
+
+
+@dataclass(slots=True, eq=False)
+class _Answers:
+    """Verdicts by node for one demand. stale: nodes whose verdict is to be computed again."""
+
+    demand: Demand
+    verdicts: Verdicts
+    stale: set[int] = field(default_factory=set)
+
+
+class NodeScreen:
+    """Verdicts by the number of a node; numbers are given when nodes are added, and used again."""
+
+    def __init__(self, pools: DevicePools, in_use: DevicesInUse, quick: QuickAnswers) -> None:
+        self._pools = pools
+        self._quick = quick
+        self._numbers: dict[str, int] = {}
+        self._names: list[str | None] = []
+        self._labels: list[Labels] = []
+        self._pools_of: list[tuple[Pool, ...] | None] = []
+        self._unused: list[int] = []
+        self._seeing: dict[PoolKey, set[int]] = {}
+        self._answers: OrderedDict[tuple[tuple[Query, int], ...], _Answers] = OrderedDict()
+        pools.watch(self._slices_changed)
+        in_use.watch(self._use_changed)
+
+    def put(self, name: str, labels: Labels) -> int:
+        """Add a node, or change its labels; return its number."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._unused.pop() if self._unused else len(self._names)
+            if number == len(self._names):
+                self._names.append(None)
+                self._labels.append(())
+                self._pools_of.append(None)
+            self._numbers[name] = number
+        elif self._labels[number] == labels:
+            return number
+        self._names[number] = name
+        self._labels[number] = labels
+        self._mark((number,))
+        return number
+
+    def remove(self, name: str) -> None:
+        """Remove a node; its number may be given to another."""
+        number = self._numbers.pop(name)
+        self._names[number] = None
+        self._unused.append(number)
+        self._mark((number,))
+
+    def verdicts(self, demand: Demand) -> Verdicts:
+        """Return the value of the `Verdict` for each node by number; not to be changed.
+
+        A number without node has NO.
+        """
+        known = self._answers.get(demand.totals)
+        if known is None:
+            known = _Answers(demand, np.zeros(0, np.int8))
+            self._answers[demand.totals] = known
+            if len(self._answers) > DEMANDS_MAX:
+                self._answers.popitem(last=False)
+        self._answers.move_to_end(demand.totals)
+        size = len(self._names)
+        if len(known.verdicts) < size:
+            known.stale.update(range(len(known.verdicts), size))
+            # With room to grow: nodes are often added one by one.
+            grown = np.zeros(size + size // 4, np.int8)
+            grown[: len(known.verdicts)] = known.verdicts
+            known.verdicts = grown
+        shared: dict[tuple[int, ...], int] = {}
+        for number in known.stale:
+            if number < size:
+                known.verdicts[number] = self._verdict(demand, number, shared)
+        known.stale.clear()
+        return known.verdicts[:size]
+
+    def _verdict(self, demand: Demand, number: int, shared: dict[tuple[int, ...], int]) -> int:
+        """Return the verdict for a node. shared: verdicts of nodes by the pools that they see."""
+        name = self._names[number]
+        if name is None:
+            return _NO
+        try:
+            pools = self._pools.seen_from(name, self._labels[number])
+        except AllocationError:
+            return _UNKNOWN
+        if self._pools_of[number] is not pools:
+            self._pools_of[number] = pools
+            for pool in pools:
+                self._seeing.setdefault((pool.driver, pool.name), set()).add(number)
+        if len(shared) > SHARED_MAX:
+            return int(self._quick.verdict(demand, pools).value)
+        key = tuple(map(id, pools))
+        verdict = shared.get(key)
+        if verdict is None:
+            verdict = shared[key] = int(self._quick.verdict(demand, pools).value)
+        return verdict
+
+    def _mark(self, numbers: Iterable[int]) -> None:
+        for answers in self._answers.values():
+            answers.stale.update(numbers)
+
+    def _slices_changed(self, node: str | None) -> None:
+        if node is None:
+            self._mark(range(len(self._names)))
+        elif node in self._numbers:
+            self._mark((self._numbers[node],))
+
+    def _use_changed(self, pool: PoolKey) -> None:
+        self._mark(self._seeing.get(pool, ()))

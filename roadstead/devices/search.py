@@ -1,0 +1,282 @@
+"""The search for devices: depth first over claims, requests, alternatives and devices.
+
+Claims are allocated in the pod's order, requests in the claim's, and the devices of a request one
+after another; the first full solution is the answer. Upstream: allocateOne and allocateDevice in
+allocator_experimental.go, whose peculiarities are kept where results depend on them.
+
+Upstream recurses; here every level is a generator that yields where to go on and is sent the
+outcome, so that claims of any number cannot exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from roadstead.devices.bits import positions_of
+from roadstead.devices.choosing import NOWHERE, Chosen, ChosenDevices, Place
+from roadstead.devices.errors import AllocationAborted, AllocationError
+from roadstead.devices.plans import RESULTS_MAX
+
+if TYPE_CHECKING:
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.devices.in_use import DevicesInUse
+    from roadstead.devices.plans import Choice, Plan
+    from roadstead.devices.pools import Pool, PoolDevice
+    from roadstead.devices.views import NodeView
+
+
+class Outcome(Enum):
+    """How a part of the search ended. TOO_MANY: only because a claim got too many devices."""
+
+    DONE = 0
+    DEAD_END = 1
+    TOO_MANY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the search stands: the device of a choice of a request of a claim, by their indices.
+
+    in_choice: a choice of the request is being tried already.
+    """
+
+    claim: int
+    request: int = 0
+    choice: int = 0
+    device: int = 0
+    in_choice: bool = False
+
+
+_Level = Generator[Position, Outcome, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """How many devices a choice wants; the devices themselves if it wants all."""
+
+    number: int
+    devices: tuple[PoolDevice, ...] = ()
+
+
+class Search:
+    """One search for the devices of a pod's claims on one node.
+
+    is_over: asked before each step whether the time is over.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        view: NodeView,
+        in_use: DevicesInUse,
+        gates: DeviceGates,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self._plan = plan
+        self._view = view
+        self._in_use = in_use
+        self._gates = gates
+        self._is_over = is_over
+        self._wanted: dict[tuple[int, int, int], _Wanted] = {}
+        self._devices = ChosenDevices(plan, in_use, gates)
+        self.selected: dict[tuple[int, int], int] = {}
+        """The chosen alternative by claim and request."""
+
+    @property
+    def chosen(self) -> list[list[Chosen]]:
+        """The devices chosen so far, by claim."""
+        return self._devices.chosen
+
+    def run(self) -> bool:
+        """Search; return whether all claims got their devices, which are in `chosen`.
+
+        Raises:
+            AllocationError: upstream's error for these claims on this node.
+            AllocationAborted: the time was over.
+        """
+        for index in range(len(self._plan.claims)):
+            self._validate(index)
+        levels = [self._level(Position(0))]
+        outcome: Outcome | None = None
+        while levels:
+            try:
+                follower = levels[-1].send(outcome)  # type: ignore[arg-type]
+            except StopIteration as end:
+                outcome = end.value
+                levels.pop()
+            else:
+                outcome = None
+                levels.append(self._level(follower))
+        if outcome is Outcome.TOO_MANY:
+            raise AllocationError("allocation max size exceeded")
+        return outcome is Outcome.DONE
+
+    # --- before the search ---
+
+    def _validate(self, index: int) -> None:
+        """Count the devices that each choice of a claim wants."""
+        claim = self._plan.claims[index]
+        least = 0
+        for number, request in enumerate(claim.requests):
+            if request.error:
+                raise AllocationError(request.error)
+            counts = []
+            for choice_index, choice in enumerate(request.choices):
+                if choice.error:
+                    raise AllocationError(choice.error)
+                wanted = _Wanted(choice.facts.count)
+                if choice.is_all:
+                    # Upstream's cache of selector results mixes up the first two alternatives.
+                    is_mixed_up = choice_index == 1 and request.choices[0].is_all
+                    matched = request.choices[0] if is_mixed_up else choice
+                    devices = tuple(self._all_devices(index, choice, matched))
+                    wanted = _Wanted(len(devices), devices)
+                self._wanted[index, number, choice_index] = wanted
+                counts.append(wanted.number)
+            least += min(counts)
+        if least > RESULTS_MAX:
+            raise AllocationError(
+                f"claim {claim.facts.key}: number of requested devices {least} "
+                f"exceeds the claim limit of {RESULTS_MAX}"
+            )
+        if claim.error:
+            raise AllocationError(claim.error)
+
+    def _all_devices(self, index: int, choice: Choice, matched: Choice) -> Iterator[PoolDevice]:
+        """Yield all devices for a choice that wants all. matched: whose selectors are used."""
+        claim = self._plan.claims[index].facts
+        where = f"claim {claim.key}, request {choice.facts.name}: asks for all devices"
+        for pool in self._view.pools:
+            if pool.is_incomplete:
+                text = f"{where}, but resource pool {pool} is currently being updated"
+                raise AllocationError(text)
+            if pool.invalid:
+                raise AllocationError(f"{where}, but resource pool {pool} is currently invalid")
+            for position in positions_of(self._view.candidates(pool, matched)):
+                if self._view.is_selectable(claim, matched, pool, position):
+                    device = pool.devices[position]
+                    if not self._gates.consumable_capacity or self._devices.has_capacity(
+                        choice, device
+                    ):
+                        yield device
+
+    # --- levels of the search ---
+
+    def _level(self, at: Position) -> _Level:
+        """Find the devices of a position and all that follow."""
+        if self._is_over():
+            raise AllocationAborted("filter operation aborted: context deadline exceeded")
+        if at.claim >= len(self._plan.claims):
+            return Outcome.DONE
+        requests = self._plan.claims[at.claim].requests
+        if at.request >= len(requests):
+            outcome = yield Position(at.claim + 1)
+            # Another allocation of this claim may leave more choice to the next.
+            return Outcome.DEAD_END if outcome is Outcome.TOO_MANY else outcome
+        request = requests[at.request]
+        if request.has_alternatives and not at.in_choice:
+            return (yield from self._try_alternatives(at, len(request.choices)))
+        choice = request.choices[at.choice]
+        wanted = self._wanted[at.claim, at.request, at.choice]
+        if choice.is_all and not wanted.devices:
+            return Outcome.DEAD_END
+        if at.device >= wanted.number:
+            return (yield Position(at.claim, at.request + 1))
+        if len(self.chosen[at.claim]) + wanted.number - at.device > RESULTS_MAX:
+            return Outcome.TOO_MANY
+        if choice.is_all:
+            return (yield from self._add_next(at, choice, wanted.devices[at.device]))
+        return (yield from self._try_devices(at, choice))
+
+    def _try_alternatives(self, at: Position, count: int) -> _Level:
+        outcome = Outcome.TOO_MANY
+        for index in range(count):
+            ended = yield replace(at, choice=index, in_choice=True)
+            if ended is Outcome.DONE:
+                self.selected[at.claim, at.request] = index
+                return ended
+            if ended is not Outcome.TOO_MANY:
+                outcome = Outcome.DEAD_END
+        return outcome
+
+    def _add_next(self, at: Position, choice: Choice, device: PoolDevice) -> _Level:
+        """Add the next of all devices; their order does not matter, so no other is tried."""
+        chosen = self._devices.choose(at.claim, at.device, choice, device, must=True)
+        if chosen is None:
+            return Outcome.DEAD_END
+        # As upstream, the first alternative goes on, whichever this is.
+        outcome = yield replace(at, choice=0, device=at.device + 1)
+        if outcome is not Outcome.DONE:
+            self._devices.give_back(at.claim, chosen)
+        return outcome
+
+    def _try_devices(self, at: Position, choice: Choice) -> _Level:
+        if self._has_too_few(at, choice):
+            return Outcome.DEAD_END
+        for place, device in self._candidates(at, choice):
+            chosen = self._devices.choose(at.claim, at.device, choice, device, place=place)
+            if chosen is None:
+                continue
+            outcome = yield replace(at, device=at.device + 1)
+            if outcome is Outcome.DONE:
+                return outcome
+            self._devices.give_back(at.claim, chosen)
+            if outcome is Outcome.TOO_MANY:
+                return outcome
+        return Outcome.DEAD_END
+
+    # --- devices ---
+
+    def _candidates(self, at: Position, choice: Choice) -> Iterator[tuple[Place, PoolDevice]]:
+        """Yield the free devices that match a choice, in order, with their places."""
+        claim = self._plan.claims[at.claim].facts
+        for index, pool, free in self._free_after(self._last_place(at, choice), choice):
+            if pool.invalid:
+                raise AllocationError(f"pool {pool.name} is invalid: {pool.invalid}")
+            for position in positions_of(free):
+                device = pool.devices[position]
+                if self._devices.is_being_chosen(device, choice, at.claim):
+                    continue
+                if not self._view.is_selectable(claim, choice, pool, position):
+                    continue
+                if not self._gates.consumable_capacity or self._devices.has_capacity(
+                    choice, device
+                ):
+                    yield (index, position), device
+
+    def _has_too_few(self, at: Position, choice: Choice) -> bool:
+        """Whether fewer devices are left than a choice still wants, and none could be an error."""
+        last = self._last_place(at, choice)
+        if last == NOWHERE:
+            return False
+        missing = self._wanted[at.claim, at.request, at.choice].number - at.device
+        for _, pool, free in self._free_after(last, choice):
+            missing -= free.bit_count()
+            if missing <= 0 or pool.invalid or not self._view.is_known(pool, choice, free):
+                return False
+        return True
+
+    def _last_place(self, at: Position, choice: Choice) -> Place:
+        """Return the place of the last device of a choice; those before it need not be tried.
+
+        They were tried at its position, and what is found for a set of devices does not depend on
+        their order. Where upstream's counters and capacities depend on it, all are tried.
+        """
+        if not at.device or self._gates.consumable_capacity or self._gates.partitionable:
+            return NOWHERE
+        last = self.chosen[at.claim][-1]
+        return last.place if last.choice is choice else NOWHERE
+
+    def _free_after(self, last: Place, choice: Choice) -> Iterator[tuple[int, Pool, int]]:
+        """Yield pools with the bits of devices after a place that may match and are not in use."""
+        first, after = last
+        for index, pool in enumerate(self._view.pools):
+            if index < first:
+                continue
+            free = self._view.candidates(pool, choice)
+            if not choice.facts.has_admin_access:
+                free &= ~self._in_use.bits(pool)
+            yield index, pool, free & (-2 << after) if index == first else free

@@ -1,0 +1,222 @@
+"""DeviceState: claims, slices and classes of devices, and which devices are allocated.
+
+There is one per process, in its `StorageState`, whose changes are applied to it. A claim is changed
+by its new state, so applying a change is idempotent. `version` grows with each change.
+
+The devices of a claim are in use as long as it has an allocation; a claim that an assumed pod
+reserved (`is_in_flight`) has one, too. Upstream: dynamicresources/dra_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from roadstead.devices.allocator import Allocator
+from roadstead.devices.cel_selectors import compile_cel
+from roadstead.devices.device_taints import tainted
+from roadstead.devices.gates import DeviceGates
+from roadstead.facts.devices import (
+    Consumer,
+    DeviceClaimFacts,
+    DeviceClassFacts,
+    DevicesFacts,
+    SliceFacts,
+)
+from roadstead.facts.selectors import NodeSelectorTerm
+
+FINALIZER = "resource.kubernetes.io/delete-protection"
+"""Finalizer of claims with an allocation."""
+
+NO_GATES = DeviceGates()
+
+
+class DeviceState:
+    """Device objects: claims by `namespace/name`, slices and classes by name.
+
+    now_ms: time since 1970, set by the owner; only binding conditions read it.
+    """
+
+    def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
+        facts = facts or DevicesFacts()
+        self.gates = gates
+        self.version = 0
+        self.now_ms = 0
+        self.claims: dict[str, DeviceClaimFacts] = {}
+        self._keys_of_pod: dict[str, set[str]] = {}
+        self.classes: dict[str, DeviceClassFacts] = {}
+        self.slices = {each.name: each for each in facts.slices}
+        self._taint_rules = facts.taint_rules
+        self.allocator = Allocator(gates, compile_cel)
+        self.set_classes(facts.classes)
+        for claim in facts.claims:
+            self._put(claim)
+
+    def apply(
+        self, claims: Sequence[DeviceClaimFacts], removed: Sequence[str] = ()
+    ) -> tuple[tuple[DeviceClaimFacts, ...], tuple[str, ...]]:
+        """Put claims in their new state, and remove others; return (claims, removed) that undo it.
+
+        The undoing change may be applied only to the state that this one made.
+        """
+        if not (claims or removed):
+            return (), ()
+        keys = (*(each.key for each in claims), *removed)
+        before = tuple(self.claims[key] for key in keys if key in self.claims)
+        made = tuple(each.key for each in claims if each.key not in self.claims)
+        for key in removed:
+            self._drop(key)
+        for claim in claims:
+            self._put(claim)
+        self.version += 1
+        return before, made
+
+    def claims_of_pods(self, uids: Iterable[str]) -> list[DeviceClaimFacts]:
+        """Return the claims that pods own or consume."""
+        keys = dict.fromkeys(key for uid in uids for key in sorted(self._keys_of_pod.get(uid, ())))
+        return [self.claims[key] for key in keys]
+
+    def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
+        """Make these all classes."""
+        self.classes = {each.name: each for each in classes}
+        self.allocator.set_classes(self.classes.values())
+        self._refresh_slices()
+
+    def put_slice(self, found: SliceFacts) -> None:
+        """Add a slice, or replace the one of its name."""
+        self.slices[found.name] = found
+        self._refresh_slices()
+
+    def remove_slice(self, name: str) -> None:
+        """Remove a slice; an unknown one changes nothing."""
+        self.slices.pop(name, None)
+        self._refresh_slices()
+
+    def are_free(self, claims: Iterable[DeviceClaimFacts]) -> bool:
+        """Whether no device of some new allocations is in use, nor used by two of them.
+
+        Devices under admin access may be used by any number of claims.
+        """
+        wanted = [
+            result.id
+            for claim in claims
+            if claim.allocation is not None
+            for result in claim.allocation.results
+            if not result.has_admin_access and result.share_id is None
+        ]
+        in_use = self.allocator.in_use
+        return len(set(wanted)) == len(wanted) and not any(each in in_use for each in wanted)
+
+    def _refresh_slices(self) -> None:
+        """Give the allocator all slices, with the taints that rules add to their devices."""
+        slices: Iterable[SliceFacts | None] = self.slices.values()
+        if self.gates.taints and self._taint_rules:
+            selectors = self.allocator.selectors
+            slices = [
+                tainted(each, self._taint_rules, self.classes, selectors)
+                for each in self.slices.values()
+            ]
+        self.allocator.pools.replace(each for each in slices if each is not None)
+        self.version += 1
+
+    def _put(self, claim: DeviceClaimFacts) -> None:
+        """Store a claim; as upstream, only a new or a removed allocation changes devices in use."""
+        before = self.claims.get(claim.key)
+        old = None if before is None else before.allocation
+        if old is not None and claim.allocation is None:
+            self.allocator.in_use.remove(old)
+        if old is None and claim.allocation is not None:
+            self.allocator.in_use.add(claim.allocation)
+        if before is not None:
+            self._unlist(before)
+        for uid in pods_of(claim):
+            self._keys_of_pod.setdefault(uid, set()).add(claim.key)
+        self.claims[claim.key] = claim
+
+    def _drop(self, key: str) -> None:
+        claim = self.claims.pop(key, None)
+        if claim is None:
+            return
+        self._unlist(claim)
+        if claim.allocation is not None:
+            self.allocator.in_use.remove(claim.allocation)
+
+    def _unlist(self, claim: DeviceClaimFacts) -> None:
+        for uid in pods_of(claim):
+            keys = self._keys_of_pod[uid]
+            keys.discard(claim.key)
+            if not keys:
+                del self._keys_of_pod[uid]
+
+    def validate(self) -> None:
+        """Assert that the devices in use are those of the claims' allocations."""
+        counted = {
+            result.id
+            for claim in self.claims.values()
+            if claim.allocation is not None
+            for result in claim.allocation.results
+            if not result.has_admin_access and result.share_id is None
+        }
+        in_use = self.allocator.in_use.ids()
+        # Two stored claims may name one device; the first that ends then frees it, as upstream.
+        assert in_use <= counted, f"{sorted(in_use - counted)[:3]} are in use without a claim"
+        for claim in self.claims.values():
+            assert not claim.is_in_flight or claim.allocation is not None, (
+                f"{claim.key} is in flight without an allocation"
+            )
+
+
+def pods_of(claim: DeviceClaimFacts) -> set[str]:
+    """Return the UIDs of the pods that own or consume a claim."""
+    uids = {each.uid for each in claim.reserved_for}
+    return uids | {claim.owner_uid} if claim.owner_kind == "Pod" else uids
+
+
+def released(
+    devices: DeviceState, uids: Iterable[str]
+) -> tuple[tuple[DeviceClaimFacts, ...], tuple[str, ...]]:
+    """Return claims in their state after pods have ended, and keys of those that end with them.
+
+    A claim that was made for a pod ends with it; another one loses its allocation with its last
+    consumer. Upstream: pkg/controller/resourceclaim (syncClaim), garbage collection of owners.
+    """
+    gone = frozenset(uids)
+    changed, removed = [], []
+    for claim in devices.claims_of_pods(gone):
+        if claim.owner_kind == "Pod" and claim.owner_uid in gone:
+            removed.append(claim.key)
+        else:
+            changed.append(deallocated(without_consumers(claim, gone)))
+    return tuple(changed), tuple(removed)
+
+
+def reserved(claim: DeviceClaimFacts, consumer: Consumer) -> DeviceClaimFacts:
+    """Return an allocated claim as it is once a pod that consumes it is bound."""
+    assert claim.allocation is not None, f"{claim.key} is not allocated"
+    consumers, finalizers = claim.reserved_for, claim.finalizers
+    if all(each.uid != consumer.uid for each in consumers):
+        consumers = (*consumers, consumer)
+    if FINALIZER not in finalizers:
+        finalizers = (*finalizers, FINALIZER)
+    return replace(claim, reserved_for=consumers, finalizers=finalizers, is_in_flight=False)
+
+
+def without_consumers(claim: DeviceClaimFacts, uids: frozenset[str]) -> DeviceClaimFacts:
+    """Return a claim after pods that consumed it have ended."""
+    left = tuple(each for each in claim.reserved_for if each.uid not in uids)
+    return claim if len(left) == len(claim.reserved_for) else replace(claim, reserved_for=left)
+
+
+def deallocated(claim: DeviceClaimFacts) -> DeviceClaimFacts:
+    """Return a claim that nobody consumes without its allocation, as the claim controller does."""
+    if claim.allocation is None or claim.reserved_for:
+        return claim
+    finalizers = tuple(each for each in claim.finalizers if each != FINALIZER)
+    return replace(claim, allocation=None, statuses=(), finalizers=finalizers)
+
+
+def is_reachable(
+    terms: tuple[NodeSelectorTerm, ...] | None, name: str, labels: Mapping[str, str]
+) -> bool:
+    """Whether a node reaches all devices of an allocation with this node selector."""
+    return terms is None or any(term.matches(labels, name) for term in terms)

@@ -1,0 +1,122 @@
+"""The devices that one node sees, and whether they match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from roadstead.devices.bits import bits_of, positions_of
+from roadstead.devices.errors import AllocationError
+from roadstead.devices.pools import Matches, reaches
+from roadstead.devices.selectors import SelectorFailure
+
+if TYPE_CHECKING:
+    from roadstead.devices.gates import DeviceGates
+    from roadstead.devices.plans import Choice
+    from roadstead.devices.pools import DeviceId, Labels, Pool, PoolDevice
+    from roadstead.devices.selectors import Query, SelectorResults
+    from roadstead.facts.devices import DeviceClaimFacts
+
+
+class PoolMatcher:
+    """Answers which devices of pools match a query; the answers are cached in the pools."""
+
+    def __init__(self, results: SelectorResults, gates: DeviceGates) -> None:
+        self._results = results
+        self._gates = gates
+
+    def matches(self, pool: Pool, query: Query) -> Matches:
+        """Return what is known of a query in a pool."""
+        found = pool.matches.get(query)
+        if found is None:
+            bits = (1 << len(pool.devices)) - 1
+            found = pool.matches[query] = Matches(bits)
+            if not self._gates.binding_conditions:
+                for position, device in enumerate(pool.devices):
+                    if device.facts.binding_conditions:
+                        found.candidates &= ~(1 << position)
+                        found.known |= 1 << position
+        return found
+
+    def evaluate(self, pool: Pool, query: Query, position: int) -> bool | SelectorFailure:
+        """Return whether a device matches, or its failure."""
+        matches = self.matches(pool, query)
+        bit = 1 << position
+        if not matches.known & bit:
+            device = pool.devices[position]
+            outcome = self._results.evaluate(query, device.id[0], device.facts)
+            matches.known |= bit
+            if isinstance(outcome, SelectorFailure):
+                matches.failures[position] = outcome
+            elif not outcome:
+                matches.candidates &= ~bit
+        if not matches.candidates & bit:
+            return False
+        return matches.failures.get(position, True)
+
+    def all_known(self, pool: Pool, query: Query) -> Matches:
+        """Return the matches of a query in a pool with every device evaluated."""
+        matches = self.matches(pool, query)
+        everything = (1 << len(pool.devices)) - 1
+        if matches.known == everything:
+            return matches
+        refused = []
+        for position in positions_of(everything & ~matches.known):
+            device = pool.devices[position]
+            outcome = self._results.evaluate(query, device.id[0], device.facts)
+            if isinstance(outcome, SelectorFailure):
+                matches.failures[position] = outcome
+            elif not outcome:
+                refused.append(position)
+        matches.candidates &= ~bits_of(refused, len(pool.devices))
+        matches.known = everything
+        return matches
+
+
+class NodeView:
+    """The pools that one node sees, during one search."""
+
+    def __init__(
+        self, name: str, labels: Labels, pools: tuple[Pool, ...], matcher: PoolMatcher
+    ) -> None:
+        self.name = name
+        self.pools = pools
+        self._labels = dict(labels)
+        self._matcher = matcher
+        self._placed: dict[DeviceId, bool] = {}
+
+    def candidates(self, pool: Pool, choice: Choice) -> int:
+        """Return the bits of devices that match, or that are not yet known not to."""
+        return self._matcher.matches(pool, choice.query).candidates
+
+    def is_known(self, pool: Pool, choice: Choice, bits: int) -> bool:
+        """Whether the given devices are all known to match."""
+        matches = self._matcher.matches(pool, choice.query)
+        return not bits & ~matches.known and not any(
+            bits >> position & 1 for position in matches.failures
+        )
+
+    def is_selectable(
+        self, claim: DeviceClaimFacts, choice: Choice, pool: Pool, position: int
+    ) -> bool:
+        """Whether a device matches the selectors and, placed on its own, reaches the node.
+
+        Raises:
+            AllocationError: a selector fails on the device, or its node selector does not parse.
+        """
+        outcome = self._matcher.evaluate(pool, choice.query, position)
+        if isinstance(outcome, SelectorFailure):
+            name = claim.key
+            if outcome.is_of_class and choice.device_class is not None:
+                name = choice.device_class.name
+            kind = "class" if outcome.is_of_class else "claim"
+            text = f"{kind} {name}: selector #{outcome.index}: {outcome.text}"
+            raise AllocationError(text)
+        device = pool.devices[position]
+        return outcome and (not device.is_placed_alone or self._is_placed_here(device))
+
+    def _is_placed_here(self, device: PoolDevice) -> bool:
+        placed = self._placed.get(device.id)
+        if placed is None:
+            placed = reaches(device.placement, self.name, self._labels)
+            self._placed[device.id] = placed
+        return placed

@@ -1,0 +1,315 @@
+"""DynamicResources: the node must have devices for the pod's claims.
+
+PreEnqueue and PreFilter: every claim must exist and be usable; PreFilter also needs the classes of
+claims that are to be allocated, and no claim may be in flight for another pod. A pod that needs no
+claim is skipped.
+Filter, in this order:
+    claims to allocate     the allocator finds devices for all of them; an error ends the cycle
+    allocated claims       their node selector matches the node
+PostFilter: deallocates a claim that was unavailable on some node and that no other pod reserves.
+
+Upstream's Reserve allocates, and PreBind writes the allocation. Here the cache allocates when it
+assumes the pod (see `roadstead.devices.assumed`), and the binder commits the claims with the pod.
+
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go of 1.34.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from roadstead.devices.claims import PodClaimError, claims_of
+from roadstead.devices.errors import AllocationError
+from roadstead.devices.extended_claims import CLASS_PREFIX
+from roadstead.devices.plans import Plan
+from roadstead.devices.readiness import has_failed
+from roadstead.devices.state import DeviceState, is_reachable
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.devices import DeviceClaimFacts, DeviceRequest
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.selectors import selector_error
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import (
+    ActionType,
+    EventPod,
+    EventResource,
+    ObjectChange,
+    QueueingHint,
+    RegisteredEvent,
+    on,
+)
+from roadstead.framework.plugin import (
+    ALL_PASS,
+    ON_NONE,
+    Effect,
+    EnqueueExtensions,
+    FilterPlugin,
+    FilterResult,
+    Handle,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reads,
+    ReservePlugin,
+    only_succeeds,
+)
+from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
+from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.table import Table
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.names import is_extended_resource
+from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+
+_NOT_ALLOCATED = unresolvable("cannot allocate all claims")
+_NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
+_NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A pod's claims in its order."""
+
+    claims: tuple[DeviceClaimFacts, ...]
+
+    @property
+    def waiting(self) -> tuple[DeviceClaimFacts, ...]:
+        """The claims that have no allocation yet."""
+        return tuple(each for each in self.claims if each.allocation is None)
+
+
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    EnqueueExtensions,
+):
+    name = "DynamicResources"
+    reads = Reads.CLUSTER
+    shares_by_shape = True
+    binds_devices = True
+    reads_refused_nodes = True
+
+    def __init__(self, handle: Handle) -> None:
+        self._devices: DeviceState = handle.storage.devices
+
+    def pre_enqueue(self, pod: PodFacts) -> Status:
+        try:
+            claims_of(self._devices.claims, pod)
+        except PodClaimError as problem:
+            return unresolvable(str(problem))
+        return SUCCESS
+
+    def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
+        self._check_supported(pod.facts)
+        try:
+            claims = claims_of(self._devices.claims, pod.facts)
+        except PodClaimError as problem:
+            return PreFilterResult(unresolvable(str(problem)))
+        if not claims:
+            return PreFilterResult(SKIP)
+        for claim in claims:
+            status = self._usable(claim)
+            if not status.is_success:
+                return PreFilterResult(status)
+        state.write(self.name, _Wanted(claims))
+        return PreFilterResult()
+
+    def _check_supported(self, pod: PodFacts) -> None:
+        """Raise UnsupportedError for extended resources that classes of devices may serve."""
+        name = extended_by_classes(pod) if self._devices.gates.extended_resource else ""
+        if name:
+            field = f"spec.containers: {name} with DRAExtendedResource"
+            raise UnsupportedError(self.name, "", field)
+
+    def _usable(self, claim: DeviceClaimFacts) -> Status:
+        """Return whether a claim has an allocation that can be read, or may be allocated."""
+        if claim.is_in_flight:
+            text = f"resource claim {claim.key} is in the process of being allocated"
+            return unresolvable(text)
+        if claim.allocation is not None:
+            problem = selector_error(claim.allocation.node_terms or ())
+            return error(problem) if problem else SUCCESS
+        statuses = (self._request_status(claim, each) for each in claim.spec.requests)
+        return next((each for each in statuses if each is not None), SUCCESS)
+
+    def _request_status(self, claim: DeviceClaimFacts, request: DeviceRequest) -> Status | None:
+        """Return why a request cannot be decided; None if its classes exist."""
+        where = f"resource claim {claim.key}, request {request.name}:"
+        if request.alternatives and not self._devices.gates.prioritized_list:
+            return unresolvable(f"{where} DRAPrioritizedList feature gate is disabled")
+        if not (request.alternatives or request.device_class):
+            return unresolvable(f"{where} unknown request type")
+        forms = [(f"{request.name}/{each.name}", each) for each in request.alternatives]
+        for name, form in forms or [(request.name, request)]:
+            if form.device_class not in self._devices.classes:
+                text = f"request {name}: device class {form.device_class} does not exist"
+                return unresolvable(text)
+        return None
+
+    def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
+        wanted = state.read(self.name, _Wanted)
+        waiting = wanted.waiting
+        plan = self._devices.allocator.plan(waiting) if waiting else None
+        codes = np.zeros(len(table), dtype=np.int32)
+        code_of: dict[Status, int] = {}
+        node_of = table.columns.node
+        for index, row in enumerate(table.row_index.tolist()):
+            status = self._node_status(wanted, plan, node_of(row))
+            if not status.is_success:
+                codes[index] = code_of.setdefault(status, len(code_of) + 1)
+        return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
+
+    def _node_status(self, wanted: _Wanted, plan: Plan | None, node: NodeFacts) -> Status:
+        if plan is not None:
+            try:
+                found = self._devices.allocator.allocate(plan, node.name, node.labels)
+            except AllocationError as problem:
+                return error(str(problem))
+            if found is None:
+                return _NOT_ALLOCATED
+        return _NOT_AVAILABLE if any(self._unavailable(wanted.claims, node)) else SUCCESS
+
+    def _unavailable(
+        self, claims: tuple[DeviceClaimFacts, ...], node: NodeFacts
+    ) -> Iterator[DeviceClaimFacts]:
+        """Yield the allocated claims that cannot be used on a node."""
+        labels = dict(node.labels)
+        for claim in claims:
+            allocation = claim.allocation
+            if allocation is None:
+                continue
+            if not is_reachable(allocation.node_terms, node.name, labels) or (
+                self._devices.gates.binding_conditions and has_failed(claim, self._devices.now_ms)
+            ):
+                yield claim
+
+    def post_filter(self, pod: PodFacts, failed: PostFilterView) -> PostFilterResult:
+        if self.name in failed.unreached:
+            # Upstream's plugin reads the cycle state that its PreFilter would have written.
+            return PostFilterResult(error("not found"))
+        try:
+            claims = claims_of(self._devices.claims, pod)
+        except PodClaimError:
+            claims = ()
+        if not claims or failed.pre_filter.plugin == self.name:
+            return PostFilterResult(_NOTHING_TO_FREE)
+        unavailable = {
+            claim.key
+            for node in failed.refused_nodes.get(self.name, ())
+            for claim in self._blocking(claims, node)
+        }
+        free = [
+            each.key
+            for each in dict.fromkeys(claims)
+            if each.key in unavailable and self._is_only_for(pod, each)
+        ]
+        if not free:
+            return PostFilterResult(unschedulable("still not schedulable"))
+        done = unschedulable("deallocation of ResourceClaim completed")
+        return PostFilterResult(done, deallocated=free[0], deallocatable=tuple(free))
+
+    def _blocking(
+        self, claims: tuple[DeviceClaimFacts, ...], node: NodeFacts
+    ) -> list[DeviceClaimFacts]:
+        """Return the claims for which a node was refused: none if others cannot be allocated."""
+        unavailable = [*self._unavailable(claims, node)]
+        waiting = _Wanted(claims).waiting
+        if not (unavailable and waiting):
+            return unavailable
+        plan = self._devices.allocator.plan(waiting)
+        try:
+            found = self._devices.allocator.allocate(plan, node.name, node.labels)
+        except AllocationError:
+            return []
+        return [] if found is None else unavailable
+
+    @staticmethod
+    def _is_only_for(pod: PodFacts, claim: DeviceClaimFacts) -> bool:
+        """Whether no other pod reserves a claim."""
+        uids = [each.uid for each in claim.reserved_for]
+        return not uids or (pod.claims_as is not None and uids == [pod.claims_as.uid])
+
+    @only_succeeds
+    def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    @only_succeeds
+    def unreserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+        return None
+
+    @only_succeeds
+    def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
+        return SUCCESS
+
+    def known_state(self, pod: PodClass) -> Hashable:
+        return self._devices.version if pod.facts.device_claims else None
+
+    def effect(self, placed: PodClass) -> Effect:
+        if not placed.facts.device_claims:
+            return ON_NONE
+        return Effect("claims", _has_claims)
+
+    def sign(self, pod: PodFacts) -> Hashable:
+        if not pod.device_claims:
+            return ()
+        return (pod.namespace, pod.device_claims, pod.claims_as)
+
+    def events_to_register(self) -> tuple[RegisteredEvent, ...]:
+        node = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL
+        changes = ActionType.ADD | ActionType.UPDATE
+        claims_made = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return (
+            on(EventResource.NODE, node),
+            on(EventResource.RESOURCE_CLAIM, changes, self.after_claim_change),
+            on(EventResource.POD, claims_made, self.after_pod_change),
+            on(EventResource.DEVICE_CLASS, changes),
+            on(EventResource.RESOURCE_SLICE, changes),
+        )
+
+    def after_claim_change(
+        self, pod: PodFacts, change: ObjectChange[DeviceClaimFacts], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Queue if a claim lost its allocation, or the status of a claim of the pod changed."""
+        assert change.new is not None
+        try:
+            claims = claims_of(self._devices.claims, pod)
+        except PodClaimError:
+            return QueueingHint.QUEUE_SKIP
+        old, new = change.old, change.new
+        if old is not None and old.allocation is not None and new.allocation is None:
+            return QueueingHint.QUEUE
+        if all(each.uid != new.uid for each in claims):
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint.when(old is None or _status_of(old) != _status_of(new))
+
+    def after_pod_change(
+        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
+    ) -> QueueingHint:
+        """Queue if all claims of this pod exist."""
+        assert change.new is not None
+        if not change.own:
+            return QueueingHint.QUEUE_SKIP
+        return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
+
+
+def extended_by_classes(pod: PodFacts) -> str:
+    """Return an extended resource of a pod that a class of devices may serve; "" for none."""
+    asked = (name for name, amount in pod.requests if amount)
+    return next((e for e in asked if is_extended_resource(e) or e.startswith(CLASS_PREFIX)), "")
+
+
+def _has_claims(pod: PodClass) -> bool:
+    return bool(pod.facts.device_claims)
+
+
+def _status_of(claim: DeviceClaimFacts) -> Hashable:
+    return claim.allocation, claim.reserved_for, claim.statuses

@@ -1,0 +1,137 @@
+"""Recorded decisions on claims of devices: the suite `dra`, and what it shares with `dra-sequence`.
+
+Entries are those of `static` with more fields. A Filter that fails on any node ends the cycle with
+one of several errors, and which of them is chance; where the real scheduler would crash ("Panic"),
+ours must fail on the same nodes with the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roadstead.cycle.batch import PodInCycle
+from roadstead.devices.claims import claims_of
+from roadstead.devices.errors import AllocationError
+from roadstead.devices.state import DeviceState
+from roadstead.facts.compile_devices import compile_allocation
+from roadstead.facts.devices import Allocation
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.local.decision_paths import DecisionPath
+from roadstead.protocol.objects.devices import ClaimAllocation
+from scripts.recordings.cases import mapping
+from scripts.recordings.compare import differences
+from scripts.recordings.result import Json, differing, listed
+
+PANIC = "Panic"
+ERRORS_OF = 'running "DynamicResources" filter plugin: '
+_OF_DEVICES = ("allocations", "alternatives", "reserve")
+
+
+def entry_differences(ours: Json, entry: Json) -> list[str]:
+    """Return how our explanation of a pod differs from its entry, apart from allocations."""
+    if has_panic(entry):
+        return differing(_verdicts(ours), _verdicts(entry))
+    return differences(_ours(ours, entry), theirs_of(ours, entry))
+
+
+def has_panic(entry: Json) -> bool:
+    """Whether the real scheduler would crash on some node."""
+    return any(each["code"] == PANIC for each in listed(entry.get("filterStatuses") or []))
+
+
+def _verdicts(entry: Json) -> Json:
+    """Return which nodes have which status, a crash as the error that it is here."""
+    statuses = [as_error(each) for each in listed(entry.get("filterStatuses") or [])]
+    codes = listed(entry.get("filter") or [])
+    return {"filter": [statuses[code - 1] if code > 0 else code for code in codes]}
+
+
+def as_error(status: Json) -> Json:
+    """Return a status with a crash as the error that it is here."""
+    if status["code"] != PANIC:
+        return status
+    reasons = [f"{ERRORS_OF}{each}" for each in listed(status["reasons"])]
+    return {**status, "code": "Error", "reasons": reasons}
+
+
+def _ours(ours: Json, entry: Json) -> Json:
+    found = {**ours, "preFilter": _without_none(mapping(ours.get("preFilter")))}
+    found.pop("preScoreSkipped", None)
+    if "cycleError" in entry:
+        found = {key: value for key, value in found.items() if key not in ("best", "message")}
+    if "best" not in entry and not found.get("best"):
+        found.pop("best", None)
+    answer = {**mapping(found.get("postFilter"))}
+    answer.pop("exhaustive", None)
+    return {**found, "postFilter": answer} if answer else found
+
+
+def theirs_of(ours: Json, entry: Json) -> Json:
+    """Return an entry in the form of the suite `static`, with the error that ours has if it may."""
+    found = {key: value for key, value in entry.items() if key not in _OF_DEVICES}
+    found["preFilter"] = _without_none(mapping(found.get("preFilter")))
+    found.setdefault("feasible", [])
+    errors = listed(found.get("cycleError") or [])
+    if errors:
+        found["cycleError"] = ours.get("cycleError") if ours.get("cycleError") in errors else errors
+    answer = {**mapping(found.get("postFilter"))}
+    status = mapping(answer.get("status"))
+    if "reasons" in status:
+        answer["status"] = {**status, "reasons": [", ".join(listed(status["reasons"]))]}
+    return {**found, "postFilter": answer} if answer else found
+
+
+def _without_none(fields: Mapping[str, object]) -> Json:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def allocation_differences(path: DecisionPath, pod: PodInCycle, entry: Json) -> list[str]:
+    """Return how our allocations on the recorded nodes differ from the recorded ones."""
+    facts = pod.pod_class.facts
+    devices = path.profile(facts.scheduler_name).storage.devices
+    found = []
+    for name, recorded in mapping(entry.get("allocations")).items():
+        ours = allocations_on(devices, facts, path.node(name))
+        theirs = expected_allocations(recorded)
+        if ours != theirs:
+            found.append(f"allocations.{name}: {ours} is not {theirs}")
+    return found
+
+
+def in_flight_differences(
+    path: DecisionPath, pod: PodInCycle, node_name: str, entry: Json
+) -> list[str]:
+    """Return how the claims in flight for a pod that was placed differ from the recorded ones."""
+    recorded = mapping(entry.get("allocations")).get(node_name)
+    claims = path.profile(pod.pod_class.facts.scheduler_name).storage.devices.claims
+    theirs: dict[str, Allocation] = {}
+    for key, allocation in expected_allocations(recorded or []):
+        theirs.setdefault(key, allocation)
+    ours = {key: claims[key].allocation for key in theirs if claims[key].is_in_flight}
+    return [] if ours == theirs else [f"in flight: {ours} is not {theirs}"]
+
+
+Allocated = list[tuple[str, Allocation]]
+"""Claims (`namespace/name`) with their allocations, in the pod's order."""
+
+
+def allocations_on(devices: DeviceState, facts: PodFacts, node: NodeFacts) -> Allocated | str:
+    """Return what a pod's unallocated claims get on a node; the error's text if there is one."""
+    waiting = tuple(e for e in claims_of(devices.claims, facts) if e.allocation is None)
+    allocator = devices.allocator
+    try:
+        found = allocator.allocate(allocator.plan(waiting), node.name, node.labels)
+    except AllocationError as error:
+        return str(error)
+    if found is None:
+        return "cannot allocate"
+    return [(claim.key, each) for claim, each in zip(waiting, found, strict=True)]
+
+
+def expected_allocations(recorded: object) -> Allocated:
+    """Return recorded allocations as facts."""
+    return [
+        (str(each["claim"]), compile_allocation(ClaimAllocation.read(each["allocation"])))
+        for each in listed(recorded)
+    ]

@@ -1,0 +1,156 @@
+"""All nodes are screened at once, and the answers are those of single allocations."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roadstead.devices import AllocationError
+from roadstead.devices.quick import Verdict
+from roadstead.facts.devices import DeviceConstraint, Placement
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.facts.taints import Taint
+from tests.devices.making import (
+    EVERYWHERE,
+    GPU,
+    allocate,
+    allocator,
+    alternative,
+    alternatives,
+    claim,
+    device,
+    model_is,
+    request,
+    slice_of,
+)
+
+NO, YES, UNKNOWN = (each.value for each in (Verdict.NO, Verdict.YES, Verdict.UNKNOWN))
+
+
+def on(node, *devices, **more):
+    return slice_of(*devices, name=node, pool=node, place=Placement(node_name=node), **more)
+
+
+def screen(made, *claims):
+    """Return the verdicts by node."""
+    numbers = {name: made.nodes.put(name, ()) for name in ("n0", "n1")}
+    verdicts = made.screen(made.plan(claims))
+    return {name: int(verdicts[number]) for name, number in numbers.items()}
+
+
+def two_nodes(*slices, **gates):
+    made = allocator(*slices, **gates)
+    for name in ("n0", "n1"):
+        made.nodes.put(name, ())
+    return made
+
+
+ONE_AND_TWO = (on("n0", device("a")), on("n1", device("b"), device("c")))
+
+
+def test_nodes_with_enough_free_devices_pass():
+    made = two_nodes(*ONE_AND_TWO)
+    assert screen(made, claim(request(count=2))) == {"n0": NO, "n1": YES}
+    assert screen(made, claim(request()), claim(request())) == {"n0": NO, "n1": YES}
+
+
+def test_verdicts_follow_devices_slices_and_nodes():
+    made = two_nodes(*ONE_AND_TWO)
+    asked = claim(request())
+    assert screen(made, asked) == {"n0": YES, "n1": YES}
+    (found,) = allocate(made, asked)
+    made.in_use.add(found)
+    assert screen(made, asked) == {"n0": NO, "n1": YES}
+    made.in_use.remove(found)
+    assert screen(made, asked) == {"n0": YES, "n1": YES}
+    made.pools.remove("n1")
+    assert screen(made, asked) == {"n0": YES, "n1": NO}
+    made.pools.put(slice_of(device("net"), name="net", pool="net", place=EVERYWHERE))
+    assert screen(made, asked) == {"n0": YES, "n1": YES}
+    made.nodes.remove("n0")
+    assert list(made.screen(made.plan((asked,)))) == [NO, YES]
+    assert screen(made, asked) == {"n0": YES, "n1": YES}, "a node may be added again"
+
+
+def test_changed_labels_of_a_node_change_its_verdict():
+    zone = Placement(terms=(NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),))
+    made = two_nodes(slice_of(device("a"), place=zone))
+    plan = made.plan((claim(request()),))
+    number = made.nodes.put("n0", ())
+    assert made.screen(plan)[number] == NO
+    assert made.nodes.put("n0", (("zone", "a"),)) == number
+    assert made.screen(plan)[number] == YES
+
+
+def test_requests_that_compete_for_devices_need_enough_in_all():
+    made = two_nodes(on("n0", device("a", model="x"), device("b", model="y")))
+    picky = request("picky", selectors=(model_is("x"),))
+    assert screen(made, claim(request(), picky))["n0"] == YES
+    assert screen(made, claim(request(count=2), picky))["n0"] == NO
+    twice = request("twice", selectors=(model_is("x"),), count=2)
+    assert screen(made, claim(twice))["n0"] == NO
+
+
+def test_only_the_search_knows_about_errors_counters_and_taints():
+    asked = claim(request(selectors=(model_is("x"),)))
+    failing = two_nodes(on("n0", device("a", model="x"), device("b")))
+    assert screen(failing, asked)["n0"] == UNKNOWN
+    twice = two_nodes(on("n0", device("a"), device("a")))
+    assert screen(twice, claim(request()))["n0"] == UNKNOWN
+    tainted = on("n0", device("a", taints=(Taint("bad", "", "NoSchedule"),)))
+    assert screen(two_nodes(tainted, taints=True), claim(request()))["n0"] == UNKNOWN
+    assert screen(two_nodes(tainted), claim(request()))["n0"] == YES
+
+
+def test_a_failing_device_in_use_is_not_looked_at():
+    made = two_nodes(on("n0", device("b"), device("a", model="x")))
+    made.in_use.add(allocate(made, claim(request()))[0])
+    assert screen(made, claim(request(selectors=(model_is("x"),))))["n0"] == YES
+
+
+def test_constraints_leave_only_what_is_impossible():
+    made = two_nodes(*ONE_AND_TWO)
+    numa = DeviceConstraint(match_attribute=f"{GPU}/numa")
+    assert screen(made, claim(request(count=2), constraints=[numa])) == {"n0": NO, "n1": UNKNOWN}
+
+
+def test_claims_with_alternatives_are_not_screened():
+    made = two_nodes(*ONE_AND_TWO)
+    assert made.screen(made.plan((claim(alternatives("r", alternative("a"))),))) is None
+    assert made.screen(made.plan((claim(request(mode="All", count=0)),))) is None
+    assert made.screen(made.plan((claim(request(has_admin_access=True)),))) is None
+
+
+@given(st.data())
+def test_verdicts_are_those_of_allocations_after_any_changes(data):
+    """Screening never disagrees with `allocate`, whatever was allocated, removed or replaced."""
+    made = two_nodes()
+    models = st.sampled_from(("x", "x", "y", None))
+    shapes = [
+        (claim(request()),),
+        (claim(request("a", count=2), request("b", selectors=(model_is("x"),))),),
+        (claim(request("a", selectors=(model_is("y"),))), claim(request(count=2), name="d")),
+    ]
+    allocated = []
+    for _ in range(data.draw(st.integers(1, 12))):
+        node = data.draw(st.sampled_from(("n0", "n1")))
+        match data.draw(st.sampled_from(("slice", "network", "allocate", "allocate", "free"))):
+            case "slice":
+                names = range(data.draw(st.integers(0, 4)))
+                devices = [device(f"d{n}", model=data.draw(models)) for n in names]
+                made.pools.put(on(node, *devices))
+            case "network":
+                found = device("net", model=data.draw(models))
+                made.pools.put(slice_of(found, name="x", pool="x", place=EVERYWHERE))
+            case "allocate":
+                try:
+                    found = allocate(made, *data.draw(st.sampled_from(shapes)), node=node)
+                except AllocationError:
+                    found = None
+                for each in found or ():
+                    made.in_use.add(each)
+                    allocated.append(each)
+            case "free" if allocated:
+                made.in_use.remove(allocated.pop())
+        for claims in shapes:
+            for name, verdict in screen(made, *claims).items():
+                if verdict != UNKNOWN:
+                    assert (allocate(made, *claims, node=name) is not None) == (verdict == YES)
