@@ -20,7 +20,6 @@ from roadstead.cel.values import (
     type_name,
 )
 
-
 _KEYS = frozenset({str, int, Uint, bool, float})
 
 

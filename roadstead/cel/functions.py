@@ -1,7 +1,7 @@
 """What calls evaluate: the implementation of each overload, and which one a call means.
 
-Where the checker does not know the types of the arguments, their classes are compared in each call, and
-what fits no overload is an error.
+Where the checker does not know the types of the arguments, their classes are compared in each call,
+and what fits no overload is an error.
 
 Upstream: cel-go 0.26 common/decls/decls.go (Bindings, matchesRuntimeSignature).
 """
