@@ -31,7 +31,7 @@ def test_doubles_are_printed_like_go() -> None:
 
 def test_false_and_true_absorb_errors() -> None:
     holds(
-        "false && 1 / 0 == 1 == false" if False else "!(1 / 0 == 1 && false)",
+        "!(1 / 0 == 1 && false)",
         "1 / 0 == 1 || true",
         "[1, 0].exists(x, 1 / x == 1)",
         "!([0, 2].all(x, 4 / x > 9))",
