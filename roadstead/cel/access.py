@@ -15,9 +15,12 @@ from roadstead.cel.values import (
     Value,
     content_of,
     encoded,
+    go_type,
     shown,
     type_name,
 )
+
+_KEYS = frozenset({str, int, Uint, bool, float})
 
 
 def no_key(key: Value) -> CelRunError:
@@ -27,6 +30,7 @@ def no_key(key: Value) -> CelRunError:
 
 def qualify(value: Value, key: Value) -> Value:
     """Return the entry of a map, list or optional; raises CelRunError."""
+    _check_key(key)
     if isinstance(value, dict):
         place = encoded(key)
         if place in value or isinstance(value, DomainMap):
@@ -44,6 +48,7 @@ def qualify(value: Value, key: Value) -> Value:
 
 def qualify_if_present(value: Value, key: Value) -> Optional:
     """Return the entry as an optional; raises CelRunError only for indices of a wrong type."""
+    _check_key(key)
     if isinstance(value, Optional):
         return qualify_if_present(content_of(value), key) if value.has_value else NONE
     if isinstance(value, dict):
@@ -60,6 +65,11 @@ def qualify_if_present(value: Value, key: Value) -> Optional:
 def is_present(value: Value, key: Value) -> bool:
     """Return what `has` finds; raises as `qualify_if_present`."""
     return qualify_if_present(value, key).has_value
+
+
+def _check_key(key: Value) -> None:
+    if type(key) not in _KEYS:
+        raise CelRunError(f"invalid qualifier type: {go_type(key)}")
 
 
 def _index(key: Value) -> int:

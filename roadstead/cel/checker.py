@@ -235,10 +235,9 @@ class _Checker:
         for overload in overloads:
             if overload.is_method != (node.target is not None):
                 continue
-            if len(overload.args) != len(types):
-                continue
+            # Made before arguments are counted, as upstream: errors name type variables by number.
             args, returned = self._instance(overload)
-            if not self._assign(*zip(types, args, strict=True)):
+            if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
                 continue
             matching.append(overload.id)
             returned = substitute(self.bindings, returned, is_final=False)

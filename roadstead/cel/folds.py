@@ -198,7 +198,7 @@ def _quantified(
 ) -> Step:
     """Return whether the predicate is `wanted` once; else its first error, else the contrary.
 
-    cost: of a round without the predicate, if costs are counted.
+    cost: of a round without the predicate, if costs are counted; the result costs 1.
     """
 
     def quantified(variables: Variables) -> Value:
@@ -212,9 +212,13 @@ def _quantified(
                 error = error or raised
                 continue
             if value is wanted:
+                if cost:
+                    spend(variables, cost)
                 return wanted
             if not isinstance(value, bool):
                 error = error or no_overload()
+        if cost:
+            spend(variables, 1)
         if error is not None:
             raise error
         return not wanted

@@ -19,7 +19,16 @@ from roadstead.cel.network import (
 )
 from roadstead.cel.semver import Semver, SemverError, parse_loose_semver, parse_semver
 from roadstead.cel.urls import UrlError, parse_url
-from roadstead.cel.values import INT_MAX, INT_MIN, NONE, NamedFormat, Optional, Url, Value
+from roadstead.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NONE,
+    NamedFormat,
+    Optional,
+    QuantityResult,
+    Url,
+    Value,
+)
 from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 
 _EXPONENT_MAX = 400
@@ -71,16 +80,22 @@ def _as_float(quantity: Quantity) -> float:
 
 def _plus(quantity: Quantity, other: Quantity | int) -> Quantity:
     try:
-        return quantity.add(_amount(other))
+        return _result(quantity.add(_amount(other)))
     except QuantityError as error:
         raise CelRunError(str(error)) from None
 
 
 def _minus(quantity: Quantity, other: Quantity | int) -> Quantity:
     try:
-        return quantity.sub(_amount(other))
+        return _result(quantity.sub(_amount(other)))
     except QuantityError as error:
         raise CelRunError(str(error)) from None
+
+
+def _result(quantity: Quantity) -> QuantityResult:
+    return QuantityResult(
+        quantity.unscaled, quantity.exponent, quantity.format, quantity.is_big, quantity.text
+    )
 
 
 def _amount(other: Quantity | int) -> Quantity:
@@ -129,7 +144,7 @@ def _network(text: str) -> Network:
 
 
 def _contains_ip_text(network: Network, text: str) -> bool:
-    # As upstream, what is wrong with the text is not told.
+    # As upstream, the error does not name what is wrong with the text.
     try:
         return network.has(parse_address(text))
     except NetworkError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass
 
+from roadstead.cel.network_errors import address_error
 from roadstead.cel.quoting import quoted
 
 _TEXT_MAX_CHARS = 256
@@ -105,7 +106,7 @@ def parse_address(text: str) -> Address:
     if ip is None:
         raise NetworkError(
             f"IP Address {quoted(text)} parse error during conversion from string: "
-            f"ParseAddr({quoted(text)}): unable to parse IP"
+            f"{address_error(text)}"
         )
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.scope_id is not None:
@@ -124,8 +125,7 @@ def parse_network(text: str) -> Network:
     ip = _parsed(address_text)
     if ip is None or getattr(ip, "scope_id", None) is not None:
         raise NetworkError(
-            f"{prefix}netip.ParsePrefix({quoted(text)}): ParseAddr({quoted(address_text)}): "
-            "unable to parse IP"
+            f"{prefix}netip.ParsePrefix({quoted(text)}): {address_error(address_text)}"
         )
     is_number = bits_text.isascii() and bits_text.isdigit() and len(bits_text) <= 3
     if not is_number or (len(bits_text) > 1 and bits_text[0] == "0"):

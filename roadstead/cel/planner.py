@@ -15,7 +15,7 @@ from typing import Final
 from roadstead.cel.access import is_present, no_key, qualify, qualify_if_present
 from roadstead.cel.checker import DEVICE_VARIABLE
 from roadstead.cel.conversions import CONVERSIONS
-from roadstead.cel.errors import CelCostError, CelRunError
+from roadstead.cel.errors import CelAbortError, CelRunError
 from roadstead.cel.folds import Scope, plan_fold
 from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
 from roadstead.cel.regexes import RegexError
@@ -56,7 +56,7 @@ from roadstead.cel.tree import (
     Select,
 )
 from roadstead.cel.types import DYN
-from roadstead.cel.values import DomainMap, TypeValue, Value, equal
+from roadstead.cel.values import DomainMap, TypeValue, Value, equal, go_type
 
 _PATH_FIELDS = frozenset({"attributes", "capacity"})
 
@@ -98,6 +98,7 @@ def plan(root: Node, is_metered: bool) -> Program:
     return Program(run, planner.scope.size)
 
 
+_NO_LIST = "internal error: interface conversion: "
 _NO_VARIABLES: Final[Variables] = [None, 0]
 
 
@@ -190,6 +191,8 @@ class _Planner:
         if special is not None:
             return special
         function = self._function(node, nodes, planned)
+        if _traverses_last(node):
+            runs[-1] = _list_or_abort(runs[-1])
         if node.name in CONVERSIONS and planned[0].is_constant:
             return self._converted(call_step(function, runs))
         if node.overloads == ("in_list",) and planned[1].is_constant:
@@ -235,14 +238,24 @@ class _Planner:
             case "_[_]":
                 return Planned(self._index(node, planned[1], runs))
             case "_[?_]" | "_?._":
-                first, second = runs
-                optional = lambda v: qualify_if_present(first(v), second(v))  # noqa: E731
-                return Planned(self._metered(optional, 1))
+                return Planned(self._optional(runs[0], runs[1]))
             case "or" | "orValue":
                 return Planned(or_value_step(runs[0], runs[1], node.name == "orValue"))
             case "_==_" | "_!=_":
                 return self._equality(node, planned, runs)
         return None
+
+    def _optional(self, operand: Step, key: Step) -> Step:
+        if not self._is_metered:
+            return lambda variables: qualify_if_present(operand(variables), key(variables))
+
+        def metered(variables: Variables) -> Value:
+            found = qualify_if_present(operand(variables), key(variables))
+            if found.has_value:
+                spend(variables, 1)
+            return found
+
+        return metered
 
     def _equality(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned:
         is_negated = node.name == NOT_EQUALS
@@ -341,11 +354,35 @@ def _metered_call(
     return metered
 
 
+def _traverses_last(node: Call) -> bool:
+    """Return whether upstream counts the cost of a call as if its last argument were a list."""
+    if len(node.overloads) != 1:
+        return False
+    return node.overloads[0].endswith(("_sort", "_sortByAssociatedKeys", "list_distinct"))
+
+
+def _list_or_abort(run: Step) -> Step:
+    def checked(variables: Variables) -> Value:
+        try:
+            value = run(variables)
+        except CelRunError:
+            raise CelAbortError(
+                f"{_NO_LIST}*types.Err is not traits.Lister: missing method Add"
+            ) from None
+        if not isinstance(value, (list, dict)):
+            method = "Contains" if isinstance(value, str) else "Add"
+            text = f"{go_type(value)} is not traits.Lister: missing method {method}"
+            raise CelAbortError(_NO_LIST + text)
+        return value
+
+    return checked
+
+
 def _folded(run: Step, args: list[Planned]) -> Planned:
     """Evaluate now what can only have one value; what fails, fails when it is reached."""
     if not all(arg.is_fixed for arg in args):
         return Planned(run)
     try:
         return constant(run(_NO_VARIABLES), is_constant=False)
-    except (CelRunError, CelCostError):
+    except (CelRunError, CelAbortError):
         return Planned(run)

@@ -24,7 +24,7 @@ INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
 
 Value = object
-"""Any value of CEL; operators look at its class."""
+"""Any value of CEL; operators check its class."""
 
 
 class Uint(int):
@@ -97,6 +97,12 @@ def reread(value: Value) -> Value:
             text = f"unsupported conversion to ref.Val: ({name}){value.value}"
             return Optional(Unconvertible(text))
     return value
+
+
+class QuantityResult(Quantity):
+    """What adding and subtracting yields: upstream's other class of quantities."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +189,7 @@ _NAMES: dict[type, str] = {
     TypeValue: "type",
     Optional: "optional_type",
     Quantity: "kubernetes.Quantity",
+    QuantityResult: "kubernetes.Quantity",
     Semver: "kubernetes.Semver",
     Url: "kubernetes.URL",
     NamedFormat: "kubernetes.NamedFormat",
@@ -191,6 +198,7 @@ _NAMES: dict[type, str] = {
 }
 _GO_NAMES: dict[type, str] = {
     Quantity: "*resource.Quantity",
+    QuantityResult: "*resource.Quantity",
     Semver: "semver.Version",
     Url: "*url.URL",
     Address: "netip.Addr",
@@ -230,7 +238,7 @@ def type_name(value: Value) -> str:
 
 
 def go_type(value: Value) -> str:
-    """Return the name of a value's class upstream, which some errors tell."""
+    """Return the name of a value's class upstream, which some errors name."""
     return _GO_TYPES.get(type(value), type_name(value))
 
 
@@ -254,14 +262,15 @@ def equal(first: Value, second: Value) -> bool:
     if isinstance(first, Optional):
         return isinstance(second, Optional) and _equal_optionals(first, second)
     if isinstance(first, _STRICT):
-        if kind is not type(second):
+        # Upstream does not know a quantity that was computed, if it is on the right.
+        if type(second) is not (Quantity if isinstance(first, Quantity) else kind):
             raise no_overload()
         return first == second
     return False
 
 
 def is_not_different(first: Value, second: Value) -> bool:
-    """Compare elements: an error does not tell them apart, as upstream."""
+    """Compare elements: an error makes no difference, as upstream."""
     try:
         return equal(first, second)
     except CelRunError:
@@ -334,7 +343,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def shown(value: Value) -> str:
-    """Return a value as it stands in errors about keys (Go's `%v`)."""
+    """Return a value as it is written in errors about keys (Go's `%v`)."""
     match value:
         case bool():
             return "true" if value else "false"

@@ -12,6 +12,7 @@ from pathlib import Path
 from roadstead.framework.sampling import feasible_nodes_to_find
 from roadstead.protocol.errors import InputError
 from scripts.recordings.cases import compile_case, read_document
+from scripts.recordings.cel_cases import selector_check
 from scripts.recordings.config_cases import check_config
 from scripts.recordings.extending import EXTENDERS, ExtendedReplay
 from scripts.recordings.label_cases import check_labels
@@ -57,6 +58,7 @@ CHECKS: Mapping[str, Mapping[str, Check | OfDocument]] = {
     "config": {"cases": check_config},
     "quantity": {"cases": check_quantity, "arithmetic": check_arithmetic},
     "labels": {"cases": check_labels},
+    "dra-cel": {"cases": OfDocument(selector_check)},
     "misc": {"numFeasibleNodes": check_sampling, "nodeOrder": check_node_order},
     "queueing": {"cases": OfDocument(hint_check), "classification": check_classification},
     "dra-queueing": {"cases": OfDocument(hint_check), "classification": check_claims_made},

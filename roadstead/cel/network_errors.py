@@ -1,0 +1,94 @@
+"""What is wrong with an address, in the words of Go's net/netip.
+
+Upstream: Go's net/netip (ParseAddr, parseIPv4Fields, parseIPv6).
+"""
+
+from __future__ import annotations
+
+from roadstead.cel.quoting import quoted
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+_DIGITS = frozenset("0123456789")
+_NO_ERROR = ("unable to parse IP", "")
+
+
+def address_error(text: str) -> str:
+    """Return the error of an address that does not parse."""
+    what, where = _error(text)
+    place = f" (at {quoted(where)})" if where else ""
+    return f"ParseAddr({quoted(text)}): {what}{place}"
+
+
+def _error(text: str) -> tuple[str, str]:
+    for char in text:
+        if char == ".":
+            return _ipv4_error(text)
+        if char == ":":
+            return _ipv6_error(text)
+        if char == "%":
+            return "missing IPv6 address", ""
+    return _NO_ERROR
+
+
+def _ipv4_error(text: str) -> tuple[str, str]:
+    fields, value, digits = 0, 0, 0
+    for at, char in enumerate(text):
+        if char in _DIGITS:
+            if digits == 1 and value == 0:
+                return "IPv4 field has octet with leading zero", ""
+            value, digits = value * 10 + int(char), digits + 1
+            if value > 255:
+                return "IPv4 field has value >255", ""
+        elif char == ".":
+            if at in (0, len(text) - 1) or text[at - 1] == ".":
+                return "IPv4 field must have at least one digit", text[at:]
+            if fields == 3:
+                return "IPv4 address too long", ""
+            fields, value, digits = fields + 1, 0, 0
+        else:
+            return "unexpected character", text[at:]
+    return ("IPv4 address too short", "") if fields < 3 else _NO_ERROR
+
+
+def _ipv6_error(whole: str) -> tuple[str, str]:
+    text, percent, zone = whole.partition("%")
+    if percent and not zone:
+        return "zone must be a non-empty string", ""
+    has_ellipsis = text.startswith("::")
+    text = text[2:] if has_ellipsis else text
+    filled = 0
+    while filled < 16 and text:
+        size = next((at for at, char in enumerate(text) if char not in _HEX), len(text))
+        if size > 4:
+            return "each group must have 4 or less digits", text
+        if size == 0:
+            return "each colon-separated field must have at least one digit", text
+        if text[size : size + 1] == ".":
+            return _embedded_error(text, filled, has_ellipsis)
+        filled, text = filled + 2, text[size:]
+        if not text:
+            break
+        if text[0] != ":":
+            return "unexpected character, want colon", text
+        if len(text) == 1:
+            return "colon must be followed by more characters", text
+        text = text[1:]
+        if text[0] == ":":
+            if has_ellipsis:
+                return "multiple :: in address", text
+            has_ellipsis, text = True, text[1:]
+    if text:
+        return "trailing garbage after address", text
+    if filled < 16 and not has_ellipsis:
+        return "address string too short", ""
+    if filled == 16 and has_ellipsis:
+        return "the :: must expand to at least one field of zeros", ""
+    return _NO_ERROR
+
+
+def _embedded_error(text: str, filled: int, has_ellipsis: bool) -> tuple[str, str]:
+    if not has_ellipsis and filled != 12:
+        return "embedded IPv4 address must replace the final 2 fields of the address", text
+    if filled + 4 > 16:
+        return "too many hex fields to fit an embedded IPv4 at the end of the address", text
+    return _ipv4_error(text)
