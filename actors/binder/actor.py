@@ -153,6 +153,7 @@ class BinderActor:
 
     async def evict(self, ask: Evict) -> Evicted:
         """Evict pods; those that are not bound yet never will be."""
+        self.binder.deallocate(ask.claims)
         gone = self.binder.evict(ask.uids, ask.preemptors)
         log("binder", "evicted", pods=len(gone), preemptors=len(set(ask.preemptors)))
         return Evicted(keyed_batch(gone))

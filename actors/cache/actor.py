@@ -98,6 +98,7 @@ class CacheActor:
 
     async def nominate(self, batch: NominateBatch) -> Assumed:
         """Remove evicted pods, and set or end nominations."""
+        self._cache.deallocate(batch.deallocated)
         self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.gone)
         return self._answer((), batch.known_changes)
 

@@ -47,10 +47,12 @@ class Evict:
     """Scheduler → binder: evict these victims.
 
     preemptors: namespace/name of the preemptor of each. A second copy evicts no further pods.
+    claims: (key, UID) of claims of devices to be deallocated, each for the pod with this UID.
     """
 
     uids: tuple[str, ...]
     preemptors: tuple[str, ...]
+    claims: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,8 +71,8 @@ class UpdateAssumptions:
 class NominateBatch:
     """Any actor or client → cache: nominated nodes of waiting pods; "" ends a nomination.
 
-    preempts: for each pod, whether it has victims. gone: UIDs of evicted pods. A second copy
-    changes nothing.
+    preempts: for each pod, whether it has victims. gone: UIDs of evicted pods. deallocated: claims
+    of devices that the binder deallocated, as in `Evict`. A second copy changes nothing.
     """
 
     pods: PodBatch
@@ -80,6 +80,7 @@ class NominateBatch:
     preempts: tuple[bool, ...]
     gone: tuple[str, ...] = ()
     known_changes: int = 0
+    deallocated: tuple[tuple[str, str], ...] = ()
 
 
 ADD_NODES = method("add_nodes", NodeBatch, Nothing)

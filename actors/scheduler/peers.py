@@ -151,6 +151,7 @@ class Peers:
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
             *(need.gone, need.known_changes),
+            tuple((n.deallocates, n.uid) for n in need.nominations if n.deallocates),
         )
         answer = await self._call(CACHE, NOMINATE, message)
         self.add_time("preempt", started)
@@ -158,7 +159,7 @@ class Peers:
 
     async def _evict(self, need: EvictPods) -> list[Pod]:
         started = time.perf_counter()
-        answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors))
+        answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors, need.claims))
         self.add_time("preempt", started)
         return list(answer.gone.pods())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from roadstead.attempts.pods import Attempt, AttemptRecord
@@ -112,7 +112,8 @@ class Confirm:
 class Nomination:
     """A pod's new nominated node; "" ends its nomination. victims: pods to be evicted for it.
 
-    preempting_plugin: the plugin that chose the victims.
+    preempting_plugin: the plugin that chose the victims. deallocates: key of a claim of devices
+    that loses its allocation for the pod, or "".
     """
 
     uid: str
@@ -121,6 +122,7 @@ class Nomination:
     node_name: str
     victims: tuple[Victim, ...] = ()
     preempting_plugin: str = ""
+    deallocates: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,7 @@ class Verdict:
 
     reason: why the pod returns to the queue; None if it does not. is_bound_elsewhere: another
     attempt bound it. victims: pods that preemption evicts from the nominated node.
-    preempting_plugin: the plugin that chose them.
+    preempting_plugin: the plugin that chose them. deallocates: as in `Nomination`.
     """
 
     reason: RequeueCause | None = None
@@ -188,6 +190,7 @@ class Verdict:
     is_bound_elsewhere: bool = False
     victims: tuple[Victim, ...] = ()
     preempting_plugin: str = ""
+    deallocates: str = ""
 
     def report(self, pod: PodInCycle) -> PodReport:
         is_failed = self.reason is RequeueCause.ERROR
@@ -223,6 +226,9 @@ class Outbox:
         if reason is None:
             return
         rejected_by = verdict.plugins if reason is RequeueCause.UNSCHEDULABLE else ()
+        if verdict.deallocates:
+            # The devices of the claim are free now: the pod is tried again after its backoff.
+            rejected_by = ()
         nominated = verdict.nominated_node
         item = RequeueItem(
             uid,
@@ -240,9 +246,11 @@ class Outbox:
 
     def _nominate(self, record: AttemptRecord, verdict: Verdict) -> None:
         pod, node_name = record.pod, verdict.nominated_node
-        if node_name or (node_name == "" and pod.pod_class.facts.nominated_node_name):
+        ends = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
+        if node_name or ends or verdict.deallocates:
             facts, victims, plugin = pod.pod_class.facts, verdict.victims, verdict.preempting_plugin
-            self.nominate.append(Nomination(pod.uid, pod.key, facts, node_name, victims, plugin))
+            chosen = Nomination(pod.uid, pod.key, facts, node_name or "", victims, plugin)
+            self.nominate.append(replace(chosen, deallocates=verdict.deallocates))
 
     def add_done(self, records: Iterable[AttemptRecord]) -> None:
         """Add Done for bound pods, which leave the queue."""

@@ -31,6 +31,7 @@ def no_node(
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
     verdict = _unschedulable(diagnosis, suffix, result.nominated_node)
+    verdict = replace(verdict, deallocates=result.deallocated)
     if result.chosen is None:
         return verdict
     return replace(verdict, victims=result.chosen.victims, preempting_plugin=result.status.plugin)

@@ -155,8 +155,15 @@ class Binder:
         """
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
         news = [uid for uid in known if self.pods_known.apply_removal(uid, revision)]
-        self._perform_durably(self.core.delete(news, revision))
+        self._perform_durably(self._with_released(self.core.delete(news, revision), news))
         return self._gone(known)
+
+    def _with_released(
+        self, effects: Sequence[BinderCommand], uids: Sequence[str]
+    ) -> list[BinderCommand]:
+        """Add the records of the claims that end with pods to those of the pods."""
+        self.volumes.release(uids)
+        return self.journal.with_claims(effects)
 
     # Binds and evictions.
 
@@ -186,8 +193,18 @@ class Binder:
         A pending pod is deleted, too: a bind that is requested later is refused.
         """
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
-        self._perform_durably(self.core.evict(known, dict(zip(uids, preemptors, strict=True))))
+        effects = self.core.evict(known, dict(zip(uids, preemptors, strict=True)))
+        self._perform_durably(self._with_released(effects, known))
         return self._gone(known)
+
+    def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
+        """Deallocate claims of devices (key, UID of the pod for which it is done).
+
+        Idempotent; a claim that another pod reserves keeps its allocation.
+        """
+        if claims:
+            self.volumes.deallocate(claims)
+            self._perform_durably(self.journal.with_claims(()))
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
         """Return `bound_nodes`, and void the tokens of pods that are on no node.

@@ -42,6 +42,16 @@ class BinderVolumes:
         for change in changes:
             self._claims.storage.apply(change)
 
+    def release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended, as a batch of its own."""
+        self.begin(())
+        self.log += self._claims.release(uids)
+
+    def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
+        """Deallocate claims of devices, each for a pod, as a batch of its own."""
+        self.begin(())
+        self.log += self._claims.deallocate(claims)
+
     def try_out(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Bind claims as `commit`, until `undo`; nothing is added to the log."""
         return self._bind(token, pod, node, [])

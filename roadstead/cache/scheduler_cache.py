@@ -127,6 +127,13 @@ class SchedulerCache:
         uids = self.state.pods_known.apply_removals(uids, revision)
         known = [uid for uid in uids if self._core.node_of(uid) is not None]
         self._changes.send([*self._core.remove_pods(known), *self._core.withdraw(uids)])
+        self._release(uids)
+
+    def _release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended."""
+        known = len(self._volumes.log)
+        self._volumes.release(uids)
+        self._changes.send_storage(self._volumes.log[known:])
 
     # Attempts of schedulers.
 
@@ -219,6 +226,13 @@ class SchedulerCache:
                 continue
             deltas += self._core.nominate(identity.uid, node, facts, preempts=makes_room)
         self._changes.send(deltas)
+        self._release(known)
+
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
+        """Deallocate claims of devices (key, UID of the pod for which the binder did it)."""
+        known = len(self._volumes.log)
+        self._volumes.deallocate(claims)
+        self._changes.send_storage(self._volumes.log[known:])
 
     def expire(self, now_s: float) -> list[AskBinder]:
         """Return commands to ask the binder; pass its answers to `resolve` (I6)."""

@@ -53,6 +53,14 @@ class CacheVolumes:
         for uid in uids:
             self.log += self.assumed_claims.confirm(uid)
 
+    def release(self, uids: Sequence[str]) -> None:
+        """Free the claims of devices of pods that ended."""
+        self.log += self.assumed_claims.release(uids)
+
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
+        """Deallocate claims of devices, each for a pod."""
+        self.log += self.assumed_claims.deallocate(claims)
+
     def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes by commits from before this cache was created."""
         self.log += changes

@@ -275,7 +275,7 @@ def refused_nodes(evaluation: Evaluation) -> dict[str, tuple[NodeFacts, ...]]:
         if any(own):
             # By code: PASSED is 0, the statuses follow, and EXCLUDED (-1) indexes the last.
             rows = np.flatnonzero(np.array([False, *own, False])[evaluation.codes])
-            found[plugin.name] = tuple(evaluation.table.columns.facts[row] for row in rows)
+            found[plugin.name] = tuple(map(evaluation.table.columns.node, rows.tolist()))
     return found
 
 

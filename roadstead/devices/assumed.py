@@ -55,12 +55,15 @@ class AssumedDevices:
 
     def in_flight(self, uid: str) -> DeviceClaims:
         """Return the claims that are in flight for a pod."""
-        return tuple(self.devices.claims[each.key] for each in self._before.get(uid, ()))
+        claims = self.devices.claims
+        return tuple(claims[e.key] for e in self._before.get(uid, ()) if e.key in claims)
 
     def forget(self, uid: str) -> DeviceClaims:
         """Free the claims that are in flight for a pod; return their new state."""
         self._pods.pop(uid, None)
-        freed = self._before.pop(uid, ())
+        claims = self.devices.claims
+        # A claim may have ended with the pod for which it was made.
+        freed = tuple(each for each in self._before.pop(uid, ()) if each.key in claims)
         self.devices.apply(freed)
         return freed
 

@@ -43,6 +43,7 @@ class DeviceState:
         self.version = 0
         self.now_ms = 0
         self.claims: dict[str, DeviceClaimFacts] = {}
+        self._keys_of_pod: dict[str, set[str]] = {}
         self.classes: dict[str, DeviceClassFacts] = {}
         self.slices = {each.name: each for each in facts.slices}
         self._taint_rules = facts.taint_rules
@@ -69,6 +70,11 @@ class DeviceState:
             self._put(claim)
         self.version += 1
         return before, made
+
+    def claims_of_pods(self, uids: Iterable[str]) -> list[DeviceClaimFacts]:
+        """Return the claims that pods own or consume."""
+        keys = dict.fromkeys(key for uid in uids for key in sorted(self._keys_of_pod.get(uid, ())))
+        return [self.claims[key] for key in keys]
 
     def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
         """Make these all classes."""
@@ -121,12 +127,26 @@ class DeviceState:
             self.allocator.in_use.remove(old)
         if old is None and claim.allocation is not None:
             self.allocator.in_use.add(claim.allocation)
+        if before is not None:
+            self._unlist(before)
+        for uid in pods_of(claim):
+            self._keys_of_pod.setdefault(uid, set()).add(claim.key)
         self.claims[claim.key] = claim
 
     def _drop(self, key: str) -> None:
         claim = self.claims.pop(key, None)
-        if claim is not None and claim.allocation is not None:
+        if claim is None:
+            return
+        self._unlist(claim)
+        if claim.allocation is not None:
             self.allocator.in_use.remove(claim.allocation)
+
+    def _unlist(self, claim: DeviceClaimFacts) -> None:
+        for uid in pods_of(claim):
+            keys = self._keys_of_pod[uid]
+            keys.discard(claim.key)
+            if not keys:
+                del self._keys_of_pod[uid]
 
     def validate(self) -> None:
         """Assert that the devices in use are those of the claims' allocations."""
@@ -144,6 +164,30 @@ class DeviceState:
             assert not claim.is_in_flight or claim.allocation is not None, (
                 f"{claim.key} is in flight without an allocation"
             )
+
+
+def pods_of(claim: DeviceClaimFacts) -> set[str]:
+    """Return the UIDs of the pods that own or consume a claim."""
+    uids = {each.uid for each in claim.reserved_for}
+    return uids | {claim.owner_uid} if claim.owner_kind == "Pod" else uids
+
+
+def released(
+    devices: DeviceState, uids: Iterable[str]
+) -> tuple[tuple[DeviceClaimFacts, ...], tuple[str, ...]]:
+    """Return claims in their state after pods have ended, and keys of those that end with them.
+
+    A claim that was made for a pod ends with it; another one loses its allocation with its last
+    consumer. Upstream: pkg/controller/resourceclaim (syncClaim), garbage collection of owners.
+    """
+    gone = frozenset(uids)
+    changed, removed = [], []
+    for claim in devices.claims_of_pods(gone):
+        if claim.owner_kind == "Pod" and claim.owner_uid in gone:
+            removed.append(claim.key)
+        else:
+            changed.append(deallocated(without_consumers(claim, gone)))
+    return tuple(changed), tuple(removed)
 
 
 def reserved(claim: DeviceClaimFacts, consumer: Consumer) -> DeviceClaimFacts:

@@ -5,6 +5,7 @@
     spread.py     hard topology spread (I2)
     affinity.py   required affinity and anti-affinity of pods, in both directions (I2)
     storage.py, volume_limits.py    volumes that are bound: affinity, zone, limits (I1, I2)
+    devices.py                      claims of devices (I1, I2)
     claim_binding.py                claims that are bound together with a pod (I2)
     lives.py      pods, tokens and owners over the whole journal (I3, I4, I5, I6, I8)
     evictions.py  which pods may be evicted for which (I2), and budgets

@@ -129,6 +129,7 @@ class Checker:
             assert isinstance(record.subject, ClusterFacts), f"record {record.lsn} has no cluster"
             self.world.cluster = record.subject
             self._claims.storage.begin(record.subject.storage)
+            self._claims.devices.begin(record.subject.devices)
             self._evictions.begin(record.subject.budgets)
             for group in record.subject.pod_groups:
                 if group.min_member is not None:
@@ -210,6 +211,8 @@ class Checker:
         self._tokens.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
+        # Claims of devices end with their pods: what follows is not of the commit before.
+        self._note_all(self._claims.flush())
         node_name = self._pods.node_of.get(record.uid)
         self._note(record, self._pods.release(record))
         self._order.leave(record.uid)

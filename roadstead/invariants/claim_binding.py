@@ -1,7 +1,7 @@
 """Pods with claims: claims that wait for a pod are bound in the pod's commit.
 
 A commit writes its binds first, then a record for each claim that they bound. So the rules for
-volumes are checked after the last record of the commit.
+volumes and devices are checked after the last record of the commit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from roadstead.facts.storage import (
     StorageClassFacts,
     VolumeFacts,
 )
+from roadstead.invariants.devices import Devices, is_of_devices
 from roadstead.invariants.storage import Storage, another_zone, reaches, unusable_claim
 from roadstead.invariants.volume_limits import too_many_volumes
 from roadstead.invariants.world import selects
@@ -43,6 +44,7 @@ class ClaimBinding:
     """Collects the records of one commit. filters: of the pod's profile; None for all."""
 
     storage: Storage = field(default_factory=Storage)
+    devices: Devices = field(default_factory=Devices)
     _binds: list[tuple[JournalRecord, NodeFacts, tuple[str, ...] | None]] = field(
         default_factory=list
     )
@@ -56,7 +58,7 @@ class ClaimBinding:
         if self._changes:
             yield from self.flush()
         facts = record.facts
-        if facts is not None and facts.volumes:
+        if facts is not None and facts.may_bind_claims:
             self._binds.append((record, node, filters))
 
     def change(self, record: JournalRecord) -> Iterator[RecordViolation]:
@@ -65,12 +67,18 @@ class ClaimBinding:
             self._changes.append(record)
         else:
             self.storage.change(_of(record))
+            for _ in self.devices.change(_of(record)):
+                pass
         yield from ()
 
     def flush(self) -> Iterator[RecordViolation]:
         """Check the commit, of which no more records follow."""
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
+        for change in [each for each in changes if is_of_devices(_of(each))]:
+            changes.remove(change)
+            for text in self.devices.change(_of(change)):
+                yield change, "I1", text
         for record, node, filters in binds:
             assert record.facts is not None
             for invariant, plugin, rule in STORAGE_RULES:
@@ -79,6 +87,9 @@ class ClaimBinding:
                         yield record, invariant, text
             if filters is None or "VolumeBinding" in filters:
                 yield from self._bind_claims(record, node, changes)
+            if filters is None or "DynamicResources" in filters:
+                for text in self.devices.pod_errors(record.facts, record.uid, node):
+                    yield record, "I2", text
             self.storage.put(record.uid, record.node_name, record.facts)
         for left in changes:
             keys = ", ".join(each.key for each in _of(left).claims)

@@ -202,7 +202,8 @@ class LocalRun:
                 return self._bound(need)
             case RunConcurrently(steps):
                 return drive(steps, self._answer)
-            case EvictPods(uids, preemptors):
+            case EvictPods(uids, preemptors, claims):
+                self.binder.deallocate(claims)
                 gone = self.binder.evict(uids, preemptors)
                 return [(identity_of(uid, key), facts) for uid, key, facts in gone]
             case RequestLease() | RenewLeases() | ReportPods():
@@ -265,6 +266,7 @@ class LocalRun:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
             preempts = [bool(n.victims) for n in need.nominations]
+            self.cache.deallocate((n.deallocates, n.uid) for n in need.nominations)
             self.cache.nominate(pods, nodes, preempts, need.gone)
         return Assumed(refused, 0, bound, self.state.volumes.news(need.known_changes))
 

@@ -10,12 +10,12 @@ pkg/apis/core/validation/validation.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from roadstead.facts.compile import described
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
 from roadstead.facts.sharing import cached_by_identity
+from roadstead.manifests.field_problem import FieldProblem, RuleTexts
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import (
     dns_1035_label_errors,
@@ -50,8 +50,6 @@ from roadstead.protocol.objects import (
 )
 from roadstead.protocol.quantity import Quantity
 
-RuleTexts = tuple[str, ...]
-
 _NAME_RULES: Mapping[str, Callable[[str], RuleTexts]] = {
     "Namespace": dns_label_errors,
     "Service": dns_1035_label_errors,
@@ -81,20 +79,6 @@ _RARE_FIELDS = frozenset(
     )
 )
 """Fields that few pods have; reading each of them takes longer than all other checks."""
-
-
-class FieldProblem(NamedTuple):
-    """A value that is not allowed. field: its path below the checked object or part."""
-
-    field: str
-    value: str
-    rules: RuleTexts
-
-    def below(self, *path: str | int) -> FieldProblem:
-        """Return the problem with the path of an outer object before its field."""
-        outer = field_path(path)
-        joined = f"{outer}{self.field}" if self.field.startswith("[") else f"{outer}.{self.field}"
-        return self._replace(field=joined if self.field else outer)
 
 
 def check_object(kind: str, found: ApiObject, *, source: str) -> None:

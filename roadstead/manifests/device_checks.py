@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from roadstead.manifests.admission import FieldProblem
+from roadstead.manifests.field_problem import FieldProblem
 from roadstead.protocol.names import (
     dns_label_errors,
     label_value_errors,

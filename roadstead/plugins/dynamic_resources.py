@@ -125,11 +125,10 @@ class DynamicResources(
 
     def _check_supported(self, pod: PodFacts) -> None:
         """Raise UnsupportedError for extended resources that classes of devices may serve."""
-        if self._devices.gates.extended_resource:
-            for name, amount in pod.requests:
-                if amount and (is_extended_resource(name) or name.startswith(CLASS_PREFIX)):
-                    field = f"spec.containers: {name} with DRAExtendedResource"
-                    raise UnsupportedError(self.name, "", field)
+        name = extended_by_classes(pod) if self._devices.gates.extended_resource else ""
+        if name:
+            field = f"spec.containers: {name} with DRAExtendedResource"
+            raise UnsupportedError(self.name, "", field)
 
     def _usable(self, claim: DeviceClaimFacts) -> Status:
         """Return whether a claim has an allocation that can be read, or may be allocated."""
@@ -162,9 +161,9 @@ class DynamicResources(
         plan = self._devices.allocator.plan(waiting) if waiting else None
         codes = np.zeros(len(table), dtype=np.int32)
         code_of: dict[Status, int] = {}
-        facts = table.columns.facts
+        node_of = table.columns.node
         for index, row in enumerate(table.row_index.tolist()):
-            status = self._node_status(wanted, plan, facts[row])
+            status = self._node_status(wanted, plan, node_of(row))
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
@@ -300,6 +299,12 @@ class DynamicResources(
         if not change.own:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
+
+
+def extended_by_classes(pod: PodFacts) -> str:
+    """Return an extended resource of a pod that a class of devices may serve; "" for none."""
+    asked = (name for name, amount in pod.requests if amount)
+    return next((e for e in asked if is_extended_resource(e) or e.startswith(CLASS_PREFIX)), "")
 
 
 def _has_claims(pod: PodClass) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from roadstead.devices.assumed import names_of
+from roadstead.devices.claims import consumer_of
+from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.changes import node_change_events, pod_change_events
 from roadstead.framework.events import (
@@ -19,6 +22,7 @@ from roadstead.framework.events import (
 from roadstead.framework.hint_map import OccurredEvent
 from roadstead.queue.reports import NodeChange, PodChange
 
+_CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
 MAX_KNOWN = 65_536
@@ -26,25 +30,57 @@ MAX_KNOWN = 65_536
 
 
 class PodEvents:
-    """Events of pods: one object for each cluster event and class of pods."""
+    """Events of pods: one object for each cluster event and class of pods.
 
-    def __init__(self) -> None:
+    claims: the claims of devices, of which the events of their pods are also events.
+    """
+
+    def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
+        self._claims = {each.key: each for each in claims}
         self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
 
     def assigned(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were assigned to nodes; one for each class."""
-        return self._of(ASSIGNED_POD_ADD, pods)
+        pods = list(pods)
+        return [*self._of(ASSIGNED_POD_ADD, pods), *self._claims_written(pods)]
 
     def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[OccurredEvent]:
         """Return the events of pods that left nodes or lost assumptions; one for each class.
 
         spares_gangs: the events do not wake pods of gangs.
         """
-        return self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
+        pods = list(pods)
+        found = self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
+        return [*found, *self._claims_freed(pods, spares_gangs)]
 
     def waiting(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were added to the queue; one for each class."""
         return self._of(UNSCHEDULABLE_POD_ADD, pods)
+
+    def _claims_written(self, pods: Iterable[PodFacts]) -> Iterator[OccurredEvent]:
+        """Yield the events of claims that bound pods share: they are no longer in flight."""
+        for claim, pod in self._claims_of(pods):
+            if claim.owner_kind != "Pod":
+                after = replace(claim, reserved_for=(consumer_of(pod),))
+                yield OccurredEvent(_CLAIM_UPDATE, ObjectChange(claim, after))
+
+    def _claims_freed(
+        self, pods: Iterable[PodFacts], spares_gangs: bool
+    ) -> Iterator[OccurredEvent]:
+        """Yield the event of a claim whose devices are free again; one wakes as many as all."""
+        for claim, _ in self._claims_of(pods):
+            before = replace(claim, allocation=Allocation())
+            change: ObjectChange[object] = ObjectChange(before, claim)
+            yield OccurredEvent(_CLAIM_UPDATE, change, spares_gangs)
+            return
+
+    def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:
+        """Yield the claims of pods, without allocation."""
+        for pod in pods:
+            for name in names_of(pod) if pod.device_claims else ():
+                key = f"{pod.namespace}/{name}"
+                claim = self._claims.get(key) or DeviceClaimFacts(pod.namespace, name)
+                yield replace(claim, allocation=None), pod
 
     def _of(
         self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False

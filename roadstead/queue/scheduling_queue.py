@@ -56,7 +56,7 @@ class SchedulingQueue:
         settings: QueueSettings,
     ) -> None:
         self._profiles, self._members = profiles, members
-        self._events = PodEvents()
+        self._events = PodEvents(cluster.devices.claims)
         self.hints = HintMap(profiles, cluster)
         self.core: QueueCore[OccurredEvent] = QueueCore(
             gate=self.gate,

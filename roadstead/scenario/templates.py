@@ -155,6 +155,11 @@ class Templates:
                 rule = "is ephemeral: a scenario does not create a claim for each pod"
                 where = f"spec.volumes: {volume.name}"
                 raise InputError(rule, source=template.source, obj=described(pod), field=where)
+        for index, claim in enumerate(admitted.spec.resource_claims):
+            if claim.resource_claim_template_name is not None:
+                rule = "is made from a template: a scenario does not create a claim for each pod"
+                where = f"spec.resourceClaims[{index}]"
+                raise InputError(rule, source=template.source, obj=described(pod), field=where)
         if admitted.spec.node_name:
             raise InputError(
                 "must be empty: the scheduler places the pods of a scenario",

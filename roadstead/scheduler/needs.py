@@ -114,11 +114,13 @@ class NominatePods:
 class EvictPods:
     """Binder: evict these pods. Answer: the evicted ones.
 
-    preemptors: namespace/name of the pod for which each is evicted.
+    preemptors: namespace/name of the pod for which each is evicted. claims: (key, UID) of claims of
+    devices that lose their allocation, each for the pod with this UID.
     """
 
     uids: tuple[str, ...]
     preemptors: tuple[str, ...]
+    claims: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from roadstead.scheduler.needs import (
     binder_answer,
     cache_answer,
 )
-from roadstead.scheduler.preempting import evict_and_nominate
+from roadstead.scheduler.preempting import deallocated, evict_and_nominate
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 _OUTCOMES = {
@@ -130,6 +130,7 @@ class Performer:
                 yield from self.update_attempts(confirm=uids)
             elif isinstance(effect, Nominate):
                 gone = yield from self._nominate(effect)
+                freed |= {uid for _, uid in deallocated(effect)}
             elif isinstance(effect, Done):
                 yield ReportPods(effect.lease_id, effect.uids, notes=notes)
                 notes = ()

@@ -39,13 +39,19 @@ def evict_and_nominate(
         for uid in refused:
             effects += core.reject(uid, each.preempting_plugin, PREEMPTED)
         preemptor_of |= dict.fromkeys(evicted, each.key)
-    if preemptor_of:
-        need = EvictPods(tuple(preemptor_of), tuple(preemptor_of.values()))
+    claims = deallocated(effect)
+    if preemptor_of or claims:
+        need = EvictPods(tuple(preemptor_of), tuple(preemptor_of.values()), claims)
         gone = cast("list[Pod]", (yield need))
     uids = tuple(identity.uid for identity, _ in gone)
     effects += core.deleted(uids)
     nominate = NominatePods(effect.nominations, uids, known_changes)
     return effects, gone, (yield from cache_answer(nominate))
+
+
+def deallocated(effect: Nominate) -> tuple[tuple[str, str], ...]:
+    """Return (key, UID) of the claims of devices that lose their allocation, each for a pod."""
+    return tuple((each.deallocates, each.uid) for each in effect.nominations if each.deallocates)
 
 
 def _split_victims(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:

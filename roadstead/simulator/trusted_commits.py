@@ -76,6 +76,9 @@ class TrustedCommits:
             gone += evicted
         return gone
 
+    def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
+        """Do nothing: the cache alone has the claims of a simulated run."""
+
     def take_bound(self) -> list[tuple[str, str]]:
         """Return the pods bound since the last call, with their nodes, in commit order."""
         new, self._new = self._new, []

@@ -17,9 +17,11 @@ RevertAssumedPodVolumes, BindPodVolumes).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from roadstead.devices.assumed import AssumedDevices
+from roadstead.devices.state import deallocated, released, without_consumers
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -133,6 +135,33 @@ class AssumedClaims:
             self._open.pop(key, None)
         consumed = self._devices.confirm(uid)
         return (StorageChange(device_claims=consumed),) if consumed else ()
+
+    def release(self, uids: Sequence[str]) -> tuple[StorageChange, ...]:
+        """Free the claims of devices of pods that ended; return the changes."""
+        freed = [each for uid in uids for each in self._devices.forget(uid)]
+        changes = [StorageChange(device_claims=tuple(freed))] if freed else []
+        changed, removed = released(self.storage.devices, uids)
+        if changed or removed:
+            changes.append(StorageChange(device_claims=changed, removed_claims=removed))
+            self.storage.apply(changes[-1])
+        return tuple(changes)
+
+    def deallocate(self, claims: Iterable[tuple[str, str]]) -> tuple[StorageChange, ...]:
+        """Deallocate claims of devices, each for the pod with the UID; return the changes.
+
+        A claim that another pod reserves, or that is in flight, keeps its allocation.
+        """
+        changed = []
+        for key, uid in claims:
+            claim = self.storage.devices.claims.get(key)
+            if claim is not None and claim.allocation is not None and not claim.is_in_flight:
+                free = deallocated(without_consumers(claim, frozenset({uid})))
+                changed += [free] if free.allocation is None else []
+        if not changed:
+            return ()
+        change = StorageChange(device_claims=tuple(changed))
+        self.storage.apply(change)
+        return (change,)
 
     def holders(self) -> tuple[str, ...]:
         """Return the UIDs of the pods that hold claims."""

@@ -216,7 +216,8 @@ class DeviceReplay:
     def _bind(self, chosen: str, pod: PodInCycle, step: Json) -> list[str]:
         self._bound[pod.key] = chosen, pod
         self._path.confirm(pod)
-        ours = [_status_of(each) for each in self._claims_of(pod.pod_class.facts)]
+        claims = dict.fromkeys(self._claims_of(pod.pod_class.facts))
+        ours = [_status_of(each) for each in claims]
         theirs = [_recorded_status(each) for each in listed(step.get("claims") or [])]
         return [] if ours == theirs else [differs("claims", ours, theirs)]
 
@@ -291,4 +292,6 @@ def _status_of(claim: DeviceClaimFacts) -> object:
 
 def _recorded_status(recorded: Json) -> object:
     key, allocation = expected_allocations([recorded])[0]
-    return key, allocation, recorded.get("reservedFor") or [], recorded.get("finalizers") or []
+    # A pod that names an allocated claim twice is listed twice, which an API server would refuse.
+    uids = list(dict.fromkeys(listed(recorded.get("reservedFor") or [])))
+    return key, allocation, uids, recorded.get("finalizers") or []

@@ -1,0 +1,157 @@
+"""Claims of devices: allocated once, to devices that exist, with their pods.
+
+    I1    no device is in two claims; counters and capacities that devices share are not overdrawn
+    I2    the claims of a bound pod are allocated, name it, and its node reaches their devices
+
+Devices under admin access, and those that several may use, may be in several claims.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from roadstead.facts.bound_claims import BoundClaims
+from roadstead.facts.devices import (
+    AllocatedDevice,
+    DeviceClaimFacts,
+    DeviceFacts,
+    DevicesFacts,
+    SliceFacts,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodFacts
+from roadstead.invariants.world import meets
+from roadstead.protocol.quantity import parse_quantity
+
+DeviceId = tuple[str, str, str]
+Pool = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Devices:
+    """Claims by `namespace/name`, devices by driver, pool and name."""
+
+    claims: dict[str, DeviceClaimFacts] = field(default_factory=dict)
+    devices: dict[DeviceId, tuple[SliceFacts, DeviceFacts]] = field(default_factory=dict)
+    _counters: dict[Pool, dict[tuple[str, str], Fraction]] = field(default_factory=dict)
+
+    def begin(self, facts: DevicesFacts) -> None:
+        """Set the devices of the cluster."""
+        self.claims = {each.key: each for each in facts.claims}
+        self.devices = {
+            (each.driver, each.pool, device.name): (each, device)
+            for each in facts.slices
+            for device in each.devices
+        }
+        self._counters = {}
+        for each in facts.slices:
+            found = self._counters.setdefault((each.driver, each.pool), {})
+            for shared in each.shared_counters:
+                for name, amount in shared.counters:
+                    found[shared.name, name] = _amount(amount)
+
+    def change(self, change: BoundClaims) -> Iterator[str]:
+        """Apply a record's claims; yield what no claim may be."""
+        for key in change.removed_claims:
+            self.claims.pop(key, None)
+        new = []
+        for claim in change.device_claims:
+            before = self.claims.get(claim.key)
+            if claim.allocation is not None and (before is None or before.allocation is None):
+                new.append(claim)
+            self.claims[claim.key] = claim
+        for claim in new:
+            yield from self._misallocated(claim)
+
+    def pod_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
+        """Yield why a pod's claims do not let it run on a node."""
+        for each in pod.device_claims:
+            name = each.claim_name or each.generated
+            if not name:
+                if each.generated is None:
+                    yield f"claim {each.name} was not made"
+                continue
+            claim = self.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                yield f"claim {name} is not there"
+            elif claim.allocation is None:
+                yield f"claim {claim.key} is not allocated"
+            elif uid not in [consumer.uid for consumer in claim.reserved_for]:
+                yield f"claim {claim.key} does not name the pod"
+            elif not _reaches(claim, node):
+                yield f"the node does not reach the devices of claim {claim.key}"
+
+    def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
+        for result in _results([claim]):
+            if result.id not in self.devices:
+                yield f"claim {claim.key} has device {_text(result)}, which is not there"
+        mine = {each.id for each in _results([claim]) if _is_exclusive(each)}
+        for other in self.claims.values():
+            if other.key == claim.key or not mine:
+                continue
+            for each in _results([other]):
+                if _is_exclusive(each) and each.id in mine:
+                    yield f"device {_text(each)} is in claims {other.key} and {claim.key}"
+        for pool in {(each.driver, each.pool) for each in _results([claim])}:
+            yield from self._overdrawn(pool)
+
+    def _overdrawn(self, pool: Pool) -> Iterator[str]:
+        """Yield the counters and capacities of a pool of which more is used than there is."""
+        used = [each for each in _results(self.claims.values()) if each.id[:2] == pool]
+        used = [each for each in used if not each.has_admin_access and each.id in self.devices]
+        counted: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
+        for device_id in {each.id for each in used}:
+            for consumed in self.devices[device_id][1].consumes:
+                for name, amount in consumed.counters:
+                    counted[consumed.name, name] += _amount(amount)
+        for counter, drawn in counted.items():
+            if drawn > self._counters.get(pool, {}).get(counter, Fraction(0)):
+                yield f"counter {'/'.join(counter)} of pool {'/'.join(pool)} is overdrawn"
+        taken: defaultdict[tuple[DeviceId, str], Fraction] = defaultdict(Fraction)
+        for each in used:
+            for name, text in each.consumed or ():
+                taken[each.id, name] += _amount(text)
+        for (device_id, name), drawn in taken.items():
+            capacity = {each.name: each.amount for each in self.devices[device_id][1].capacity}
+            if name not in capacity or drawn > _amount(capacity[name]):
+                yield f"capacity {name} of device {'/'.join(device_id)} is overdrawn"
+
+
+def _results(claims: Iterable[DeviceClaimFacts]) -> Iterator[AllocatedDevice]:
+    for claim in claims:
+        if claim.allocation is not None:
+            yield from claim.allocation.results
+
+
+def _is_exclusive(device: AllocatedDevice) -> bool:
+    return not device.has_admin_access and device.share_id is None
+
+
+def _reaches(claim: DeviceClaimFacts, node: NodeFacts) -> bool:
+    assert claim.allocation is not None
+    terms = claim.allocation.node_terms
+    labels = dict(node.labels)
+    return terms is None or any(
+        not term.error
+        and bool(term.expressions or term.fields)
+        and all(meets(labels.get(each.key), each) for each in term.expressions)
+        and all((node.name in each.values) == (each.operator == "In") for each in term.fields)
+        for term in terms
+    )
+
+
+def _text(device: AllocatedDevice) -> str:
+    return "/".join(device.id)
+
+
+def _amount(text: str) -> Fraction:
+    found = parse_quantity(text)
+    return found.unscaled * Fraction(10) ** found.exponent
+
+
+def is_of_devices(change: BoundClaims) -> bool:
+    """Whether a record has claims of devices and none of volumes."""
+    return bool(change.device_claims or change.removed_claims) and not change.claims

@@ -1,0 +1,23 @@
+"""FieldProblem: a value that the API server would refuse, with its place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from roadstead.protocol.objects import field_path
+
+RuleTexts = tuple[str, ...]
+
+
+class FieldProblem(NamedTuple):
+    """A value that is not allowed. field: its path below the checked object or part."""
+
+    field: str
+    value: str
+    rules: RuleTexts
+
+    def below(self, *path: str | int) -> FieldProblem:
+        """Return the problem with the path of an outer object before its field."""
+        outer = field_path(path)
+        joined = f"{outer}{self.field}" if self.field.startswith("[") else f"{outer}.{self.field}"
+        return self._replace(field=joined if self.field else outer)

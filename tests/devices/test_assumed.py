@@ -1,0 +1,133 @@
+"""AssumedDevices: claims in flight belong to one pod, and end with its commit or its end."""
+
+from dataclasses import replace
+
+import pytest
+
+from roadstead.devices.assumed import AssumedDevices
+from roadstead.devices.state import DeviceState
+from tests.devices.fleet import N1, N2, claim, devices, slice_of, using
+
+
+def over(*claims, slices=None):
+    return AssumedDevices(DeviceState(devices(*claims, slices=slices)))
+
+
+def names(claims):
+    return [result.device for each in claims for result in each.allocation.results]
+
+
+def test_claims_are_allocated_and_in_flight_until_the_commit():
+    found = over(claim("a"), claim("b"))
+
+    in_flight = found.assume("p", using("p", "a"), N1)
+    assert names(in_flight) == ["d0"]
+    assert found.devices.claims["default/a"].is_in_flight
+    assert found.assume("p", using("p", "a"), N1) == in_flight, "it may be repeated"
+    (written,) = found.confirm("p")
+
+    assert (written.is_in_flight, [e.uid for e in written.reserved_for]) == (False, ["p"])
+    assert found.confirm("p") == ()
+    found.validate()
+
+
+def test_a_claim_in_flight_is_for_one_pod():
+    found = over(claim("a"))
+    found.assume("p", using("p", "a"), N1)
+
+    assert found.assume("q", using("q", "a"), N1) is None
+    found.confirm("p")
+    assert found.assume("q", using("q", "a"), N1) == (), "it is allocated and may be shared"
+    (shared,) = found.confirm("q")
+    assert [each.uid for each in shared.reserved_for] == ["p", "q"]
+
+
+def test_a_forgotten_pod_frees_its_devices():
+    found = over(claim("a"), claim("b", 2))
+    found.assume("p", using("p", "a"), N1)
+    assert found.assume("q", using("q", "b"), N1) is None
+
+    assert found.forget("p") == (claim("a"),)
+    assert found.forget("p") == ()
+    assert names(found.assume("q", using("q", "b"), N1)) == ["d0", "d1"]
+    assert found.holders() == ("q",)
+    assert found.keys_of("q") == ("default/b",)
+
+
+@pytest.mark.parametrize(
+    ("facts", "node"),
+    [(using("p", "no"), N1), (using("p", "a"), N2), (using("p", "wrong"), N1)],
+    ids=["missing claim", "node without devices", "class that does not exist"],
+)
+def test_what_cannot_be_allocated_changes_nothing(facts, node):
+    wrong = claim("wrong")
+    (request,) = wrong.spec.requests
+    spec = replace(wrong.spec, requests=(replace(request, device_class="no"),))
+    found = over(claim("a"), replace(wrong, spec=spec))
+    before = dict(found.devices.claims)
+
+    assert found.assume("p", facts, node) is None
+    assert (found.devices.claims, found.holders()) == (before, ())
+
+
+def test_an_allocated_claim_must_be_reachable():
+    found = over(claim("a"), slices=[slice_of("n1", "d0"), slice_of("n2", "d0")])
+    found.assume("p", using("p", "a"), N1)
+    found.confirm("p")
+    assert found.assume("q", using("q", "a"), N2) is None
+
+
+def test_a_claim_named_twice_keeps_its_first_allocation():
+    found = over(claim("a"))
+    assert names(found.assume("p", using("p", "a", "a"), N1)) == ["d0"]
+
+
+def test_a_pod_without_claims_reserves_nothing():
+    found = over()
+    assert found.assume("p", using("p"), N1) == ()
+    assert found.holders() == ()
+
+
+class TestTryOut:
+    def asked(self, *wanted):
+        """Return the claims that a cache has in flight for a pod, and the pod."""
+        cache = over(*(claim(name) for name in "abc"))
+        facts = using("p", *wanted)
+        return cache.assume("p", facts, N1), facts
+
+    def test_what_a_cache_assumed_is_committed_with_the_consumer(self):
+        asked, facts = self.asked("b")
+        found = over(*(claim(name) for name in "abc"))
+
+        before, (after,) = found.try_out(asked, facts, N1)
+
+        assert before == (claim("b"),)
+        assert [each.uid for each in after.reserved_for] == ["p"]
+        assert found.devices.claims["default/b"] == after
+        found.devices.apply(before)
+        assert not found.devices.allocator.in_use.ids()
+
+    def test_a_device_in_use_is_refused(self):
+        asked, facts = self.asked("b")
+        found = over(*(claim(name) for name in "abc"))
+        found.devices.apply(over(claim("a")).assume("q", using("q", "a"), N1))
+        before = dict(found.devices.claims)
+
+        assert found.try_out(asked, facts, N1) is None
+        assert found.devices.claims == before
+
+    def test_every_claim_must_be_covered(self):
+        _, facts = self.asked("a")
+        found = over(claim("a"))
+        assert found.try_out((), facts, N1) is None
+        assert found.try_out((), using("p", "no"), N1) is None
+
+    def test_an_allocated_claim_only_gets_a_consumer(self):
+        asked, facts = self.asked("a")
+        found = over(claim("a"))
+        found.try_out(asked, facts, N1)
+
+        _, (after,) = found.try_out((), using("q", "a"), N1)
+
+        assert [each.uid for each in after.reserved_for] == ["p", "q"]
+        assert found.try_out((), using("q", "a"), N2) is None, "another node"

@@ -1,0 +1,212 @@
+"""DynamicResources by itself: statuses, PostFilter, hints, and what it refuses to decide."""
+
+from dataclasses import replace
+
+import pytest
+
+from roadstead.devices.gates import GATE_NAMES, DeviceGates, gates_of
+from roadstead.devices.readiness import BINDING_TIMEOUT_MS, has_failed
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.devices import AllocatedDevice, Allocation, Consumer, DeviceStatus
+from roadstead.facts.selectors import NodeSelectorTerm, Requirement
+from roadstead.framework.cycle_state import CycleState
+from roadstead.framework.events import ObjectChange, QueueingHint
+from roadstead.framework.plugin import ON_NONE, Handle
+from roadstead.framework.post_filter_answers import PostFilterView
+from roadstead.plugins.dynamic_resources import DynamicResources
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.status import SKIP, SUCCESS, Code, unresolvable
+from tests.builders import node, pod, table_of
+from tests.devices.fleet import DRIVER, claim, cluster, slice_of, using, with_template
+
+ON_N1 = (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n1",)),)),)
+HERE = Allocation((AllocatedDevice("r", DRIVER, "n1", "d0"),), node_terms=ON_N1)
+P = Consumer("pods", "p", "p")
+
+
+class World:
+    """The plugin over nodes n1, with two devices, and n2, with none."""
+
+    def __init__(self, *claims, **gates):
+        self.table = table_of(node("n1"), node("n2"))
+        facts = cluster(*claims, slices=[slice_of("n1", "d0", "d1")])
+        gates = DeviceGates(**gates)
+        self.plugin = DynamicResources(Handle(self.table.classes, facts, gates=gates))
+
+    def pre_filter(self, facts):
+        pod_class = self.table.classes.pod_class(facts)
+        return self.plugin.pre_filter(CycleState(2), pod_class, self.table).status
+
+    def reasons(self, facts):
+        """Return each node's reasons, () if it passes."""
+        pod_class, state = self.table.classes.pod_class(facts), CycleState(2)
+        assert self.plugin.pre_filter(state, pod_class, self.table).status == SUCCESS
+        found = self.plugin.filter(state, pod_class, self.table)
+        codes = [0, 0] if found.codes is None else found.codes.tolist()
+        return [() if not code else found.statuses[code - 1].reasons for code in codes]
+
+    def post_filter(self, facts, *refused, **view):
+        nodes = {self.plugin.name: tuple(node(name) for name in refused)}
+        failed = PostFilterView(2, 0, view.pop("pre_filter", SUCCESS), refused_nodes=nodes, **view)
+        return self.plugin.post_filter(facts, failed)
+
+
+def test_pods_without_claims_are_skipped():
+    world = World()
+    assert world.pre_filter(pod()) == SKIP
+    assert world.pre_filter(with_template("p", "")) == SKIP
+    assert world.plugin.sign(pod()) == ()
+    assert world.plugin.effect(world.table.classes.pod_class(pod())) is ON_NONE
+
+
+def test_nodes_need_devices_for_all_claims():
+    world = World(claim("a"), claim("b"), claim("c"))
+    assert world.reasons(using("p", "a", "b")) == [(), ("cannot allocate all claims",)]
+    assert world.reasons(using("p", "a", "b", "c")) == [("cannot allocate all claims",)] * 2
+
+
+def test_nodes_must_reach_allocated_claims():
+    world = World(claim("a", allocation=HERE))
+    refused = "resourceclaim not available on the node"
+    assert world.reasons(using("p", "a")) == [(), (refused,)]
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (
+            claim("a", allocation=HERE, is_in_flight=True),
+            unresolvable("resource claim default/a is in the process of being allocated"),
+        ),
+        (claim("b"), unresolvable('could not find ResourceClaim "default/a"')),
+    ],
+)
+def test_pre_filter_refuses_claims_that_cannot_be_used_now(found, status):
+    assert World(found).pre_filter(using("p", "a")) == status
+
+
+def test_classes_are_needed_only_for_claims_without_an_allocation():
+    found = claim("a")
+    (request,) = found.spec.requests
+    requests = (replace(request, device_class="no"),)
+    found = replace(found, spec=replace(found.spec, requests=requests))
+    text = "request r: device class no does not exist"
+
+    assert World(found).pre_filter(using("p", "a")) == unresolvable(text)
+    allocated = replace(found, allocation=HERE)
+    assert World(allocated).pre_filter(using("p", "a")) == SUCCESS
+
+
+def test_alternatives_need_their_gate():
+    found = claim("a")
+    (request,) = found.spec.requests
+    either = replace(request, device_class="", alternatives=(request,))
+    found = replace(found, spec=replace(found.spec, requests=(either,)))
+
+    assert World(found).pre_filter(using("p", "a")) == SUCCESS
+    refused = World(found, prioritized_list=False).pre_filter(using("p", "a"))
+    assert "DRAPrioritizedList feature gate is disabled" in refused.message
+
+
+def test_pre_enqueue_gates_pods_whose_claims_do_not_exist():
+    world = World(claim("a"))
+    assert world.plugin.pre_enqueue(using("p", "a")) == SUCCESS
+    assert world.plugin.pre_enqueue(with_template("p", None)).is_rejected
+
+
+class TestPostFilter:
+    def test_a_claim_that_only_this_pod_reserves_is_deallocated(self):
+        world = World(claim("a", allocation=HERE, reserved_for=(P,)))
+        found = world.post_filter(using("p", "a"), "n2")
+        assert found.status.message == "deallocation of ResourceClaim completed"
+        assert (found.deallocated, found.deallocatable) == ("default/a", ("default/a",))
+
+    @pytest.mark.parametrize("uid", ["p", "q"])
+    def test_a_claim_that_others_reserve_is_not(self, uid):
+        consumers = (Consumer("pods", "q", "q"), Consumer("pods", "r", "r"))
+        world = World(claim("a", allocation=HERE, reserved_for=consumers))
+        found = world.post_filter(using(uid, "a"), "n2")
+        assert (found.status.message, found.deallocated) == ("still not schedulable", "")
+
+    def test_nodes_without_free_devices_are_not_the_claims_fault(self):
+        world = World(claim("a", allocation=HERE), claim("b", 9))
+        found = world.post_filter(using("p", "a", "b"), "n2")
+        assert found.status.message == "still not schedulable"
+
+    def test_without_claims_or_after_its_own_refusal_there_is_nothing_to_free(self):
+        world = World(claim("a", allocation=HERE))
+        own = replace(unresolvable("x"), plugin=world.plugin.name)
+        for found in (
+            world.post_filter(pod(), "n2"),
+            world.post_filter(using("p", "a"), pre_filter=own),
+        ):
+            assert found.status.message == "no new claims to deallocate"
+
+    def test_without_its_pre_filter_it_fails_as_upstream(self):
+        world = World()
+        found = world.post_filter(pod(), unreached=(world.plugin.name,))
+        assert (found.status.code, found.status.message) == (Code.ERROR, "not found")
+
+
+class TestHints:
+    def asked(self, old, new, facts=None):
+        world = World(claim("a"))
+        facts = facts or using("p", "a")
+        return world.plugin.after_claim_change(facts, ObjectChange(old, new), ClusterFacts())
+
+    def test_any_claim_that_loses_its_allocation_helps(self):
+        old = claim("x", allocation=HERE)
+        assert self.asked(old, claim("x")) is QueueingHint.QUEUE
+        assert self.asked(old, claim("x"), using("p", "no")) is QueueingHint.QUEUE_SKIP
+
+    def test_changes_of_the_status_of_own_claims_help(self):
+        own, other = claim("a"), claim("x")
+        reserved = replace(own, allocation=HERE, reserved_for=(P,))
+        assert self.asked(None, own) is QueueingHint.QUEUE
+        assert self.asked(None, other) is QueueingHint.QUEUE_SKIP
+        assert self.asked(own, reserved) is QueueingHint.QUEUE
+        assert self.asked(own, replace(own, finalizers=("f",))) is QueueingHint.QUEUE_SKIP
+
+
+def test_extended_resources_of_classes_are_refused_not_guessed():
+    world = World(extended_resource=True)
+    asks = pod(others={"example.com/gpu": 1})
+    with pytest.raises(UnsupportedError, match="DRAExtendedResource"):
+        world.pre_filter(asks)
+    assert world.pre_filter(pod()) == SKIP
+    assert World().pre_filter(asks) == SKIP
+
+
+def test_gates_have_the_names_of_kube_scheduler():
+    assert gates_of(()) == DeviceGates()
+    assert gates_of([("DRADeviceTaints", True)]) == DeviceGates(taints=True)
+    assert len(GATE_NAMES) == len(DeviceGates.__slots__)
+
+
+class TestBindingConditions:
+    DEVICE = AllocatedDevice(
+        *("r", DRIVER, "n1", "d0"),
+        binding_conditions=("Ready",),
+        binding_failure_conditions=("Failed",),
+    )
+
+    def failed(self, now_ms, *conditions, device=DEVICE):
+        statuses = (DeviceStatus(DRIVER, "n1", "d0", None, conditions),) if conditions else ()
+        allocation = Allocation((device,), allocated_ms=0)
+        return has_failed(claim("a", allocation=allocation, statuses=statuses), now_ms)
+
+    def test_conditions_must_hold_in_time(self):
+        late = BINDING_TIMEOUT_MS + 1
+        assert not self.failed(BINDING_TIMEOUT_MS)
+        assert self.failed(late)
+        assert self.failed(late, ("Ready", "False"))
+        assert not self.failed(late, ("Ready", "True"))
+
+    def test_a_failure_counts_at_once(self):
+        assert self.failed(0, ("Failed", "True"))
+        assert not self.failed(0, ("Failed", "False"), ("Ready", "True"))
+
+    def test_devices_without_conditions_never_fail(self):
+        plain = AllocatedDevice("r", DRIVER, "n1", "d0")
+        assert not self.failed(BINDING_TIMEOUT_MS + 1, device=plain)
+        assert not has_failed(claim("a"), BINDING_TIMEOUT_MS + 1)

@@ -1,0 +1,50 @@
+"""Recorded decisions on claims of devices by kube-scheduler 1.34.1, on every path."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.recordings.cases import find_files
+from scripts.recordings.suites import run_file
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXTENDED = "dra-extended"
+FILES = find_files([GOLDEN / "dra", GOLDEN / "dra-sequence"])
+
+
+@pytest.mark.parametrize("path_name", ["plain", "beside", "2"])
+@pytest.mark.parametrize(
+    "file",
+    [each for each in FILES if not each.name.startswith(EXTENDED)],
+    ids=lambda file: file.name.removesuffix(".json.gz"),
+)
+def test_decisions_on_claims_equal_upstreams(file, path_name):
+    (answer,) = run_file(file, [path_name])
+
+    assert answer.result.mismatches == []
+    assert not answer.result.unsupported
+    assert answer.result.decisions > 0
+
+
+@pytest.mark.parametrize("file", [each for each in FILES if each.name.startswith(EXTENDED)])
+def test_pods_with_extended_resources_of_classes_are_refused_not_guessed(file):
+    (answer,) = run_file(file, ["plain"])
+
+    assert answer.result.mismatches == []
+    assert set(answer.result.unsupported) <= {"DynamicResources"}
+
+
+@pytest.mark.parametrize("file", find_files([GOLDEN / "dra-queueing"]), ids=lambda file: file.stem)
+def test_hints_on_claims_equal_upstreams(file):
+    (answer,) = run_file(file, ["-"])
+
+    assert answer.result.mismatches == []
+    assert answer.result.compared > 100
+
+
+def test_every_gate_is_among_the_selected_cases():
+    names = {file.name.rpartition("-")[0] for file in FILES}
+
+    assert names >= {"dra", "dra-sequence"} | {
+        f"dra-{gate}" for gate in ("binding", "consumable", "extended", "partitionable", "taints")
+    }
