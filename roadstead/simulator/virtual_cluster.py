@@ -119,13 +119,14 @@ class VirtualCluster:
             profile.budgets = budgets
 
     def facts(self) -> ClusterFacts:
-        """Return the other objects of the cluster as they are now: budgets, claims, volumes."""
+        """Return the other objects of the cluster as they are now: budgets, volumes and claims."""
         profile = next(iter(self._run.profiles.values()))
         given, now = self._plan.cluster, self._run.state.volumes.assumed_claims.storage
         storage = replace(
             given.storage, claims=tuple(now.claims.values()), volumes=tuple(now.volumes.values())
         )
-        return replace(given, storage=storage, budgets=profile.budgets)
+        devices = replace(given.devices, claims=tuple(now.devices.claims.values()))
+        return replace(given, storage=storage, budgets=profile.budgets, devices=devices)
 
     # Pods.
 
