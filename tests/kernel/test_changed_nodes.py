@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.facts.taints import Taint
+from roadstead.facts.taints import Taint, Toleration
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -18,7 +18,7 @@ from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies
-from tests.builders import GIB, named, node, pod, prefer, require, term
+from tests.builders import GIB, MIB, named, node, pod, prefer, require, term
 from tests.kernel.test_equality import (
     AMOUNTS,
     DECIDING,
@@ -311,6 +311,36 @@ def test_a_shape_that_was_not_used_since_a_change_is_not_decided_by_what_was_kno
 
     assert [name for name, _ in fleet.pods.values()] == ["roomy", "small", "small"]
     assert fleet.alone == 3
+
+
+def test_shapes_with_equal_scores_differ_once_a_taint_is_tolerated_by_one_of_them():
+    fleet = Fleet(DEFAULT, TieBreak())
+    roomy = {"cpu": 64_000, "memory": 128 * GIB}
+    for facts in (node("roomy", **roomy), node("small")):
+        fleet.put(facts)
+    tolerant, other = pod(cpu=100, tolerations=(Toleration("", "Exists", "", ""),)), pod(cpu=100)
+    for facts in (tolerant, other):
+        fleet.decide_alone(facts)
+
+    fleet.put(node("roomy", **roomy, taints=(LOST,)))
+    for facts in (tolerant, other, tolerant, tolerant):
+        fleet.decide_alone(facts)
+
+    chosen = [name for name, _ in fleet.pods.values()]
+    assert chosen == ["roomy", "roomy", "roomy", "small", "roomy", "roomy"]
+
+
+def test_a_changed_node_keeps_the_score_of_its_images():
+    fleet = Fleet(DEFAULT, TieBreak())
+    for number in range(3):
+        fleet.put(node(f"n{number}", images={"app:v1": 900 * MIB} if number == 1 else {}))
+    facts = pod(cpu=100, images=("app:v1",))
+    fleet.decide_alone(facts)
+
+    fleet.put(node("n1", images={"app:v1": 900 * MIB}, labels={"disk": "ssd"}))
+    fleet.decide_alone(facts)
+
+    assert [name for name, _ in fleet.pods.values()] == ["n1", "n1"]
 
 
 def test_many_changes_between_pods_of_a_class_are_all_applied():
