@@ -33,7 +33,7 @@ from roadstead.plugins.in_tree import in_tree_classes, in_tree_registry
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
+from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.storage import BindingProfiles, StorageState
 from roadstead.sweeps.drivers import TaskDriver
 from roadstead.sweeps.tasks import Work
@@ -234,6 +234,7 @@ class RunOutcome:
     scheduling_s: float
     timings_s: Mapping[str, float]
     preempted: tuple[PreemptedPod, ...] = ()
+    devices: tuple[ClaimedDevice, ...] = ()
     concurrency: Concurrency | None = None
 
 

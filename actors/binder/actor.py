@@ -16,6 +16,7 @@ from roadstead.actors.messages import (
     ActorStatus,
     BindBatch,
     BoundPage,
+    ClaimsPage,
     CommitPage,
     Evict,
     Evicted,
@@ -161,6 +162,10 @@ class BinderActor:
     async def preempted(self, ask: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction, page by page."""
         return self._answers.preempted_page(ask)
+
+    async def claims(self, ask: PageRequest) -> ClaimsPage:
+        """Return claims of devices, page by page."""
+        return self._answers.claims_page(ask)
 
     async def bound(self, ask: PageRequest) -> BoundPage:
         """Return committed binds in commit order, page by page."""

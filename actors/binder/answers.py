@@ -9,6 +9,7 @@ from itertools import islice
 
 from roadstead.actors.messages import (
     BoundPage,
+    ClaimsPage,
     CommitPage,
     PageRequest,
     PodBatch,
@@ -55,6 +56,12 @@ class BinderAnswers:
         """Return evicted pods in the order of their eviction."""
         gone = self._binder.outcomes.preempted
         return PreemptedPage(tuple(gone[ask.start : ask.start + ask.count]), len(gone))
+
+    def claims_page(self, ask: PageRequest) -> ClaimsPage:
+        """Return claims of devices, in the order in which they were added."""
+        claims = self._binder.volumes.device_claims
+        page = islice(claims.values(), ask.start, ask.start + ask.count)
+        return ClaimsPage(tuple(page), len(claims))
 
     def commits_page(self, ask: PageRequest) -> CommitPage:
         """Return when binds were acknowledged."""

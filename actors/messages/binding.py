@@ -8,6 +8,7 @@ from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
 from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import GonePod
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod_batch import PodBatch
 from roadstead.storage.news import BoundVolumes
 
@@ -71,6 +72,14 @@ class PreemptedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimsPage:
+    """Binder → client: claims of devices, allocated or not."""
+
+    claims: tuple[DeviceClaimFacts, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitPage:
     """Binder → client: a page of commits.
 
@@ -116,6 +125,7 @@ BIND = method("bind", BindBatch, BindAnswers)
 BOUND = method("bound", PageRequest, BoundPage)
 EVICT = method("evict", Evict, Evicted)
 PREEMPTED = method("preempted", PageRequest, PreemptedPage)
+CLAIMS = method("claims", PageRequest, ClaimsPage)
 STORE_OUTCOME = method("store_outcome", OutcomePart, OutcomeSize)
 END_RUN = method("end_run", RunEnded, Nothing)
 COMMITS = method("commits", PageRequest, CommitPage)

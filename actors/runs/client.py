@@ -14,6 +14,7 @@ from roadstead.actors.messages import (
     ADD_PENDING,
     ADD_RUNNING,
     BOUND,
+    CLAIMS,
     END_RUN,
     NOMINATE,
     PENDING,
@@ -49,15 +50,20 @@ from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, c
 from roadstead.actors.scheduler.concurrency_report import concurrency_of
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
+from roadstead.report.devices import claimed_devices
+from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
 
 OUTCOME_PART_BYTES = 4 << 20
 """Bytes of the outcome in one message."""
+
+CLAIMS_PER_MESSAGE = 512
+"""A claim may have 32 devices."""
 
 POLL_S = 0.1
 """Interval between two progress requests."""
@@ -236,6 +242,7 @@ class Client:
         scored = await with_scores(placements, schedulers, settings.deadlines.call_s)
         pending = await self._pending()
         preempted = await self._preempted()
+        devices = await self._devices()
         # The queue may not have received the report on them yet.
         gone = {each.uid for each in preempted}
         last_status = self._supervisor.last_status
@@ -253,6 +260,7 @@ class Client:
             scheduling_s,
             self.timings_s,
             preempted,
+            devices,
             concurrency_of(self._plan.settings, statuses, self._followed_s),
         )
 
@@ -271,6 +279,14 @@ class Client:
             found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
             if len(found) >= page.total:
                 return tuple(found)
+
+    async def _devices(self) -> tuple[ClaimedDevice, ...]:
+        found: list[DeviceClaimFacts] = []
+        while True:
+            page = await self._call(BINDER, CLAIMS, PageRequest(len(found), CLAIMS_PER_MESSAGE))
+            found += page.claims
+            if len(found) >= page.total:
+                return claimed_devices(found)
 
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:

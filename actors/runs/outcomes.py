@@ -14,10 +14,10 @@ from pathlib import Path
 from roadstead.journal.headers import OUTCOME
 from roadstead.protocol.codec import CodecError, DecodeLimits, from_wire, pack, to_wire, unpack
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.result import PendingPod, PlacedPod, PreemptedPod
+from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, PreemptedPod
 from roadstead.run import RunOutcome
 
-_MAGIC = b"RSOUTCM1"
+_MAGIC = b"RSOUTCM2"
 _LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
 
@@ -38,6 +38,7 @@ class _StoredOutcome:
     causes: tuple[_Cause, ...]
     pending: tuple[tuple[str, str, int], ...]
     preempted: tuple[PreemptedPod, ...]
+    devices: tuple[ClaimedDevice, ...]
     scheduling_s: float
     timings_s: dict[str, float]
     concurrency: Concurrency | None
@@ -64,6 +65,7 @@ def _kept(outcome: RunOutcome) -> _StoredOutcome:
         tuple(numbers),
         pending,
         outcome.preempted,
+        outcome.devices,
         outcome.scheduling_s,
         dict(outcome.timings_s),
         outcome.concurrency,
@@ -95,5 +97,6 @@ def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -
         kept.scheduling_s,
         kept.timings_s,
         kept.preempted,
+        kept.devices,
         kept.concurrency,
     )

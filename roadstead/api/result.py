@@ -13,6 +13,7 @@ from roadstead.facts.pod import Pod
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.pods import PodLine, Workload, all_lines, result_document, workloads
 from roadstead.report.result import (
+    ClaimedDevice,
     InputDigest,
     Json,
     NotCreated,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from arro3.core import Table
 
-TableName = Literal["placements", "pending", "preempted", "not_created", "nodes", "pods"]
+TableName = Literal["placements", "pending", "preempted", "not_created", "devices", "nodes", "pods"]
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -65,6 +66,11 @@ class Result:
     def preempted(self) -> tuple[PreemptedPod, ...]:
         """Running pods that were evicted for others: pod, uid, node, preemptor."""
         return self._run.preempted
+
+    @property
+    def devices(self) -> tuple[ClaimedDevice, ...]:
+        """Devices allocated to claims: claim, request, driver, pool, device, pods."""
+        return self._run.devices
 
     @property
     def not_created(self) -> tuple[NotCreated, ...]:

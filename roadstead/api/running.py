@@ -34,6 +34,7 @@ def schedule(
         placements=outcome.placements,
         pending=outcome.pending,
         preempted=outcome.preempted,
+        devices=outcome.devices,
         concurrency=outcome.concurrency,
         node_use=_use(loaded, outcome),
         scheduling_s=outcome.scheduling_s,

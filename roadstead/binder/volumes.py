@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile, binding_profiles
@@ -41,6 +42,11 @@ class BinderVolumes:
         self.log += changes
         for change in changes:
             self._claims.storage.apply(change)
+
+    @property
+    def device_claims(self) -> Mapping[str, DeviceClaimFacts]:
+        """The claims of devices by key, in the order in which they were added."""
+        return self._claims.storage.devices.claims
 
     def release(self, uids: Sequence[str]) -> None:
         """Free the claims of devices of pods that ended, as a batch of its own."""

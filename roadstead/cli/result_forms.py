@@ -50,9 +50,11 @@ def _print_bindings(result: RunResult, pods: Sequence[Pod]) -> None:
 def _print_tables(result: RunResult, pods: Sequence[Pod], *, has_pods: bool) -> None:
     from rich.console import Console
 
-    from roadstead.report.terminal import print_pods, print_summary
+    from roadstead.report.terminal import print_devices, print_pods, print_summary
 
     console = Console()
     print_summary(console, summarize(result), workloads(pods, result))
     if has_pods:
         print_pods(console, all_lines(pods, result))
+        if result.devices:
+            print_devices(console, result.devices)

@@ -4,6 +4,7 @@
     pending.parquet, pending.json         pod, uid, message, reasons, plugins; sorted by pod
     preempted.parquet, preempted.json     pod, uid, node, preemptor; sorted by pod
     not_created.parquet, not_created.json kind, name, workload, source, reason; sorted by kind, name
+    devices.parquet, devices.json         claim, request, driver, pool, device, pods of each
     nodes.parquet, nodes.json             per node and resource: allocatable, before, after
     run.json                              all it takes to run it again, and digests of the above
     summary.json                          the figures; written last
@@ -44,7 +45,7 @@ RUN_FILE = "run.json"
 RUN_FILE_MAX_BYTES = 1 << 26
 SUMMARY_FILE = "summary.json"
 JOURNAL = re.compile(r"journal(\.\d+)?")
-DIGESTED = ("placements.json", "pending.json", "preempted.json", "not_created.json", "nodes.json")
+DIGESTED = tuple(f"{name}.json" for name in (*COLUMNS, "nodes"))
 
 
 def write_output(directory: Path, result: RunResult) -> None:

@@ -92,6 +92,18 @@ class NodeUse:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimedDevice:
+    """A device that is allocated to a claim when the run ends. claim, pods: `namespace/name`."""
+
+    claim: str
+    request: str
+    driver: str
+    pool: str
+    device: str
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class InputDigest:
     """The name of an input as the user gave it, and the hexadecimal sha256 of its content."""
 
@@ -105,7 +117,7 @@ class RunResult:
 
     scheduling_s: from the first submitted pod to the last decision; elapsed_s: the whole command.
     timings_s: durations by phase, in order.
-    preempted: evicted pods; they are neither placed nor pending.
+    preempted: evicted pods; they are neither placed nor pending. devices: of all claims.
     not_created: objects of the manifests that admission refuses. notes: on the inputs.
     concurrency: figures of the schedulers, if known.
     settings: Roadstead's settings; config: the effective KubeSchedulerConfiguration; config_notes:
@@ -127,6 +139,7 @@ class RunResult:
     config_notes: tuple[Note, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     preempted: tuple[PreemptedPod, ...] = ()
+    devices: tuple[ClaimedDevice, ...] = ()
     concurrency: Concurrency | None = None
     not_created: tuple[NotCreated, ...] = ()
     notes: tuple[str, ...] = ()

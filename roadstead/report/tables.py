@@ -13,7 +13,7 @@ from roadstead.report.arrow import INT64, STRING, column, list_of, make_table, s
 from roadstead.report.pods import PodLine
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
-RowTable = Literal["placements", "pending", "preempted", "not_created"]
+RowTable = Literal["placements", "pending", "preempted", "not_created", "devices"]
 """Tables with a row for each object; each has a Parquet file and a JSON file of this name."""
 
 COLUMNS: Final[Mapping[RowTable, Mapping[str, DataType]]] = {
@@ -25,12 +25,16 @@ COLUMNS: Final[Mapping[RowTable, Mapping[str, DataType]]] = {
     },
     "preempted": dict.fromkeys(("pod", "uid", "node", "preemptor"), STRING),
     "not_created": dict.fromkeys(("kind", "name", "workload", "source", "reason"), STRING),
+    "devices": {
+        **dict.fromkeys(("claim", "request", "driver", "pool", "device"), STRING),
+        "pods": list_of(STRING),
+    },
 }
 """Types of the columns."""
 
 
 def table_rows(result: RunResult, name: RowTable) -> list[dict[str, Json]]:
-    """The rows of a table, sorted by pod, or by kind and name."""
+    """The rows of a table, sorted by pod, by kind and name, or by claim."""
     key = attrgetter("pod", "uid")
     match name:
         case "placements":
@@ -44,6 +48,10 @@ def table_rows(result: RunResult, name: RowTable) -> list[dict[str, Json]]:
         case "not_created":
             refused = sorted(result.not_created, key=attrgetter("kind", "name"))
             return [asdict(each) for each in refused]
+        case "devices":
+            # In the order of the allocation, by which drivers know the devices of a request.
+            used = sorted(result.devices, key=attrgetter("claim"))
+            return [asdict(each) | {"pods": list(each.pods)} for each in used]
 
 
 def _pending_row(pod: PendingPod) -> dict[str, Json]:

@@ -11,6 +11,7 @@ from roadstead.protocol.errors import printable
 from roadstead.report.concurrency_table import headline, print_schedulers
 from roadstead.report.not_created import RefusedObjects
 from roadstead.report.pods import PodLine, Workload
+from roadstead.report.result import ClaimedDevice
 from roadstead.report.summary import Reason, Summary, Use
 from roadstead.report.text_table import Cells, Column, bar, print_table, text
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
@@ -101,6 +102,24 @@ def print_pods(console: Console, pods: Iterable[PodLine]) -> None:
     ]
     columns = [text("pod"), text("node or reason"), Column("score"), text("workload")]
     print_table(console, "Pods", columns, rows)
+
+
+def print_devices(console: Console, devices: Iterable[ClaimedDevice]) -> None:
+    """Print each device that is allocated to a claim, with the pods that use it."""
+    rows: list[Cells] = [
+        tuple(
+            printable(cell)
+            for cell in (
+                each.claim,
+                each.request,
+                f"{each.driver} {each.pool} {each.device}",
+                ", ".join(each.pods),
+            )
+        )
+        for each in devices
+    ]
+    columns = [text("claim"), text("request"), text("driver, pool, device"), text("pods")]
+    print_table(console, "Devices of claims", columns, rows)
 
 
 def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:

@@ -18,7 +18,7 @@ from tests.tables import read_table, rows_of
 
 SOURCE = ("--cluster", "nodes.json", "--pods", "app", "--seed", "1", "--runtime", "inline")
 MEASURED = {"pods_per_s", "scheduling_s", "elapsed_s", "timings_s"}
-TABLES = ("placements", "pending", "preempted", "not_created", "nodes")
+TABLES = ("placements", "pending", "preempted", "not_created", "devices", "nodes")
 
 
 def command(*args: str) -> dict[str, object]:
@@ -201,7 +201,7 @@ def test_the_notes_of_load_plan_and_run_are_on_the_result(manifests):
         (
             lambda each: each.schedule().to_arrow("nope"),
             'table: "nope" is no table (there are: placements, pending, preempted, not_created, '
-            "nodes, pods)",
+            "devices, nodes, pods)",
         ),
     ],
 )

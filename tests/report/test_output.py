@@ -15,7 +15,8 @@ from tests.tables import read_rows, read_table
 FILES = {
     *("placements.json", "placements.parquet", "pending.json", "pending.parquet"),
     *("preempted.json", "preempted.parquet", "nodes.json", "nodes.parquet"),
-    *("not_created.json", "not_created.parquet", "run.json", "summary.json"),
+    *("not_created.json", "not_created.parquet", "devices.json", "devices.parquet"),
+    *("run.json", "summary.json"),
 }
 
 
