@@ -59,7 +59,7 @@ def test_nesting_has_an_end(name: str, count: int) -> None:
     result = evaluate(expression)
 
     assert isinstance(result, bool | str)
-    if 260 <= count and len(expression) < EXPRESSION_MAX_BYTES:
+    if count >= 260 and len(expression) < EXPRESSION_MAX_BYTES:
         assert "expression recursion limit exceeded: 250" in str(result)
     assert sys.getrecursionlimit() == before
 
