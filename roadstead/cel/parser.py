@@ -53,7 +53,7 @@ _BEGINNINGS = (
     *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
     *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
 )
-"""What an expression may begin with, in upstream's order, and what may stand in its place."""
+"""What an expression may begin with, in upstream's order, and what may replace it."""
 _OTHERS = frozenset({"')'", "']'", "','", "'?'"})
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
 
@@ -116,12 +116,12 @@ class _Parser:
         self._fail(self._token.place, text)
 
     def _refuse_start(self, *others: str) -> NoReturn:
-        """Fail where an expression should begin, or one of the other signs should stand."""
+        """Fail where an expression should begin, or one of the other signs."""
         names = [name for name in _BEGINNINGS if name not in _OTHERS or name in others]
         following = self._tokens[self._at + 1] if self._token.kind != END else self._token
-        # Upstream leaves out one token if it can go on after it.
-        may_go_on = following.kind in names or f"'{following.kind}'" in names
-        word = "extraneous" if may_go_on else "mismatched"
+        # Upstream leaves out one token if what follows fits.
+        follows_well = following.kind in names or f"'{following.kind}'" in names
+        word = "extraneous" if follows_well else "mismatched"
         self._mismatch("{" + ", ".join(names) + "}", word)
 
     def _begins(self) -> bool:
@@ -135,6 +135,11 @@ class _Parser:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             self._fail(NO_PLACE, f"expression recursion limit exceeded: {DEPTH_MAX}")
+
+    def _lengthen(self, length: int) -> int:
+        if length == DEPTH_MAX:
+            self._fail(NO_PLACE, "max recursion depth exceeded")
+        return length + 1
 
     def expression(self) -> Node:
         """Parse `a ? b : c`, or only `a`."""
@@ -163,12 +168,14 @@ class _Parser:
             return self._unary()
         names = _LEVELS[level]
         node = self._operation(level + 1)
-        before = self._depth
+        length = 0
         while self._token.kind in names:
             token = self._next()
+            length = self._lengthen(length)
+            # Upstream counts an operator as a level of what is on its right.
             self._deepen()
             node = Call(token.place, names[token.kind], [node, self._operation(level + 1)])
-        self._depth = before
+            self._depth -= 1
         return node
 
     def _unary(self) -> Node:
@@ -187,12 +194,11 @@ class _Parser:
 
     def _member(self, is_signed: bool = True) -> Node:
         node = self._primary(is_signed)
-        before = self._depth
+        length = 0
         while self._token.kind in (".", "["):
             token = self._next()
-            self._deepen()
+            length = self._lengthen(length)
             node = self._selected(node, token) if token.kind == "." else self._indexed(node, token)
-        self._depth = before
         return node
 
     def _selected(self, operand: Node, dot: Token) -> Node:
