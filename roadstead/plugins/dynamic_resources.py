@@ -20,11 +20,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadstead.devices.claims import PodClaimError, claims_of
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.extended_claims import CLASS_PREFIX
 from roadstead.devices.plans import Plan
+from roadstead.devices.quick import Verdict
 from roadstead.devices.readiness import has_failed
 from roadstead.devices.state import DeviceState, is_reachable
 from roadstead.facts.cluster import ClusterFacts
@@ -100,6 +102,7 @@ class DynamicResources(
 
     def __init__(self, handle: Handle) -> None:
         self._devices: DeviceState = handle.storage.devices
+        self._known: dict[str, tuple[NodeFacts, int]] = {}
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         try:
@@ -160,13 +163,37 @@ class DynamicResources(
         waiting = wanted.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
         codes = np.zeros(len(table), dtype=np.int32)
-        code_of: dict[Status, int] = {}
-        node_of = table.columns.node
-        for index, row in enumerate(table.row_index.tolist()):
-            status = self._node_status(wanted, plan, node_of(row))
+        code_of: dict[Status, int] = {_NOT_ALLOCATED: 1}
+        asked = np.arange(len(table))
+        numbers = None if plan is None else self._numbers(table)
+        screened = None if plan is None else self._devices.allocator.screen(plan)
+        if screened is not None and numbers is not None:
+            verdicts = screened[numbers]
+            codes[verdicts == Verdict.NO.value] = 1
+            # Of nodes that certainly have devices, only allocated claims are checked.
+            is_open = verdicts != Verdict.NO.value
+            if len(waiting) == len(wanted.claims):
+                is_open = verdicts == Verdict.UNKNOWN.value
+            asked = np.flatnonzero(is_open)
+        rows, node_of = table.row_index, table.columns.node
+        for index in asked.tolist():
+            status = self._node_status(wanted, plan, node_of(int(rows[index])))
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
-        return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
+        return FilterResult(codes, tuple(code_of)) if codes.any() else ALL_PASS
+
+    def _numbers(self, table: Table) -> NDArray[np.intp]:
+        """Return the number of each row's node in the allocator's screen."""
+        columns, known = table.columns, self._known
+        numbers = np.zeros(len(table), dtype=np.intp)
+        for index, row in enumerate(table.row_index.tolist()):
+            facts, name = columns.facts[row], columns.names[row]
+            found = known.get(name)
+            if found is None or found[0] is not facts:
+                number = self._devices.allocator.nodes.put(name, columns.node(row).labels)
+                found = known[name] = facts, number
+            numbers[index] = found[1]
+        return numbers
 
     def _node_status(self, wanted: _Wanted, plan: Plan | None, node: NodeFacts) -> Status:
         if plan is not None:
