@@ -19,10 +19,10 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "ClaimBinding.bind",
-                "facts is not None and facts.volumes",
-                "facts is not None or facts.volumes",
+                "facts is not None and facts.may_bind_claims",
+                "facts is not None or facts.may_bind_claims",
             ),
-            ("ClaimBinding.bind", "if facts is not None and facts.volumes: ...", "if True: ..."),
+            ("ClaimBinding.bind", "if facts is not None and facts.may_bind_claims: ...", "if True: ..."),
         ),
     ),
     Same(
