@@ -235,7 +235,7 @@ class _Checker:
         for overload in overloads:
             if overload.is_method != (node.target is not None):
                 continue
-            # Made before arguments are counted, as upstream: errors tell numbers of variables.
+            # Made before arguments are counted, as upstream: errors name type variables by number.
             args, returned = self._instance(overload)
             if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
                 continue

@@ -75,7 +75,7 @@ def format_text(text: str, args: list[Value]) -> str:
 
 
 def clauses(text: str, count: int) -> Iterator[Clause | str]:
-    """Return the clauses of a text with `count` arguments, and what stands between them.
+    """Return the clauses of a text with `count` arguments, and the text between them.
 
     Raises:
         CelRunError: a clause is unknown or lacks an argument.

@@ -1,7 +1,7 @@
 """What calls evaluate: the implementation of each overload, and which one a call means.
 
-Where the checker does not know the types of the arguments, they are looked at in each call, and
-what fits no overload is an error.
+Where the checker does not know the types of the arguments, their classes are compared in each call,
+and what fits no overload is an error.
 
 Upstream: cel-go 0.26 common/decls/decls.go (Bindings, matchesRuntimeSignature).
 """
@@ -119,7 +119,7 @@ _WHOLE: Final[dict[str, Function]] = {
     "sort": _sorting("sort"),
     "@sortByAssociatedKeys": _sorting("@sortByAssociatedKeys"),
 }
-"""Functions that look at their arguments themselves."""
+"""Functions that check the classes of their arguments themselves."""
 
 _BY_OVERLOAD: Final[dict[str, Function]] = {
     **TEXT_FUNCTIONS,
@@ -154,7 +154,7 @@ def bound(name: str, overloads: tuple[str, ...], types: list[Type]) -> Function:
 def _is_known(type_: Type) -> bool:
     if type_.is_dyn_or_error or type_.kind == PARAM:
         return False
-    # Only the first element would be looked at; a wrong later one is met by the function.
+    # Only the first element would be checked; a wrong later one is met by the function.
     return all(map(_is_known, type_.params))
 
 

@@ -144,7 +144,7 @@ def _network(text: str) -> Network:
 
 
 def _contains_ip_text(network: Network, text: str) -> bool:
-    # As upstream, what is wrong with the text is not told.
+    # As upstream, the error does not name what is wrong with the text.
     try:
         return network.has(parse_address(text))
     except NetworkError:

@@ -113,10 +113,10 @@ def _not_recognized(text: str) -> str:
 
 
 def unquoted(text: str, is_bytes: bool) -> str:
-    """Return what a quoted string stands for; each byte of a bytes literal is a character.
+    """Return the value of a quoted string; each byte of a bytes literal is a character.
 
     Raises:
-        ValueError: an escape stands for no character; the text is upstream's.
+        ValueError: an escape is no character; the text is upstream's.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     is_raw = text[0] in "rR"

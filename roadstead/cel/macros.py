@@ -47,7 +47,7 @@ _Macro = Callable[[int, Node, list[Node]], Expansion]
 
 
 def expand(place: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
-    """Return what the call stands for, what is wrong with it, or None if it is no macro."""
+    """Return what replaces the call, what is wrong with it, or None if it is no macro."""
     if target is None:
         return _has(place, args[0]) if (name, len(args)) == ("has", 1) else None
     macro = _MACROS.get((name, len(args)))

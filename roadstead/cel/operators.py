@@ -1,6 +1,6 @@
 """Operators on values: arithmetic, concatenation, order, membership, size.
 
-Each looks at the classes of its operands, as upstream's do at their traits.
+Each checks the classes of its operands, as upstream's check their traits.
 
 Upstream: cel-go 0.26 common/types/*.go, common/types/overflow.go, interpreter (evalBinary).
 """

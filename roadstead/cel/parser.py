@@ -53,7 +53,7 @@ _BEGINNINGS = (
     *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
     *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
 )
-"""What an expression may begin with, in upstream's order, and what may stand in its place."""
+"""What an expression may begin with, in upstream's order, and what may replace it."""
 _OTHERS = frozenset({"')'", "']'", "','", "'?'"})
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
 
@@ -116,12 +116,12 @@ class _Parser:
         self._fail(self._token.place, text)
 
     def _refuse_start(self, *others: str) -> NoReturn:
-        """Fail where an expression should begin, or one of the other signs should stand."""
+        """Fail where an expression should begin, or one of the other signs."""
         names = [name for name in _BEGINNINGS if name not in _OTHERS or name in others]
         following = self._tokens[self._at + 1] if self._token.kind != END else self._token
-        # Upstream leaves out one token if it can go on after it.
-        may_go_on = following.kind in names or f"'{following.kind}'" in names
-        word = "extraneous" if may_go_on else "mismatched"
+        # Upstream leaves out one token if what follows fits.
+        follows_well = following.kind in names or f"'{following.kind}'" in names
+        word = "extraneous" if follows_well else "mismatched"
         self._mismatch("{" + ", ".join(names) + "}", word)
 
     def _begins(self) -> bool:

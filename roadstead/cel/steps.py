@@ -115,16 +115,16 @@ def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
 
 
 def not_strictly_false_step(run: Step) -> Step:
-    """Return whether a comprehension goes on: also if the value is an error."""
+    """Return whether a comprehension continues: also if the value is an error."""
 
-    def goes_on(variables: Variables) -> Value:
+    def continues(variables: Variables) -> Value:
         try:
             value = run(variables)
         except CelRunError:
             return True
         return value if isinstance(value, bool) else True
 
-    return goes_on
+    return continues
 
 
 def or_value_step(first: Step, second: Step, is_value: bool) -> Step:

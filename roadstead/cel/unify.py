@@ -1,4 +1,4 @@
-"""Unification: which types may stand for which, and what type parameters are bound to.
+"""Unification: which types may replace which, and what type parameters are bound to.
 
 Upstream: cel-go 0.26 checker/types.go, checker/mapping.go.
 """
@@ -21,7 +21,7 @@ from roadstead.cel.types import (
 )
 
 Bindings = dict[str, Type]
-"""Names of type parameters with the types they stand for."""
+"""Names of type parameters with the types bound to them."""
 
 
 def unwrap_optional(type_: Type) -> tuple[Type, bool]:
@@ -35,7 +35,7 @@ def maybe_optional(type_: Type, is_optional: bool) -> Type:
 
 
 def assign(bindings: Bindings, pairs: list[tuple[Type, Type]]) -> Bindings | None:
-    """Return the bindings under which each first type may stand for the second, or None."""
+    """Return the bindings under which each first type may replace the second, or None."""
     extended = dict(bindings)
     if all(_is_assignable(extended, first, second) for first, second in pairs):
         return extended
@@ -120,7 +120,7 @@ def _is_nullable(type_: Type) -> bool:
 
 
 def _binds(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
-    """Return whether the parameter may stand for the type, and whether it was bound before."""
+    """Return whether the type may be bound to the parameter, and whether it was bound before."""
     if type_ == param:
         return True, True
     bound = bindings.get(param.name)

@@ -24,7 +24,7 @@ INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
 
 Value = object
-"""Any value of CEL; operators look at its class."""
+"""Any value of CEL; operators check its class."""
 
 
 class Uint(int):
@@ -238,7 +238,7 @@ def type_name(value: Value) -> str:
 
 
 def go_type(value: Value) -> str:
-    """Return the name of a value's class upstream, which some errors tell."""
+    """Return the name of a value's class upstream, which some errors name."""
     return _GO_TYPES.get(type(value), type_name(value))
 
 
@@ -262,7 +262,7 @@ def equal(first: Value, second: Value) -> bool:
     if isinstance(first, Optional):
         return isinstance(second, Optional) and _equal_optionals(first, second)
     if isinstance(first, _STRICT):
-        # Upstream does not know a quantity that was computed, if it stands on the right.
+        # Upstream does not know a quantity that was computed, if it is on the right.
         if type(second) is not (Quantity if isinstance(first, Quantity) else kind):
             raise no_overload()
         return first == second
@@ -270,7 +270,7 @@ def equal(first: Value, second: Value) -> bool:
 
 
 def is_not_different(first: Value, second: Value) -> bool:
-    """Compare elements: an error does not tell them apart, as upstream."""
+    """Compare elements: an error makes no difference, as upstream."""
     try:
         return equal(first, second)
     except CelRunError:
@@ -343,7 +343,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def shown(value: Value) -> str:
-    """Return a value as it stands in errors about keys (Go's `%v`)."""
+    """Return a value as it is written in errors about keys (Go's `%v`)."""
     match value:
         case bool():
             return "true" if value else "false"

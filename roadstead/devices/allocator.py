@@ -14,6 +14,7 @@ import numpy as np
 
 from roadstead.devices.allocation_result import NewShareId, allocation_of
 from roadstead.devices.choosing import Chosen
+from roadstead.devices.errors import AllocationError
 from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.plans import Plan, plan_of
 from roadstead.devices.pools import DevicePools
@@ -22,6 +23,7 @@ from roadstead.devices.screen import NodeScreen, Verdicts
 from roadstead.devices.search import Search
 from roadstead.devices.selectors import SelectorResults
 from roadstead.devices.views import NodeView, PoolMatcher
+from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,9 +35,20 @@ if TYPE_CHECKING:
 
 PLANS_MAX: Final = 4096
 
+STEPS_MAX: Final = 100_000
+"""Steps of one search, unless the caller says otherwise: some seconds. Upstream has 10 s."""
 
-def _never() -> bool:
-    return False
+
+class StepLimit:
+    """An end of a search after a number of steps, which does not depend on the machine."""
+
+    def __init__(self, steps: int = STEPS_MAX) -> None:
+        self._left = steps
+
+    def __call__(self) -> bool:
+        """Count a step; return whether there were more than allowed."""
+        self._left -= 1
+        return self._left < 0
 
 
 class Allocator:
@@ -78,12 +91,13 @@ class Allocator:
         node: str,
         labels: Labels,
         *,
-        is_over: Callable[[], bool] = _never,
+        is_over: Callable[[], bool] | None = None,
         new_share_id: NewShareId | None = None,
     ) -> tuple[Allocation, ...] | None:
         """Return an allocation for each claim on a node; None if the node has none for them.
 
-        is_over: asked before each step of the search whether its time is over.
+        is_over: asked before each step of the search whether its time is over; by default a
+            `StepLimit`.
         new_share_id: names shares; by default share-1, share-2 and so on.
 
         Raises:
@@ -96,8 +110,12 @@ class Allocator:
         answer = self._quick_answer(plan, pools)
         if answer is Verdict.UNKNOWN:
             view = NodeView(node, labels, pools, self._matcher)
-            search = Search(plan, view, self.in_use, self.gates, is_over)
-            answer = search.chosen if search.run() else Verdict.NO
+            search = Search(plan, view, self.in_use, self.gates, is_over or StepLimit())
+            try:
+                answer = search.chosen if search.run() else Verdict.NO
+            except QuantityError as error:
+                # Amounts so far apart that upstream could add them, but not within any memory.
+                raise AllocationError(str(error)) from error
             selected = search.selected
         if isinstance(answer, Verdict):
             return None

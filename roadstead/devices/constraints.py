@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import AttributeFacts, DeviceConstraint
 
 
+AttributeValue = tuple[str, int | bool | str]
+"""Kind and value of an attribute."""
+
+
 class Constraint(Protocol):
     """A constraint with the devices that were added to it."""
 
@@ -59,18 +63,17 @@ class MatchAttribute:
 
     requests: frozenset[str]
     name: str
-    value: tuple[str, int | bool | str] = ("", "")
+    value: AttributeValue = ("", "")
     count: int = 0
+    found: dict[PoolDevice, AttributeValue | None] = field(default_factory=dict)
+    """Values looked up before: a search comes to a device many times."""
 
     def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
         if not _concerns(self.requests, request, alternative):
             return True
-        attribute = find_attribute(device, self.name)
-        if attribute is None:
-            return False
-        value = (attribute.kind, attribute.value)
+        value = self._value_of(device)
         # An attribute without a value matches nothing, but may be the first.
-        if self.count and (not attribute.kind or value != self.value):
+        if value is None or (self.count and (not value[0] or value != self.value)):
             return False
         if not self.count:
             self.value = value
@@ -80,6 +83,13 @@ class MatchAttribute:
     def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
         if _concerns(self.requests, request, alternative):
             self.count -= 1
+
+    def _value_of(self, device: PoolDevice) -> AttributeValue | None:
+        if device not in self.found:
+            attribute = find_attribute(device, self.name)
+            value = None if attribute is None else (attribute.kind, attribute.value)
+            self.found[device] = value
+        return self.found[device]
 
 
 @dataclass(slots=True)

@@ -77,6 +77,10 @@ class NodeScreen:
         self._mark((number,))
         return number
 
+    def numbers(self, nodes: Iterable[tuple[str, Labels]]) -> NDArray[np.intp]:
+        """Put nodes, by name and labels; return their numbers, an index of verdicts."""
+        return np.fromiter((self.put(*node) for node in nodes), np.intp)
+
     def remove(self, name: str) -> None:
         """Remove a node; its number may be given to another."""
         number = self._numbers.pop(name)

@@ -17,7 +17,9 @@ def selector_check(file: Path, document: Json) -> Check:
     """Return a check of selectors against a recording's devices."""
     objects = document["objects"]
     assert isinstance(objects, dict)
-    views = [view_device(each["driver"], device_facts(each["device"])) for each in objects["devices"]]
+    views = [
+        view_device(each["driver"], device_facts(each["device"])) for each in objects["devices"]
+    ]
 
     def check(case: Json) -> tuple[Json, list[str]]:
         expression = str(case["expression"])
@@ -43,7 +45,7 @@ def answer(selector: CompiledSelector, view: DeviceView) -> bool | str:
 
 
 def device_facts(device: Mapping[str, object]) -> DeviceFacts:
-    """Return a device of a manifest, as far as selectors look at it."""
+    """Return a device of a manifest, as far as selectors read it."""
     attributes, capacity = device.get("attributes", {}), device.get("capacity", {})
     assert isinstance(attributes, dict)
     assert isinstance(capacity, dict)

@@ -121,7 +121,9 @@ def test_no_operator_swallows_the_limit_of_costs() -> None:
 
 
 def test_an_expensive_estimate_is_no_error_if_the_evaluation_is_cheap() -> None:
-    selector = compile_selector('device.attributes["gpu.example.com"].?model.orValue("").indexOf("1") == 1')
+    selector = compile_selector(
+        'device.attributes["gpu.example.com"].?model.orValue("").indexOf("1") == 1'
+    )
 
     assert selector.max_cost > COST_MAX
     assert selector.matches(DRIVER, DEVICE)

@@ -31,9 +31,9 @@ def on(node, *devices, **more):
 
 def screen(made, *claims):
     """Return the verdicts by node."""
-    numbers = {name: made.nodes.put(name, ()) for name in ("n0", "n1")}
-    verdicts = made.screen(made.plan(claims))
-    return {name: int(verdicts[number]) for name, number in numbers.items()}
+    names = ("n0", "n1")
+    numbers = made.nodes.numbers((name, ()) for name in names)
+    return dict(zip(names, made.screen(made.plan(claims))[numbers].tolist(), strict=True))
 
 
 def two_nodes(*slices, **gates):

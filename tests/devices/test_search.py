@@ -3,6 +3,7 @@
 import pytest
 
 from roadstead.devices import AllocationAborted, AllocationError
+from roadstead.devices.allocator import StepLimit
 from roadstead.facts.devices import (
     ALL_DEVICES,
     AllocatedDevice,
@@ -144,6 +145,14 @@ class TestErrors:
         made = allocator(FOUR)
         with pytest.raises(AllocationAborted, match="context deadline exceeded"):
             allocate(made, claim(request(), constraints=[NUMA]), is_over=lambda: True)
+
+    def test_a_search_ends_after_a_number_of_steps_if_nothing_else_ends_it(self):
+        limit = StepLimit(50)
+        many = slice_of(*(device(f"d{n:02}", numa=n // 15) for n in range(30)))
+        asked = claim(*(request(f"r{n}", count=4) for n in range(4)), constraints=[NUMA])
+        with pytest.raises(AllocationAborted):
+            allocate(allocator(many), asked, is_over=limit)
+        assert limit(), "its steps are used up"
 
 
 class TestAdminAccess:
