@@ -45,11 +45,15 @@ class _Answers:
 
 
 class NodeScreen:
-    """Verdicts by the number of a node; numbers are given when nodes are added, and used again."""
+    """Verdicts by the number of a node; numbers are given when nodes are added, and used again.
+
+    removals: how many nodes were removed; while it stays equal, numbers stay valid.
+    """
 
     def __init__(self, pools: DevicePools, in_use: DevicesInUse, quick: QuickAnswers) -> None:
         self._pools = pools
         self._quick = quick
+        self.removals = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str | None] = []
         self._labels: list[Labels] = []
@@ -82,8 +86,11 @@ class NodeScreen:
         return np.fromiter((self.put(*node) for node in nodes), np.intp)
 
     def remove(self, name: str) -> None:
-        """Remove a node; its number may be given to another."""
-        number = self._numbers.pop(name)
+        """Remove a node; its number may be given to another. An unknown one changes nothing."""
+        number = self._numbers.pop(name, None)
+        if number is None:
+            return
+        self.removals += 1
         self._names[number] = None
         self._unused.append(number)
         self._mark((number,))

@@ -63,9 +63,9 @@ class Columns:
     __slots__ = (
         "_hashed", "_name_hash", "allocatable", "allocatable_pods", "arrival", "capacity",
         "changes", "class_changed", "class_counts", "classes", "facts", "first_snapshot_at",
-        "image_set", "image_sets", "labels", "names", "nonzero_requested", "pod_count", "pods",
-        "port_set", "port_sets", "requested", "size", "snapshot_at", "snapshot_version",
-        "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
+        "image_set", "image_sets", "labels", "names", "node_version", "nonzero_requested",
+        "pod_count", "pods", "port_set", "port_sets", "requested", "size", "snapshot_at",
+        "snapshot_version", "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses) -> None:
@@ -73,6 +73,7 @@ class Columns:
         self.capacity = capacity = _START_CAPACITY
         self.size = 0
         self.names: list[str] = []
+        self.node_version = 0
         self.facts: list[NodeFacts] = []
         self.pods: list[PodsOnRow] = []
         self.class_counts: dict[PodClass, int] = {}

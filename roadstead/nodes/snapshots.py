@@ -25,7 +25,7 @@ def take_snapshot(table: NodeTable, arrived: int) -> None:
     if columns.image_set[renewed].any():
         # Counts of images change the answers of plugins that read only NODE facts.
         table.version += 1
-        table.node_version = table.version
+        table.columns.node_version = table.version
         columns.snapshot_version = table.version
 
 

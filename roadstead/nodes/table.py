@@ -45,14 +45,13 @@ class NodeTable(Table):
     """
 
     __slots__ = (
-        "_last_rows", "_row_of", "arrived", "lists_ports", "node_version", "nominations",
-        "residents", "tree", "version",
+        "_last_rows", "_row_of", "arrived", "lists_ports", "nominations", "residents", "tree",
+        "version",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
         self.version = 0
-        self.node_version = 0
         self.arrived = 0
         self.lists_ports = False
         self.tree = NodeTree()
@@ -98,7 +97,7 @@ class NodeTable(Table):
         """Rebuild the index from names to rows after a bulk write of the columns."""
         self._row_of = {name: row for row, name in enumerate(self.columns.names)}
         self.version += 1
-        self.node_version = self.version
+        self.columns.node_version = self.version
         self._last_rows.clear()
 
     def overlay(self, rows: Rows) -> NodeTable:
@@ -173,7 +172,7 @@ class NodeTable(Table):
         self.tree.put_all(nodes.names, zones)
         columns.version[added] = np.arange(self.version + 1, self.version + len(rows) + 1)
         self.version += len(rows)
-        self.node_version = self.version
+        self.columns.node_version = self.version
         self._last_rows.clear()
 
     def update_node(self, facts: NodeFacts) -> None:
@@ -202,7 +201,7 @@ class NodeTable(Table):
             stack.pop()
         columns.size = last
         self.version += 1
-        self.node_version = self.version
+        self.columns.node_version = self.version
         self._last_rows.clear()
 
     def _write_facts(self, row: int, facts: NodeFacts) -> None:
@@ -226,7 +225,7 @@ class NodeTable(Table):
             column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
         self.version += 1
-        self.node_version = self.version
+        self.columns.node_version = self.version
         columns.version[row] = self.version
         self._last_rows.clear()
 
