@@ -70,6 +70,7 @@ class TableCycle:
     """Decides batches of pods over a table that holds all nodes, one batch at a time.
 
     profiles: by scheduler name. sharers: number of such cycles that share the memory for classes.
+    allocates_ahead: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the cache to
         compare; empty if it does not.
     _reach: maximum pods of the next batch. _held: results by class; _models: results that classes
@@ -88,8 +89,10 @@ class TableCycle:
         node_search: NodeSearch | None = None,
         accelerator: Accelerator | None = None,
         sharers: int = 1,
+        allocates_ahead: bool = False,
     ) -> None:
         self.table = table
+        self.allocates_ahead = allocates_ahead
         self.accelerator = accelerator
         self.row_versions: dict[str, int] = {}
         self._profiles = profiles
@@ -228,7 +231,7 @@ class TableCycle:
                 accelerator=self.accelerator,
                 kernels=self._kernels,
             )
-        return ContinuingBatch(
+        batch = ContinuingBatch(
             self.table,
             classes,
             self._chooser,
@@ -236,6 +239,8 @@ class TableCycle:
             accelerator=self.accelerator,
             kernels=self._kernels,
         )
+        batch.allocates_ahead = self.allocates_ahead
+        return batch
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
         """Return the batch of a pod whose nominated node passes, else None."""
