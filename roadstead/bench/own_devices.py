@@ -73,7 +73,7 @@ def _script(
     found.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
     found.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
     classes = tuple(map(_pod, range(len(shapes))))
-    submits = []
+    submits: list[SubmitPods] = []
     for count, is_measured in ((pods - measured, not measured), (measured, True)):
         first = 0 if not submits else pods - measured
         if count:

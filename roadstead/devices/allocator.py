@@ -83,6 +83,7 @@ class Allocator:
         if by_name != self._classes:
             self._classes = by_name
             self._plans.clear()
+            self.nodes.forget_outcomes()
 
     def plan(self, claims: tuple[DeviceClaimFacts, ...]) -> Plan:
         """Compile claims, in the pod's order, for `allocate`; the result is cached."""

@@ -21,6 +21,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.devices.allocator import StepLimit
@@ -109,6 +110,8 @@ class DynamicResources(
         self._devices: DeviceState = handle.storage.devices
         self._nodes = ScreenedNodes(self._devices.allocator.nodes)
         self._timeout_s = args.filter_timeout_s
+        # What several claims consume of one device may change without a device being taken.
+        self._records = not handle.gates.consumable_capacity
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         try:
@@ -168,42 +171,54 @@ class DynamicResources(
         wanted = state.read(self.name, _Wanted)
         waiting = wanted.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
-        verdicts = self._verdicts(plan, table)
+        numbers = self._nodes.numbers(table)
+        verdicts = self._verdicts(plan, numbers)
+        searched = verdicts == Verdict.UNKNOWN.value
+        key = plan.shape if plan is not None and searched.any() else None
+        if key is not None and self._records:
+            known = self._devices.allocator.nodes.outcomes(key)[numbers]
+            verdicts = np.where(searched, known, verdicts)
+            searched = verdicts == Verdict.UNKNOWN.value
         refused = verdicts == Verdict.NO.value
         codes = refused.astype(np.int32)
         code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
-        unknown = verdicts == Verdict.UNKNOWN.value
         # Allocated claims are compared with each node that has devices for the others.
-        left = unknown if len(waiting) == len(wanted.claims) else ~refused
+        left = searched if len(waiting) == len(wanted.claims) else ~refused
         node_of, rows = table.columns.node, table.row_index
         for index in np.flatnonzero(left).tolist():
-            asked = plan if unknown[index] else None
-            status = self._node_status(wanted, asked, node_of(int(rows[index])))
+            node = node_of(int(rows[index]))
+            status = SUCCESS
+            if plan is not None and searched[index]:
+                status = self._search(plan, node, key, int(numbers[index]))
+            if status.is_success:
+                status = self._allocated_status(wanted, node)
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
 
-    def _verdicts(self, plan: Plan | None, table: Table) -> Verdicts:
-        """Return a value of `Verdict` for each row; YES if nothing is to be allocated."""
+    def _verdicts(self, plan: Plan | None, numbers: NDArray[np.intp]) -> Verdicts:
+        """Return a value of `Verdict` for each node; YES if nothing is to be allocated."""
         if plan is None:
-            return np.full(len(table), Verdict.YES.value, np.int8)
-        if plan.demand is not None:
-            numbers = self._nodes.numbers(table)
-            found = self._devices.allocator.screen(plan)
-            if found is not None:
-                return found[numbers]
-        return np.full(len(table), Verdict.UNKNOWN.value, np.int8)
+            return np.full(len(numbers), Verdict.YES.value, np.int8)
+        found = self._devices.allocator.screen(plan)
+        if found is not None:
+            return found[numbers]
+        return np.full(len(numbers), Verdict.UNKNOWN.value, np.int8)
 
-    def _node_status(self, wanted: _Wanted, plan: Plan | None, node: NodeFacts) -> Status:
-        if plan is not None:
-            try:
-                found = self._allocation(plan, node)
-            except AllocationAborted:
-                return _TIMED_OUT
-            except AllocationError as problem:
-                return error(str(problem))
-            if found is None:
-                return _NOT_ALLOCATED
+    def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
+        """Search devices on a node, and record whether there are any."""
+        try:
+            found = self._allocation(plan, node)
+        except AllocationAborted:
+            return _TIMED_OUT
+        except AllocationError as problem:
+            return error(str(problem))
+        if self._records:
+            verdict = Verdict.NO if found is None else Verdict.YES
+            self._devices.allocator.nodes.record(key, number, verdict)
+        return _NOT_ALLOCATED if found is None else SUCCESS
+
+    def _allocated_status(self, wanted: _Wanted, node: NodeFacts) -> Status:
         return _NOT_AVAILABLE if any(self._unavailable(wanted.claims, node)) else SUCCESS
 
     def _allocation(self, plan: Plan, node: NodeFacts) -> tuple[Allocation, ...] | None:
