@@ -26,7 +26,7 @@ from roadstead.cel.values import (
 
 _PRECISION: Final = 6
 _PRECISION_MAX = 1000
-_DEPTH_MAX = 100
+_DEPTH_MAX = 300
 _INFINITE = ("NaN", "Infinity", "-Infinity")
 
 

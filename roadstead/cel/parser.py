@@ -136,6 +136,11 @@ class _Parser:
         if self._depth > DEPTH_MAX:
             self._fail(NO_PLACE, f"expression recursion limit exceeded: {DEPTH_MAX}")
 
+    def _lengthen(self, length: int) -> int:
+        if length == DEPTH_MAX:
+            self._fail(NO_PLACE, "max recursion depth exceeded")
+        return length + 1
+
     def expression(self) -> Node:
         """Parse `a ? b : c`, or only `a`."""
         self._deepen()
@@ -163,12 +168,14 @@ class _Parser:
             return self._unary()
         names = _LEVELS[level]
         node = self._operation(level + 1)
-        before = self._depth
+        length = 0
         while self._token.kind in names:
             token = self._next()
+            length = self._lengthen(length)
+            # Upstream counts an operator as a level of what is on its right.
             self._deepen()
             node = Call(token.place, names[token.kind], [node, self._operation(level + 1)])
-        self._depth = before
+            self._depth -= 1
         return node
 
     def _unary(self) -> Node:
@@ -187,12 +194,11 @@ class _Parser:
 
     def _member(self, is_signed: bool = True) -> Node:
         node = self._primary(is_signed)
-        before = self._depth
+        length = 0
         while self._token.kind in (".", "["):
             token = self._next()
-            self._deepen()
+            length = self._lengthen(length)
             node = self._selected(node, token) if token.kind == "." else self._indexed(node, token)
-        self._depth = before
         return node
 
     def _selected(self, operand: Node, dot: Token) -> Node:

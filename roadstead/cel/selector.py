@@ -27,7 +27,7 @@ from roadstead.cel.limits import COST_MAX, EXPRESSION_MAX_BYTES
 from roadstead.cel.parser import parse
 from roadstead.cel.planner import PlanError, Program, plan
 from roadstead.cel.steps import Variables
-from roadstead.cel.tree import Node, walk
+from roadstead.cel.tree import Node
 from roadstead.cel.types import ANY, BOOL
 from roadstead.cel.validators import validate
 from roadstead.cel.values import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 CACHED_SELECTORS: Final = 256
 UINT64_MAX: Final = 2**64 - 1
 
-_SHALLOW_NODES = 64
+_SHALLOW_LEVELS = 60
 _DEEP_FRAMES = 30_000
 _NATIVE_NAMES: dict[type, str] = {
     float: "Double",
@@ -143,8 +143,14 @@ def _compile(expression: str) -> CompiledSelector | str:
 
 
 def _is_deep(root: Node) -> bool:
-    # No tree is deeper than it has nodes.
-    return sum(1 for _ in walk(root)) > _SHALLOW_NODES
+    """Return whether an evaluation may need more frames than Python allows by itself."""
+    waiting = [(root, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > _SHALLOW_LEVELS:
+            return True
+        waiting.extend((child, depth + 1) for child in node.children())
+    return False
 
 
 @contextmanager

@@ -133,14 +133,18 @@ class TableCycle:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
 
         Sampled pods form batches of their own; a pod that is nominated or that extenders handle is
-        a batch by itself. After a batch that ended early the next one is short, because results
-        for undecided pods would be computed again.
+        a batch by itself. Without devices allocated ahead, a batch has one pod with claims of some.
+        After an early end the next batch is short: results would be computed again.
         """
         pods = self._limit_classes(pods[: self._reach])
         if not pods or self._is_single(pods[0]):
             return pods[:1]
-        samples = self.samples(pods[0])
+        samples, has_claims = self.samples(pods[0]), False
         for index, pod in enumerate(pods):
+            if pod.pod_class.facts.device_claims and (samples or not self.allocates_ahead):
+                if has_claims:
+                    return pods[:index]
+                has_claims = True
             if pod.pod_class.facts.nominated_node_name:
                 return pods[:index]
             # Runs for every pod of every batch; mostly there is no node search.

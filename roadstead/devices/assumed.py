@@ -93,6 +93,8 @@ class AssumedDevices:
         Returns None and changes nothing if a claim was allocated otherwise meanwhile, a device is
         in use, or a claim of the pod would stay without allocation.
         """
+        if not pod.device_claims:
+            return (), ()
         devices = self.devices
         try:
             claims = claims_of(devices.claims, pod)

@@ -1,7 +1,7 @@
 """Claims in the form in which they are allocated, compiled once for all nodes.
 
 Upstream: the first half of Allocate, and validateDeviceRequest, in allocator_experimental.go.
-What they refuse is an error of the request here, raised only where upstream comes to it.
+What they refuse is an error of the request here, raised only where upstream reaches it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Plan:
 
     demand: if all claims are plain: without alternatives and errors, every request counting devices
         that it does not share.
-    is_constrained: constraints leave less choice than the demand tells.
+    is_constrained: constraints leave less choice than the demand shows.
     """
 
     claims: tuple[ClaimPlan, ...]

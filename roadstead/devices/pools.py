@@ -1,7 +1,7 @@
 """Resource pools as a node sees them: its slices by pool, of the newest generation it sees.
 
 Upstream: pools_experimental.go. Upstream's order is that of Go maps; here pools are ordered by
-driver and name, slices by name, and what has binding conditions comes last.
+driver and name, slices by name, and what has binding conditions is last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Answers for plain claims without a search, where they are those of the search.
 
 A plain claim counts devices and has neither constraints nor alternatives. Its search takes the
-first free devices, and comes back to a choice only if a later request finds too few. So the first
+first free devices, and returns to a choice only if a later request finds too few. So the first
 free devices are its answer if they suffice; and if they do not, a solution exists exactly if every
 set of queries finds enough devices in all (Hall's theorem). An error on the way needs the search.
 """
@@ -33,7 +33,7 @@ EVALUATED_MAX: Final = 1024
 
 
 class Verdict(Enum):
-    """Whether a node has devices for a demand. UNKNOWN: only the search can tell."""
+    """Whether a node has devices for a demand. UNKNOWN: only the search decides."""
 
     NO = 0
     YES = 1
@@ -97,7 +97,7 @@ class QuickAnswers:
     def verdict(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:
         """Return whether the search would find devices for a demand.
 
-        UNKNOWN if it might come to an error, or if the pools or the demand need a search.
+        UNKNOWN if it might reach an error, or if the pools or the demand need a search.
         """
         if len(demand.totals) > QUERIES_MAX:
             return Verdict.UNKNOWN

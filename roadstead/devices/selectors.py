@@ -1,4 +1,4 @@
-"""Results of selectors, evaluated once for all devices that no selector can tell apart."""
+"""Results of selectors, evaluated once for all devices that no selector distinguishes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESULTS_MAX: Final = 1_000_000
 
 
 QUERIES_MAX: Final = 65_536
-"""Queries that are recognized; an older one that comes again is evaluated again."""
+"""Queries that are recognized; an older one is, when it occurs again, evaluated again."""
 
 
 class SelectorError(Exception):

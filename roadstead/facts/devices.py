@@ -55,9 +55,6 @@ class DeviceCapacity:
     policy: RequestPolicy | None = None
 
 
-CapacityFacts = DeviceCapacity
-
-
 @dataclass(frozen=True, slots=True)
 class Placement:
     """The nodes that reach a slice or device. terms: None without node selector."""

@@ -18,7 +18,7 @@ _OF_REQUEST = ("name", "firstAvailable", "exactly")
 def as_v1(kind: str, document: Json) -> Json:
     """Return a document of an earlier version as one of v1; any other document unchanged."""
     version = document.get("apiVersion")
-    if version not in EARLIER or kind == "DeviceTaintRule":
+    if not isinstance(version, str) or version not in EARLIER or kind == "DeviceTaintRule":
         return document
     found = {**document, "apiVersion": f"{GROUP}/v1"}
     spec = document.get("spec")

@@ -8,7 +8,7 @@ from pathlib import Path
 from roadstead.cel.devices import DeviceView, view_device
 from roadstead.cel.errors import CelCompileError, CelRunError
 from roadstead.cel.selector import CompiledSelector, compile_selector
-from roadstead.facts.devices import AttributeFacts, CapacityFacts, DeviceFacts
+from roadstead.facts.devices import AttributeFacts, DeviceCapacity, DeviceFacts
 from scripts.recordings.queueing_cases import Check
 from scripts.recordings.result import Json, differing
 
@@ -52,7 +52,7 @@ def device_facts(device: Mapping[str, object]) -> DeviceFacts:
     return DeviceFacts(
         name=str(device["name"]),
         attributes=tuple(_attribute(name, value) for name, value in attributes.items()),
-        capacity=tuple(CapacityFacts(name, each["value"]) for name, each in capacity.items()),
+        capacity=tuple(DeviceCapacity(name, each["value"]) for name, each in capacity.items()),
         allows_several=bool(device.get("allowMultipleAllocations", False)),
     )
 

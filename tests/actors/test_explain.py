@@ -5,7 +5,6 @@ import pytest
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.facts.pod import PodClaim
 from roadstead.fleet.ten import TEN_SHAPES
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
@@ -107,13 +106,13 @@ def test_a_pod_of_no_profile_is_refused_by_field():
 
 
 def test_a_pod_that_needs_a_missing_plugin_is_named():
-    devices = pod(device_claims=(PodClaim("gpu"),))
+    devices = pod(others={"example.com/gpu": 1})
     with pytest.raises(UnsupportedError) as refusal:
-        explained(inputs_of([node("n1")], []), devices)
+        explained(inputs_of([node("n1")], []), devices, feature_gates={"DRAExtendedResource": True})
 
     assert (refusal.value.obj, refusal.value.field) == (
         'Pod "default/asked"',
-        "spec.resourceClaims",
+        "spec.containers: example.com/gpu with DRAExtendedResource",
     )
 
 

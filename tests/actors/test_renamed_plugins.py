@@ -10,7 +10,7 @@ from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.attempts.commands import Nominate, Nomination, RequeuePods
 from roadstead.cache.answers import Assumed
-from roadstead.cache.volumes import CacheVolumes
+from roadstead.cache.volumes import NOTHING_RESERVED, CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership
 from roadstead.framework.victims import Victim
@@ -72,10 +72,10 @@ def test_claims_of_a_renamed_plugin_are_bound_when_the_pod_is_assumed():
         plan_of(config=config_with(without=["VolumeBinding"])), cluster=ClusterFacts(storage=facts)
     )
 
-    (binding,) = volumes_of(plan).assume("p", using("c"), node("n1"))
+    (binding,) = volumes_of(plan).assume("p", using("c"), node("n1")).bindings
 
     assert binding.claim.name == "c"
-    assert volumes_of(without).assume("p", using("c"), node("n1")) == ()
+    assert volumes_of(without).assume("p", using("c"), node("n1")) == NOTHING_RESERVED
 
 
 def test_pods_with_claims_are_placed_as_with_the_in_tree_plugin():

@@ -9,7 +9,6 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Bounds
-from roadstead.facts.pod import PodClaim
 from roadstead.fleet.generate import generate_fleet
 from roadstead.framework.hint_map import HintMap
 from roadstead.protocol.errors import InputError, UnsupportedError
@@ -346,14 +345,14 @@ def test_more_pods_than_the_queue_allows_are_an_error():
 
 
 def test_a_missing_plugin_ends_the_run_with_plugin_object_and_field():
-    wants = pod(device_claims=(PodClaim("gpu"),))
+    wants = pod(others={"example.com/gpu": 1})
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 
     with pytest.raises(UnsupportedError) as refusal:
-        launch(inputs)
+        launch(inputs, feature_gates={"DRAExtendedResource": True})
 
     assert refusal.value.obj == 'Pod "default/q"'
-    assert refusal.value.field == "spec.resourceClaims"
+    assert refusal.value.field == "spec.containers: example.com/gpu with DRAExtendedResource"
 
 
 def test_a_pod_that_is_running_and_pending_is_refused_by_name():

@@ -15,7 +15,7 @@ from roadstead.attempts.commands import PodReport, ReportKind, SendReports
 from roadstead.binder.answers import BindAnswer
 from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds
-from roadstead.facts.pod import GroupMembership, PodClaim
+from roadstead.facts.pod import GroupMembership
 from roadstead.queue.reports import PendingNote
 from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
@@ -318,12 +318,14 @@ async def test_decisions_continue_while_binds_are_in_progress():
 
 
 async def test_a_missing_plugin_stops_the_scheduler_with_plugin_object_and_field():
-    async with World(["a"], facts=pod(device_claims=(PodClaim("gpu"),))) as world:
+    facts = pod(others={"example.com/gpu": 1})
+    async with World(["a"], facts=facts, feature_gates={"DRAExtendedResource": True}) as world:
         status = await world.error()
 
     assert status.error_kind == "UnsupportedError"
     plugin, obj, field = status.error_parts
-    assert (plugin, obj, field) == ("DynamicResources", 'Pod "default/a"', "spec.resourceClaims")
+    assert (plugin, obj) == ("DynamicResources", 'Pod "default/a"')
+    assert field == "spec.containers: example.com/gpu with DRAExtendedResource"
     assert world.queue.told("report") == []
 
 

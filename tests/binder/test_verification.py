@@ -19,7 +19,6 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.registry import extension_points
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
-from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
 from tests import faulty_plugins
 from tests.actors import fleets
@@ -235,9 +234,9 @@ def test_the_pod_being_verified_is_not_counted():
     assert world.table.row_facts("n1")["pod_count"] == 0
 
 
-def test_a_missing_plugin_is_reported():
-    with pytest.raises(UnsupportedError):
-        World().verify(pod(device_claims=(PodClaim("gpu"),)))
+def test_a_claim_that_is_not_there_is_refused():
+    status = World().verify(pod(device_claims=(PodClaim("gpu", claim_name="gpu"),)))
+    assert status.reasons == ('could not find ResourceClaim "default/gpu"',)
 
 
 def test_unknown_nodes_and_profiles_are_not_refusals():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from roadstead.cel.devices import view_device
 from roadstead.cel.errors import CelCompileError, CelRunError
 from roadstead.cel.selector import compile_selector
-from roadstead.facts.devices import AttributeFacts, CapacityFacts, DeviceFacts
+from roadstead.facts.devices import AttributeFacts, DeviceCapacity, DeviceFacts
 
 DRIVER = "gpu.example.com"
 DEVICE = DeviceFacts(
@@ -17,7 +17,7 @@ DEVICE = DeviceFacts(
         AttributeFacts("driverVersion", "version", "1.10.0"),
         AttributeFacts("rack.example.com/switch", "string", "s1"),
     ),
-    capacity=(CapacityFacts("memory", "40Gi"), CapacityFacts("cores", "500m")),
+    capacity=(DeviceCapacity("memory", "40Gi"), DeviceCapacity("cores", "500m")),
     allows_several=True,
 )
 VIEW = view_device(DRIVER, DEVICE)

@@ -60,7 +60,7 @@ def test_nesting_has_an_end(name: str, count: int) -> None:
 
     assert isinstance(result, bool | str)
     if count >= 260 and len(expression) < EXPRESSION_MAX_BYTES:
-        assert "expression recursion limit exceeded: 250" in str(result)
+        assert "recursion limit exceeded: 250" in str(result)
     assert sys.getrecursionlimit() == before
 
 
@@ -84,6 +84,12 @@ def test_chains_have_an_end(first: str, more: str, count: int) -> None:
     expression = (first + more * count)[:EXPRESSION_MAX_BYTES]
 
     assert isinstance(evaluate(expression), bool | str)
+
+
+def test_long_chains_are_refused_like_deep_nesting() -> None:
+    for first, more in (("1", " + 1"), ("device", ".a"), ("[1]", "[0]")):
+        assert "max recursion depth exceeded" not in compile_error(first + more * 250)
+        assert "max recursion depth exceeded" in compile_error(first + more * 251)
 
 
 def test_short_chains_of_operators_are_no_deep_nesting() -> None:

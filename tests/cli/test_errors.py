@@ -82,26 +82,19 @@ def test_invalid_input_exits_2_with_source_field_and_rule(
     assert result.stdout == ""
 
 
-def test_a_pod_that_needs_a_missing_plugin_exits_3_with_its_name(
+def test_a_pod_that_runs_cannot_decide_exits_3_with_its_name(
     run: Run, cluster: str, tmp_path: Path
 ) -> None:
     claims = write(tmp_path / "claims.json", pod("db", resourceClaims=CLAIM))
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("feature_gates: {DRADeviceBindingConditions: true}\n")
 
-    for command in (["schedule"], ["explain", "db"]):
-        result = run(*command, "--cluster", cluster, "--pods", claims)
+    result = run("schedule", "--cluster", cluster, "--pods", claims, "--settings", settings)
 
-        assert result.exit_code == 3
-        assert "spec.resourceClaims: needs the plugin DynamicResources" in result.stderr
-        assert "which this version does not have yet" in result.stderr
-        assert result.stdout == ""
-
-
-def test_the_refused_pod_is_named(run: Run, cluster: str, tmp_path: Path) -> None:
-    claims = write(tmp_path / "claims.json", pod("db", resourceClaims=CLAIM))
-
-    result = run("schedule", "--cluster", cluster, "--pods", claims)
-
+    assert result.exit_code == 3
     assert result.stderr.startswith('Pod "default/db": spec.resourceClaims')
+    assert "needs the plugin DynamicResources, which this version does not have" in result.stderr
+    assert result.stdout == ""
 
 
 def test_a_failed_run_exits_1_and_writes_nothing(cluster: str, tmp_path: Path) -> None:

@@ -141,8 +141,18 @@ def test_typed_and_untyped_lists_are_split_into_objects() -> None:
 
 
 def test_objects_of_every_kind_are_collected() -> None:
+    specs = {
+        "ResourceSlice": {
+            "driver": "d",
+            "allNodes": True,
+            "pool": {"name": "p", "resourceSliceCount": 1},
+        },
+        "DeviceTaintRule": {"taint": {"key": "k", "effect": "NoExecute"}},
+    }
     documents = [
-        {"kind": kind, "metadata": {"name": "x"}} for kind in KINDS if kind not in ("Pod", "Node")
+        {"kind": kind, "metadata": {"name": "x"}, "spec": specs.get(kind, {})}
+        for kind in KINDS
+        if kind not in ("Pod", "Node")
     ]
     manifests = read_objects(*documents, POD, NODE)
     gathered = [getattr(manifests, name) for name in Manifests.__slots__]

@@ -24,6 +24,7 @@ TELLING = sorted(
 
 def test_all_cross_node_plugins_declare_effects():
     assert TELLING == [
+        "DynamicResources",
         "InterPodAffinity",
         "NodeVolumeLimits",
         "PodTopologySpread",

@@ -10,6 +10,8 @@ from roadstead.config.plugin_args import (
 from roadstead.facts.pod import HostPort, PodClaim
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.framework.events import HintError
+from roadstead.framework.plugin import Handle
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.default_preemption import DefaultPreemption
 from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.plugins.node_affinity import NodeAffinity
@@ -233,14 +235,9 @@ class TestOthers:
         [
             (pod(), True, QUEUE),
             (pod(), False, SKIP),
-            (pod(device_claims=(PodClaim("gpu"),)), True, SKIP),
+            (pod(device_claims=(PodClaim("gpu", template_name="t"),)), True, SKIP),
         ],
     )
     def test_created_resource_claims_help_their_own_pod(self, new, own, word):
-        hint = DynamicResources().after_pod_change
+        hint = DynamicResources(Handle(PodClasses())).after_pod_change
         assert asked(hint, pod(), old=waiting(pod()), new=waiting(new), own=own) == word
-
-    @pytest.mark.parametrize(("claims", "word"), [((), SKIP), ((PodClaim("gpu"),), QUEUE)])
-    def test_a_changed_resource_claim_may_help_pods_that_name_claims(self, claims, word):
-        hint = DynamicResources().after_claim_change
-        assert asked(hint, pod(device_claims=claims), new=object()) == word

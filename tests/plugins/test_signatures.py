@@ -22,7 +22,7 @@ from roadstead.config.plugin_args import (
     ScoringStrategy,
     ShapePoint,
 )
-from roadstead.facts.pod import GroupMembership, PodClaim, PodFacts, Volume
+from roadstead.facts.pod import GroupMembership, PodClaim, PodFacts, PodReference, Volume
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import UnsupportedError
 from tests.plugins.subjects import in_tree_subject
@@ -39,6 +39,7 @@ OTHER_VALUES = {
     "container_requests": (None, (("cpu", 700), ("memory", 1 << 20))),
     "volumes": ((), (CLAIM,), (DISK,)),
     "device_claims": ((), (PodClaim("gpu"),)),
+    "claims_as": (None, PodReference("uid", "name")),
     "is_preempted": (False, True),
     "pod_group": (None, GroupMembership("gang", 3), GroupMembership("gang", error="no number")),
 }

@@ -11,7 +11,7 @@ import pytest
 
 from scripts.recordings import command
 from scripts.recordings.command import main
-from tests.recordings.world import answered, changed, claiming, pod, sequence, static, write
+from tests.recordings.world import GATED, answered, changed, claiming, pod, sequence, static, write
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "parity.py"
 
@@ -21,6 +21,7 @@ def cases(tmp_path_factory):
     """Write a folder with one case of single decisions and one sequence."""
     folder, scratch = tmp_path_factory.mktemp("cases"), tmp_path_factory.mktemp("scratch")
     single = answered(scratch, static(pod("fits"), pod("large", cpu="9")), "expected")
+    single |= GATED
     single["pending"].append(claiming("claims"))
     single["expected"].append({"pod": "ns/claims", "best": [], "feasible": []})
     write(folder, single)
@@ -145,7 +146,8 @@ def test_dumped_answers_have_the_recordings_form(capsys, cases, tmp_path):
     assert (single["suite"], single["nodes"]) == ("static", recorded["nodes"])
     assert single["expected"][:2] == recorded["expected"][:2]
     assert single["expected"][2]["pod"] == "ns/claims"
-    assert single["expected"][2]["unsupported"] == "DynamicResources: spec.resourceClaims"
+    field = "spec.containers: example.com/gpu with DRAExtendedResource"
+    assert single["expected"][2]["unsupported"] == f"DynamicResources: {field}"
     steps = read(tmp_path / files[0])
     assert steps["steps"] == read(cases / "sequence-000.json.gz")["steps"]
 

@@ -6,6 +6,7 @@ from roadstead.cycle.batch import Decision
 from roadstead.protocol.errors import UnsupportedError
 from scripts.recordings import sequence as module
 from tests.recordings.world import (
+    GATED,
     UNREADABLE_PREFERENCE,
     answered,
     changed,
@@ -111,14 +112,18 @@ def test_a_pod_that_should_not_be_placed_is_removed_again(tmp_path):
 def test_a_pod_that_needs_a_missing_plugin_is_placed_as_recorded(tmp_path, path_name):
     plain = [pod(f"p{i}", cpu="2") for i in range(5)]
     document = answered(tmp_path, sequence(*range(5), pending=plain), "steps")
-    document["pending"][2] = claiming("p2")
-    document["pending"][2]["spec"]["containers"] = plain[2]["spec"]["containers"]
+    document = document | GATED
+    asks = claiming("p2")["spec"]["containers"][0]["resources"]["requests"]
+    document["pending"][2] = pod("p2", cpu="2")
+    document["pending"][2]["spec"]["containers"][0]["resources"]["requests"] |= {
+        "example.com/gpu": asks["example.com/gpu"]
+    }
 
     result = replayed(tmp_path, document, path_name)
 
     assert result.unsupported == {"DynamicResources": 1}
     assert (result.compared, result.mismatches) == (4, [])
-    assert "resourceClaims" in result.ours["steps"][2]["unsupported"]
+    assert "DRAExtendedResource" in result.ours["steps"][2]["unsupported"]
 
 
 def test_a_step_that_needs_preemption_is_counted_under_it(tmp_path, monkeypatch):

@@ -28,8 +28,13 @@ def pod(name, cpu="1", **spec):
 
 
 def claiming(name):
-    """Return a pod that needs a missing plugin."""
-    return pod(name, resourceClaims=[{"name": "device", "resourceClaimName": "device"}])
+    """Return a pod that needs what is missing, with the gate of `GATED`."""
+    found = pod(name)
+    found["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    return found
+
+
+GATED = {"gates": {"DRAExtendedResource": True}}
 
 
 BAD_TERM = {"key": "cores", "operator": "Gt", "values": ["-5"]}
