@@ -26,6 +26,9 @@ from roadstead.run import Progress
 BENCH_POLL_S = 0.05
 """Interval between two progress requests; the measured times are the binder's."""
 
+STEADY_POLL_S = 0.005
+"""The same in a steady state, whose next pods wait for the last ones."""
+
 READY_PODS = 200_000
 """Size of a pod series up to which its messages are built before the clock starts."""
 
@@ -141,6 +144,23 @@ class BenchRun:
             await self._end()
 
     @_do.register
+    async def _(self, step: steps.SteadyPods) -> None:
+        await self._begin(self._script.name)
+        followed = self._tracker.follow(step.series)
+        assert self._measurement is not None
+        self._measurement.followed.append(followed)
+        until_s, done = time.monotonic() + step.seconds, 0
+        while done < step.series.count and time.monotonic() < until_s:
+            part = step.series.part(done, done + step.at_once)
+            first, done = done, done + len(part.uids)
+            submitted_s = time.monotonic()
+            await self._session.submit(_batch(part))
+            followed.parts.append((done, submitted_s))
+            await self._until_bound([followed], poll_s=STEADY_POLL_S)
+            await self._remove([(followed, index) for index in range(first, done)], 0)
+        await self._end()
+
+    @_do.register
     async def _(self, step: steps.RemovePods) -> None:
         found = self._tracker.present(step.namespace, step.labels)
         if step.wait:
@@ -160,7 +180,7 @@ class BenchRun:
             uids = [each.series.part(index, index + 1).uids[0] for each, index in part]
             await self._session.delete_pods(uids)
             for each, index in part:
-                each.gone.add(index)
+                each.remove(index)
             done = due
 
     @_do.register
@@ -233,7 +253,11 @@ class BenchRun:
                 raise failure
 
     async def _until_bound(
-        self, wanted: Sequence[SubmittedSeries], *, or_idle: bool = False
+        self,
+        wanted: Sequence[SubmittedSeries],
+        *,
+        or_idle: bool = False,
+        poll_s: float = BENCH_POLL_S,
     ) -> None:
         """Wait until the pods of these series are bound; with or_idle, or the queue is idle."""
         deadline_s = time.monotonic() + self._timeout_s
@@ -257,7 +281,7 @@ class BenchRun:
             if time.monotonic() > deadline_s:
                 raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
             self._check_background()
-            await asyncio.sleep(BENCH_POLL_S)
+            await asyncio.sleep(poll_s)
 
     async def _until_attempted(self) -> None:
         deadline_s = time.monotonic() + self._timeout_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import singledispatchmethod
 
 from roadstead.bench import script as steps
@@ -22,12 +23,14 @@ from roadstead.bench.objects import (
 )
 from roadstead.bench.reading import TestCase
 from roadstead.bench.schema import (
+    AllocResourceClaims,
     Barrier,
     Churn,
     CreateAny,
     CreateNamespaces,
     CreateNodes,
     CreatePods,
+    CreateResourceDriver,
     DeletePods,
     NodeAllocatable,
     Scalar,
@@ -47,6 +50,8 @@ from roadstead.protocol.errors import InputError, cut_short
 
 CONFIG_MAX_BYTES = 1 << 20
 NODES, PODS = "Node", "Pod"
+STEADY_PODS_PER_S = 2000
+"""Pods of a steady state exist in this number per second: it ends early if they do not suffice."""
 
 
 def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
@@ -144,15 +149,22 @@ class _Builder:
 
     @_add.register
     def _(self, op: CreatePods) -> None:
-        if op.steady_state:
-            raise InputError("is not supported", field="steadyState", value="true")
+        if op.steady_state and not (op.duration and op.collect_metrics):
+            rule = "needs a duration and collectMetrics"
+            raise InputError(rule, field="steadyState", value="true")
         if op.collect_metrics and op.skip_wait_to_completion:
             rule = "cannot be true where collectMetrics is"
             raise InputError(rule, field="skipWaitToCompletion")
         path = op.pod_template_path or self.case.spec.default_pod_template_path
         template = self._template(path, DEFAULT_POD)
-        series = self._pod_series(template, op.count, op.namespace, op.template_params)
-        series = self._with_claims(series, op)
+        count = op.count
+        if op.steady_state:
+            count = max(count, round(STEADY_PODS_PER_S * float(op.duration)))
+        series = self._pod_series(template, count, op.namespace, op.template_params)
+        series = self.cluster.devices.for_pods(self._with_claims(series, op))
+        if op.steady_state:
+            self.steps.append(steps.SteadyPods(series, op.count, float(op.duration)))
+            return
         wait = WaitMode.NOTHING if op.skip_wait_to_completion else WaitMode.BOUND
         self.steps.append(steps.SubmitPods(series, wait, op.collect_metrics))
 
@@ -243,6 +255,20 @@ class _Builder:
             else:
                 number = self._first("object", "", 1)
                 self.cluster.add(document, template.source, op.namespace, number)
+
+    @_add.register
+    def _(self, op: CreateResourceDriver) -> None:
+        names = [each.name for each in self._nodes() if fnmatchcase(each.name, op.nodes)]
+        self.cluster.devices.add_driver(op.driver_name, names, op.max_claims_per_node)
+
+    @_add.register
+    def _(self, op: AllocResourceClaims) -> None:
+        self.cluster.devices.allocate(op.namespace, self._nodes())
+
+    def _nodes(self) -> list[NodeFacts]:
+        """Return all nodes so far."""
+        added = (step.series for step in self.steps if isinstance(step, steps.AddNodes))
+        return [node for series in added for node in series.part(0, series.count)]
 
     def _any_of(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
         names = (own_name(document),) if own_name(document) else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from roadstead.bench.device_objects import DEVICE_KINDS, DeviceObjects
 from roadstead.bench.objects import checked, own_name
 from roadstead.bench.templates import Document
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
@@ -44,7 +45,7 @@ _KINDS: dict[str, type[ApiObject]] = {
         *(PersistentVolume, PersistentVolumeClaim, StorageClass, CSINode, CSIDriver),
         PodDisruptionBudget,
     )
-}
+} | DEVICE_KINDS
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class ClusterObjects:
     volumes: list[VolumeFacts] = field(default_factory=list)
     claims: list[ClaimFacts] = field(default_factory=list)
     csi_nodes: list[CsiNodeFacts] = field(default_factory=list)
+    devices: DeviceObjects = field(default_factory=DeviceObjects)
     _objects: dict[str, list[ApiObject]] = field(
         default_factory=lambda: {kind: [] for kind in _KINDS}
     )
@@ -83,6 +85,8 @@ class ClusterObjects:
         found = checked(_KINDS[kind], document, source, **meta)
         if isinstance(found, Namespace):
             self.namespaces[found.metadata.name] = dict(found.metadata.labels)
+        elif kind in DEVICE_KINDS:
+            self.devices.add(found)
         else:
             self._objects[kind].append(found)
 
@@ -103,7 +107,8 @@ class ClusterObjects:
             (name, tuple(sorted({**labels, NAME_LABEL: name}.items())))
             for name, labels in self.namespaces.items()
         )
-        return replace(found, namespaces=namespaces, storage=self._storage())
+        devices = self.devices.facts()
+        return replace(found, namespaces=namespaces, storage=self._storage(), devices=devices)
 
     def _storage(self) -> StorageFacts:
         given = self._objects

@@ -1,4 +1,4 @@
-"""Roadstead's own workloads: ten classes, all distinct, a million, and the openb trace."""
+"""Roadstead's own workloads: ten classes, all distinct, a million, devices, the openb trace."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from roadstead.bench import own_devices
 from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
@@ -148,6 +149,8 @@ OWN = (
         ((5_000, 10_000), (1_000, 5_000), (50_000, 10_000), (1_000_000, 1_000)),
         all_distinct,
     ),
+    OwnCase("TenClaimShapes", ((5_000, 10_000), (500, 1_000)), own_devices.ten_claims),
+    OwnCase("FilledDevices", ((12_500, 95_000), (125, 950)), own_devices.filled_fleet),
     OwnCase("Million", ((1_000_000, 1_000_000),), million),
 )
 OPENB = "openb"

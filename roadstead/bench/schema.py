@@ -151,6 +151,23 @@ class CreateAny(_Wire):
     template_params: dict[Text, Scalar] = {}
 
 
+class CreateResourceDriver(_Wire):
+    """Create devices of a driver on each node whose name matches a pattern with wildcards."""
+
+    opcode: Literal["createResourceDriver"]
+    driver_name: Text
+    nodes: Text
+    max_claims_per_node: Annotated[int, Field(ge=0, le=1024)] = 0
+    max_claims_per_node_param: Param = ""
+
+
+class AllocResourceClaims(_Wire):
+    """Allocate all claims of devices in a namespace."""
+
+    opcode: Literal["allocResourceClaims"]
+    namespace: Text
+
+
 class StartCollecting(_Wire):
     """Start to measure pods of these namespaces."""
 
@@ -176,6 +193,8 @@ Op = (
     | Barrier
     | Sleep
     | CreateAny
+    | CreateResourceDriver
+    | AllocResourceClaims
     | StartCollecting
     | StopCollecting
 )

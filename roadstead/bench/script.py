@@ -36,6 +36,18 @@ class SubmitPods:
 
 
 @dataclass(frozen=True, slots=True)
+class SteadyPods:
+    """Submit some pods, wait until they are bound, delete them, and so on; all are timed.
+
+    at_once: number of pods each time. Ends after some seconds, or with the last pod.
+    """
+
+    series: PodSeries
+    at_once: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class RemovePods:
     """Delete the pods of a namespace with these labels. per_s: 0 for all at once."""
 
@@ -94,6 +106,7 @@ class EndMeasuring:
 Step = (
     AddNodes
     | SubmitPods
+    | SteadyPods
     | RemovePods
     | ChurnObjects
     | AwaitPods

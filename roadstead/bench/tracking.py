@@ -26,6 +26,7 @@ class SubmittedSeries:
     parts: list[tuple[int, float]] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
     bound: int = 0
+    _gone_unbound: set[int] = field(default_factory=set)
 
     @property
     def submitted(self) -> int:
@@ -35,13 +36,19 @@ class SubmittedSeries:
     @property
     def missing(self) -> int:
         """The number of submitted pods that are neither bound nor removed."""
-        removed_unbound = sum(1 for index in self.gone if np.isnan(self.bound_s[index]))
-        return self.submitted - self.bound - removed_unbound
+        return self.submitted - self.bound - len(self._gone_unbound)
+
+    def remove(self, index: int) -> None:
+        """Record that a pod was removed."""
+        self.gone.add(index)
+        if np.isnan(self.bound_s[index]):
+            self._gone_unbound.add(index)
 
     def record_bound(self, index: int, time_s: float) -> None:
         """Record that a pod was bound; only the first report counts."""
         if np.isnan(self.bound_s[index]):
             self.bound_s[index] = time_s
+            self._gone_unbound.discard(index)
             self.bound += 1
 
     def submitted_s(self) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from roadstead.bench.reading import TestCase
 from roadstead.bench.schema import (
     COUNT_MAX,
+    AllocResourceClaims,
     Barrier,
     Churn,
     CreateAny,
@@ -17,6 +18,7 @@ from roadstead.bench.schema import (
     CreateNodes,
     CreatePods,
     CreatePodSets,
+    CreateResourceDriver,
     DeletePods,
     Op,
     Scalar,
@@ -36,6 +38,8 @@ PlainOp = (
     | Barrier
     | Sleep
     | CreateAny
+    | CreateResourceDriver
+    | AllocResourceClaims
     | StartCollecting
     | StopCollecting
 )
@@ -130,8 +134,11 @@ def _with_count(op: Op, params: Params) -> PlainOp:
         changes["count"] = total
     if isinstance(op, CreatePods) and op.steady_state_param:
         changes["steady_state"] = params.value(op.steady_state_param) is True
-    if isinstance(op, CreatePods) and op.duration_param:
-        params.seconds("", op.duration_param)
+    if isinstance(op, CreatePods) and (op.duration or op.duration_param):
+        changes["duration"] = str(params.seconds(op.duration, op.duration_param))
+    if isinstance(op, CreateResourceDriver):
+        most = params.count(op.max_claims_per_node, op.max_claims_per_node_param)
+        changes["max_claims_per_node"] = most
     if isinstance(op, Sleep):
         changes["duration"] = str(params.seconds(op.duration, op.duration_param))
     assert not isinstance(op, CreatePodSets)

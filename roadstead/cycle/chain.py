@@ -84,7 +84,8 @@ class Chain:
         if self._cycle.searches_nodes(last.pod):
             return False
         if last.node_name is not None:
-            return bool(last.pod.pod_class.facts.nominated_node_name)
+            facts = last.pod.pod_class.facts
+            return bool(facts.nominated_node_name) and not facts.may_bind_claims
         result, facts = last.post_filter, last.pod.pod_class.facts
         if result is None:
             return False

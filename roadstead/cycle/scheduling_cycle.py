@@ -133,6 +133,7 @@ class SchedulingCycle:
             self._tie_break,
             node_search=self._parts.node_search,
             sharers=scopes * settings.scheduler_count,
+            allocates_ahead=True,
         )
 
     def drop(self) -> None:

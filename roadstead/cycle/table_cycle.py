@@ -90,6 +90,7 @@ class TableCycle:
     """Decides batches of pods over a table that holds all nodes, one batch at a time.
 
     profiles: by scheduler name. sharers: number of such cycles that share the memory for classes.
+    allocates_ahead: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the cache to
         compare; empty if it does not.
     _reach: maximum pods of the next batch. _held: results by class; _models: results that classes
@@ -108,8 +109,10 @@ class TableCycle:
         node_search: NodeSearch | None = None,
         accelerator: Accelerator | None = None,
         sharers: int = 1,
+        allocates_ahead: bool = False,
     ) -> None:
         self.table = table
+        self.allocates_ahead = allocates_ahead
         self.accelerator = accelerator
         self.row_versions: dict[str, int] = {}
         self._profiles = profiles
@@ -150,16 +153,15 @@ class TableCycle:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
 
         Sampled pods form batches of their own; a pod that is nominated or that extenders handle is
-        a batch by itself. A batch has one pod with claims of devices: it changes the answers for
-        all others that have some. After a batch that ended early the next one is short, because
-        results for undecided pods would be computed again.
+        a batch by itself. Without devices allocated ahead, a batch has one pod with claims of some.
+        After an early end the next batch is short: results would be computed again.
         """
         pods = self._limit_classes(pods[: self._reach])
         if not pods or self._is_single(pods[0]):
             return pods[:1]
         samples, has_claims = self.samples(pods[0]), False
         for index, pod in enumerate(pods):
-            if pod.pod_class.facts.device_claims:
+            if pod.pod_class.facts.device_claims and (samples or not self.allocates_ahead):
                 if has_claims:
                     return pods[:index]
                 has_claims = True
@@ -253,7 +255,7 @@ class TableCycle:
                 accelerator=self.accelerator,
                 kernels=self._kernels,
             )
-        return ContinuingBatch(
+        batch = ContinuingBatch(
             self.table,
             classes,
             self._chooser,
@@ -261,6 +263,8 @@ class TableCycle:
             accelerator=self.accelerator,
             kernels=self._kernels,
         )
+        batch.allocates_ahead = self.allocates_ahead
+        return batch
 
     def _nominated(self, pod: PodInCycle) -> BatchRun | None:
         """Return the batch of a pod whose nominated node passes, else None."""

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 
 PLANS_MAX: Final = 4096
 
-STEPS_MAX: Final = 100_000
-"""Steps of one search, unless the caller says otherwise: some seconds. Upstream has 10 s."""
+STEPS_PER_S: Final = 10_000
+"""Steps of a search that count as a second: about as many as it makes in one."""
+
+STEPS_MAX: Final = 10 * STEPS_PER_S
+"""Steps of one search, unless the caller says otherwise: upstream's 10 s."""
 
 
 class StepLimit:
@@ -44,6 +47,11 @@ class StepLimit:
 
     def __init__(self, steps: int = STEPS_MAX) -> None:
         self._left = steps
+
+    @classmethod
+    def of_seconds(cls, seconds: float) -> Callable[[], bool]:
+        """Return the end of a search that may take so long; as upstream, 0 is without end."""
+        return cls(max(1, round(seconds * STEPS_PER_S))) if seconds else lambda: False
 
     def __call__(self) -> bool:
         """Count a step; return whether there were more than allowed."""
@@ -75,6 +83,7 @@ class Allocator:
         if by_name != self._classes:
             self._classes = by_name
             self._plans.clear()
+            self.nodes.forget_outcomes()
 
     def plan(self, claims: tuple[DeviceClaimFacts, ...]) -> Plan:
         """Compile claims, in the pod's order, for `allocate`; the result is cached."""

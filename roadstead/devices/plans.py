@@ -6,7 +6,7 @@ What they refuse is an error of the request here, raised only where upstream rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -107,6 +107,12 @@ class Plan:
     claims: tuple[ClaimPlan, ...]
     demand: Demand | None
     is_constrained: bool
+
+    @property
+    def shape(self) -> Hashable:
+        """What the outcome of a search depends on, but not its error."""
+        claims = (each.facts for each in self.claims)
+        return tuple((each.namespace, each.spec, each.is_for_extended_resources) for each in claims)
 
 
 def plan_of(claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates) -> Plan:

@@ -17,7 +17,7 @@ from roadstead.devices.errors import AllocationError
 from roadstead.devices.quick import QuickAnswers, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Hashable, Iterable
 
     from roadstead.devices.in_use import DevicesInUse, PoolKey
     from roadstead.devices.plans import Demand
@@ -44,12 +44,24 @@ class _Answers:
     stale: set[int] = field(default_factory=set)
 
 
+@dataclass(slots=True, eq=False)
+class _Outcomes:
+    """Outcomes of searches by node, UNKNOWN without one. stale: nodes whose outcome is over."""
+
+    verdicts: Verdicts
+    stale: set[int] = field(default_factory=set)
+
+
 class NodeScreen:
-    """Verdicts by the number of a node; numbers are given when nodes are added, and used again."""
+    """Verdicts by the number of a node; numbers are given when nodes are added, and used again.
+
+    removals: how many nodes were removed; while it stays equal, numbers stay valid.
+    """
 
     def __init__(self, pools: DevicePools, in_use: DevicesInUse, quick: QuickAnswers) -> None:
         self._pools = pools
         self._quick = quick
+        self.removals = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str | None] = []
         self._labels: list[Labels] = []
@@ -57,6 +69,7 @@ class NodeScreen:
         self._unused: list[int] = []
         self._seeing: dict[PoolKey, set[int]] = {}
         self._answers: OrderedDict[tuple[tuple[Query, int], ...], _Answers] = OrderedDict()
+        self._outcomes: OrderedDict[Hashable, _Outcomes] = OrderedDict()
         pools.watch(self._slices_changed)
         in_use.watch(self._use_changed)
 
@@ -82,8 +95,11 @@ class NodeScreen:
         return np.fromiter((self.put(*node) for node in nodes), np.intp)
 
     def remove(self, name: str) -> None:
-        """Remove a node; its number may be given to another."""
-        number = self._numbers.pop(name)
+        """Remove a node; its number may be given to another. An unknown one changes nothing."""
+        number = self._numbers.pop(name, None)
+        if number is None:
+            return
+        self.removals += 1
         self._names[number] = None
         self._unused.append(number)
         self._mark((number,))
@@ -120,13 +136,9 @@ class NodeScreen:
         if name is None:
             return _NO
         try:
-            pools = self._pools.seen_from(name, self._labels[number])
+            pools = self._see(name, number)
         except AllocationError:
             return _UNKNOWN
-        if self._pools_of[number] is not pools:
-            self._pools_of[number] = pools
-            for pool in pools:
-                self._seeing.setdefault((pool.driver, pool.name), set()).add(number)
         if len(shared) > SHARED_MAX:
             return int(self._quick.verdict(demand, pools).value)
         key = tuple(map(id, pools))
@@ -135,9 +147,47 @@ class NodeScreen:
             verdict = shared[key] = int(self._quick.verdict(demand, pools).value)
         return verdict
 
-    def _mark(self, numbers: Iterable[int]) -> None:
+    def _see(self, name: str, number: int) -> tuple[Pool, ...]:
+        """Return the pools that a node sees; from now on, their changes concern it."""
+        pools = self._pools.seen_from(name, self._labels[number])
+        if self._pools_of[number] is not pools:
+            self._pools_of[number] = pools
+            for pool in pools:
+                self._seeing.setdefault((pool.driver, pool.name), set()).add(number)
+        return pools
+
+    def outcomes(self, key: Hashable) -> Verdicts:
+        """Return what `record` stored under a key and no change has made stale, by number."""
+        known = self._outcomes.get(key)
+        if known is None:
+            known = self._outcomes[key] = _Outcomes(np.zeros(0, np.int8))
+            if len(self._outcomes) > DEMANDS_MAX:
+                self._outcomes.popitem(last=False)
+        self._outcomes.move_to_end(key)
+        missing = len(self._names) - len(known.verdicts)
+        if missing > 0:
+            unknown = np.full(missing + len(self._names) // 4, _UNKNOWN, np.int8)
+            known.verdicts = np.concatenate([known.verdicts, unknown])
+        known.verdicts[[*known.stale]] = _UNKNOWN
+        known.stale.clear()
+        return known.verdicts[: len(self._names)]
+
+    def record(self, key: Hashable, number: int, verdict: Verdict) -> None:
+        """Store the outcome of a search on a node, after `outcomes` and without a change since."""
+        name = self._names[number]
+        assert name is not None, "a search is made on a node"
+        self._see(name, number)
+        self._outcomes[key].verdicts[number] = verdict.value
+
+    def forget_outcomes(self) -> None:
+        """Forget what was recorded."""
+        self._outcomes.clear()
+
+    def _mark(self, numbers: Collection[int]) -> None:
         for answers in self._answers.values():
             answers.stale.update(numbers)
+        for outcomes in self._outcomes.values():
+            outcomes.stale.update(each for each in numbers if each < len(outcomes.verdicts))
 
     def _slices_changed(self, node: str | None) -> None:
         if node is None:

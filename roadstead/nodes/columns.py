@@ -64,7 +64,8 @@ class Columns:
     __slots__ = (
         "_hashed", "_name_hash", "allocatable", "allocatable_pods", "arrival", "capacity",
         "changes", "class_changed", "class_counts", "classes", "facts", "facts_version",
-        "first_snapshot_at", "image_set", "image_sets", "labels", "names", "nonzero_requested",
+        "first_snapshot_at", "image_set", "image_sets", "labels", "names", "node_version",
+        "nonzero_requested",
         "pod_count", "pods", "port_set", "port_sets", "requested", "size", "snapshot_at",
         "snapshot_version", "taint_set", "taint_sets", "unschedulable", "version", "zone", "zones",
     )  # fmt: skip
@@ -74,6 +75,7 @@ class Columns:
         self.capacity = capacity = _START_CAPACITY
         self.size = 0
         self.names: list[str] = []
+        self.node_version = 0
         self.facts: list[NodeFacts] = []
         self.pods: list[PodsOnRow] = []
         self.class_counts: dict[PodClass, int] = {}

@@ -47,14 +47,14 @@ class NodeTable(Table):
     """
 
     __slots__ = (
-        "_last_rows", "_row_of", "arrived", "lists_ports", "node_version", "nominations",
-        "residents", "rows_version", "tree", "version",
+        "_last_rows", "_row_of", "arrived", "lists_ports", "nominations", "residents",
+        "rows_version", "tree", "version",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses | None = None) -> None:
         super().__init__(Columns(classes or PodClasses()))
         self.version = 0
-        self.node_version = self.rows_version = 0
+        self.rows_version = 0
         self.arrived = 0
         self.lists_ports = False
         self.tree = NodeTree()
@@ -104,7 +104,7 @@ class NodeTable(Table):
 
     def change_all_rows(self) -> None:
         """Record that the present version changed nodes or rows in ways that no row records."""
-        self.node_version = self.rows_version = self.version
+        self.columns.node_version = self.rows_version = self.version
         self._last_rows.clear()
 
     def overlay(self, rows: Rows) -> NodeTable:
@@ -231,7 +231,7 @@ class NodeTable(Table):
             column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
         self._change_row(row)
-        self.node_version = self.version
+        columns.node_version = self.version
         columns.facts_version[row] = self.version
 
     def rows_changed_since(self, version: int) -> Rows:

@@ -32,6 +32,11 @@ class Table:
     def __len__(self) -> int:
         return self.columns.size if self._rows is None else len(self._rows)
 
+    @property
+    def node_version(self) -> int:
+        """Version of the nodes (not pods) of the columns; copies have their own."""
+        return self.columns.node_version
+
     def _int_column(self, column: I64) -> I64:
         return column[: self.columns.size] if self._rows is None else column[self._rows]
 

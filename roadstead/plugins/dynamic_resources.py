@@ -4,7 +4,8 @@ PreEnqueue and PreFilter: every claim must exist and be usable; PreFilter also n
 claims that are to be allocated, and no claim may be in flight for another pod. A pod that needs no
 claim is skipped.
 Filter, in this order:
-    claims to allocate     the allocator finds devices for all of them; an error ends the cycle
+    claims to allocate     the allocator finds devices for all of them; an error ends the cycle, and
+                           a search that takes too long refuses the node
     allocated claims       their node selector matches the node
 PostFilter: deallocates a claim that was unavailable on some node and that no other pod reserves.
 
@@ -22,15 +23,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.config.plugin_args import DynamicResourcesArgs
+from roadstead.devices.allocator import StepLimit
 from roadstead.devices.claims import PodClaimError, claims_of
-from roadstead.devices.errors import AllocationError
+from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.extended_claims import CLASS_PREFIX
 from roadstead.devices.plans import Plan
 from roadstead.devices.quick import Verdict
 from roadstead.devices.readiness import has_failed
+from roadstead.devices.screen import Verdicts
 from roadstead.devices.state import DeviceState, is_reachable
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.devices import DeviceClaimFacts, DeviceRequest
+from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceRequest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.facts.selectors import selector_error
@@ -64,11 +68,13 @@ from roadstead.framework.plugin import (
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
+from roadstead.plugins.screened_nodes import ScreenedNodes
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 _NOT_ALLOCATED = unresolvable("cannot allocate all claims")
+_TIMED_OUT = unresolvable("timed out trying to allocate devices")
 _NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 
@@ -100,9 +106,12 @@ class DynamicResources(
     binds_devices = True
     reads_refused_nodes = True
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._devices: DeviceState = handle.storage.devices
-        self._known: dict[str, tuple[NodeFacts, int]] = {}
+        self._nodes = ScreenedNodes(self._devices.allocator.nodes)
+        self._timeout_s = args.filter_timeout_s
+        # What several claims consume of one device may change without a device being taken.
+        self._records = not handle.gates.consumable_capacity
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         try:
@@ -162,48 +171,59 @@ class DynamicResources(
         wanted = state.read(self.name, _Wanted)
         waiting = wanted.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
-        codes = np.zeros(len(table), dtype=np.int32)
-        code_of: dict[Status, int] = {_NOT_ALLOCATED: 1}
-        asked = np.arange(len(table))
-        numbers = None if plan is None else self._numbers(table)
-        screened = None if plan is None else self._devices.allocator.screen(plan)
-        if screened is not None and numbers is not None:
-            verdicts = screened[numbers]
-            codes[verdicts == Verdict.NO.value] = 1
-            # Of nodes that certainly have devices, only allocated claims are checked.
-            is_open = verdicts != Verdict.NO.value
-            if len(waiting) == len(wanted.claims):
-                is_open = verdicts == Verdict.UNKNOWN.value
-            asked = np.flatnonzero(is_open)
-        rows, node_of = table.row_index, table.columns.node
-        for index in asked.tolist():
-            status = self._node_status(wanted, plan, node_of(int(rows[index])))
+        numbers = self._nodes.numbers(table)
+        verdicts = self._verdicts(plan, numbers)
+        searched = verdicts == Verdict.UNKNOWN.value
+        key = plan.shape if plan is not None and searched.any() else None
+        if key is not None and self._records:
+            known = self._devices.allocator.nodes.outcomes(key)[numbers]
+            verdicts = np.where(searched, known, verdicts)
+            searched = verdicts == Verdict.UNKNOWN.value
+        refused = verdicts == Verdict.NO.value
+        codes = refused.astype(np.int32)
+        code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
+        # Allocated claims are compared with each node that has devices for the others.
+        left = searched if len(waiting) == len(wanted.claims) else ~refused
+        node_of, rows = table.columns.node, table.row_index
+        for index in np.flatnonzero(left).tolist():
+            node = node_of(int(rows[index]))
+            status = SUCCESS
+            if plan is not None and searched[index]:
+                status = self._search(plan, node, key, int(numbers[index]))
+            if status.is_success:
+                status = self._allocated_status(wanted, node)
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
-        return FilterResult(codes, tuple(code_of)) if codes.any() else ALL_PASS
+        return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
 
-    def _numbers(self, table: Table) -> NDArray[np.intp]:
-        """Return the number of each row's node in the allocator's screen."""
-        columns, known = table.columns, self._known
-        numbers = np.zeros(len(table), dtype=np.intp)
-        for index, row in enumerate(table.row_index.tolist()):
-            facts, name = columns.facts[row], columns.names[row]
-            found = known.get(name)
-            if found is None or found[0] is not facts:
-                number = self._devices.allocator.nodes.put(name, columns.node(row).labels)
-                found = known[name] = facts, number
-            numbers[index] = found[1]
-        return numbers
+    def _verdicts(self, plan: Plan | None, numbers: NDArray[np.intp]) -> Verdicts:
+        """Return a value of `Verdict` for each node; YES if nothing is to be allocated."""
+        if plan is None:
+            return np.full(len(numbers), Verdict.YES.value, np.int8)
+        found = self._devices.allocator.screen(plan)
+        if found is not None:
+            return found[numbers]
+        return np.full(len(numbers), Verdict.UNKNOWN.value, np.int8)
 
-    def _node_status(self, wanted: _Wanted, plan: Plan | None, node: NodeFacts) -> Status:
-        if plan is not None:
-            try:
-                found = self._devices.allocator.allocate(plan, node.name, node.labels)
-            except AllocationError as problem:
-                return error(str(problem))
-            if found is None:
-                return _NOT_ALLOCATED
+    def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
+        """Search devices on a node, and record whether there are any."""
+        try:
+            found = self._allocation(plan, node)
+        except AllocationAborted:
+            return _TIMED_OUT
+        except AllocationError as problem:
+            return error(str(problem))
+        if self._records:
+            verdict = Verdict.NO if found is None else Verdict.YES
+            self._devices.allocator.nodes.record(key, number, verdict)
+        return _NOT_ALLOCATED if found is None else SUCCESS
+
+    def _allocated_status(self, wanted: _Wanted, node: NodeFacts) -> Status:
         return _NOT_AVAILABLE if any(self._unavailable(wanted.claims, node)) else SUCCESS
+
+    def _allocation(self, plan: Plan, node: NodeFacts) -> tuple[Allocation, ...] | None:
+        is_over = StepLimit.of_seconds(self._timeout_s)
+        return self._devices.allocator.allocate(plan, node.name, node.labels, is_over=is_over)
 
     def _unavailable(
         self, claims: tuple[DeviceClaimFacts, ...], node: NodeFacts
@@ -254,7 +274,7 @@ class DynamicResources(
             return unavailable
         plan = self._devices.allocator.plan(waiting)
         try:
-            found = self._devices.allocator.allocate(plan, node.name, node.labels)
+            found = self._allocation(plan, node)
         except AllocationError:
             return []
         return [] if found is None else unavailable

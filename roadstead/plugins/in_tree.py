@@ -11,6 +11,7 @@ from typing import TypeVar
 from roadstead.config.plugin_args import (
     CoschedulingArgs,
     DefaultPreemptionArgs,
+    DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
     NodeLabelArgs,
@@ -88,7 +89,7 @@ def _factories() -> dict[type[Plugin], Factory]:
         VolumeRestrictions: _of_handle(VolumeRestrictions),
         NodeVolumeLimits: _of_handle(NodeVolumeLimits),
         VolumeBinding: _of_handle(VolumeBinding),
-        DynamicResources: _of_handle(DynamicResources),
+        DynamicResources: _with_handle(DynamicResources, DynamicResourcesArgs()),
         VolumeZone: _of_handle(VolumeZone),
         SelectorSpread: _of_handle(SelectorSpread),
         ServiceAffinity: _with_handle(ServiceAffinity, ServiceAffinityArgs()),

@@ -28,7 +28,8 @@ class SchedulerVolumes:
         self._bindings |= {each.token: each for each in bound}
 
     def catch_up(self) -> None:
-        """Apply the stored changes."""
+        """Apply the stored changes, and undo what was allocated ahead of them."""
+        self._storage.ahead.undo()
         for change in self._waiting:
             self._storage.apply(change)
         self._waiting.clear()

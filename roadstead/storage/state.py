@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from roadstead.devices.ahead import DevicesAhead
 from roadstead.devices.state import DeviceState
 from roadstead.facts.csi_migration import moves_topology
 from roadstead.facts.devices import DeviceClaimFacts
@@ -48,6 +49,7 @@ class StorageState:
     ) -> None:
         facts = facts or StorageFacts()
         self.devices = devices or DeviceState()
+        self.ahead = DevicesAhead(self.devices)
         self.version = 0
         self.claims = {each.key: each for each in facts.claims}
         self.volumes = {each.name: each for each in facts.volumes}
@@ -81,7 +83,8 @@ class StorageState:
         return {key for at, keys in self._changed if at > version for key in keys}
 
     def apply(self, change: StorageChange) -> StorageChange:
-        """Apply a change; return the change that undoes it."""
+        """Apply a change; return the change that undoes it. First `ahead` is undone."""
+        self.ahead.undo()
         before, made_claims = self.devices.apply(change.device_claims, change.removed_claims)
         if not (change.claims or change.volumes or change.removed):
             return StorageChange(device_claims=before, removed_claims=made_claims)

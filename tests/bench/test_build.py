@@ -362,7 +362,11 @@ def test_the_script_contains_the_cases_own_configuration(tmp_path):
 @pytest.mark.parametrize(
     ("ops", "templates", "text"),
     [
-        ([{**PODS, "steadyState": True}], {}, "steadyState: true is not supported"),
+        (
+            [{**PODS, "steadyState": True}],
+            {},
+            "steadyState: true needs a duration and collectMetrics",
+        ),
         ([{**PODS, "skipWaitToCompletion": True}], {}, "cannot be true where collectMetrics is"),
         ([{**PODS, "podTemplatePath": "x.yaml"}], {"x": NODE}, 'kind: "Node" must be Pod'),
         (

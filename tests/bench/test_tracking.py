@@ -49,7 +49,8 @@ def test_only_submitted_pods_are_missing_and_deleted_ones_are_not():
     tracker = Tracker()
     one = follow(tracker, 10, submitted=4)
     one.record_bound(0, 2.0)
-    one.gone |= {0, 3}
+    one.remove(0)
+    one.remove(3)
 
     assert one.submitted == 4
     assert one.missing == 2

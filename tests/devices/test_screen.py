@@ -154,3 +154,17 @@ def test_verdicts_are_those_of_allocations_after_any_changes(data):
             for name, verdict in screen(made, *claims).items():
                 if verdict != UNKNOWN:
                     assert (allocate(made, *claims, node=name) is not None) == (verdict == YES)
+
+
+def test_outcomes_of_searches_are_known_until_a_pool_of_the_node_changes():
+    made = two_nodes(*ONE_AND_TWO)
+    first, second = made.nodes.numbers([("n0", ()), ("n1", ())]).tolist()
+    assert made.nodes.outcomes("k").tolist() == [UNKNOWN, UNKNOWN]
+    made.nodes.record("k", first, Verdict.NO)
+    made.nodes.record("k", second, Verdict.YES)
+    assert made.nodes.outcomes("k").tolist() == [NO, YES]
+    (found,) = allocate(made, claim(request()))
+    made.in_use.add(found)
+    assert made.nodes.outcomes("k").tolist() == [UNKNOWN, YES], "a device of n0 is in use"
+    made.nodes.forget_outcomes()
+    assert made.nodes.outcomes("k").tolist() == [UNKNOWN, UNKNOWN]

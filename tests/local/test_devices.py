@@ -1,10 +1,13 @@
 """Runs with claims of devices: cache, binder, journal, queue and checker agree on them."""
 
 from dataclasses import replace
+from zlib import crc32
 
 import pytest
 
 from roadstead.config.settings import Settings
+from roadstead.devices.ahead import DevicesAhead
+from roadstead.devices.state import DeviceState
 from roadstead.facts.devices import Allocation, Consumer
 from roadstead.facts.pod import PodIdentity
 from roadstead.invariants.checker import check
@@ -13,7 +16,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
-from tests.builders import node
+from tests.builders import node, pod
 from tests.devices.fleet import claim, cluster, owned, slice_of, using, with_template
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened
@@ -232,3 +235,37 @@ def test_the_checker_finds_claims_that_are_wrong(spoil, text):
         for each in Reader(disk).records()
     ]
     assert any(text in each.text for each in check(spoiled).violations)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_with_several_claims_decide_as_one_pod_after_another(seed):
+    """Claims of several sizes, a shared one and pods without claims, until devices run out."""
+    sizes = [1 + (seed + number) % 2 for number in range(5)]
+    claims = [
+        claim(f"c-p{n}", count, owner_uid=f"p{n}", owner_kind="Pod")
+        for n, count in enumerate(sizes)
+    ]
+    pods = {f"p{n}": with_template(f"p{n}", f"c-p{n}") for n in range(5)}
+    pods |= {"s": using("s", "shared"), "t": using("t", "shared"), "plain": pod()}
+    names = sorted(pods, key=lambda name: crc32(f"{seed}/{name}".encode()))
+    ends = []
+    for batch in (1, 64):
+        run = run_of(claim("shared"), *claims, batch=batch)
+        submit(run, **{name: pods[name] for name in names})
+        ends.append((run.placements(), claims_of(run), messages(run)))
+    assert ends[0] == ends[1]
+
+
+def test_what_a_batch_allocates_ahead_is_undone():
+    devices = DeviceState(cluster(claim("a"), claim("b", 2), slices=SLICES).devices)
+    ahead, before = DevicesAhead(devices), dict(devices.claims)
+    n1, facts = NODES[0], using("p", "a")
+
+    assert not ahead.reserve(using("p", "none"), n1), "there is no such claim"
+    assert ahead.reserve(facts, n1)
+    assert ahead.concerns(facts), "its claim is in flight"
+    assert not ahead.concerns(using("q", "b"))
+    assert not ahead.reserve(using("q", "b"), n1), "one device is left"
+    ahead.undo()
+    assert devices.claims == before
+    assert ahead.reserve(using("q", "b"), n1)

@@ -4,10 +4,18 @@ from dataclasses import replace
 
 import pytest
 
+from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.devices.gates import GATE_NAMES, DeviceGates, gates_of
 from roadstead.devices.readiness import BINDING_TIMEOUT_MS, has_failed
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.devices import AllocatedDevice, Allocation, Consumer, DeviceStatus
+from roadstead.facts.devices import (
+    AllocatedDevice,
+    Allocation,
+    ClaimSpec,
+    Consumer,
+    DeviceRequest,
+    DeviceStatus,
+)
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import ObjectChange, QueueingHint
@@ -22,16 +30,18 @@ from tests.devices.fleet import DRIVER, claim, cluster, slice_of, using, with_te
 ON_N1 = (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n1",)),)),)
 HERE = Allocation((AllocatedDevice("r", DRIVER, "n1", "d0"),), node_terms=ON_N1)
 P = Consumer("pods", "p", "p")
+DEFAULTS = DynamicResourcesArgs()
 
 
 class World:
     """The plugin over nodes n1, with two devices, and n2, with none."""
 
-    def __init__(self, *claims, **gates):
+    def __init__(self, *claims, args=DEFAULTS, slices=None, **gates):
         self.table = table_of(node("n1"), node("n2"))
-        facts = cluster(*claims, slices=[slice_of("n1", "d0", "d1")])
+        facts = cluster(*claims, slices=slices or [slice_of("n1", "d0", "d1")])
         gates = DeviceGates(**gates)
-        self.plugin = DynamicResources(Handle(self.table.classes, facts, gates=gates))
+        handle = Handle(self.table.classes, facts, gates=gates)
+        self.devices, self.plugin = handle.storage.devices, DynamicResources(args, handle)
 
     def pre_filter(self, facts):
         pod_class = self.table.classes.pod_class(facts)
@@ -210,3 +220,31 @@ class TestBindingConditions:
         plain = AllocatedDevice("r", DRIVER, "n1", "d0")
         assert not self.failed(BINDING_TIMEOUT_MS + 1, device=plain)
         assert not has_failed(claim("a"), BINDING_TIMEOUT_MS + 1)
+
+
+def test_a_search_that_takes_too_long_refuses_the_node():
+    """As upstream: the node is refused, and the pod is not failed."""
+    every = claim("a", spec=ClaimSpec((DeviceRequest("r", "gpu", mode="All"),)))
+    facts = using("p", "a")
+    assert World(every).reasons(facts)[0] == (), "there is time"
+    hurried = World(every, args=DynamicResourcesArgs(1e-9))
+    assert hurried.reasons(facts)[0] == ("timed out trying to allocate devices",)
+    assert World(every, args=DynamicResourcesArgs(0.0)).reasons(facts)[0] == (), "0 has no end"
+
+
+def test_nodes_are_screened_after_changes_of_table_and_devices():
+    """The screen follows nodes that come, leave and take the row of another."""
+    world, facts = World(claim("a", 2)), using("p", "a")
+    refused = ("cannot allocate all claims",)
+    assert world.reasons(facts) == [(), refused]
+    world.table.remove_node("n1")
+    world.table.add_node(node("n3"))
+    assert world.reasons(facts) == [refused, refused]
+    world.devices.put_slice(slice_of("n3", "d0", "d1"))
+    assert world.reasons(facts) == [refused, ()]
+
+
+def test_claims_with_and_without_allocation_need_the_same_node():
+    there = replace(claim("a"), allocation=replace(HERE, results=()))
+    world = World(there, claim("b"), slices=[slice_of("n1", "d0"), slice_of("n2", "d0")])
+    assert world.reasons(using("p", "a", "b")) == [(), ("resourceclaim not available on the node",)]

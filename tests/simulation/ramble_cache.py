@@ -132,7 +132,8 @@ class _Ramble:
             if facts.volumes:
                 names = []
                 for node in self._nodes:
-                    if self._volumes().assume(who.uid, facts, node).bindings:
+                    found = self._volumes().assume(who.uid, facts, node)
+                    if found is not None and found.bindings:
                         names.append(node.name)
                 yield who.uid, names
 

@@ -307,7 +307,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "ContinuingBatch._decide_changed",
-                "if pod.pod_class.facts.volumes: ...",
+                "if facts.volumes or (facts.device_claims and (not self._knows_devices)): ...",
                 "if True: ...",
             ),
         ),

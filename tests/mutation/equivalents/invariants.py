@@ -22,7 +22,11 @@ SAME: tuple[Same, ...] = (
                 "facts is not None and facts.may_bind_claims",
                 "facts is not None or facts.may_bind_claims",
             ),
-            ("ClaimBinding.bind", "if facts is not None and facts.may_bind_claims: ...", "if True: ..."),
+            (
+                "ClaimBinding.bind",
+                "if facts is not None and facts.may_bind_claims: ...",
+                "if True: ...",
+            ),
         ),
     ),
     Same(

@@ -1,0 +1,165 @@
+"""The devices of a benchmark: slices of a driver, classes, and claims, also those of templates.
+
+Upstream: scheduler_perf's createResourceDriver and allocResourceClaims, and the claim controller,
+which makes the claims of templates. Here all claims exist from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from roadstead.bench.series import PodSeries
+from roadstead.devices.state import DeviceState
+from roadstead.facts.compile_devices import (
+    compile_claim_spec,
+    compile_device_claim,
+    compile_device_class,
+    compile_slice,
+    compile_taint_rule,
+)
+from roadstead.facts.devices import (
+    Allocation,
+    ClaimSpec,
+    DeviceClaimFacts,
+    DeviceClassFacts,
+    DeviceFacts,
+    DevicesFacts,
+    DeviceTaintRule,
+    Placement,
+    SliceFacts,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import PodClaim, PodFacts, PodReference
+from roadstead.protocol.errors import InputError
+from roadstead.protocol.objects import (
+    ApiObject,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from roadstead.protocol.objects import (
+    DeviceTaintRule as WireTaintRule,
+)
+
+DEVICE_KINDS: dict[str, type[ApiObject]] = {
+    each.__name__: each
+    for each in (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice, WireTaintRule)
+}
+
+
+@dataclass(slots=True)
+class DeviceObjects:
+    """Collects device objects. specs: what a template's claims ask for, by namespace and name."""
+
+    classes: list[DeviceClassFacts] = field(default_factory=list)
+    slices: list[SliceFacts] = field(default_factory=list)
+    claims: list[DeviceClaimFacts] = field(default_factory=list)
+    taint_rules: list[DeviceTaintRule] = field(default_factory=list)
+    specs: dict[tuple[str, str], ClaimSpec] = field(default_factory=dict)
+
+    def add(self, found: ApiObject) -> None:
+        """Add an object of one of DEVICE_KINDS."""
+        if isinstance(found, DeviceClass):
+            self.classes.append(compile_device_class(found))
+        elif isinstance(found, ResourceSlice):
+            self.slices.append(compile_slice(found))
+        elif isinstance(found, ResourceClaim):
+            self.claims.append(compile_device_claim(found))
+        elif isinstance(found, ResourceClaimTemplate):
+            key = found.metadata.namespace, found.metadata.name
+            self.specs[key] = compile_claim_spec(found.spec.spec)
+        else:
+            assert isinstance(found, WireTaintRule), f"no device object: {found.kind}"
+            self.taint_rules.append(compile_taint_rule(found))
+
+    def add_driver(self, driver: str, node_names: Iterable[str], devices: int) -> None:
+        """Add one slice for each node, with so many devices."""
+        made = tuple(DeviceFacts(f"instance-{number}") for number in range(devices))
+        for name in node_names:
+            place = Placement(node_name=name)
+            self.slices.append(SliceFacts(f"{name}-slice", driver, name, 1, 1, place, devices=made))
+
+    def for_pods(self, series: PodSeries) -> PodSeries:
+        """Return a series whose pods have their claims; those of templates are made."""
+        if not any(facts.device_claims for facts in series.classes):
+            return series
+        uids = series.part(0, series.count).uids
+        for index, uid in enumerate(uids):
+            facts = series.classes[index % len(series.classes)]
+            self.claims += [self._made(facts, each, uid) for each in _templated(facts)]
+        named = partial(with_own_claims, series.classes)
+        return replace(series, make_class=_of_index(named, uids))
+
+    def _made(self, facts: PodFacts, claim: PodClaim, uid: str) -> DeviceClaimFacts:
+        spec = self.specs.get((facts.namespace, claim.template_name or ""))
+        if spec is None:
+            rule = f"names no ResourceClaimTemplate that was created before: {claim.template_name}"
+            raise InputError(rule, field="spec.resourceClaims")
+        return claim_of_pod(facts.namespace, uid, claim.name, spec)
+
+    def allocate(self, namespace: str, nodes: Sequence[NodeFacts]) -> None:
+        """Allocate the claims of a namespace, to the nodes in turn. Raises InputError."""
+        state, turn = DeviceState(self.facts()), 0
+        for index, claim in enumerate(self.claims):
+            if claim.namespace != namespace or claim.allocation is not None:
+                continue
+            found, turn = _allocated(state, claim, nodes, turn)
+            if found is None:
+                raise InputError("has no devices left", field=f"ResourceClaim {claim.key}")
+            self.claims[index] = replace(claim, allocation=found)
+            state.apply((self.claims[index],))
+
+    def facts(self) -> DevicesFacts:
+        """Return all objects."""
+        return DevicesFacts(
+            tuple(self.slices), tuple(self.classes), tuple(self.claims), tuple(self.taint_rules)
+        )
+
+
+def claim_of_pod(namespace: str, uid: str, name: str, spec: ClaimSpec) -> DeviceClaimFacts:
+    """Return the claim that was made from a template for a pod."""
+    made = _claim_name(uid, name)
+    return DeviceClaimFacts(
+        namespace, made, f"{namespace}/{made}", spec, owner_uid=uid, owner_kind="Pod"
+    )
+
+
+def with_own_claims(classes: Sequence[PodFacts], index: int, uid: str) -> PodFacts:
+    """Return the pod of an index, which owns and reserves its claims."""
+    facts = classes[index % len(classes)]
+    claims = tuple(
+        each if each.template_name is None else replace(each, generated=_claim_name(uid, each.name))
+        for each in facts.device_claims
+    )
+    name = uid.rpartition("/")[2]
+    return replace(facts, device_claims=claims, claims_as=PodReference(uid, name))
+
+
+def _of_index(
+    named: Callable[[int, str], PodFacts], uids: Sequence[str]
+) -> Callable[[int], PodFacts]:
+    return lambda index: named(index, uids[index])
+
+
+def _claim_name(uid: str, name: str) -> str:
+    return f"{uid.rpartition('/')[2]}-{name}"
+
+
+def _templated(facts: PodFacts) -> list[PodClaim]:
+    return [each for each in facts.device_claims if each.template_name is not None]
+
+
+def _allocated(
+    state: DeviceState, claim: DeviceClaimFacts, nodes: Sequence[NodeFacts], turn: int
+) -> tuple[Allocation | None, int]:
+    """Return a claim's allocation on the first node from `turn` on, and the next turn."""
+    plan = state.allocator.plan((claim,))
+    for offset in range(len(nodes)):
+        node = nodes[(turn + offset) % len(nodes)]
+        found = state.allocator.allocate(plan, node.name, node.labels)
+        if found is not None:
+            return found[0], turn + offset + 1
+    return None, turn

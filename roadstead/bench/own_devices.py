@@ -1,0 +1,122 @@
+"""Roadstead's own workloads of devices: ten shapes of claims, and a fleet that is nearly filled."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from roadstead.bench.device_objects import DeviceObjects
+from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
+from roadstead.bench.series import NodeSeries, PodSeries
+from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
+from roadstead.facts.devices import (
+    AttributeFacts,
+    ClaimSpec,
+    DeviceCapacity,
+    DeviceClassFacts,
+    DeviceConstraint,
+    DeviceFacts,
+    DeviceRequest,
+    ExactRequest,
+    Placement,
+    SliceFacts,
+)
+from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
+from roadstead.facts.pod import PodClaim, PodFacts
+
+NAMESPACE, DRIVER, CLASS = "bench", "gpu.example.com", "gpu"
+DEVICES_PER_NODE = 8
+MODELS = ("a", "b")
+
+_MODEL_A = f'device.attributes["{DRIVER}"].model == "a"'
+_MODEL_B = f'device.attributes["{DRIVER}"].model == "b"'
+_LARGE = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("60Gi")) >= 0'
+_SAME_SOCKET = DeviceConstraint((), f"{DRIVER}/numa")
+
+
+def _asked(count: int = 1, *selectors: str, name: str = "r") -> DeviceRequest:
+    return DeviceRequest(name, CLASS, selectors, count=count)
+
+
+_FIRST = DeviceRequest(
+    "r", alternatives=(ExactRequest("a", CLASS, (_MODEL_A,)), ExactRequest("b", CLASS, count=2))
+)
+
+SHAPES = (
+    ClaimSpec((_asked(),)),
+    ClaimSpec((_asked(2),)),
+    ClaimSpec((_asked(4),)),
+    ClaimSpec((_asked(1, _MODEL_A),)),
+    ClaimSpec((_asked(1, _MODEL_B),)),
+    ClaimSpec((_asked(1, _LARGE),)),
+    ClaimSpec((_asked(2, _MODEL_B, _LARGE),)),
+    ClaimSpec((_asked(1, _MODEL_A, name="x"), _asked(1, _MODEL_A, _LARGE, name="y"))),
+    ClaimSpec((_asked(2),), (_SAME_SOCKET,)),
+    ClaimSpec((_FIRST,)),
+)
+"""Ten shapes: counts, models, sizes, two requests, one socket, and alternatives."""
+
+
+def ten_claims(name: str, nodes: int, pods: int, seed: int) -> Script:
+    """Pods of ten claim shapes in turn, on nodes with eight devices each."""
+    return _script(name, nodes, pods, SHAPES)
+
+
+def filled_fleet(name: str, nodes: int, pods: int, seed: int) -> Script:
+    """Pods with one device each, which fill a fleet nearly; the last twentieth is measured."""
+    return _script(name, nodes, pods, SHAPES[:1], measured=max(1, pods // 20))
+
+
+def _script(
+    name: str, nodes: int, pods: int, shapes: tuple[ClaimSpec, ...], measured: int = 0
+) -> Script:
+    found = DeviceObjects(classes=[DeviceClassFacts(CLASS, (f'device.driver == "{DRIVER}"',))])
+    found.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
+    found.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
+    classes = tuple(map(_pod, range(len(shapes))))
+    submits: list[SubmitPods] = []
+    for count, is_measured in ((pods - measured, not measured), (measured, True)):
+        first = 0 if not submits else pods - measured
+        if count:
+            series = found.for_pods(PodSeries(count, NAMESPACE, classes, first=first))
+            submits.append(SubmitPods(series, WaitMode.BOUND, measured=is_measured))
+    label = ((NAME_LABEL, NAMESPACE),)
+    cluster = ClusterFacts(namespaces=((NAMESPACE, label),), devices=found.facts())
+    return Script(name, (AddNodes(NodeSeries((_NODE,), nodes)), *submits), cluster)
+
+
+_NODE = NodeFacts(
+    "",
+    labels=((HOSTNAME_LABEL, OWN_NAME),),
+    allocatable=(("cpu", 64_000), ("memory", 512 << 30)),
+    allocatable_pods=110,
+)
+
+
+def _pod(shape: int) -> PodFacts:
+    return PodFacts(
+        NAMESPACE,
+        requests=(("cpu", 100), ("memory", 500 << 20)),
+        nonzero_cpu_milli=100,
+        nonzero_memory_bytes=500 << 20,
+        images=("registry.k8s.io/pause:3.10",),
+        container_count=1,
+        device_claims=(PodClaim("gpu", template_name=f"shape-{shape}"),),
+    )
+
+
+def _slice(node_name: str, number: int) -> SliceFacts:
+    made = _DEVICES[number % len(MODELS)]
+    place = Placement(node_name=node_name)
+    return SliceFacts(f"{node_name}-gpus", DRIVER, node_name, 1, 1, place, devices=made)
+
+
+def _device(model: str, number: int) -> DeviceFacts:
+    half = number // (DEVICES_PER_NODE // 2)
+    return DeviceFacts(
+        f"gpu-{number}",
+        (AttributeFacts("model", "string", model), AttributeFacts("numa", "int", half)),
+        (DeviceCapacity("memory", "80Gi" if half else "40Gi"),),
+    )
+
+
+_DEVICES = tuple(tuple(map(partial(_device, each), range(DEVICES_PER_NODE))) for each in MODELS)

@@ -1,0 +1,47 @@
+"""The numbers by which the allocator's screen of nodes knows the rows of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.devices.screen import NodeScreen
+from roadstead.nodes.columns import Columns
+from roadstead.nodes.table import Table
+
+
+class ScreenedNodes:
+    """Puts the nodes of tables into a screen; those of the last table's columns are kept.
+
+    Nodes that have left these columns leave the screen.
+    """
+
+    def __init__(self, screen: NodeScreen) -> None:
+        self._screen = screen
+        self._columns: Columns | None = None
+        self._names: list[str] = []
+        self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._valid_for = (-1, -1)
+
+    def numbers(self, table: Table) -> NDArray[np.intp]:
+        """Return the number of each row's node: intp[row]."""
+        columns, rows = table.columns, table.row_index
+        is_known = columns is self._columns and self._valid_for == (
+            table.node_version,
+            self._screen.removals,
+        )
+        if is_known:
+            return self._numbers[rows]
+        if len(rows) < columns.size or columns.size < len(self._names) // 2:
+            # Some rows only, or a copy of some: the last columns are likely to come again.
+            return self._put(columns, rows.tolist())
+        for name in set(self._names).difference(columns.names):
+            self._screen.remove(name)
+        self._columns, self._names = columns, columns.names.copy()
+        self._numbers = self._put(columns, range(columns.size))
+        self._valid_for = table.node_version, self._screen.removals
+        return self._numbers[rows]
+
+    def _put(self, columns: Columns, rows: range | list[int]) -> NDArray[np.intp]:
+        nodes = map(columns.node, rows)
+        return self._screen.numbers((each.name, each.labels) for each in nodes)
