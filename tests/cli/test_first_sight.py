@@ -130,10 +130,13 @@ def test_a_single_pod_is_explained_without_a_note_on_others(run, cloud, tmp_path
     assert "Explained on" not in run("explain", "web-0", "--cluster", cloud, "--pods", alone).stderr
 
 
-def test_explain_after_a_run_leaves_out_others_that_need_a_missing_plugin(run, cloud, tmp_path):
+def test_explain_after_a_run_leaves_out_others_that_runs_cannot_decide(run, cloud, tmp_path):
     both = write(tmp_path / "both.json", pod("web-0"), pod("gpu-0", resourceClaims=CLAIMS))
+    gated = tmp_path / "roadstead.yaml"
+    gated.write_text("feature_gates: {DRADeviceBindingConditions: true}")
+    inputs = ("--cluster", cloud, "--pods", both, "--settings", gated)
 
-    result = run("explain", "web-0", "--cluster", cloud, "--pods", both, "--after-run")
+    result = run("explain", "web-0", *inputs, "--after-run")
 
     assert result.exit_code == 0, result.stderr
     assert "for lack of a plugin in this version: 1 pod (default/gpu-0)" in result.stderr
