@@ -4,6 +4,7 @@ import pytest
 
 from roadstead.config.plugin_args import (
     DefaultPreemptionArgs,
+    DynamicResourcesArgs,
     NodeAffinityArgs,
     NodeResourcesFitArgs,
 )
@@ -239,5 +240,6 @@ class TestOthers:
         ],
     )
     def test_created_resource_claims_help_their_own_pod(self, new, own, word):
-        hint = DynamicResources(Handle(PodClasses())).after_pod_change
-        assert asked(hint, pod(), old=waiting(pod()), new=waiting(new), own=own) == word
+        plugin = DynamicResources(DynamicResourcesArgs(), Handle(PodClasses()))
+        found = asked(plugin.after_pod_change, pod(), old=waiting(pod()), new=waiting(new), own=own)
+        assert found == word
