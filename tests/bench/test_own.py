@@ -29,6 +29,8 @@ def test_workloads_have_the_documented_sizes():
         "TenClasses": {1_000, 5_000, 50_000, 1_000_000},
         "AllDistinct": {1_000, 5_000, 50_000, 1_000_000},
         "Million": {1_000_000},
+        "TenClaimShapes": {500, 5_000},
+        "FilledDevices": {125, 12_500},
     }
     assert CASES["TenClasses"].sizes[0] == (5_000, 50_000)
     assert CASES["AllDistinct"].sizes[0] == (5_000, 10_000)

@@ -325,12 +325,19 @@ def test_inconsistent_frames_are_refused_by_column(path, letter, changes, text):
 
 def test_a_single_wrong_byte_anywhere_is_detected(path):
     write_trace(path, small_trace())
-    sound, rng = path.read_bytes(), random.Random(0)
+    sound, rng, ignored = path.read_bytes(), random.Random(0), 0
     for place in range(len(sound)):
         damaged = bytearray(sound)
         damaged[place] ^= rng.randrange(1, 256)
         path.write_bytes(damaged)
-        refusal_of(path)
+        try:
+            found = read_trace(path)
+        except InputError:
+            continue
+        # The bits that fill the first byte of a block that zlib could not compress.
+        assert trace_digest(found) == trace_digest(small_trace()), f"byte {place} is not noticed"
+        ignored += 1
+    assert ignored <= 5, "at most one byte of a frame has such bits"
 
 
 def test_a_file_cut_short_anywhere_is_refused(path):
