@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -119,6 +119,7 @@ def shrink_nodes(
     from roadstead.whatif.shrink import TRIALS_MAX, shrink
 
     nodes = chosen.of(loaded)
+    _check_moved(loaded, plan, nodes)
     first = supported(loaded, plan, skips=False)
     runs_max = TRIALS_MAX if runs is None else runs
     return shrink(first.inputs, plan, nodes, loaded.source, progress, runs_max)
@@ -141,5 +142,13 @@ def drain_nodes(
         raise InputError("no node is chosen: name nodes, zones or a selector", field="NODE")
     nodes = chosen.of(loaded)
     rules = EvictionRules(force, delete_emptydir_data, loaded.local_storage)
+    _check_moved(loaded, plan, nodes)
     first = supported(loaded, plan, skips=False)
     return drain(first.inputs, plan, nodes, rules, loaded.source, progress)
+
+
+def _check_moved(loaded: Loaded, plan: RunPlan, nodes: Sequence[NodeFacts]) -> None:
+    """Raise UnsupportedError if a pod on the nodes could not be scheduled on another one."""
+    names = {each.name for each in nodes}
+    moved = tuple((who, facts) for who, facts, node in loaded.inputs.running if node in names)
+    supported(replace(loaded, inputs=replace(loaded.inputs, pending=moved)), plan, skips=False)

@@ -347,23 +347,35 @@ def test_help_has_examples_and_exit_status(run: Run) -> None:
         assert "Exit status: 0" in text
 
 
-def test_pods_that_need_a_missing_plugin_are_left_out_with_a_note(run: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def gated(tmp_path: Path) -> Path:
+    """Write settings with a gate whose pods no run decides."""
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("feature_gates: {DRADeviceBindingConditions: true}\n")
+    return settings
+
+
+def test_pods_that_runs_cannot_decide_are_left_out_with_a_note(
+    run: Run, tmp_path: Path, gated: Path
+) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "g"}]
     cluster = write(tmp_path / "c.json", node("n1"), pod("a"), pod("d", resourceClaims=claims))
 
-    result = run("fit", "a", "--cluster", cluster)
+    result = run("fit", "a", "--cluster", cluster, "--settings", gated)
 
     assert result.exit_code == 0, result.stderr
     assert "Left out, for lack of a plugin in this version: 1 pod (default/d)" in result.stderr
     assert "Given pods, placed first: 1" in result.stdout
 
 
-def test_a_drained_pod_that_needs_a_missing_plugin_is_refused(run: Run, tmp_path: Path) -> None:
+def test_a_drained_pod_that_runs_cannot_decide_is_refused(
+    run: Run, tmp_path: Path, gated: Path
+) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "g"}]
     there = owned_by(pod("d", nodeName="n1", resourceClaims=claims), "ReplicaSet", "d")
     cluster = write(tmp_path / "c.json", node("n1"), node("n2"), there)
 
-    result = run("drain", "n1", "--cluster", cluster)
+    result = run("drain", "n1", "--cluster", cluster, "--settings", gated)
 
     assert result.exit_code == 3
     assert "needs the plugin" in result.stderr
