@@ -19,51 +19,21 @@ from roadstead.cel.estimates import (
     Estimate,
     fixed,
 )
-from roadstead.cel.run_costs import LIST_COST, REGEX_FACTOR, TEXT_FACTOR
+from roadstead.cel.run_costs import (
+    BY_SMALLER_OPERAND,
+    CONSTANT_COST,
+    LIST_COST,
+    REGEX_FACTOR,
+    TEXT_FACTOR,
+    TRAVERSING,
+)
 from roadstead.cel.tree import Literal, Node
 from roadstead.cel.types import BYTES, CIDR, FORMAT, IP, QUANTITY, SEMVER, STRING, URL, Type
 
 _FORMAT_CHARS, _FORMAT_REGEX_CHARS = 64, 128
 _ADDRESS_BYTES = Estimate(4, 16)
-_CONSTANT = frozenset(
-    [
-        "masked",
-        "prefixLength",
-        "family",
-        "isUnspecified",
-        "isLoopback",
-        "isLinkLocalMulticast",
-        "isLinkLocalUnicast",
-        "isGlobalUnicast",
-        "format.named",
-        "sign",
-        "asInteger",
-        "isInteger",
-        "asApproximateFloat",
-        "isGreaterThan",
-        "isLessThan",
-        "compareTo",
-        "add",
-        "sub",
-        "major",
-        "minor",
-        "patch",
-        "getScheme",
-        "getHostname",
-        "getHost",
-        "getPort",
-        "getEscapedPath",
-        "getQuery",
-    ]
-)
-_COMPARED = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
 _READ = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"])
 _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
-_SMALLER_DECIDES = frozenset({"equals", "not_equals"}) | {
-    f"{relation}_{kind}"
-    for relation in ("less", "greater", "less_equals", "greater_equals")
-    for kind in ("string", "bytes")
-}
 
 
 class Argument(NamedTuple):
@@ -92,7 +62,7 @@ def estimate_call(
     estimate = _list_estimate(overload, target, args)
     if estimate is not None:
         return estimate
-    if name in _CONSTANT or overload == "cidr_ip":
+    if name in CONSTANT_COST or overload == "cidr_ip":
         return CallEstimate(ONE)
     if name == "_==_":
         return _equality(args)
@@ -114,7 +84,7 @@ def _method_estimate(
     name: str, overload: str, target: Argument, args: list[Argument]
 ) -> CallEstimate | None:
     size = target.size_or_unknown
-    if name in _COMPARED:
+    if name in TRAVERSING:
         return _comparison(target)
     if name in _SAME_SIZE:
         return CallEstimate(size.scaled(TEXT_FACTOR), size)
@@ -275,7 +245,7 @@ def estimate_standard_call(
         return CallEstimate(size.scaled(TEXT_FACTOR), size)
     if overload == "add_list":
         return CallEstimate(ONE, first.plus(second))
-    if overload in _SMALLER_DECIDES:
+    if overload in BY_SMALLER_OPERAND:
         smaller = min(first.high, second.high)
         return CallEstimate(Estimate(1 if smaller else 0, smaller).scaled(TEXT_FACTOR))
     return CallEstimate(ONE)

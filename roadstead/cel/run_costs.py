@@ -19,7 +19,7 @@ MAP_COST: Final = 30
 TEXT_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 
-_ONE = frozenset(
+CONSTANT_COST = frozenset(
     [
         "masked",
         "prefixLength",
@@ -50,7 +50,7 @@ _ONE = frozenset(
         "getQuery",
     ]
 )
-_TRAVERSED = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
+TRAVERSING = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
 _READ = frozenset(
     [
         "url",
@@ -67,7 +67,7 @@ _READ = frozenset(
         "isSemver",
     ]
 )
-_BY_SMALLER = frozenset({"equals", "not_equals"}) | {
+BY_SMALLER_OPERAND = frozenset({"equals", "not_equals"}) | {
     f"{relation}_{kind}"
     for relation in ("less", "greater", "less_equals", "greater_equals")
     for kind in ("string", "bytes")
@@ -148,11 +148,11 @@ def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int
 
 def constant_cost(name: str, overload: str) -> int | None:
     """Return the cost of a call if it is the same for all arguments, else None."""
-    if name in _ONE or overload == "cidr_ip":
+    if name in CONSTANT_COST or overload == "cidr_ip":
         return 1
     depends = (
-        name in _TRAVERSED | _READ | _SIZED
-        or overload in _BY_FIRST | _BY_SMALLER | _LIST_OUTPUT | _STANDARD_SIZED
+        name in TRAVERSING | _READ | _SIZED
+        or overload in _BY_FIRST | BY_SMALLER_OPERAND | _LIST_OUTPUT | _STANDARD_SIZED
         or overload.startswith(("list_sets_", "list_flatten"))
         or overload.endswith(("_sort", "_sortByAssociatedKeys"))
     )
@@ -182,9 +182,9 @@ def _list_cost(overload: str, args: list[Value], result: Value) -> int | None:
 
 
 def _library_cost(name: str, overload: str, args: list[Value], result: Value) -> int | None:
-    if name in _ONE or overload == "cidr_ip":
+    if name in CONSTANT_COST or overload == "cidr_ip":
         return 1
-    if name in _TRAVERSED:
+    if name in TRAVERSING:
         return traversal(args[0])
     if name in _READ or name == "ip":
         return _part(size_of(args[0]), TEXT_FACTOR)
@@ -222,7 +222,7 @@ def _standard_cost(overload: str, args: list[Value]) -> int:
         return _part(size_of(args[0]), TEXT_FACTOR)
     if overload == "in_list":
         return size_of(args[1])
-    if overload in _BY_SMALLER:
+    if overload in BY_SMALLER_OPERAND:
         return _part(min(size_of(args[0]), size_of(args[1])), TEXT_FACTOR)
     if overload in ("add_string", "add_bytes"):
         return _part(size_of(args[0]) + size_of(args[1]), TEXT_FACTOR)
