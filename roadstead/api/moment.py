@@ -37,12 +37,11 @@ def time_of(text: str) -> int:
     return at_us
 
 
-def load_moment(
-    folder: Path, at_us: int, plugins: tuple[str, ...], on_step: OnStep | None = None
-) -> RunMoment:
+def load_moment(folder: Path, at_us: int, plugins: tuple[str, ...], on_step: OnStep) -> RunMoment:
     """Play a run again up to a time.
 
     folder: of `roadstead simulate`, for its first run, or of one run. plugins: those of the run.
+    on_step: called now and then, for progress.
     Raises InputError if inputs have changed, or if the run ends before.
     """
     path, run = choose_run(run_folders(folder), None, None)
@@ -51,8 +50,7 @@ def load_moment(
     variant = simulation.recorded_variant(parent, run.name)
 
     def step(engine: Engine) -> None:
-        if on_step is not None:
-            on_step(run.name, engine)
+        on_step(run.name, engine)
 
     accelerator = Accelerator(load(), Coverage())
     moment = fleet_at(simulation.plan, variant, at_us, accelerator, step)

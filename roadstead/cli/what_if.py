@@ -116,8 +116,11 @@ def _at_moment(run: Path, at: str | None, plan: PlanOptions) -> tuple[Loaded, Co
     """Return the inputs at a moment of a run, and the configuration: the run's or the given one."""
     from roadstead.api.moment import load_moment, time_of
     from roadstead.cli import plan as plans
+    from roadstead.cli.simulating import shown_runs
 
-    moment = load_moment(run, 0 if at is None else time_of(at), plan.plugin)
+    at_us = 0 if at is None else time_of(at)
+    with shown_runs(max(1, at_us), 1) as on_step:
+        moment = load_moment(run, at_us, plan.plugin, on_step)
     if plan.config is None and plan.preset is None:
         return moment.loaded, moment.config
     return moment.loaded, plans.read_config(plan)

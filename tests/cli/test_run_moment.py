@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.api.moment import load_moment, time_of
+from roadstead.api.moment import RunMoment, load_moment, time_of
 from roadstead.api.run_query import RunQuery
 from roadstead.protocol.errors import InputError
 from tests.cli.conftest import Run
@@ -60,6 +60,10 @@ def played(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "moment.run"
 
 
+def moment_of(folder: Path, at_us: int) -> RunMoment:
+    return load_moment(folder, at_us, (), lambda name, engine: None)
+
+
 def pods_of_tables(folder: Path, at_us: int) -> tuple[dict[str, str], list[str]]:
     """Nodes of the pods on nodes, and the waiting pods, after all events of a time."""
     query = RunQuery(folder)
@@ -76,7 +80,7 @@ def pods_of_tables(folder: Path, at_us: int) -> tuple[dict[str, str], list[str]]
 @pytest.mark.parametrize("name", ["default-3", "binpack-3"])
 def test_the_pods_of_a_moment_are_those_of_the_tables(played: Path, name: str, minute: int) -> None:
     at_us = minute * MINUTE_US
-    loaded = load_moment(played / name, at_us, ()).loaded
+    loaded = moment_of(played / name, at_us).loaded
 
     on, waiting = pods_of_tables(played / name, at_us)
     assert {who.uid: node for who, _, node in loaded.inputs.running} == on
@@ -85,10 +89,7 @@ def test_the_pods_of_a_moment_are_those_of_the_tables(played: Path, name: str, m
 
 def test_a_moment_has_the_nodes_and_the_taints_of_its_time(played: Path) -> None:
     before, during, after = (
-        {
-            each.name: each
-            for each in load_moment(played, minute * MINUTE_US, ()).loaded.inputs.nodes
-        }
+        {each.name: each for each in moment_of(played, minute * MINUTE_US).loaded.inputs.nodes}
         for minute in (14, 20, 50)
     )
 
@@ -99,7 +100,7 @@ def test_a_moment_has_the_nodes_and_the_taints_of_its_time(played: Path) -> None
 
 
 def test_the_configuration_is_that_of_the_run(played: Path) -> None:
-    config = load_moment(played / "binpack-3", 0, ()).config
+    config = moment_of(played / "binpack-3", 0).config
 
     assert (config.text, config.source) == (BINPACK, "binpack")
 
@@ -109,7 +110,7 @@ def test_a_question_at_a_moment_counts_what_is_free_then(
     run: Run, played: Path, minute: int
 ) -> None:
     result = run("fit", "web", "--run", played, "--at", f"{minute}m", "--format", "json")
-    inputs = load_moment(played, minute * MINUTE_US, ()).loaded.inputs
+    inputs = moment_of(played, minute * MINUTE_US).loaded.inputs
 
     used = Counter[str]()
     for _, facts, node in inputs.running:
