@@ -21,7 +21,8 @@ ORPHANED = 1
 """Exit status of a compilation whose parent has ended."""
 
 _MAY_FINISH = b"+"
-_compiling: list[subprocess.Popen[bytes]] = []
+_compiling: set[subprocess.Popen[bytes]] = set()
+"""Compilations that end with this process."""
 
 
 def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
@@ -36,20 +37,26 @@ def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    _compiling.append(child)
+    _compiling.add(child)
     return child
 
 
 def compile_in_child() -> None:
     """Compile in another process, and return when it ends."""
-    child = start_compiling()
+    wait_for(start_compiling())
+
+
+def wait_for(child: subprocess.Popen[bytes]) -> None:
+    """Return when a compilation has ended."""
     child.wait()
-    _compiling.remove(child)
+    _compiling.discard(child)
 
 
 def detach_compilations() -> None:
     """Let compilations finish after this process ends; called when a run ended well."""
-    for child in list(_compiling):
+    detached = list(_compiling)
+    _compiling.difference_update(detached)
+    for child in detached:
         assert child.stdin is not None
         with contextlib.suppress(OSError):
             os.write(child.stdin.fileno(), _MAY_FINISH)

@@ -19,7 +19,7 @@ import numpy as np
 
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel.arrays import U64, Lists, Log, Numbers, Piece, Totals, new_piece
-from roadstead.kernel.compile_process import TOTALS, compile_in_child, start_compiling
+from roadstead.kernel.compile_process import TOTALS, compile_in_child, start_compiling, wait_for
 from roadstead.kernel.layout import empty_totals
 from roadstead.kernel.lists import no_lists
 from roadstead.kernel.lowering.lowerings import Specs, lay_out_specs
@@ -165,7 +165,7 @@ def compile_in_process(part: str = "") -> None:
     other = start_compiling(TOTALS)
     with _only_compiler(code, "run"):
         warm_up_run(code)
-    other.wait()
+    wait_for(other)
 
 
 @contextlib.contextmanager
