@@ -201,6 +201,10 @@ class Runtime(Directory, Protocol):
         """Return the node whose disk has the journal; "" if there is only one."""
         ...
 
+    def node_of(self, name: str) -> str:
+        """Return the node of a started actor, for messages; "" if there is only one."""
+        ...
+
     def move_journal(self) -> None:
         """Note that the journal is from now on what the node of its copy has."""
         ...

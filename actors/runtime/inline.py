@@ -156,6 +156,10 @@ class InlineRuntime:
         """Return "": there is one node."""
         return ""
 
+    def node_of(self, name: str) -> str:
+        """Return "": there is one node."""
+        return ""
+
     def move_journal(self) -> None:
         """Note nothing: there is one node."""
 

@@ -143,7 +143,7 @@ class RayCluster:
         elif self._seen_journal() is not None:
             control_on = frozenset(self.nodes.keys() - self._checks.blind())
         options = self.options
-        near = ray.get_runtime_context().get_node_id()
+        near = _driver_node_id()
         return Rules(options.cpus_per_process, options.labels, control_on, near, self._copy_node)
 
     def _note_disks(self) -> None:
@@ -172,6 +172,11 @@ class RayCluster:
         """Note that the journal is from now on what the node of its copy has."""
         self._home, self._copy_node = self._copy_node, ""
 
+    def driver_address(self) -> tuple[str, int] | None:
+        """Return the address of the raylet on the driver's node; None if the node is not listed."""
+        node = self.nodes.get(_driver_node_id())
+        return None if node is None else (node.address, node.port)
+
     def node_of_process(self, process: str) -> RayNode:
         """Return the node of a process that was placed."""
         return self._used[self.node_of[process]]
@@ -194,6 +199,10 @@ class RayCluster:
             load = f"{node.free_cpus:g} of {node.cpus:g} CPUs free before"
             parts.append(f"{', '.join(names)} on {node.name} ({node.address}, {load})")
         return f"Ray at {self.head_text}, {self.run}: {'; '.join(parts)}"
+
+
+def _driver_node_id() -> str:
+    return str(ray.get_runtime_context().get_node_id())
 
 
 def alive_nodes() -> list[RayNode]:

@@ -29,6 +29,10 @@ LOST_BEATS = 3
 raylet ended, 2.1 s if the machine is gone. Beats are counted, not seconds, because this process may
 be stopped for a while, too."""
 
+DRIVER_LOST_BEATS = 10
+"""The same for a process of the run and the driver's node: 3 to 7 s. Ray itself would leave the
+process running for 16 s or more after the machine is gone."""
+
 HEAD_LOST_BEATS = 60
 """The same for the head's server: 18 to 42 s. Actors work without it meanwhile, and it may be
 restarted. Ray ends this process 60 s after the head was lost, without a message."""
@@ -62,6 +66,19 @@ def connected(addresses: Mapping[str, Address], timeout_s: float) -> set[str]:
                     found.add(entry.data)
                 waiting.unregister(entry.fileobj)
     return found
+
+
+def await_loss(
+    address: Address,
+    beats: int,
+    connect: Callable[[Mapping[str, Address], float], set[str]] = connected,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return when so many connections in a row to the address have failed."""
+    misses = 0
+    while misses < beats:
+        pause(BEAT_S)
+        misses = 0 if connect({"": address}, CONNECT_S) else misses + 1
 
 
 class Heartbeats:

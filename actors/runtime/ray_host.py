@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from roadstead.actors.interface import Directory, Factory, Failure, failure_out
+from roadstead.actors.logs import log
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.gc_tuning import collect_seldom
+from roadstead.actors.runtime.ray_heartbeats import DRIVER_LOST_BEATS, Address, await_loss
 from roadstead.actors.runtime.ray_logs import LogPlace, part_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.protocol.codec import DecodeLimits
@@ -21,12 +24,21 @@ class HostSetup:
     """What a process does besides its actors' work.
 
     run: name of the run on a joined cluster. metrics_interval_s: of its published metrics, 0 for
-    none.
+    none. driver: address of the raylet on the driver's node; None on a Ray of the run's own.
     """
 
     run: str = ""
     logs: LogPlace = field(default_factory=LogPlace)
     metrics_interval_s: float = 0.0
+    driver: Address | None = None
+
+
+def end_without_driver(driver: Address) -> None:
+    """End this process once the driver's node is lost: nobody else would end it for long."""
+    await_loss(driver, DRIVER_LOST_BEATS)
+    log("host", "driver lost", node=driver[0])
+    # Without cleaning up, like a process that is killed: a journal is readable at any moment.
+    os._exit(1)
 
 
 class RayHost:
@@ -43,6 +55,9 @@ class RayHost:
         setup.logs.open(process)
         self._process, self._setup = process, setup
         self._publishing: asyncio.Task[None] | None = None
+        if setup.driver is not None:
+            watch = threading.Thread(target=end_without_driver, args=(setup.driver,), daemon=True)
+            watch.start()
         collect_seldom()
         self._dispatchers: dict[str, Dispatcher] = {}
         self._failure: Failure | None = None

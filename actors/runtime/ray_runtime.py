@@ -239,7 +239,8 @@ class RayRuntime:
         place = LogPlace()
         if self._logs is not None:
             place = self._logs.place_for(host, self._cluster.node_of_process(host))
-        return HostSetup(self._namespace, place, self._cluster.options.metrics_interval_s)
+        interval_s = self._cluster.options.metrics_interval_s
+        return HostSetup(self._namespace, place, interval_s, self._cluster.driver_address())
 
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""
@@ -296,6 +297,12 @@ class RayRuntime:
     def journal_node(self) -> str:
         """Return the node with the journal, on a cluster that the run joined."""
         return "" if self._cluster is None else self._cluster.journal_node()
+
+    def node_of(self, name: str) -> str:
+        """Return the node of an actor, on a cluster that the run joined."""
+        if self._cluster is None:
+            return ""
+        return str(self._cluster.node_of_process(self._hosts.get(name, name)))
 
     def move_journal(self) -> None:
         """Note that the journal is from now on what the node of its copy has."""

@@ -355,14 +355,16 @@ class Supervisor:
         failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
             return failed
-        return RunFailedError(self._error_text(name, f"{name} cannot continue: {status.error}"))
+        node = self._runtime.node_of(name)
+        where = f"{name} on {node}" if node else name
+        return RunFailedError(self._error_text(name, f"{where} cannot continue: {status.error}"))
 
     def _error_text(self, name: str, what: str) -> str:
         last = self.last.get(name)
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)
         what, begins, messages = what.partition(TRANSCRIPT)
-        end = "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+        end = f"The run ends here; {self._kept()}."
         return f"{what}.{did} {end}{begins}{messages}"
 
     async def stop(self, *, logs_s: float = LOGS_S) -> None:

@@ -76,9 +76,7 @@ def test_killing_an_actor_in_the_binders_process_ends_the_run_with_its_name(monk
     why = run.fails(run.kill_in_the_middle(name))
 
     assert why.startswith(f"{name} is gone. It h")
-    assert why.endswith(
-        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
-    )
+    assert why.endswith("The run ends here; there is no journal of what was bound.")
     assert {name, "cache", "worker-1"} <= run.actors.keys()
     for each in run.actors:
         with pytest.raises(ActorLostError, match="there is no actor"):
@@ -132,9 +130,7 @@ def test_a_bug_in_a_core_ends_the_run_with_the_last_messages_of_its_actor(
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
     assert f"{actor}: AssertionError: is in two places at broken:" in what
-    assert what.endswith(
-        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
-    )
+    assert what.endswith("The run ends here; there is no journal of what was bound.")
     assert head.startswith(f"The last messages of {actor}, ")
     assert f"  {asks} " in lines[-1]
     assert "from scheduler-0 (epoch 1)" in lines[-1]
@@ -149,9 +145,7 @@ def test_a_bug_in_a_schedulers_own_task_ends_the_run_with_its_last_messages(monk
     what, head, *lines = Run(monkeypatch).fails().splitlines()
 
     assert what.startswith("scheduler-0 cannot continue: attempt: default/p: place is not allowed")
-    assert what.endswith(
-        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
-    )
+    assert what.endswith("The run ends here; there is no journal of what was bound.")
     assert head.startswith("The last messages of scheduler-0, ")
     assert any(line.startswith("  run from the driver, ") for line in lines)
 

@@ -8,6 +8,7 @@ from roadstead.actors.runtime.ray_heartbeats import (
     HEAD_LOST_BEATS,
     LOST_BEATS,
     Heartbeats,
+    await_loss,
     connected,
 )
 
@@ -91,3 +92,12 @@ def test_a_connection_shows_which_addresses_accept():
         addresses = {"up": server.getsockname(), "down": closed.getsockname()}
 
         assert connected(addresses, 5.0) == {"up"}
+
+
+def test_a_loss_is_awaited_until_enough_connections_in_a_row_failed():
+    answers = iter([True, False, False, True, *[False] * 10])
+    pauses = []
+
+    await_loss(A, 3, lambda asked, _: set(asked) if next(answers) else set(), pause=pauses.append)
+
+    assert len(pauses) == 7, "two failures, one answer, three failures after the first answer"

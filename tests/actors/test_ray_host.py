@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import queue
 
 import pytest
 
@@ -79,3 +80,13 @@ async def test_nothing_is_published_with_the_interval_0(recorded, monkeypatch):
 
     assert await host_of(Queue).ready() == os.getpid()
     assert recorded == []
+
+
+def test_a_process_ends_when_the_drivers_node_is_lost(monkeypatch):
+    ended, driver = queue.SimpleQueue(), ("10.0.0.9", 1)
+    monkeypatch.setattr(ray_host, "await_loss", lambda address, beats: ended.put(address))
+    monkeypatch.setattr(os, "_exit", ended.put)
+
+    host_of(Silent, run="roadstead-1", driver=driver)
+
+    assert (ended.get(timeout=30), ended.get(timeout=30)) == (driver, 1)

@@ -31,9 +31,13 @@ class Runtime:
         self.gone = ""
         self.killed = []
         self.order = []
+        self.nodes = {}
 
     def report_to(self, announce):
         pass
+
+    def node_of(self, name):
+        return self.nodes.get(name, "")
 
     def lost(self):
         return self.gone
@@ -141,8 +145,7 @@ async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_its_la
 
     assert type(gone) is ActorGoneError
     assert str(gone) == (
-        f"{failure}. It held 3 nodes. "
-        "The run ends here; acknowledged binds are in the binder's journal, if it has one."
+        f"{failure}. It held 3 nodes. The run ends here; there is no journal of what was bound."
     )
 
 
@@ -172,6 +175,16 @@ async def test_an_actor_that_can_not_continue_ends_the_run_with_its_reason():
 
     assert type(failure) is RunFailedError
     assert str(failure).startswith("binder cannot continue: disk full. It had committed 7 binds.")
+
+
+async def test_an_actor_that_can_not_continue_is_named_with_its_node():
+    supervisor, runtime = await started()
+    runtime.nodes["binder"] = "h2 (10.0.0.2)"
+    runtime.refs["binder"].answers["status"] = ActorStatus("", "disk full")
+
+    failure = await watched(supervisor)
+
+    assert str(failure).startswith("binder on h2 (10.0.0.2) cannot continue: disk full.")
 
 
 async def test_input_errors_are_raised_unchanged():

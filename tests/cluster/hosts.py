@@ -15,13 +15,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
 RAY_PORT = 6379
 START_S = 240.0
+DISK_BYTES = 64 << 20
+"""Size of a disk that a test fills; larger than the journals of tests."""
+FILLER = "filler"
 NETWORK = "10.77.{number}.{host}"
 
 INIT = (
@@ -55,6 +58,8 @@ class Host:
         self.name, self.address, self.net = name, address, net
         self.disk = folder / f"disk-{name}"
         self.temp = folder / f"r{name[-1]}"
+        self.environment: dict[str, str] = {}
+        """Variables of the host's Ray processes, beside those of this process."""
         self.disk.mkdir()
         self._begin()
 
@@ -104,14 +109,8 @@ class Host:
         )
         # Ray runs actors at niceness 15: on a machine that does much else, they would not start.
         ended = self.run(
-            *(
-                "env",
-                "RAY_worker_niceness=0",
-                str(BIN / "ray"),
-                "start",
-                *where,
-                f"--node-ip-address={self.address}",
-            ),
+            *("env", "RAY_worker_niceness=0", *(f"{k}={v}" for k, v in self.environment.items())),
+            *(str(BIN / "ray"), "start", *where, f"--node-ip-address={self.address}"),
             *(f"--num-cpus={cpus}", "--object-store-memory=80000000", "--disable-usage-stats"),
             *(f"--temp-dir={self.temp}", *options),
         )
@@ -152,6 +151,15 @@ class Host:
         for pid in pids:
             self.run("kill", f"-{signal}", str(pid))
 
+    def fill_disk(self) -> None:
+        """Leave no free byte on the host's disk."""
+        _call(*self.command("mount", "-o", f"remount,size={DISK_BYTES}", str(self.disk)))
+        self.run("dd", "if=/dev/zero", f"of={self.disk / FILLER}", "bs=64k")
+
+    def free_disk(self) -> None:
+        """Take back `fill_disk`."""
+        _call(*self.command("rm", str(self.disk / FILLER)))
+
     def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, 9)
@@ -160,11 +168,16 @@ class Host:
 
 @contextmanager
 def hosts(
-    count: int, cpus: int = 4, labels: Sequence[str] = (), *, dashboard: bool = False
+    count: int,
+    cpus: int = 4,
+    labels: Sequence[str] = (),
+    *,
+    dashboard: bool = False,
+    before_ray: Callable[[Sequence[Host]], None] = lambda made: None,
 ) -> Iterator[list[Host]]:
     """Yield hosts with a Ray cluster on them, the first its head; removes all of it afterwards.
 
-    labels: of each host's Ray node, as for `ray start --labels`.
+    labels: of each host's Ray node, as for `ray start --labels`. before_ray: prepares the hosts.
     """
     number = next(_numbers) % 250
     bridge, made = f"rsb{number}", []
@@ -174,6 +187,7 @@ def hosts(
         _call("ip", "link", "set", bridge, "up")
         for index in range(1, count + 1):
             made.append(_host(number, index, bridge, folder))
+        before_ray(made)
         head, *others = made
         options = [[f"--labels={text}"] if text else [] for text in labels] or [[]] * count
         head.start_ray(None, cpus, *options[0], dashboard=dashboard)

