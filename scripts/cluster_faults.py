@@ -43,7 +43,7 @@ RUN_S = 300.0
 """Deadline of one run; a longer one counts as hanging."""
 
 
-def write_fleet(folder: Path) -> tuple[str, ...]:
+def write_fleet(folder: Path, node_count: int = NODES, pods: int = PODS) -> tuple[str, ...]:
     """Write manifests and return the options that name them."""
     allocatable = {"cpu": "64", "memory": "256Gi", "pods": "250"}
     nodes = [
@@ -53,7 +53,7 @@ def write_fleet(folder: Path) -> tuple[str, ...]:
             "metadata": {"name": f"n{index}"},
             "status": {"allocatable": allocatable},
         }
-        for index in range(NODES)
+        for index in range(node_count)
     ]
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
@@ -62,7 +62,7 @@ def write_fleet(folder: Path) -> tuple[str, ...]:
         "kind": "Deployment",
         "metadata": {"name": "web"},
         "spec": {
-            "replicas": PODS,
+            "replicas": pods,
             "selector": {"matchLabels": {"app": "web"}},
             "template": template,
         },
@@ -147,7 +147,7 @@ class Run:
         assert running.stdout is not None
         for line in running.stderr:
             self.messages.append(line.rstrip())
-            if watch.since_s is None and _placed_in(line) >= FAULT_AFTER:
+            if watch.since_s is None and placed_in(line) >= FAULT_AFTER:
                 watch.since_s = time.monotonic()
                 self.fault.happens(self.made)
         running.stdout.read()
@@ -188,18 +188,18 @@ def run_one(name: str, fault: Fault, made: Sequence[Host], folder: Path) -> dict
     run = Run(fault, made, folder)
     line: dict[str, object] = {"fault": name} | run.play()
     time.sleep(LEFT_S)
-    line["left"] = _left(made)
+    line["left"] = processes_left(made)
     if fault.ends:
         line |= run.resume()
     return line | run.check()
 
 
-def _placed_in(line: str) -> int:
+def placed_in(line: str) -> int:
     """Return the number of placed pods in a line of progress; 0 for any other line."""
     return int(line.split()[1].replace(",", "")) if " placed of " in line else 0
 
 
-def _left(made: Sequence[Host]) -> int:
+def processes_left(made: Sequence[Host]) -> int:
     """Return how many processes of actors are left on hosts that still run."""
     return sum(len(host.pids("ray::RayHost")) for host in made if host.is_up)
 

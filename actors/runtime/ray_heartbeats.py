@@ -98,6 +98,8 @@ class Heartbeats:
         self._thread: threading.Thread | None = None
         self.lost: frozenset[str] = frozenset()
         self.is_head_lost = False
+        self.is_head_silent = False
+        """Whether the head did not answer lately; it may still come back."""
 
     def watch(self, nodes: Mapping[str, Address]) -> None:
         """Watch these nodes, too."""
@@ -127,4 +129,5 @@ class Heartbeats:
             self._misses[key] = 0 if key in answering else self._misses[key] + 1
         lost = {key for key in watched if key != HEAD and self._misses[key] >= LOST_BEATS}
         self.lost = self.lost | lost
+        self.is_head_silent = self._misses[HEAD] >= LOST_BEATS
         self.is_head_lost = self._misses[HEAD] >= HEAD_LOST_BEATS

@@ -18,6 +18,9 @@ from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
+END_AFTER_S = 0.1
+"""Time for the reply to the request to end."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
@@ -76,6 +79,12 @@ class RayHost:
     async def receive(self, name: str, data: bytes) -> bytes:
         """Dispatch one envelope to one actor and return the envelope of the reply."""
         return await self._dispatchers[name].receive(data)
+
+    async def end(self) -> None:
+        """End this process after the reply, without Ray's head, which alone could kill it."""
+        timer = threading.Timer(END_AFTER_S, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
 
     async def log_part(self, name: str, start: int, count: int) -> bytes:
         """Answer a request for the logs of this node; see `part_on_node`."""

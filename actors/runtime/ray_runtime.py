@@ -62,6 +62,9 @@ START_S = 120.0
 REPLACE_S = 30.0
 """Deadline for room on another node for actors that were lost with theirs."""
 
+END_S = 1.0
+"""Deadline for the processes' replies to the request to end."""
+
 NAME_S = 0.05
 """Pause before a lost call is repeated, or a start under a name that Ray has not released yet."""
 
@@ -309,10 +312,20 @@ class RayRuntime:
         if self._cluster is not None:
             self._cluster.move_journal()
 
+    async def _end_processes(self) -> None:
+        """Ask each process to end: the head, through which Ray kills actors, does not answer."""
+        handles = (handle for host, handle in self._handles.items() if not self._host_lost(host))
+        with contextlib.suppress(TimeoutError, RayError):
+            ends = [handle.end.remote() for handle in handles]
+            async with asyncio.timeout(END_S):
+                await asyncio.gather(*ends, return_exceptions=True)
+
     async def stop(self) -> None:
         """End all actors of the run, and shut Ray down in the background."""
         if self._heartbeats is not None:
             self._heartbeats.stop()
+            if self._heartbeats.is_head_silent:
+                await self._end_processes()
         if self.lost():
             # An ordered shutdown would wait for the server that ended.
             self._handles.clear()

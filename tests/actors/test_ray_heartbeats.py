@@ -75,14 +75,14 @@ def test_a_lost_node_stays_lost(heartbeats, network):
 def test_the_head_may_be_restarted(heartbeats, network):
     network.keys.discard("head")
     beat(heartbeats, HEAD_LOST_BEATS - 1)
-    assert not heartbeats.is_head_lost
+    assert (heartbeats.is_head_silent, heartbeats.is_head_lost) == (True, False)
     heartbeats.beat()
     assert heartbeats.is_head_lost
 
     network.keys.add("head")
     heartbeats.beat()
 
-    assert not heartbeats.is_head_lost
+    assert (heartbeats.is_head_silent, heartbeats.is_head_lost) == (False, False)
     assert heartbeats.lost == frozenset()
 
 

@@ -90,3 +90,12 @@ def test_a_process_ends_when_the_drivers_node_is_lost(monkeypatch):
     host_of(Silent, run="roadstead-1", driver=driver)
 
     assert (ended.get(timeout=30), ended.get(timeout=30)) == (driver, 1)
+
+
+async def test_a_process_ends_after_its_reply_without_the_head(monkeypatch):
+    ended = queue.SimpleQueue()
+    monkeypatch.setattr(os, "_exit", ended.put)
+
+    await host_of(Silent, run="roadstead-1").end()
+
+    assert ended.get(timeout=30) == 0
