@@ -205,6 +205,10 @@ class Runtime(Directory, Protocol):
         """Return the node of a started actor, for messages; "" if there is only one."""
         ...
 
+    def free_cpus(self) -> float | None:
+        """Return the free CPUs of a cluster that the run joined; None on one machine."""
+        ...
+
     def move_journal(self) -> None:
         """Note that the journal is from now on what the node of its copy has."""
         ...

@@ -245,6 +245,10 @@ class Launcher(Protocol):
         """Start the runtime in the background, before inputs are read; a run need not follow."""
         ...
 
+    def free_cpus(self) -> float | None:
+        """Return the free CPUs of the cluster that `prepare` joined; None on one machine."""
+        ...
+
     def run(
         self, inputs: RunInputs, plan: RunPlan, progress: Callable[[Progress], None]
     ) -> RunOutcome:

@@ -81,6 +81,15 @@ class ActorLauncher:
         if settings.runtime == "ray" and self._warming is None:
             self._warming = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
 
+    def free_cpus(self) -> float | None:
+        """Return the free CPUs of the cluster that `prepare` joined; None on one machine.
+
+        None also if it cannot be joined: the run that follows reports why.
+        """
+        if self._warming is None or self._warming.exception() is not None:
+            return None
+        return self._warming.result().free_cpus()
+
     def _runtime(self, plan: RunPlan) -> Runtime:
         warming, self._warming = self._warming, None
         return open_runtime(plan) if warming is None else warming.result()

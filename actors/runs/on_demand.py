@@ -47,6 +47,10 @@ class OnDemandLauncher:
         """See `ActorLauncher`."""
         self.actors().prepare(settings, log_dir)
 
+    def free_cpus(self) -> float | None:
+        """See `ActorLauncher`."""
+        return None if self._opened is None else self._opened.free_cpus()
+
     def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         """See `ActorLauncher`."""
         return self.actors().run(inputs, plan, progress)

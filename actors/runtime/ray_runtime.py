@@ -38,7 +38,7 @@ from roadstead.actors.interface import (
     late,
     open_reply,
 )
-from roadstead.actors.runtime.ray_cluster import RayCluster
+from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
 from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
@@ -306,6 +306,12 @@ class RayRuntime:
         if self._cluster is None:
             return ""
         return str(self._cluster.node_of_process(self._hosts.get(name, name)))
+
+    def free_cpus(self) -> float | None:
+        """Return the free CPUs of a cluster that the run joined; None on a Ray of its own."""
+        if self._cluster is None:
+            return None
+        return sum(node.free_cpus for node in alive_nodes())
 
     def move_journal(self) -> None:
         """Note that the journal is from now on what the node of its copy has."""

@@ -257,6 +257,10 @@ class SimulatedRuntime:
         """Return "": there is one node."""
         return ""
 
+    def free_cpus(self) -> float | None:
+        """Return None: there is one machine."""
+        return None
+
     def move_journal(self) -> None:
         """Note nothing: there is one node."""
 

@@ -27,6 +27,9 @@ from roadstead.run import RunInputs, RunPlan, build_profiles
 STARTS_S = 2.0
 """Processor time that a worker's process takes to start; a smaller saving is not worth a worker."""
 
+MAX_WORKERS = 64
+"""Of a run on a cluster: each of them gets every change of the cluster's state."""
+
 SAMPLE_NODES, SAMPLE_KINDS = 200, 3
 """Numbers of nodes and pod classes with which plugins are timed."""
 
@@ -45,10 +48,17 @@ class Chosen:
     why: str
 
 
-def free_cores(settings: Settings) -> int:
-    """The number of cores that schedulers leave to workers; 0 if all actors share one process."""
+def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
+    """The number of cores that other processes leave to workers; 0 if all share one process.
+
+    cluster_cpus: free CPUs of the Ray cluster that the run joined; None on this machine.
+    """
     if settings.runtime != "ray":
         return 0
+    if cluster_cpus is not None:
+        reserved = settings.ray.cpus_per_process or 1
+        others = 1 + settings.scheduler_count + (settings.journal_copy is not None)
+        return max(0, min(MAX_WORKERS, int(cluster_cpus / reserved) - others))
     # Some systems have no sched_getaffinity.
     mine = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     return max(0, len(mine(0)) - settings.scheduler_count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -73,13 +73,22 @@ def at_most(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
     return settings.model_copy(update={"workers": free_cores(settings)})
 
 
-def with_workers(plan: RunPlan, concurrency: ConcurrencyOptions, inputs: RunInputs) -> RunPlan:
-    """The plan with the number of workers chosen for `auto`; prints the reason on stderr."""
+def with_workers(
+    plan: RunPlan,
+    concurrency: ConcurrencyOptions,
+    inputs: RunInputs,
+    cluster_cpus: Callable[[], float | None],
+) -> RunPlan:
+    """The plan with the number of workers chosen for `auto`; prints the reason on stderr.
+
+    cluster_cpus: returns the free CPUs of the Ray cluster that the run joined; None on one machine.
+    """
     if not concurrency.chooses_workers:
         return plan
     from roadstead.cli.auto_workers import choose_workers, free_cores
 
-    chosen = choose_workers(plan, inputs, cores=free_cores(plan.settings))
+    cores = free_cores(plan.settings, cluster_cpus())
+    chosen = choose_workers(plan, inputs, cores=cores)
     echo_note(f"workers: {chosen.workers}; {chosen.why}")
     settings = plan.settings.model_copy(update={"workers": chosen.workers})
     return replace(plan, settings=settings)

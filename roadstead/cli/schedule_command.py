@@ -87,5 +87,6 @@ def schedule_command(
         digests = plans.plan_digests(plan, config) if output is not None else ()
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
     loaded = supported(loaded, run_plan, skips=skip_unsupported)
-    run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs)
+    launcher = session.launcher()
+    run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.free_cpus)
     scheduling.schedule(session, loaded, run_plan, report, digests)

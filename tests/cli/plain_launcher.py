@@ -25,6 +25,9 @@ class PlainLauncher:
     plan: RunPlan
     inputs: RunInputs
 
+    def free_cpus(self):
+        return None
+
     def prepare(self, settings: Settings, log_dir: str) -> None:
         self.prepared = settings
 

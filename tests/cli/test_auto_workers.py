@@ -109,3 +109,20 @@ def test_for_few_classes_on_a_large_fleet_no_worker_is_started():
 
 def test_actors_of_one_process_leave_no_core_to_workers():
     assert free_cores(Settings(runtime="inline")) == 0
+
+
+@pytest.mark.parametrize(
+    ("cluster_cpus", "more", "cores"),
+    [
+        (12.0, {}, 10),
+        (12.5, {"schedulers": 4}, 7),
+        (12.0, {"ray": {"cpus_per_process": 2}}, 4),
+        (12.0, {"ray": {"cpus_per_process": 0}}, 10),
+        (1.0, {}, 0),
+        (10_000.0, {}, 64),
+    ],
+)
+def test_on_a_cluster_its_free_cpus_count(cluster_cpus, more, cores):
+    settings = Settings.model_validate({"runtime": "ray", **more})
+
+    assert free_cores(settings, cluster_cpus) == cores
