@@ -5,6 +5,7 @@ import io
 import json
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,9 @@ pytestmark = [
 
 ROADSTEAD = str(BIN / "roadstead")
 ROOT = Path(__file__).resolve().parents[2]
+
+ENDED_S = 30.0
+"""Deadline for processes to end; 3 to 7 s on a machine with nothing else to do."""
 
 CUT_AFTER = 1_000
 """Pods placed before a fault."""
@@ -184,6 +188,29 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
     gathered = {path.name for path in (tmp_path / "logs").iterdir()}
     assert not any(lost.name in name for name in gathered)
     assert any(name.startswith(("scheduler-0.2@", "scheduler-1.2@")) for name in gathered)
+
+
+def test_processes_end_soon_after_the_drivers_node_is_lost(cluster, fleet, tmp_path):
+    head, lost, other = cluster
+    output = tmp_path / "output"
+    options = ("--ray-address", "auto", "--batch", "256", "--schedulers", "2")
+    command = schedule(fleet, *options, "--output", str(output))
+    running = lost.begin(*command)
+    for line in running.stderr:
+        if placed_counts([line]):
+            lost.cut_power()
+            break
+
+    running.wait()
+    until_s = time.monotonic() + ENDED_S
+    while left := [host.name for host in (head, other) if host.pids("ray::RayHost")]:
+        assert time.monotonic() < until_s, f"processes are left on {left}"
+
+    lost.restart(head, 4, "--labels=place=x")
+    resumed = head.run(*command, "--resume", "--force")
+    assert resumed.returncode == 0, resumed.stderr
+    found = checked(head, output)
+    assert (found["violations"], found["binds_checked"]) == ([], 6_000)
 
 
 def test_the_logs_of_all_nodes_are_gathered_also_of_a_killed_process(cluster, fleet, tmp_path):
