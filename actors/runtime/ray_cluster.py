@@ -14,7 +14,13 @@ from roadstead.actors.interface import ActorLostError, Announce, NoNodeError, cl
 from roadstead.actors.names import BINDER, CONTROL, JOURNAL_COPY
 from roadstead.actors.runtime.ray_checks import NodeChecks, check_nodes
 from roadstead.actors.runtime.ray_heartbeats import address_of
-from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place, role_of
+from roadstead.actors.runtime.ray_placement import (
+    PlacementConstraints,
+    RayNode,
+    Unplaceable,
+    place,
+    role_of,
+)
 from roadstead.config.ray import RayOptions
 
 LOOK_S = 1.0
@@ -85,9 +91,9 @@ class RayCluster:
             if isinstance(placed, dict):
                 return placed
             if clock_s() >= until_s:
-                raise NoNodeError(f"{placed.why}. Waited {timeout_s:g} s")
-            if placed.why != announced:
-                announced = placed.why
+                raise NoNodeError(f"{placed.reason}. Waited {timeout_s:g} s")
+            if placed.reason != announced:
+                announced = placed.reason
                 announce(f"Waiting for the Ray cluster: {announced}.")
             wanted = [self.options.cpus_per_process] * len(processes)
             await asyncio.to_thread(request.send, wanted)
@@ -95,7 +101,7 @@ class RayCluster:
 
     async def _try(
         self, processes: Sequence[str], without: Collection[str], until_s: float
-    ) -> dict[str, RayNode] | Shortage:
+    ) -> dict[str, RayNode] | Unplaceable:
         """Place the processes on checked nodes; nodes that fail their check are left out.
 
         If there is no room without them, nodes whose check was late are checked again.
@@ -108,12 +114,12 @@ class RayCluster:
             if lost and any(role_of(name) == "control" for name in processes):
                 raise ActorLostError(f"the journal cannot be opened: {lost}")
             fit = [n for n in self.nodes.values() if n.id not in without and n.id not in checks.bad]
-            placed = place(processes, fit, self._rules(), self.node_of)
-            if isinstance(placed, Shortage):
+            placed = place(processes, fit, self._constraints(), self.node_of)
+            if isinstance(placed, Unplaceable):
                 late = self.nodes.keys() - without
                 if clock_s() < until_s and checks.allow_again(late, clock_s()):
                     continue
-                return Shortage(placed.why + checks.left_out())
+                return Unplaceable(placed.reason + checks.left_out())
             chosen = {node.id: node for node in placed.values()}
             new = [node for key, node in chosen.items() if key not in checks.reports]
             if not new:
@@ -132,19 +138,24 @@ class RayCluster:
             return None
         return journal
 
-    def _rules(self) -> Rules:
-        """Return the rules of placement; only nodes that see the journal may run the binder.
+    def _constraints(self) -> PlacementConstraints:
+        """Return what placement must respect; only nodes that see the journal may run the binder.
 
         A node that is not checked yet counts as one that does; its check decides.
         """
-        control_on = None
+        journal_node_ids = None
         if self._home:
-            control_on = frozenset({self._home})
+            journal_node_ids = frozenset({self._home})
         elif self._seen_journal() is not None:
-            control_on = frozenset(self.nodes.keys() - self._checks.blind())
+            journal_node_ids = frozenset(self.nodes.keys() - self._checks.blind())
         options = self.options
-        near = _driver_node_id()
-        return Rules(options.cpus_per_process, options.labels, control_on, near, self._copy_node)
+        return PlacementConstraints(
+            options.cpus_per_process,
+            options.labels,
+            journal_node_ids,
+            _driver_node_id(),
+            self._copy_node,
+        )
 
     def _note_disks(self) -> None:
         """Note which nodes' disks have the journal and its copy."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from roadstead.actors.runtime.ray_placement import EPSILON, RayNode
+from roadstead.actors.runtime.ray_placement import CPU_TOLERANCE, RayNode
 
 CPUS_PER_TASK = 1.0
 
@@ -80,4 +80,4 @@ class TaskNodes:
 
 
 def _room(cpus: float) -> int:
-    return max(0, int((cpus + EPSILON) // CPUS_PER_TASK))
+    return max(0, int((cpus + CPU_TOLERANCE) // CPUS_PER_TASK))

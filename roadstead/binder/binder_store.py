@@ -1,4 +1,4 @@
-"""The binder's pods and nodes, and the numbers of its records."""
+"""The state of the binder: its pods and nodes, and the numbers of its journal records."""
 
 from __future__ import annotations
 
@@ -28,9 +28,15 @@ from roadstead.protocol.errors import IllegalTransitionError
 
 
 class BinderStore:
-    """Nodes with the pods that are counted on them, and the journal records about the cluster.
+    """The binder's pods and nodes; changes of nodes, and their journal records.
 
-    pods: pending and bound pods, and the last deleted ones. rows: the versions of nodes.
+    `Commits` and `BinderCore` add the changes of pods. Methods that change something return
+    commands for the actor.
+
+    pods: pending, tentative and bound pods, and the last deleted ones. placements: the nodes, each
+    with the pods that count on it. row_versions: for each node, the number of the record that
+    changed it last. halted: set once the journal failed. last_lsn, flushed_lsn: numbers (LSN) of
+    the last record, and of the last that is on disk.
     """
 
     def __init__(
@@ -41,14 +47,16 @@ class BinderStore:
             TABLE, BinderState.UNKNOWN, PRESENT, {BinderState.DELETED}, settings.max_gone_remembered
         )
         self.placements = Placements(store)
-        self.rows = RowVersions()
+        self.row_versions = RowVersions()
         self.halted: Halted | None = None
         self.flushed_lsn = self.last_lsn = next_lsn - 1
+        # Nodes and pending pods are written only to a journal that is kept, for a recovery and for
+        # `roadstead check`.
         self._journals_all = journals_all
 
     @property
     def version(self) -> int:
-        """The version of the authoritative state; it only grows (I7)."""
+        """The version of the authoritative state; it only grows (I7 in docs/invariants.md)."""
         return self.placements.version
 
     def pod(self, uid: str) -> tuple[str, PodFacts]:
@@ -61,7 +69,8 @@ class BinderStore:
     def pod_status(self, uid: str) -> tuple[BinderState, str | None]:
         """Return a pod's state and node, for callers that need the outcome of a bind.
 
-        TENTATIVE is not final: ask again after the flush.
+        TENTATIVE means accepted, but not on disk yet: it is not final, ask again after the flush.
+        (The glossary's "tentative" is another state: that of a pod on a scheduler's table.)
         """
         record = self.pods.find(uid)
         if record is None:
@@ -69,52 +78,57 @@ class BinderStore:
         return record.state, record.node_name if record.state in COUNTED else None
 
     def is_bound_by(self, uid: str, token: str) -> bool:
-        """Whether a pod is bound, and by the request of this token."""
+        """Return whether a pod is bound, and by the request with this token."""
         record = self.pods.present.get(uid)
         return record is not None and record.state is BinderState.BOUND and record.token == token
 
     def records(self, uids: Iterable[str]) -> list[BinderRecord]:
-        """Return the records of those pods that are present (HERE); not to be changed."""
+        """Return the binder's own records of the pods that are present; do not change them.
+
+        Present are pending, tentative and bound pods (PRESENT), not deleted ones.
+        """
         present = self.pods.present
         return [present[uid] for uid in uids if uid in present]
 
     def add_node(self, facts: NodeFacts, revision: int = 0) -> list[BinderCommand]:
-        """Add a node, and count the pods bound to it before; update a known one.
+        """Add a node, and count the pods that were bound to it before; update a known one.
 
-        revision: for the journal, which stores it as epoch.
+        revision: number of the change at the client (roadstead.revisions), for the journal record.
         """
         return self.update_node(facts, revision)
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> list[BinderCommand]:
-        """Add nodes, as by `add_node` one after another; their records are one group."""
+        """Add nodes as `add_node` does, with all their records in one append."""
         self._check_running()
-        effects: list[BinderCommand] = []
+        commands: list[BinderCommand] = []
         if self.placements.are_unknown(nodes):
             self.placements.add_nodes(nodes)
             if self._journals_all:
                 for facts in nodes:
-                    effects += self._journal_record(RecordKind.NODE, facts.name, facts, revision)
+                    commands += self._journal_record(RecordKind.NODE, facts.name, facts, revision)
         else:
             for facts in nodes:
-                effects += self.add_node(facts, revision)
-        return in_one_append(effects)
+                commands += self.add_node(facts, revision)
+        return in_one_append(commands)
 
     def update_node(self, facts: NodeFacts, revision: int = 0) -> list[BinderCommand]:
         """Update a node's own facts; add an unknown node."""
         self._check_running()
         known = self.placements.nodes.get(facts.name, facts)
         self.placements.update_node(facts)
-        is_other = facts != known
-        # Versions need a number, and numbers a record, whether or not a journal is kept.
-        effects = self._journal_record(
-            RecordKind.NODE, facts.name, facts, revision, is_due=is_other
+        is_changed = facts != known
+        # The version of a changed node is the number of a record, so that a record is necessary
+        # even if no journal is kept. A new node needs none: no decision read an older state of it.
+        commands = self._journal_record(
+            RecordKind.NODE, facts.name, facts, revision, force=is_changed
         )
-        if is_other:
-            self.rows.changed(facts.name, self.last_lsn)
-        return effects
+        if is_changed:
+            self.row_versions.changed(facts.name, self.last_lsn)
+        return commands
 
     def remove_node(self, name: str, revision: int = 0) -> list[BinderCommand]:
-        """Remove a node; its pods stay bound to it. IllegalTransitionError for an unknown node."""
+        """Remove a node; its pods stay bound to it. Raises IllegalTransitionError if unknown."""
+        # Checked first, since it is the caller's error also after the binder halted.
         if name not in self.placements.nodes:
             raise IllegalTransitionError(f"binder: node {name}: remove is not allowed: not there")
         self._check_running()
@@ -124,7 +138,11 @@ class BinderStore:
     def describe(
         self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER
     ) -> list[BinderCommand]:
-        """Journal other cluster objects, the rules of profiles, or a mark of the run."""
+        """Write a record about neither pods nor nodes.
+
+        subject: the cluster's other objects, the filters of the profiles, bound claims (kind
+        STORAGE), or a mark in the life of the run (kind RUN).
+        """
         return self._journal_record(kind, "", subject)
 
     def _journal_record(
@@ -134,16 +152,18 @@ class BinderStore:
         subject: Subject | None,
         revision: int = 0,
         *,
-        is_due: bool = False,
+        force: bool = False,
     ) -> list[BinderCommand]:
-        """Number a record about the cluster, and return the effect that writes it.
+        """Give a record of the cluster the next number, and return the command that writes it.
 
-        is_due: write it even if this journal does not record the cluster.
+        Without a journal that is kept there is no record. force: number one even then.
         """
         self._check_running()
-        if not (self._journals_all or is_due):
+        if not (self._journals_all or force):
             return []
         self.last_lsn += 1
+        # A node's name is in the fields for UID and key too. The field `epoch` has a lease epoch
+        # in records of binds only; here it has the revision.
         record = JournalRecord(
             self.last_lsn, kind, node_name, node_name, node_name, epoch=revision, subject=subject
         )
@@ -154,13 +174,18 @@ class BinderStore:
             raise BinderHaltedError(f"binder: halted: {self.halted.reason}")
 
 
-def in_one_append(effects: Sequence[BinderCommand]) -> list[BinderCommand]:
-    """Return the effects with all their journal records in one append."""
-    groups = [each.records for each in effects if isinstance(each, AppendJournal)]
-    others = [each for each in effects if not isinstance(each, AppendJournal)]
+def in_one_append(commands: Sequence[BinderCommand]) -> list[BinderCommand]:
+    """Return the commands with all their journal records in one append, which is the last command.
+
+    An append is written completely or not at all, so that a crash leaves all of its records or
+    none. The other commands, such as refusals, do not wait for them: a command that does is
+    returned by `flushed`, after the records are on disk.
+    """
+    groups = [each.records for each in commands if isinstance(each, AppendJournal)]
+    others = [each for each in commands if not isinstance(each, AppendJournal)]
     return [*others, *to_journal([record for group in groups for record in group])]
 
 
 def to_journal(journal: Sequence[JournalRecord]) -> list[BinderCommand]:
-    """Return the effect that makes records durable; none for no records."""
+    """Return the command that writes records to disk; no command for no records."""
     return [AppendJournal(tuple(journal))] if journal else []

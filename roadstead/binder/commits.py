@@ -123,14 +123,14 @@ class Commits(BinderStore):
             unflushed=len(self._unflushed),
             tokens=len(self._tokens),
             epochs=dict(self._epochs),
-            rows={name: self.rows.row(name) for name in nodes},
+            rows={name: self.row_versions.row(name) for name in nodes},
             histories={},
         )
 
     def _undo_batch(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
         self._undo()
         start.reset_accepted(requests, self.pods.present, self.placements)
-        start.truncate(self._unflushed, self._tokens, self.rows)
+        start.truncate(self._unflushed, self._tokens, self.row_versions)
         self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
 
     def _decide(
@@ -283,7 +283,7 @@ class Commits(BinderStore):
         self._tokens.wait(requests)
         if self.settings.checks_versions:
             for record in records:
-                self.rows.changed(record.node_name, record.lsn, record.owner)
+                self.row_versions.changed(record.node_name, record.lsn, record.owner)
         self.last_lsn = lsn
         return journal
 
@@ -330,7 +330,7 @@ class Commits(BinderStore):
             assert record is not None
             return self._accept(request, record, histories)
         cause, status = refusal
-        row_version = self.rows.of(request.node_name)
+        row_version = self.row_versions.of(request.node_name)
         rejected = Rejected(request.uid, cause, self.version, status, row_version)
         if cause is not RejectCause.HALTED:
             # Final even if the cause is not the pod (BUSY): the sender acts on the refusal at once,
@@ -359,7 +359,7 @@ class Commits(BinderStore):
         if request.node_name not in self.placements.nodes:
             return RejectCause.UNKNOWN_NODE, SUCCESS
         if self._is_stale(request):
-            news = f"the node changed with record {self.rows.of(request.node_name)}"
+            news = f"the node changed with record {self.row_versions.of(request.node_name)}"
             return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
         if request.facts is not record.facts and request.facts != record.facts:
             # The cache counts the pod's old facts, so it must be decided and assumed again.
@@ -370,7 +370,7 @@ class Commits(BinderStore):
     def _is_stale(self, request: BindRequest) -> bool:
         if not self.settings.checks_versions:
             return False
-        return self.rows.missed(request.node_name, request.owner, request.read_version)
+        return self.row_versions.missed(request.node_name, request.owner, request.read_version)
 
     def _accept(
         self, request: BindRequest, record: BinderRecord, histories: dict[str, History]

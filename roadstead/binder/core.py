@@ -148,7 +148,7 @@ class BinderCore(Commits):
             if is_counted or self._journals_all:
                 journal += self._number_all([record], RecordKind.ADD, revision)
             if is_counted:
-                self.rows.changed(record.node_name, self.last_lsn)
+                self.row_versions.changed(record.node_name, self.last_lsn)
         return journal
 
     def delete(self, uids: Iterable[str], revision: int = 0) -> list[BinderCommand]:
@@ -249,7 +249,7 @@ class BinderCore(Commits):
             preemptor = preemptors.get(record.uid, "")
             entry = self._number(record, kind)._replace(owner=preemptor, epoch=revision)
             if was_counted:
-                self.rows.changed(record.node_name, entry.lsn)
+                self.row_versions.changed(record.node_name, entry.lsn)
             is_evicted = kind is RecordKind.EVICT
             effect = Released(record.uid, record.key, record.node_name, is_evicted, preemptor)
             self._unflushed.append((entry.lsn, record, effect))

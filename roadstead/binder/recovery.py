@@ -250,7 +250,7 @@ class _Replay:
                 core.placements.replace(pod.uid, pod.node_name, pod.facts)
                 # In a snapshot (lsn 0) the record of the bind has the row's version.
                 if run.lsns[index]:
-                    core.rows.changed(pod.node_name, run.lsns[index])
+                    core.row_versions.changed(pod.node_name, run.lsns[index])
 
     def _place(self, run: RecordColumns) -> None:
         """Apply binds or loads."""
@@ -310,7 +310,7 @@ class _Replay:
             self._core.advance_epoch(owner, epoch)
         if self._core.settings.checks_versions:
             for each in run:
-                self._core.rows.changed(each.node_name, each.lsn, each.owner)
+                self._core.row_versions.changed(each.node_name, each.lsn, each.owner)
 
     def _release(self, run: RecordColumns) -> None:
         core = self._core
@@ -326,14 +326,14 @@ class _Replay:
             if pod.state in COUNTED:
                 core.placements.remove_pod(pod.uid)
                 self._bound.pop(pod.uid, None)
-                core.rows.changed(pod.node_name, record.lsn)
+                core.row_versions.changed(pod.node_name, record.lsn)
             core.pods.apply(pod, event)
 
     def _nodes(self, run: RecordColumns) -> None:
         for record in run:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
             if record.subject.name in self._core.placements.nodes:
-                self._core.rows.changed(record.subject.name, record.lsn)
+                self._core.row_versions.changed(record.subject.name, record.lsn)
             self._core.placements.add_node(record.subject)
 
     def _nodes_gone(self, run: RecordColumns) -> None:

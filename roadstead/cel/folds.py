@@ -1,4 +1,8 @@
-"""Comprehensions: loops of a plan, and names bound to values.
+"""Plans of comprehensions: loops over lists and maps (`all`, `map`, …), and `cel.bind`.
+
+A plan is a tree of steps: closures that compute one node of the expression from the list of
+variables (`steps.py`). A comprehension is a node `Fold` with the fields of upstream's
+ComprehensionExpr; its variables have slots in that list.
 
 Upstream: cel-go 0.26 interpreter/interpretable.go (evalFold, folder).
 """
@@ -12,7 +16,7 @@ from typing import Final
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.lists import GrowingMap
 from roadstead.cel.operators import Growing
-from roadstead.cel.steps import Step, Variables, spend
+from roadstead.cel.steps import METER, Step, Variables, spend
 from roadstead.cel.tree import (
     ACCUMULATOR,
     AND,
@@ -29,105 +33,128 @@ from roadstead.cel.values import Value, decoded, go_type, items_of, reread
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """The error that an accumulator holds: later steps may still make it irrelevant."""
+    """An error in place of the value of a variable, raised where the variable is read.
+
+    A loop does not end at an error, since a later iteration may make it irrelevant: `false && e`
+    is false. It ends the evaluation only if the result reads it.
+    """
 
     error: CelRunError
 
 
 _UNSET: Final = object()
+"""The value of a `cel.bind` variable that has not been read yet."""
 
 
 @dataclass(slots=True)
-class Scope:
-    """Places of variables. size: of the list of variables."""
+class SlotTable:
+    """The slots of variables in the list of variables, and the names that are visible now.
 
-    size: int = 2
+    size: of the list. Its first two slots are `DEVICE` and `METER`.
+    """
+
+    size: int = METER + 1
     _names: dict[str, list[Step]] = field(default_factory=dict)
 
-    def place(self) -> int:
-        """Return a new place."""
+    def add_slot(self) -> int:
+        """Return the index of a new slot; no other variable of the expression uses it."""
         self.size += 1
         return self.size - 1
 
     def declare(self, name: str, reader: Step) -> None:
-        """Let a name be read by a step, until `forget`."""
+        """Make a name visible until `forget`; the step `reader` returns its value."""
         self._names.setdefault(name, []).append(reader)
 
     def forget(self, name: str) -> None:
-        """End the innermost declaration of a name."""
+        """Remove the innermost declaration of a name; an outer one is visible again."""
         self._names[name].pop()
 
     def is_declared(self, name: str) -> bool:
         return bool(self._names.get(name))
 
     def reader(self, name: str) -> Step:
-        """Return the step that reads a name."""
+        """Return the step that reads the innermost variable of a name."""
         return self._names[name][-1]
 
 
-def plan_fold(node: Fold, scope: Scope, plan: Callable[[Node], Step], is_metered: bool) -> Step:
-    """Return the step of a comprehension."""
+def plan_fold(node: Fold, slots: SlotTable, plan: Callable[[Node], Step], is_metered: bool) -> Step:
+    """Return the step that computes a comprehension.
+
+    plan: returns the step of a node below it. is_metered: count costs while it runs.
+    """
     if node.is_binding:
-        return _plan_binding(node, scope, plan)
+        return _plan_binding(node, slots, plan)
+    # Planned before the variables are declared: neither may read them.
     items = plan(node.items)
     start = plan(node.start)
-    first = scope.place()
-    second = scope.place() if node.second else 0
-    scope.declare(node.variable, _place_reader(first))
-    if node.second:
-        scope.declare(node.second, _place_reader(second))
+    first = slots.add_slot()
+    second = slots.add_slot() if node.second else None
+    slots.declare(node.variable, _slot_reader(first))
+    if second is not None:
+        slots.declare(node.second, _slot_reader(second))
+    iterate = _iterations(items, first, second)
     predicate = _predicate(node)
     run: Step
     if predicate is not None:
-        wanted = isinstance(node.start, Literal) and node.start.value is False
-        # Condition and step read the accumulator; `exists` negates it once more.
-        cost = (4 if wanted else 3) if is_metered else 0
-        run = _quantified(_assigning(items, first, second), plan(predicate), wanted, cost)
+        # `exists` starts with false and ends at the first true; `all` the other way round.
+        short_circuit = isinstance(node.start, Literal) and node.start.value is False
+        # What upstream counts for an iteration: 1 for `@not_strictly_false`, 1 for each read of the
+        # accumulator, by condition and step, and 1 for `!` in the condition of `exists`.
+        cost = (4 if short_circuit else 3) if is_metered else 0
+        run = _quantifier(iterate, plan(predicate), short_circuit, cost)
     else:
-        run = _plan_loop(node, scope, plan, _assigning(items, first, second), start)
-    scope.forget(node.variable)
-    if node.second:
-        scope.forget(node.second)
+        run = _plan_loop(node, slots, plan, iterate, start)
+    slots.forget(node.variable)
+    if second is not None:
+        slots.forget(node.second)
     return run
 
 
 def _plan_loop(
     node: Fold,
-    scope: Scope,
+    slots: SlotTable,
     plan: Callable[[Node], Step],
     iterate: Callable[[Variables], Iterator[None]],
     start: Step,
 ) -> Step:
-    place = scope.place()
-    scope.declare(node.accumulator, _accumulator_reader(place))
+    """Return the step of a comprehension with an accumulator: any but `all` and `exists`."""
+    accumulator = slots.add_slot()
+    slots.declare(node.accumulator, _accumulator_reader(accumulator))
     condition, step = plan(node.condition), plan(node.step)
     result = plan(node.result)
-    scope.forget(node.accumulator)
+    slots.forget(node.accumulator)
 
     def looped(variables: Variables) -> Value:
-        # The places of an inner loop are used again in each round of the outer one.
-        rounds = iterate(variables)
-        variables[place] = _grown(start(variables))
-        for _ in rounds:
+        # In a nested loop these slots have values of the last time: set them before anything reads
+        # them. The items are computed before the start value, as upstream does.
+        iterations = iterate(variables)
+        variables[accumulator] = _to_mutable(start(variables))
+        for _ in iterations:
             if condition(variables) is False:
                 break
             try:
-                variables[place] = step(variables)
+                variables[accumulator] = step(variables)
             except CelRunError as error:
-                variables[place] = _Failed(error)
-        return _settled(result(variables))
+                variables[accumulator] = _Failed(error)
+        return _to_immutable(result(variables))
 
     return looped
 
 
-def _settled(value: Value) -> Value:
+def _to_immutable(value: Value) -> Value:
+    """Return the value of an accumulator as a list or map that nothing changes any more."""
     if isinstance(value, Growing):
         return list(value)
     return dict(value) if isinstance(value, GrowingMap) else value
 
 
-def _grown(value: Value) -> Value:
-    # Upstream replaces whatever is empty, so also device maps, which then lack their default.
+def _to_mutable(value: Value) -> Value:
+    """Return a list or map to which steps append in place, for a start value that is empty.
+
+    Copies at each iteration would cost the square of the result's length.
+    """
+    # As upstream, for any empty list or map: an empty map of a device (DomainMap) loses its default
+    # for domains that it lacks.
     if isinstance(value, list) and not value:
         return Growing()
     if isinstance(value, dict) and not value:
@@ -135,13 +162,14 @@ def _grown(value: Value) -> Value:
     return value
 
 
-def _place_reader(place: int) -> Step:
-    return lambda variables: reread(variables[place])
+def _slot_reader(slot: int) -> Step:
+    # `reread`: upstream converts an optional that a variable holds, and some conversions fail.
+    return lambda variables: reread(variables[slot])
 
 
-def _accumulator_reader(place: int) -> Step:
+def _accumulator_reader(slot: int) -> Step:
     def read(variables: Variables) -> Value:
-        value = variables[place]
+        value = variables[slot]
         if isinstance(value, _Failed):
             raise value.error
         return value
@@ -149,32 +177,43 @@ def _accumulator_reader(place: int) -> Step:
     return read
 
 
-def _assigning(items: Step, first: int, second: int) -> Callable[[Variables], Iterator[None]]:
-    """Return what sets the variables of a loop for each round."""
+def _iterations(
+    items: Step, first: int, second: int | None
+) -> Callable[[Variables], Iterator[None]]:
+    """Return a function whose iterator sets the variables of a loop at each step.
+
+    first, second: their slots: of the element, or of key and value with two variables (of index and
+    element for a list).
+    """
 
     def single(variables: Variables) -> Iterator[None]:
-        return _each(items_of(items(variables)), variables, first)
+        return _set_each(items_of(items(variables)), variables, first)
+
+    if second is None:
+        return single
 
     def pairs(variables: Variables) -> Iterator[None]:
+        # Not a generator itself, so that a wrong range is an error before the loop starts.
         value = items(variables)
         if isinstance(value, dict):
+            # `decoded`: keys that are bools are encoded, since True equals 1 in a dict.
             found = iter([(decoded(key), entry) for key, entry in value.items()])
         elif isinstance(value, list):
             found = iter(list(enumerate(value)))
         else:
             raise CelRunError(f"unsupported comprehension range type: {go_type(value)}")
-        return _each_pair(found, variables, first, second)
+        return _set_each_pair(found, variables, first, second)
 
-    return pairs if second else single
+    return pairs
 
 
-def _each(values: Iterator[Value], variables: Variables, place: int) -> Iterator[None]:
+def _set_each(values: Iterator[Value], variables: Variables, slot: int) -> Iterator[None]:
     for value in values:
-        variables[place] = value
+        variables[slot] = value
         yield
 
 
-def _each_pair(
+def _set_each_pair(
     pairs: Iterator[tuple[Value, Value]], variables: Variables, first: int, second: int
 ) -> Iterator[None]:
     for key, value in pairs:
@@ -183,25 +222,35 @@ def _each_pair(
 
 
 def _predicate(node: Fold) -> Node | None:
-    """Return the predicate of `all` or `exists`, if the comprehension is one of them."""
+    """Return the predicate of `all` or `exists`; None for any other comprehension.
+
+    They are recognized by their form, `@not_strictly_false(…)` as condition and `@result && p` or
+    `@result || p` as step, because the parser leaves no name of the macro.
+    """
     condition, step, result = node.condition, node.step, node.result
     if not isinstance(condition, Call) or condition.name != NOT_STRICTLY_FALSE:
         return None
     if not isinstance(step, Call) or step.name not in (AND, OR) or not isinstance(result, Ident):
         return None
+    # Only macros make such a tree: no expression can name this accumulator.
     assert node.accumulator == ACCUMULATOR
     return step.args[1]
 
 
-def _quantified(
-    iterate: Callable[[Variables], Iterator[None]], predicate: Step, wanted: bool, cost: int
+def _quantifier(
+    iterate: Callable[[Variables], Iterator[None]],
+    predicate: Step,
+    short_circuit: bool,
+    cost: int,
 ) -> Step:
-    """Return whether the predicate is `wanted` once; else its first error, else the contrary.
+    """Return the step of `all` or `exists`, without an accumulator, which makes it faster.
 
-    cost: of a round without the predicate, if costs are counted; the result costs 1.
+    The step returns `short_circuit` at the first item with this value: true for `exists`, false for
+    `all`. If no item has it, the step raises the first error, else returns the opposite. cost: of
+    an iteration apart from its predicate; 0 if no costs are counted.
     """
 
-    def quantified(variables: Variables) -> Value:
+    def quantify(variables: Variables) -> Value:
         error: CelRunError | None = None
         for _ in iterate(variables):
             if cost:
@@ -211,44 +260,48 @@ def _quantified(
             except CelRunError as raised:
                 error = error or raised
                 continue
-            if value is wanted:
+            if value is short_circuit:
                 if cost:
+                    # The condition that ends the loop, and the result, cost as much together.
                     spend(variables, cost)
-                return wanted
+                return short_circuit
             if not isinstance(value, bool):
                 error = error or no_overload()
         if cost:
+            # The result reads the accumulator.
             spend(variables, 1)
         if error is not None:
             raise error
-        return not wanted
+        return not short_circuit
 
-    return quantified
+    return quantify
 
 
-def _plan_binding(node: Fold, scope: Scope, plan: Callable[[Node], Step]) -> Step:
+def _plan_binding(node: Fold, slots: SlotTable, plan: Callable[[Node], Step]) -> Step:
+    """Return the step of `cel.bind(name, start, result)`."""
     start = plan(node.start)
-    place = scope.place()
+    slot = slots.add_slot()
 
     def read(variables: Variables) -> Value:
-        value = variables[place]
+        value = variables[slot]
         if value is _UNSET:
-            # Evaluated when it is first read, as upstream; so is its error.
+            # As upstream, the value is computed at the first read, once: also one that fails, and
+            # not at all if the result does not need it.
             try:
-                value = _grown(start(variables))
+                value = _to_mutable(start(variables))
             except CelRunError as error:
                 value = _Failed(error)
-            variables[place] = value
+            variables[slot] = value
         if isinstance(value, _Failed):
             raise value.error
         return reread(value)
 
-    scope.declare(node.accumulator, read)
+    slots.declare(node.accumulator, read)
     result = plan(node.result)
-    scope.forget(node.accumulator)
+    slots.forget(node.accumulator)
 
     def bound(variables: Variables) -> Value:
-        variables[place] = _UNSET
-        return _settled(result(variables))
+        variables[slot] = _UNSET
+        return _to_immutable(result(variables))
 
     return bound

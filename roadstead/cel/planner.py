@@ -16,7 +16,7 @@ from roadstead.cel.access import is_present, no_key, qualify, qualify_if_present
 from roadstead.cel.checker import DEVICE_VARIABLE
 from roadstead.cel.conversions import CONVERSIONS
 from roadstead.cel.errors import CelAbortError, CelRunError
-from roadstead.cel.folds import Scope, plan_fold
+from roadstead.cel.folds import SlotTable, plan_fold
 from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
 from roadstead.cel.regexes import RegexError
 from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost, constant_cost
@@ -95,7 +95,7 @@ def plan(root: Node, is_metered: bool) -> Program:
     """
     planner = _Planner(is_metered)
     run = planner.plan(root).run
-    return Program(run, planner.scope.size)
+    return Program(run, planner.slots.size)
 
 
 _NO_LIST = "internal error: interface conversion: "
@@ -105,7 +105,7 @@ _NO_VARIABLES: Final[Variables] = [None, 0]
 class _Planner:
     def __init__(self, is_metered: bool) -> None:
         self._is_metered = is_metered
-        self.scope = Scope()
+        self.slots = SlotTable()
 
     def plan(self, node: Node) -> Planned:
         """Return the step of a node."""
@@ -123,7 +123,7 @@ class _Planner:
             case MapNode():
                 return self._map(node)
             case Fold():
-                return Planned(plan_fold(node, self.scope, self._run, self._is_metered))
+                return Planned(plan_fold(node, self.slots, self._run, self._is_metered))
         raise AssertionError(f"unknown node {type(node).__name__}")
 
     def _run(self, node: Node) -> Step:
@@ -143,9 +143,9 @@ class _Planner:
     def _ident(self, node: Ident) -> Planned:
         if node.is_type:
             return constant(TypeValue(node.name))
-        if node.name == DEVICE_VARIABLE and not self.scope.is_declared(node.name):
+        if node.name == DEVICE_VARIABLE and not self.slots.is_declared(node.name):
             return Planned(self._metered(lambda variables: variables[DEVICE], 1))
-        return Planned(self._metered(self.scope.reader(node.name), 1))
+        return Planned(self._metered(self.slots.reader(node.name), 1))
 
     def _select(self, node: Select) -> Planned:
         if node.resolved is not None:
@@ -161,7 +161,7 @@ class _Planner:
 
     def _path_step(self, node: Select) -> Step | None:
         """Return the step of `device.attributes["domain"].name`, the most frequent by far."""
-        if self._is_metered or self.scope.is_declared(DEVICE_VARIABLE):
+        if self._is_metered or self.slots.is_declared(DEVICE_VARIABLE):
             return None
         index = node.operand
         if not isinstance(index, Call) or index.name != INDEX or index.target is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.trace_import import FORMATS
+from roadstead.cli.trace_import import IMPORT_COMMANDS
 from roadstead.cli.trace_tools import TOOLS
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def import_group() -> None:
     """
 
 
-for _format in FORMATS:
-    import_group.add_command(_format)
+for _import in IMPORT_COMMANDS:
+    import_group.add_command(_import)
 for _tool in TOOLS:
     trace_group.add_command(_tool)
 

@@ -1,4 +1,7 @@
-"""`roadstead trace import`: the published formats, and tables with a mapping file."""
+"""Commands of `roadstead trace import`: one for each published format, and one for any table.
+
+openb, Alibaba's GPU trace of 2023, is in `trace_command`.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,21 @@ import click
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.trace_import_options import (
     PATH,
-    Target,
+    CommonOptions,
+    common_options,
     cpu_option,
-    machines_of,
+    machine_spec,
     memory_option,
     nodes_option,
     run_import,
-    targeted,
 )
 
 if TYPE_CHECKING:
     from roadstead.traces.files import Meter
     from roadstead.traces.sink import TraceSink
+
+_UNUSED_CPU = 64
+"""Cores of a node, for readers that find them in their trace and so have no --node-cpu."""
 
 
 @click.command("swf", cls=ReportingCommand)
@@ -31,18 +37,22 @@ if TYPE_CHECKING:
     "--node-processors",
     type=click.IntRange(1, 1_000_000),
     metavar="N",
-    help="Processors of a node [default: MaxProcs / MaxNodes of the header, else 1].",
+    help="Processors of a node [default: MaxProcs / MaxNodes in the header of FILE, else 1].",
 )
 @memory_option
-@targeted
+@common_options
 def swf_command(
-    log: Path, nodes: int | None, node_processors: int | None, node_memory: str, target: Target
+    log: Path,
+    nodes: int | None,
+    node_processors: int | None,
+    node_memory: str,
+    common: CommonOptions,
 ) -> None:
     """Make a trace from a log of the Parallel Workloads Archive.
 
     FILE is in the Standard Workload Format (*.swf, *.swf.gz); logs are at
-    https://www.cs.huji.ac.il/labs/parallel/workload/. A job becomes pods of up to the processors of
-    one node, one core each.
+    https://www.cs.huji.ac.il/labs/parallel/workload/. A job becomes one or
+    more pods, each of at most the processors of one node; a processor is a request of one core.
 
     \b
     Examples:
@@ -52,12 +62,12 @@ def swf_command(
     """
     from roadstead.traces.swf import SwfReader
 
-    machines = machines_of(64, node_memory, nodes)
+    machines = machine_spec(_UNUSED_CPU, node_memory, nodes)
     run_import(
         f"SWF {log.name}",
-        target,
+        common,
         lambda sink, meter: SwfReader(sink, machines, node_processors).read(log, meter),
-        "swf",
+        namespace="swf",
     )
 
 
@@ -67,25 +77,27 @@ def swf_command(
     "--machine",
     type=int,
     metavar="ID",
-    help="machineId whose shares count [default: the one that most VM types run on].",
+    help="Machine type (machineId) to which the shares of VM types refer [default: the one on "
+    "which most VM types run].",
 )
 @nodes_option
 @cpu_option
 @memory_option
-@targeted
+@common_options
 def azure_command(
     database: Path,
     machine: int | None,
     nodes: int | None,
     node_cpu: float,
     node_memory: str,
-    target: Target,
+    common: CommonOptions,
 ) -> None:
     """Make a trace from the Azure Trace for Packing 2020.
 
     FILE is the SQLite database in AzurePackingTraceV1.zip; see
-    https://github.com/Azure/AzurePublicDataset. Requests are shares of a machine, multiplied by
-    --node-cpu and --node-memory. The trace does not state the number of machines.
+    https://github.com/Azure/AzurePublicDataset. The trace states requests as shares of a machine;
+    a pod requests its share of --node-cpu and --node-memory. The trace does not state how many
+    machines there are: give their number with --nodes.
 
     \b
     Examples:
@@ -94,12 +106,12 @@ def azure_command(
     """
     from roadstead.traces.azure_packing import AzureReader
 
-    machines = machines_of(node_cpu, node_memory, nodes)
+    machines = machine_spec(node_cpu, node_memory, nodes)
     run_import(
         "Azure packing 2020",
-        target,
+        common,
         lambda sink, meter: AzureReader(sink, machines, machine).read(database, meter),
-        "azure",
+        namespace="azure",
     )
 
 
@@ -107,8 +119,10 @@ def azure_command(
 @click.argument("folder", metavar="DIR", type=PATH)
 @cpu_option
 @memory_option
-@targeted
-def google_2011_command(folder: Path, node_cpu: float, node_memory: str, target: Target) -> None:
+@common_options
+def google_2011_command(
+    folder: Path, node_cpu: float, node_memory: str, common: CommonOptions
+) -> None:
     """Make a trace from Google's clusterdata-2011-2.
 
     DIR has the folders machine_events and task_events with files part-*.csv or part-*.csv.gz; see
@@ -122,12 +136,12 @@ def google_2011_command(folder: Path, node_cpu: float, node_memory: str, target:
     """
     from roadstead.traces.google_2011 import Google2011Reader
 
-    machines = machines_of(node_cpu, node_memory)
+    machines = machine_spec(node_cpu, node_memory)
     run_import(
         "Google 2011",
-        target,
+        common,
         lambda sink, meter: Google2011Reader(sink, machines).read(folder, meter),
-        "google",
+        namespace="google",
     )
 
 
@@ -135,8 +149,10 @@ def google_2011_command(folder: Path, node_cpu: float, node_memory: str, target:
 @click.argument("folder", metavar="DIR", type=PATH)
 @cpu_option
 @memory_option
-@targeted
-def google_2019_command(folder: Path, node_cpu: float, node_memory: str, target: Target) -> None:
+@common_options
+def google_2019_command(
+    folder: Path, node_cpu: float, node_memory: str, common: CommonOptions
+) -> None:
     """Make a trace from one cell of Google's ClusterData2019.
 
     DIR has the files machine_events*.json and instance_events*.json (or .json.gz), as exported from
@@ -149,26 +165,26 @@ def google_2019_command(folder: Path, node_cpu: float, node_memory: str, target:
     """
     from roadstead.traces.google_2019 import Google2019Reader
 
-    machines = machines_of(node_cpu, node_memory)
+    machines = machine_spec(node_cpu, node_memory)
     run_import(
         "Google 2019",
-        target,
+        common,
         lambda sink, meter: Google2019Reader(sink, machines).read(folder, meter),
-        "google",
+        namespace="google",
     )
 
 
 @click.command("alibaba-2018", cls=ReportingCommand)
 @click.argument("folder", metavar="DIR", type=PATH)
 @memory_option
-@targeted
-def alibaba_2018_command(folder: Path, node_memory: str, target: Target) -> None:
+@common_options
+def alibaba_2018_command(folder: Path, node_memory: str, common: CommonOptions) -> None:
     """Make a trace from Alibaba's cluster-trace-v2018.
 
-    DIR has machine_meta, batch_task and, if services are wanted, container_meta, each as .csv,
+    DIR has machine_meta and batch_task, and container_meta to import services too, each as .csv,
     .csv.gz or .tar.gz; see
-    https://github.com/alibaba/clusterdata/tree/master/cluster-trace-v2018. All instances are more
-    than 10^9 pods, so that --sample is needed.
+    https://github.com/alibaba/clusterdata/tree/master/cluster-trace-v2018. The whole trace has more
+    than 10^9 pods: import a part of it with --sample.
 
     \b
     Examples:
@@ -176,12 +192,12 @@ def alibaba_2018_command(folder: Path, node_memory: str, target: Target) -> None
     """
     from roadstead.traces.alibaba_2018 import Alibaba2018Reader
 
-    machines = machines_of(64, node_memory)
+    machines = machine_spec(_UNUSED_CPU, node_memory)
     run_import(
         "Alibaba 2018",
-        target,
+        common,
         lambda sink, meter: Alibaba2018Reader(sink, machines).read(folder, meter),
-        "alibaba",
+        namespace="alibaba",
     )
 
 
@@ -190,17 +206,17 @@ def alibaba_2018_command(folder: Path, node_memory: str, target: Target) -> None
 @click.option(
     "--require-gpu-type",
     is_flag=True,
-    help="Restrict tasks to nodes with the type of GPU that they were given.",
+    help="Let a task run only on nodes with its type of GPU (gpu_type in pai_task_table).",
 )
-@targeted
-def alibaba_gpu_2020_command(folder: Path, require_gpu_type: bool, target: Target) -> None:
+@common_options
+def alibaba_gpu_2020_command(folder: Path, require_gpu_type: bool, common: CommonOptions) -> None:
     """Make a trace from Alibaba's cluster-trace-gpu-v2020.
 
     DIR has pai_machine_spec, pai_task_table and, for the times of submission, pai_job_table, each
     as .csv, .csv.gz or .tar.gz; see
     https://github.com/alibaba/clusterdata/tree/master/cluster-trace-gpu-v2020.
 
-    The trace of 2023 is openb: roadstead trace import openb --help.
+    Alibaba's GPU trace of 2023 is named openb: see roadstead trace import openb --help.
 
     \b
     Examples:
@@ -211,19 +227,20 @@ def alibaba_gpu_2020_command(folder: Path, require_gpu_type: bool, target: Targe
     def read(sink: TraceSink, meter: Meter) -> None:
         AlibabaGpu2020Reader(sink, requires_type=require_gpu_type).read(folder, meter)
 
-    run_import("Alibaba GPU 2020", target, read, "alibaba")
+    run_import("Alibaba GPU 2020", common, read, namespace="alibaba")
 
 
 @click.command("philly", cls=ReportingCommand)
 @click.argument("folder", metavar="DIR", type=PATH)
 @cpu_option
 @memory_option
-@targeted
-def philly_command(folder: Path, node_cpu: float, node_memory: str, target: Target) -> None:
+@common_options
+def philly_command(folder: Path, node_cpu: float, node_memory: str, common: CommonOptions) -> None:
     """Make a trace from Microsoft's Philly traces.
 
     DIR has cluster_job_log and cluster_machine_list, unpacked from trace-data.tar.gz; see
-    https://github.com/msr-fiddle/philly-traces. Jobs request GPUs only.
+    https://github.com/msr-fiddle/philly-traces. Jobs request GPUs only;
+    --node-cpu and --node-memory are the other resources of a node.
 
     \b
     Examples:
@@ -231,12 +248,12 @@ def philly_command(folder: Path, node_cpu: float, node_memory: str, target: Targ
     """
     from roadstead.traces.philly import PhillyReader
 
-    machines = machines_of(node_cpu, node_memory)
+    machines = machine_spec(node_cpu, node_memory)
     run_import(
         "Philly",
-        target,
+        common,
         lambda sink, meter: PhillyReader(sink, machines).read(folder, meter),
-        "philly",
+        namespace="philly",
     )
 
 
@@ -245,14 +262,15 @@ def philly_command(folder: Path, node_cpu: float, node_memory: str, target: Targ
 @nodes_option
 @cpu_option
 @memory_option
-@targeted
+@common_options
 def simkube_command(
-    file: Path, nodes: int | None, node_cpu: float, node_memory: str, target: Target
+    file: Path, nodes: int | None, node_cpu: float, node_memory: str, common: CommonOptions
 ) -> None:
     """Make a trace from a SimKube trace of a Kubernetes cluster.
 
     FILE is what `skctl export` writes (msgpack, format version 2); see
-    https://github.com/acrlabs/simkube. It has no nodes; --nodes adds equal ones.
+    https://github.com/acrlabs/simkube. It has no nodes; --nodes N adds N nodes of
+    --node-cpu and --node-memory.
 
     \b
     Examples:
@@ -261,14 +279,14 @@ def simkube_command(
     from roadstead.traces.machines import add_machines
     from roadstead.traces.simkube import SimKubeReader
 
-    machines = machines_of(node_cpu, node_memory, nodes)
+    machines = machine_spec(node_cpu, node_memory, nodes)
 
     def read(sink: TraceSink, meter: Meter) -> None:
         SimKubeReader(sink).read(file, meter)
         size = {"cpu": machines.cpu_milli, "memory": machines.memory_bytes}
         add_machines(sink, "node", machines.count or 0, size)
 
-    run_import(f"SimKube {file.name}", target, read, "default")
+    run_import(f"SimKube {file.name}", common, read, namespace="default")
 
 
 @click.command("table", cls=ReportingCommand)
@@ -278,10 +296,11 @@ def simkube_command(
     type=PATH,
     metavar="YAML",
     required=True,
-    help="Mapping file: which column is what, with its unit. docs/traces.md lists the keys.",
+    help="Mapping file: the column and unit of each value, as in the example. docs/traces.md lists "
+    "all keys.",
 )
-@targeted
-def table_command(file: Path, mapping: Path, target: Target) -> None:
+@common_options
+def table_command(file: Path, mapping: Path, common: CommonOptions) -> None:
     """Make a trace from any table: CSV (also .gz), or Parquet for *.parquet.
 
     \b
@@ -305,16 +324,16 @@ def table_command(file: Path, mapping: Path, target: Target) -> None:
     from roadstead.traces.table import TableReader
     from roadstead.traces.table_mapping import read_mapping
 
-    parts = read_mapping(mapping)
+    parsed_mapping = read_mapping(mapping)
     run_import(
         f"table {file.name}",
-        target,
-        lambda sink, meter: TableReader(sink, parts, mapping).read(file, meter),
-        parts.pods.namespace,
+        common,
+        lambda sink, meter: TableReader(sink, parsed_mapping, mapping).read(file, meter),
+        namespace=parsed_mapping.pods.namespace,
     )
 
 
-FORMATS = (
+IMPORT_COMMANDS = (
     swf_command,
     azure_command,
     google_2011_command,

@@ -22,7 +22,7 @@ Command = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CommonOptions:
     """Values of the options of every import."""
 
     path: Path
@@ -32,7 +32,7 @@ class Target:
     form: Form
 
 
-_TARGET = (
+_COMMON_OPTIONS = (
     click.option("-o", "path", metavar="PATH", type=PATH, required=True, help="Output file."),
     click.option(
         "--on-error",
@@ -61,14 +61,14 @@ cpu_option = click.option(
     default=64,
     show_default=True,
     metavar="CORES",
-    help="Cores of a node; of normalized amounts, the cores that 1.0 stands for.",
+    help="Cores of a node. If the trace has shares of a machine: the cores of a share of 1.0.",
 )
 memory_option = click.option(
     "--node-memory",
     default="256Gi",
     show_default=True,
     metavar="QUANTITY",
-    help="Memory of a node; of normalized amounts, the memory that 1.0 stands for.",
+    help="Memory of a node. If the trace has shares of a machine: the memory of a share of 1.0.",
 )
 nodes_option = click.option(
     "--nodes",
@@ -78,21 +78,22 @@ nodes_option = click.option(
 )
 
 
-def targeted(command: Command) -> Command:
-    """Add the options of every import, which the command receives as `target`."""
+def common_options(command: Command) -> Command:
+    """Add the options of every import, which the command receives as `common`."""
 
     @functools.wraps(command)
     def call(**given: Any) -> None:  # noqa: ANN401
         names = ("path", "on_error", "sample", "seed", "form")
-        command(target=Target(**{name: given.pop(name) for name in names}), **given)
+        command(common=CommonOptions(**{name: given.pop(name) for name in names}), **given)
 
     decorated: Command = call
-    for parameter in reversed(_TARGET):
+    for parameter in reversed(_COMMON_OPTIONS):
         decorated = parameter(decorated)
     return decorated
 
 
-def machines_of(node_cpu: float, node_memory: str, nodes: int | None = None) -> Machines:
+def machine_spec(node_cpu: float, node_memory: str, nodes: int | None = None) -> Machines:
+    """Return the machines that the options describe; InputError for a wrong memory."""
     from roadstead.protocol.errors import InputError, cut_short
     from roadstead.protocol.quantity import QuantityError, parse_quantity
     from roadstead.traces.machines import Machines
@@ -110,18 +111,19 @@ def machines_of(node_cpu: float, node_memory: str, nodes: int | None = None) -> 
 
 
 def run_import(
-    name: str, target: Target, read: Callable[[TraceSink, Meter], None], namespace: str
+    name: str, common: CommonOptions, read: Callable[[TraceSink, Meter], None], *, namespace: str
 ) -> None:
+    """Import a trace and print the report. name: its source. namespace: of its pods."""
     from rich.console import Console
 
     from roadstead.cli.trace_progress import shown_steps
     from roadstead.traces.import_report import import_json, print_import
     from roadstead.traces.importing import ImportOptions, import_trace
 
-    options = ImportOptions(target.on_error, target.sample, target.seed)
+    options = ImportOptions(common.on_error, common.sample, common.seed)
     with shown_steps() as report:
-        result = import_trace(name, namespace, read, target.path, options, report)
-    if target.form == "json":
+        result = import_trace(name, namespace, read, common.path, options, report)
+    if common.form == "json":
         click.echo(import_json(result))
     else:
         print_import(Console(), result)

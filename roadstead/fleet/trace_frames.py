@@ -1,14 +1,15 @@
 """Frames of a trace file: nodes first, then pods in chunks, so that memory does not grow with them.
 
     roadstead-trace 2\\n   the format and its version
-    frames                a letter, the sizes of the packed and of the plain content (two uint32,
-                          big-endian), and the content, compressed with zlib: msgpack of the
-                          frame's dataclass
+    frames                one byte for the type of the frame, two uint32 in big-endian (bytes of the
+                          compressed and of the uncompressed content), and the content: msgpack of
+                          the frame's dataclass as a list of its fields, compressed with zlib
 
-One head frame (H), frames of up to `CHUNK_ROWS` nodes (N), then of pods (P), and one end frame (E)
-with the counts and the sha256 over letters and plain contents. A class is in the frame in which it
-occurs first. The digest is that of the plain contents, since zlib's output differs between versions
-of zlib. Sizes are bounded before anything is unpacked.
+One head frame (type H), frames of up to `FRAME_MAX_ROWS` nodes (N), then of pods (P), and one end
+frame (E). A class is in the frame in which it occurs first. The end frame has the counts and the
+digest: sha256 over type byte and uncompressed content of every frame before it. Compressed bytes
+are not part of it, since they differ between versions of zlib. A reader compares the stated sizes
+with `FRAME_MAX_BYTES` before it decompresses anything.
 """
 
 from __future__ import annotations
@@ -23,19 +24,31 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet.trace import Trace
 
-FORMAT = b"roadstead-trace "
+MAGIC = b"roadstead-trace "
 VERSION = 2
-HEADER = FORMAT + b"%d\n" % VERSION
-CHUNK_ROWS = 1 << 16
+MAGIC_LINE = MAGIC + b"%d\n" % VERSION
+
+FRAME_MAX_ROWS = 1 << 16
+"""Nodes or pods of a frame, and of each step of reading and writing; only a last frame has fewer.
+
+Some MB in memory, and few frames. The digest of a longer trace depends on it.
+"""
+
 FRAME_MAX_BYTES = 256 * 1024 * 1024
+"""Bound of what a damaged or hostile file makes a reader allocate.
+
+It is 4 KiB for each of 65,536 pods: enough for name, UID and a class of its own.
+"""
+
 CLASSES_MAX = 1_000_000
+"""Distinct pods of a trace: memory holds all classes, also where pods are read in chunks."""
 
 SIZES = struct.Struct(">II")
 
 
 @dataclass(frozen=True, slots=True)
 class HeadFrame:
-    """Origin of the trace, and (name, labels) of the namespaces of its pods."""
+    """Origin of the trace, for people, and (name, labels) of the namespaces of its pods."""
 
     source: str
     namespaces: tuple[tuple[str, Labels], ...]
@@ -43,7 +56,11 @@ class HeadFrame:
 
 @dataclass(frozen=True, slots=True)
 class NodesFrame:
-    """New classes, and nodes; node_class: little-endian int32."""
+    """Nodes, and the classes that occur first in this frame.
+
+    node_class: the class of each node, little-endian int32: an index into the classes of all node
+    frames so far.
+    """
 
     classes: tuple[NodeFacts, ...]
     names: tuple[str, ...]
@@ -52,9 +69,11 @@ class NodesFrame:
 
 @dataclass(frozen=True, slots=True)
 class PodsFrame:
-    """New classes, and pods; pod_class: little-endian int32, times: little-endian int64.
+    """Pods, and the classes that occur first in this frame.
 
-    uids: empty if the UID of every pod is its namespace and name.
+    uids: empty if the UID of every pod is NAMESPACE/NAME. pod_class: as `NodesFrame.node_class`,
+    for the classes of pods. creation_ms, deletion_ms, duration_ms: columns of `Trace`, which says
+    what they mean, as little-endian int64.
     """
 
     classes: tuple[PodFacts, ...]
@@ -68,16 +87,21 @@ class PodsFrame:
 
 @dataclass(frozen=True, slots=True)
 class EndFrame:
-    """Numbers of nodes and pods, and the digest of all frames before this one."""
+    """Counts of nodes and pods, and the sha256 of all frames before this one."""
 
-    nodes: int
-    pods: int
+    node_count: int
+    pod_count: int
     digest: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodColumns:
-    """Some pods of a trace; columns as in `Trace`. uids: empty for namespace and name."""
+    """Some pods of a trace, in columns.
+
+    uids: empty if each is NAMESPACE/NAME. creation_ms, deletion_ms: milliseconds since the start of
+    the trace. duration_ms: how long the pod runs once it started. A simulated run uses the
+    duration; the deletion is that of the recorded cluster, where the pod waited for another time.
+    """
 
     names: tuple[str, ...]
     uids: tuple[str, ...]
@@ -91,10 +115,10 @@ class PodColumns:
 
     def rows(self, chosen: NDArray[np.intp]) -> PodColumns:
         """Return the pods at these indices."""
-        places = chosen.tolist()
+        indices = chosen.tolist()
         return PodColumns(
-            tuple(self.names[at] for at in places),
-            tuple(self.uids[at] for at in places) if self.uids else (),
+            tuple(self.names[index] for index in indices),
+            tuple(self.uids[index] for index in indices) if self.uids else (),
             self.pod_class[chosen],
             self.creation_ms[chosen],
             self.deletion_ms[chosen],

@@ -20,11 +20,11 @@ from roadstead.fleet import trace_checks as checks
 from roadstead.fleet.format_1 import HEADER_1, read_format_1
 from roadstead.fleet.trace import Trace, check_codes, check_length, check_times
 from roadstead.fleet.trace_frames import (
-    CHUNK_ROWS,
     CLASSES_MAX,
-    FORMAT,
     FRAME_MAX_BYTES,
-    HEADER,
+    FRAME_MAX_ROWS,
+    MAGIC,
+    MAGIC_LINE,
     SIZES,
     VERSION,
     EndFrame,
@@ -74,9 +74,9 @@ class TraceInMemory:
         return self._done, len(self._pods)
 
     def chunks(self) -> Iterator[PodColumns]:
-        for start in range(0, len(self._pods), CHUNK_ROWS):
-            self._done = min(start + CHUNK_ROWS, len(self._pods))
-            yield self._pods.rows(np.arange(start, min(start + CHUNK_ROWS, len(self._pods))))
+        for start in range(0, len(self._pods), FRAME_MAX_ROWS):
+            self._done = min(start + FRAME_MAX_ROWS, len(self._pods))
+            yield self._pods.rows(np.arange(start, min(start + FRAME_MAX_ROWS, len(self._pods))))
 
 
 @contextmanager
@@ -87,10 +87,10 @@ def open_trace(path: Path) -> Iterator[TraceStream]:
     """
     try:
         with path.open("rb") as file:
-            header = file.read(len(HEADER))
+            header = file.read(len(MAGIC_LINE))
             if header == HEADER_1:
                 yield TraceInMemory(read_format_1(file))
-            elif header == HEADER:
+            elif header == MAGIC_LINE:
                 yield TraceReader(file)
             else:
                 raise InputError(_wrong_header(header))
@@ -101,8 +101,8 @@ def open_trace(path: Path) -> Iterator[TraceStream]:
 
 
 def _wrong_header(header: bytes) -> str:
-    if header.startswith(FORMAT):
-        version = cut_short(header[len(FORMAT) :].split(b"\n")[0].decode("ascii", "replace"))
+    if header.startswith(MAGIC):
+        version = cut_short(header[len(MAGIC) :].split(b"\n")[0].decode("ascii", "replace"))
         return f"is a trace of version {version}; this release reads versions 1 and {VERSION}"
     return "is not a trace (make one with `roadstead trace import`)"
 
@@ -119,11 +119,11 @@ class TraceReader:
         self._before = b""
         self._pods = 0
         self.pod_classes: list[PodFacts] = []
-        self._letter, content = self._next()
-        head = self._decoded(HeadFrame, content, self._letter == b"H")
+        self._frame_type, content = self._next()
+        head = self._decoded(HeadFrame, content, self._frame_type == b"H")
         checks.check_namespaces(name for name, _ in head.namespaces)
         self.source, self.namespaces = head.source, head.namespaces
-        self._letter, self._content = self._next()
+        self._frame_type, self._content = self._next()
         self.nodes = self._read_nodes()
 
     def progress(self) -> tuple[int, int]:
@@ -131,27 +131,30 @@ class TraceReader:
 
     def chunks(self) -> Iterator[PodColumns]:
         """Yield the pods; can be iterated once. Raises InputError at a damaged part."""
-        while self._letter == b"P":
+        while self._frame_type == b"P":
             yield self._read_pods(self._decoded(PodsFrame, self._content))
-            self._letter, self._content = self._next()
-        end = self._decoded(EndFrame, self._content, self._letter == b"E")
-        if end.digest != self._before or (end.nodes, end.pods) != (len(self.nodes), self._pods):
+            self._frame_type, self._content = self._next()
+        end = self._decoded(EndFrame, self._content, self._frame_type == b"E")
+        counts = len(self.nodes), self._pods
+        if end.digest != self._before or (end.node_count, end.pod_count) != counts:
             raise InputError("is damaged: its content does not match its digest")
         if self._file.read(1):
             raise InputError("is damaged: it is cut short or goes on after its end")
 
     def _next(self) -> tuple[bytes, bytes]:
         self._before = self._digest.digest()
-        letter = self._file.read(1)
+        frame_type = self._file.read(1)
         sizes = self._file.read(SIZES.size)
         if len(sizes) < SIZES.size:
             raise InputError("is damaged: it is cut short or goes on after its end")
-        packed_bytes, plain_bytes = SIZES.unpack(sizes)
-        if max(packed_bytes, plain_bytes) > FRAME_MAX_BYTES:
+        compressed_bytes, uncompressed_bytes = SIZES.unpack(sizes)
+        if max(compressed_bytes, uncompressed_bytes) > FRAME_MAX_BYTES:
             raise InputError(f"has a frame of more than {FRAME_MAX_BYTES} bytes")
-        content = _decompress(self._file.read(packed_bytes), packed_bytes, plain_bytes)
-        self._digest.update(letter + content)
-        return letter, content
+        content = _decompress(
+            self._file.read(compressed_bytes), compressed_bytes, uncompressed_bytes
+        )
+        self._digest.update(frame_type + content)
+        return frame_type, content
 
     def _decoded(self, kind: type[T], content: bytes, expected: bool = True) -> T:
         try:
@@ -165,7 +168,7 @@ class TraceReader:
         classes: list[NodeFacts] = []
         names: list[str] = []
         codes: list[NDArray[np.int32]] = []
-        while self._letter == b"N":
+        while self._frame_type == b"N":
             frame = self._decoded(NodesFrame, self._content)
             checks.check_node_classes(frame.classes)
             checks.check_names("nodes.name", frame.names)
@@ -177,7 +180,7 @@ class TraceReader:
             codes.append(column)
             if max(len(names), len(classes)) > NODES_MAX:
                 raise InputError(f"has more than {NODES_MAX} nodes, or classes of them")
-            self._letter, self._content = self._next()
+            self._frame_type, self._content = self._next()
         joined_codes = np.concatenate(codes) if codes else np.empty(0, np.int32)
         return NodeList.from_columns(tuple(classes), names, joined_codes)
 
@@ -207,14 +210,14 @@ class TraceReader:
         return pods
 
 
-def _decompress(packed: bytes, packed_bytes: int, plain_bytes: int) -> bytes:
+def _decompress(compressed: bytes, compressed_bytes: int, uncompressed_bytes: int) -> bytes:
     inflate = zlib.decompressobj()
     try:
-        content = inflate.decompress(packed, plain_bytes + 1)
+        content = inflate.decompress(compressed, uncompressed_bytes + 1)
     except zlib.error as error:
         raise InputError("is damaged: it does not decompress") from error
-    if len(packed) != packed_bytes or not inflate.eof or inflate.unused_data:
+    if len(compressed) != compressed_bytes or not inflate.eof or inflate.unused_data:
         raise InputError("is damaged: it is cut short or goes on after its end")
-    if len(content) != plain_bytes:
+    if len(content) != uncompressed_bytes:
         raise InputError("is damaged: a frame does not have the size that it states")
     return content

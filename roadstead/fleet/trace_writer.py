@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from roadstead.facts.node import NodeFacts, class_of_node
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet.trace_frames import (
-    CHUNK_ROWS,
     CLASSES_MAX,
     FRAME_MAX_BYTES,
-    HEADER,
+    FRAME_MAX_ROWS,
+    MAGIC_LINE,
     SIZES,
     EndFrame,
     HeadFrame,
@@ -70,7 +70,7 @@ class TraceWriter:
         assert not self._pods, "nodes precede pods"
         code = self._node_codes.setdefault(class_of_node(facts), len(self._node_codes))
         self._new_nodes.append((facts.name, code))
-        if len(self._new_nodes) == CHUNK_ROWS:
+        if len(self._new_nodes) == FRAME_MAX_ROWS:
             self._flush_nodes()
 
     def pod_class(self, facts: PodFacts) -> int:
@@ -86,8 +86,8 @@ class TraceWriter:
         """Add pods whose classes are numbers from `pod_class`."""
         self._chunks.append(pods)
         self._waiting += len(pods)
-        while self._waiting >= CHUNK_ROWS:
-            self._flush_pods(CHUNK_ROWS)
+        while self._waiting >= FRAME_MAX_ROWS:
+            self._flush_pods(FRAME_MAX_ROWS)
 
     def end(self) -> str:
         """Write what is left, and return the digest in hexadecimal."""
@@ -141,15 +141,17 @@ class TraceWriter:
         rows = zip(pods.uids, pods.names, pods.pod_class.tolist(), strict=True)
         return all(uid == f"{namespaces[code]}/{name}" for uid, name, code in rows)
 
-    def _frame(self, letter: bytes, frame: HeadFrame | NodesFrame | PodsFrame | EndFrame) -> None:
+    def _frame(
+        self, frame_type: bytes, frame: HeadFrame | NodesFrame | PodsFrame | EndFrame
+    ) -> None:
         content = pack(to_wire(frame))
         if len(content) > FRAME_MAX_BYTES:
             raise InputError(f"has a frame of more than {FRAME_MAX_BYTES} bytes")
-        self._digest.update(letter + content)
+        self._digest.update(frame_type + content)
         if self._write is None:
             return
-        packed = zlib.compress(content, COMPRESSION_LEVEL)
-        self._write(letter + SIZES.pack(len(packed), len(content)) + packed)
+        compressed = zlib.compress(content, COMPRESSION_LEVEL)
+        self._write(frame_type + SIZES.pack(len(compressed), len(content)) + compressed)
 
 
 def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodColumns:
@@ -191,7 +193,7 @@ def trace_writer(
         handle, staged = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(HEADER)
+                file.write(MAGIC_LINE)
                 yield TraceWriter(file.write, source, namespaces)
             # `mkstemp` creates files that only the owner can read.
             Path(staged).chmod(0o644)

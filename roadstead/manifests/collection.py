@@ -1,4 +1,4 @@
-"""Objects collected from manifests by kind: read, validated, defaulted, each with one source."""
+"""Reading of manifests: each object is validated, gets its defaults, and is listed by kind."""
 
 from __future__ import annotations
 
@@ -60,11 +60,19 @@ T = TypeVar("T", bound=ApiObject)
 ObjectKey = tuple[str, str, str]
 """(kind, namespace, name); the namespace is "" for cluster-scoped objects."""
 
-FINISHED_PHASES = ("Succeeded", "Failed")
-TEMPLATE = b"{{"
+TERMINAL_PHASES = ("Succeeded", "Failed")
+TEMPLATE_MARKER = b"{{"
+"""Start of an expression of Helm's templates; it matters only in a text that cannot be read."""
+
 _LIST_DEPTH_MAX = 10
+"""Lists within lists: kubectl writes none; the bound is for the recursion that reads them."""
+
 _POD_SPEC_DEPTH_MAX = 8
+"""Depth at which containers are searched: 5 in a CronJob; custom resources may nest deeper."""
+
 _KEYS_SHOWN = 3
+"""Keys of a document in an error: enough to find it, and the error stays one line."""
+
 CLUSTER_SCOPED = frozenset(
     {"Node", "Namespace", "PersistentVolume", "StorageClass", "CSINode", "CSIDriver"}
     | {"VolumeAttachment", "PriorityClass", "RuntimeClass"}
@@ -78,13 +86,13 @@ _BUILT_IN_GROUPS = frozenset({*API_GROUPS.values(), "extensions"})
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """Objects by kind, in the order they were read.
+    """Objects by kind, in the order in which they were read.
 
-    pods: without finished ones (the scheduler never sees them; `finished` has them).
-    ignored: kind -> count of objects that scheduling does not use. workload_documents: kind ->
-    names and sources of objects with a pod spec whose kind Kubernetes does not have. unknown:
-    messages on fields that Kubernetes does not have, which are left out. sources: the source of
-    each object.
+    pods: those that have not terminated; the scheduler sees no others. finished: the terminated
+    ones. ignored: kind → number of objects that scheduling does not use. workload_documents: kind →
+    names and sources of objects of other kinds (custom resources) that contain a pod spec. unknown:
+    a message for each field that Kubernetes does not have; the field is ignored. sources: where
+    each object was read, for errors.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -132,11 +140,11 @@ def read_manifests(
 ) -> Manifests:
     """Read all objects in files, folders (searched for *.yaml, *.yml, *.json), globs and "-".
 
-    priority_classes: those of manifests read before, which pods may name, too. is_strict: a field
-    that Kubernetes does not have is an error, as with `kubectl --validate=strict`.
+    priority_classes: of manifests that were read before; pods may name them, too. is_strict: refuse
+    a field that Kubernetes does not have, as `kubectl --validate=strict` does.
 
     Raises:
-        InputError: a path, text or object that is wrong, or an object that occurs twice.
+        InputError: a path cannot be read, a text or an object is wrong, or an object occurs twice.
     """
     collector = _ManifestCollector(is_strict=is_strict)
     with _gc_paused():
@@ -150,17 +158,18 @@ def _documents(text: bytes, source: str) -> Iterator[object]:
     try:
         yield from read_documents(text, source=source)
     except InputError as error:
-        if TEMPLATE not in text:
+        if TEMPLATE_MARKER not in text:
             raise
-        rule = "holds template syntax ({{ … }}): render it first, as with helm template"
-        raise InputError(f"{rule} ({error.rule})", source=source, field=error.field) from error
+        message = "holds template syntax ({{ … }}): render it first, as with helm template"
+        raise InputError(f"{message} ({error.rule})", source=source, field=error.field) from error
 
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause garbage collection while many long-lived objects are made (14 -> 4 us per object).
+    """Pause garbage collection while many long-lived objects are made: 4 instead of 14 us for each.
 
-    The new objects are frozen: later collections skip them, reference counts still free them.
+    Collections would search all of them again and again and find nothing. `gc.freeze` also exempts
+    every object that exists at the end from later collections; reference counts still free them.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -173,7 +182,10 @@ def _gc_paused() -> Iterator[None]:
 
 
 class _ManifestCollector:
-    """Collector of objects, with the source of each."""
+    """The objects read so far, by kind, and where each was read.
+
+    Documents are added one by one; `manifests` then returns all objects with their defaults.
+    """
 
     def __init__(self, *, is_strict: bool) -> None:
         self._is_strict = is_strict
@@ -186,6 +198,7 @@ class _ManifestCollector:
         self._generated: Counter[str] = Counter()
 
     def add_document(self, document: object, source: str, depth: int = 0) -> None:
+        """Add an object, or all objects of a list. depth: of lists around the document."""
         if depth > _LIST_DEPTH_MAX:
             raise InputError(f"holds lists in lists deeper than {_LIST_DEPTH_MAX}", source=source)
         if isinstance(document, list):
@@ -193,12 +206,12 @@ class _ManifestCollector:
                 self.add_document(each, source, depth + 1)
             return
         if not isinstance(document, dict):
-            rule = "is not a Kubernetes object (want a map with apiVersion and kind)"
-            raise InputError(rule, source=source, value=cut_short(document))
+            message = "is not a Kubernetes object (want a map with apiVersion and kind)"
+            raise InputError(message, source=source, value=cut_short(document))
         kind = document.get("kind")
         if not isinstance(kind, str) or not kind:
-            has = f"is missing (the document has {_keys(document)})" if document else "is missing"
-            raise InputError(has, source=source, field="kind")
+            keys = f" (the document has {_first_keys(document)})" if document else ""
+            raise InputError(f"is missing{keys}", source=source, field="kind")
         if kind.endswith("List") and "items" in document:
             for item in _items(kind.removesuffix("List"), document, source):
                 self.add_document(item, source, depth + 1)
@@ -206,13 +219,14 @@ class _ManifestCollector:
             self._add(kind, document, source)
 
     def _add(self, kind: str, document: dict[str, object], source: str) -> None:
+        # A missing apiVersion is accepted: each kind that is read has one version (API_VERSIONS).
         version = document.get("apiVersion")
         group = version.rpartition("/")[0] if isinstance(version, str) else None
         if kind not in KINDS or (group is not None and group not in _BUILT_IN_GROUPS):
             full_kind = f"{kind}.{group}" if group else kind
             if _has_pod_spec(document):
                 self._workload_documents.setdefault(full_kind, []).append(
-                    _named_in(document, source)
+                    _key_and_source(document, source)
                 )
             else:
                 self._ignored[full_kind] += 1
@@ -227,28 +241,28 @@ class _ManifestCollector:
                 field="apiVersion",
                 value=cut_short(version),
             )
-        found = validate(kind, self._named(kind, document), source=source)
+        validated = validate(kind, self._with_generated_name(kind, document), source=source)
         for error in unknown_fields(kind, document):
             located = error.at(source=source, obj=describe(kind, document))
             if self._is_strict:
                 raise located
             self._unknown.append(str(located))
         if kind == "Node":
-            check_node(cast("Node", found), source=source)
+            check_node(cast("Node", validated), source=source)
         elif kind != "Pod":
-            # A pod is checked later, together with its defaults.
-            check_object(kind, found, source=source)
-        namespace = "" if kind in CLUSTER_SCOPED else found.metadata.namespace or DEFAULT_NAMESPACE
-        key = (kind, namespace, found.metadata.name)
+            # Pods are checked by `default_pod`, once all priority classes are read.
+            check_object(kind, validated, source=source)
+        namespace = validated.metadata.namespace or DEFAULT_NAMESPACE
+        key = (kind, "" if kind in CLUSTER_SCOPED else namespace, validated.metadata.name)
         if key in self._seen:
             raise _duplicate(key, document, source, self._seen[key])
         self._seen[key] = source
-        self._by_kind[kind].append(found)
+        self._by_kind[kind].append(validated)
         if kind == "Pod":
             self._pod_sources.append(source)
 
-    def _named(self, kind: str, document: dict[str, object]) -> dict[str, object]:
-        """Return the document with a name, generated from `generateName` if it has none."""
+    def _with_generated_name(self, kind: str, document: dict[str, object]) -> dict[str, object]:
+        """Return the document; if it has only a `generateName`, with a name made from it."""
         metadata = document.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("name"):
             return document
@@ -257,20 +271,21 @@ class _ManifestCollector:
             return document
         self._generated[f"{kind}/{base}"] += 1
         namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
-        where = kind, "" if kind in CLUSTER_SCOPED else namespace
-        number, again = self._generated[f"{kind}/{base}"], 0
-        while (*where, name := generated_name(base, number, again)) in self._seen:
-            again += 1
+        kind_and_namespace = kind, "" if kind in CLUSTER_SCOPED else namespace
+        number, collisions = self._generated[f"{kind}/{base}"], 0
+        while (*kind_and_namespace, name := generated_name(base, number, collisions)) in self._seen:
+            collisions += 1
         return {**document, "metadata": {**metadata, "name": name}}
 
     def manifests(self, known: Sequence[PriorityClass]) -> Manifests:
+        """Return all objects with their defaults. known: priority classes read before."""
         classes = {each.metadata.name: each for each in (*known, *self._of(PriorityClass))}
         pods = [
             default_pod(pod, classes, source=source)
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)
         ]
-        unfinished = tuple(pod for pod in pods if pod.status.phase not in FINISHED_PHASES)
-        finished = tuple(pod for pod in pods if pod.status.phase in FINISHED_PHASES)
+        unfinished = tuple(pod for pod in pods if pod.status.phase not in TERMINAL_PHASES)
+        finished = tuple(pod for pod in pods if pod.status.phase in TERMINAL_PHASES)
         return Manifests(
             nodes=tuple(map(default_node, self._of(Node))),
             pods=unfinished,
@@ -313,7 +328,10 @@ class _ManifestCollector:
 
 
 def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator[dict[str, object]]:
-    """Yield the items of a `List`, or of a typed list, whose items may have no kind."""
+    """Yield the items of a list. item_kind: "" for kind List, "Pod" for PodList, and so on.
+
+    Items of a typed list may have no kind and no apiVersion: those of the list are added.
+    """
     items = document["items"]
     if items is None:
         return
@@ -322,36 +340,38 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
     version = document.get("apiVersion")
     for index, item in enumerate(items):
         if not isinstance(item, dict):
-            where = f"items[{index}]"
-            raise InputError("must be a map", source=source, field=where, value=cut_short(item))
+            field_name = f"items[{index}]"
+            message = "must be a map"
+            raise InputError(message, source=source, field=field_name, value=cut_short(item))
         if item_kind and "kind" not in item:
             item = {"apiVersion": version, **item, "kind": item_kind}
         yield item
-        items[index] = None  # Its model is built; the document's memory can be reused.
+        # The caller has made an object of it: free the item now, not with the whole list.
+        items[index] = None
 
 
-def _named_in(document: dict[str, object], source: str) -> str:
-    """Return `namespace/name (source)` of an object of any kind."""
+def _key_and_source(document: dict[str, object], source: str) -> str:
+    """Return `NAMESPACE/NAME (SOURCE)` of an object of any kind, for a message."""
     metadata = document.get("metadata")
     given = metadata if isinstance(metadata, dict) else {}
     name = given.get("name") or given.get("generateName") or "without a name"
     namespace = given.get("namespace") or DEFAULT_NAMESPACE
-    return f"{_plain(namespace)}/{_plain(name)} ({source})"
+    return f"{_unquoted(namespace)}/{_unquoted(name)} ({source})"
 
 
-def _plain(value: object) -> str:
+def _unquoted(value: object) -> str:
     """Return a value as text, cut short, without the quotes that `cut_short` puts around a text."""
     return cut_short(value).strip('"')
 
 
-def _keys(document: dict[str, object]) -> str:
+def _first_keys(document: dict[str, object]) -> str:
     """Return the first keys of a document, by which an error identifies it."""
     shown = ", ".join(cut_short(key) for key in list(document)[:_KEYS_SHOWN])
     return f"{shown}, …" if len(document) > _KEYS_SHOWN else shown
 
 
 def _has_pod_spec(document: object, depth: int = 0) -> bool:
-    """Whether an object contains containers with images, down to some depth."""
+    """Return whether an object contains a list of containers with images, at any field."""
     if depth > _POD_SPEC_DEPTH_MAX or not isinstance(document, dict):
         return False
     containers = document.get("containers")
@@ -363,8 +383,9 @@ def _has_pod_spec(document: object, depth: int = 0) -> bool:
 
 
 def _duplicate(key: ObjectKey, document: dict[str, object], source: str, other: str) -> InputError:
+    """Return the error for an object that was read before. other: the source of the first one."""
     kind, namespace, _ = key
-    where = "this file" if other == source else other
-    rule = f"is already in {where}"
+    first_source = "this file" if other == source else other
+    message = f"is already in {first_source}"
     in_namespace = f" in namespace {cut_short(namespace)}" if namespace else ""
-    return InputError(rule, source=source, obj=describe(kind, document) + in_namespace)
+    return InputError(message, source=source, obj=describe(kind, document) + in_namespace)

@@ -1,8 +1,8 @@
-"""`concat`: one trace of several, one after another or merged in time."""
+"""`concat`: one trace made of several, one after another or merged by time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Literal
@@ -20,96 +20,115 @@ from roadstead.traces.sink import object_name
 from roadstead.traces.spool import PodRow, Spool
 
 Order = Literal["after", "merged"]
+"""after: each trace starts after the one before it. merged: all traces start at time 0."""
+
 Nodes = Literal["all", "first"]
+"""all: nodes of all traces; equal nodes of one name are one node. first: of the first trace."""
 
 
 def concat(
     paths: Sequence[Path], out: Path, order: Order, nodes: Nodes, gap_ms: int, report: Report
 ) -> Written:
-    """Write one trace with the pods of several.
+    """Write one trace with the pods of several, sorted by creation.
 
-    order: "after": each trace begins `gap_ms` after the last arrival of the one before; "merged":
-    all begin together, and pods are sorted by arrival. nodes: those of all traces, where equal
-    nodes of one name are one node, or only those of the first. Pods of the second trace are named
-    NAME-2, and so on. Raises InputError for a damaged trace, or if two pods have one name.
+    gap_ms: with order "after", the time between the last creation of one trace and the start of the
+    next. Pods of the second trace are named NAME-2, those of the third NAME-3, and so on. Raises
+    InputError for a damaged trace, or if two pods have one name.
     """
+    # Pods are kept in a temporary database (Spool), which sorts them and finds names that occur
+    # twice: joined traces need not fit in memory.
     with closing(Spool()) as spool:
-        parts = _Parts(spool, order, nodes, gap_ms)
-        for number, path in enumerate(paths, start=1):
+        joined = _JoinedTraces(spool, order, nodes, gap_ms)
+        for trace_number, path in enumerate(paths, start=1):
             with open_trace(path) as stream:
-                parts.add(number, stream, str(path), report)
+                joined.add(trace_number, stream, str(path), report)
         repeated = spool.repeated()
         if repeated is not None:
-            rule = "is the name of pods of two traces"
-            raise InputError(rule, field="pods.name", value=cut_short(repeated[0]))
-        source = f"{' + '.join(parts.sources)} ({order})"
-        with trace_writer(out, source, parts.namespaces.items()) as writer:
-            for node in parts.nodes.values():
+            message = "is the name of pods of two traces"
+            raise InputError(message, field="pods.name", value=cut_short(repeated[0]))
+        source = f"{' + '.join(joined.sources)} ({order})"
+        with trace_writer(out, source, joined.namespaces.items()) as writer:
+            for node in joined.nodes.values():
                 writer.add_node(node)
-            write_spooled(writer, spool, parts.classes, report, pods=parts.pods)
-            return Written(source, len(parts.nodes), writer.pods, writer.end())
+            write_spooled(writer, spool, joined.classes, report, pods=joined.pod_count)
+            return Written(source, len(joined.nodes), writer.pods, writer.end())
 
 
-class _Parts:
-    """The traces read so far."""
+class _JoinedTraces:
+    """What the traces read so far have, apart from their pods, which are in the spool.
+
+    classes: the classes of all traces; a pod in the spool has the index of its class.
+    """
 
     def __init__(self, spool: Spool, order: Order, nodes: Nodes, gap_ms: int) -> None:
-        self._spool, self._order, self._which, self._gap_ms = spool, order, nodes, gap_ms
-        self._codes: dict[PodFacts, int] = {}
+        self._spool, self._order, self._nodes_of, self._gap_ms = spool, order, nodes, gap_ms
+        self._class_indices: dict[PodFacts, int] = {}
         self._start_ms = 0
         self.sources: list[str] = []
         self.namespaces: dict[str, Labels] = {}
         self.nodes: dict[str, NodeFacts] = {}
         self.classes: list[PodFacts] = []
-        self.pods = 0
+        self.pod_count = 0
 
-    def add(self, number: int, stream: TraceStream, path: str, report: Report) -> None:
+    def add(self, trace_number: int, stream: TraceStream, path: str, report: Report) -> None:
+        """Add a trace. trace_number: 1 for the first."""
         self.sources.append(stream.source)
+        # A namespace keeps the labels of the first trace that has it.
         self.namespaces = dict(stream.namespaces) | self.namespaces
-        if number == 1 or self._which == "all":
-            for node in _renamed(stream.nodes, number, self.nodes):
+        if trace_number == 1 or self._nodes_of == "all":
+            for node in _renamed(stream.nodes, trace_number, self.nodes):
                 self.nodes[node.name] = node
-        codes = ClassCodes(self._class)
+        codes = ClassCodes(self._class_index)
         latest_ms = self._start_ms
         for chunk in stream.chunks():
-            numbers = codes.of(chunk.pod_class, stream.pod_classes)
-            latest_ms = max(latest_ms, self._add_chunk(number, chunk, numbers.tolist(), path))
+            class_indices = codes.of(chunk.pod_class, stream.pod_classes).tolist()
+            latest_ms = max(latest_ms, self._add_chunk(trace_number, chunk, class_indices, path))
             report(f"reading {path}", *stream.progress())
         if self._order == "after":
             self._start_ms = latest_ms + self._gap_ms
 
-    def _add_chunk(self, number: int, pods: PodColumns, classes: list[int], path: str) -> int:
-        """Add pods, and return the latest arrival."""
+    def _add_chunk(
+        self, trace_number: int, pods: PodColumns, class_indices: list[int], path: str
+    ) -> int:
+        """Add pods, and return the time of the last creation."""
         creation_ms = pods.creation_ms + self._start_ms
-        ends_ms = moved_ends(pods.deletion_ms, self._start_ms)
+        deletion_ms = moved_ends(pods.deletion_ms, self._start_ms)
         latest_ms = int(creation_ms.max(initial=0))
-        if max(latest_ms, int(ends_ms.max(initial=0))) > TIME_MAX_MS:
+        if max(latest_ms, int(deletion_ms.max(initial=0))) > TIME_MAX_MS:
+            # int64 nanoseconds, as in every trace: see TIME_MAX_S.
             raise InputError("would end after more than 292 years", source=path)
         names = pods.names
-        if number > 1:
-            names = tuple(object_name(name, str(number)) for name in names)
-        times = (creation_ms.tolist(), ends_ms.tolist(), pods.duration_ms.tolist())
-        for row in zip(names, classes, *times, strict=True):
+        if trace_number > 1:
+            names = tuple(object_name(name, str(trace_number)) for name in names)
+        times = (creation_ms.tolist(), deletion_ms.tolist(), pods.duration_ms.tolist())
+        for row in zip(names, class_indices, *times, strict=True):
+            # One by one: the pods of one call must have one time of creation.
             self._spool.add_pods([PodRow(*row)])
-        self.pods += len(names)
+        self.pod_count += len(names)
         return latest_ms
 
-    def _class(self, facts: PodFacts) -> int:
-        code = self._codes.setdefault(facts, len(self._codes))
-        if code == len(self.classes):
-            if code == CLASSES_MAX:
+    def _class_index(self, facts: PodFacts) -> int:
+        index = self._class_indices.setdefault(facts, len(self._class_indices))
+        if index == len(self.classes):
+            if index == CLASSES_MAX:
                 raise InputError(f"have more than {CLASSES_MAX} distinct pods together")
             self.classes.append(facts)
-        return code
+        return index
 
 
-def _renamed(nodes: NodeList, number: int, known: dict[str, NodeFacts]) -> Iterator[NodeFacts]:
-    """Yield the nodes; one that differs from an earlier node of its name gets another."""
+def _renamed(
+    nodes: NodeList, trace_number: int, known: Mapping[str, NodeFacts]
+) -> Iterator[NodeFacts]:
+    """Yield the nodes of a trace; a node that differs from a known one of its name is renamed.
+
+    known: the nodes by name. The caller must add each yielded node before it asks for the next, so
+    that a new name is not that of an earlier node of the same trace.
+    """
     for node in nodes:
         if known.get(node.name, node) == node:
             yield node
         else:
             name = node.name
             while name in known:
-                name = object_name(name, str(number))
+                name = object_name(name, str(trace_number))
             yield renamed_node(node, name)

@@ -13,7 +13,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS
-from roadstead.fleet.trace_frames import CHUNK_ROWS, PodColumns
+from roadstead.fleet.trace_frames import FRAME_MAX_ROWS, PodColumns
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import TraceWriter, trace_writer
 from roadstead.protocol.errors import InputError, cut_short
@@ -125,7 +125,7 @@ def write_spooled(
     """
     codes = ClassCodes(writer.pod_class)
     done = 0
-    for rows in spool.pods(CHUNK_ROWS):
+    for rows in spool.pods(FRAME_MAX_ROWS):
         names, numbers, *times, _ = zip(*rows, strict=True)
         creation_ms, ends_ms, duration_ms = (np.array(each, dtype=np.int64) for each in times)
         column = codes.of(np.array(numbers, dtype=np.int32), classes)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
+from roadstead.actors.runtime.ray_placement import PlacementConstraints, RayNode, Unplaceable, place
 
 NAMES = ["control", "scheduler-0", "scheduler-1", "worker-0", "worker-1"]
 
@@ -19,7 +19,7 @@ def names(placed):
 def test_control_runs_on_the_drivers_node_and_the_other_processes_are_spread():
     nodes = [node("h1"), node("h2"), node("h3")]
 
-    placed = place(NAMES, nodes, Rules(near="id-h2"), {})
+    placed = place(NAMES, nodes, PlacementConstraints(driver_node_id="id-h2"), {})
 
     assert names(placed)["control"] == "h2"
     assert {names(placed)["scheduler-0"], names(placed)["scheduler-1"]} == {"h1", "h3"}
@@ -27,7 +27,9 @@ def test_control_runs_on_the_drivers_node_and_the_other_processes_are_spread():
 
 
 def test_control_in_three_processes_stays_on_one_node():
-    placed = place(["queue", "cache", "binder"], [node("h1", free=2.0), node("h2")], Rules(), {})
+    placed = place(
+        ["queue", "cache", "binder"], [node("h1", free=2.0), node("h2")], PlacementConstraints(), {}
+    )
 
     assert set(names(placed).values()) == {"h2"}
 
@@ -35,7 +37,12 @@ def test_control_in_three_processes_stays_on_one_node():
 def test_control_runs_on_the_node_of_the_rest_of_control():
     nodes = [node("h1"), node("h2", free=1.0)]
 
-    placed = place(["binder"], nodes, Rules(near="id-h1"), {"queue": "id-h2", "cache": "id-h2"})
+    placed = place(
+        ["binder"],
+        nodes,
+        PlacementConstraints(driver_node_id="id-h1"),
+        {"queue": "id-h2", "cache": "id-h2"},
+    )
 
     assert names(placed) == {"binder": "h2"}
 
@@ -43,7 +50,7 @@ def test_control_runs_on_the_node_of_the_rest_of_control():
 def test_a_replaced_worker_avoids_the_node_of_the_other_worker():
     nodes = [node("h1", free=3.0), node("h2", free=4.0)]
 
-    placed = place(["worker-1"], nodes, Rules(), {"worker-0": "id-h2"})
+    placed = place(["worker-1"], nodes, PlacementConstraints(), {"worker-0": "id-h2"})
 
     assert names(placed) == {"worker-1": "h1"}
 
@@ -51,33 +58,39 @@ def test_a_replaced_worker_avoids_the_node_of_the_other_worker():
 def test_labels_choose_the_nodes_of_a_role():
     nodes = [node("h1"), node("h2", zone="a")]
 
-    placed = place(NAMES, nodes, Rules(cpus=0.5, labels={"scheduler": {"zone": "a"}}), {})
+    placed = place(
+        NAMES, nodes, PlacementConstraints(cpus=0.5, labels={"scheduler": {"zone": "a"}}), {}
+    )
 
     assert names(placed)["scheduler-0"] == names(placed)["scheduler-1"] == "h2"
 
 
 def test_a_label_that_no_node_has_is_named():
-    placed = place(["worker-0"], [node("h1")], Rules(labels={"worker": {"zone": "a"}}), {})
+    placed = place(
+        ["worker-0"], [node("h1")], PlacementConstraints(labels={"worker": {"zone": "a"}}), {}
+    )
 
-    assert placed == Shortage("no node has the labels that the worker needs (zone=a)")
+    assert placed == Unplaceable("no node has the labels that the worker needs (zone=a)")
 
 
 def test_an_error_about_too_few_cpus_has_the_numbers():
-    placed = place(NAMES, [node("h1", free=1.0), node("h2", free=0.5)], Rules(), {})
+    placed = place(NAMES, [node("h1", free=1.0), node("h2", free=0.5)], PlacementConstraints(), {})
 
-    assert placed == Shortage(
+    assert placed == Unplaceable(
         "the scheduler wants 1 CPU on one node, and the most that is free is 0.5 on h2 (10.0.0.2);"
         " in all 0.5 of 8 CPUs are free"
     )
 
 
 def test_the_binder_needs_a_node_with_the_journal():
-    rules = Rules(control_on=frozenset({"id-h2"}))
+    constraints = PlacementConstraints(journal_node_ids=frozenset({"id-h2"}))
 
-    assert names(place(["control"], [node("h1"), node("h2")], rules, {})) == {"control": "h2"}
-    assert place(["worker-0"], [], Rules(), {}) == Shortage("there is no node for the worker")
-    lost = place(["control"], [node("h1")], rules, {})
-    assert lost == Shortage("no node left has the folder of the journal")
+    assert names(place(["control"], [node("h1"), node("h2")], constraints, {})) == {"control": "h2"}
+    assert place(["worker-0"], [], PlacementConstraints(), {}) == Unplaceable(
+        "there is no node for the worker"
+    )
+    lost = place(["control"], [node("h1")], constraints, {})
+    assert lost == Unplaceable("no node left has the folder of the journal")
 
 
 COPIED = ["control", "journal-copy", "scheduler-0"]
@@ -86,7 +99,7 @@ COPIED = ["control", "journal-copy", "scheduler-0"]
 def test_the_copy_of_the_journal_is_on_another_node_than_control():
     nodes = [node("h1"), node("h2"), node("h3", free=3.0)]
 
-    placed = names(place(COPIED, nodes, Rules(near="id-h2"), {}))
+    placed = names(place(COPIED, nodes, PlacementConstraints(driver_node_id="id-h2"), {}))
 
     assert (placed["control"], placed["journal-copy"]) == ("h2", "h1")
 
@@ -94,25 +107,29 @@ def test_the_copy_of_the_journal_is_on_another_node_than_control():
 def test_the_copy_prefers_a_node_that_control_could_run_on():
     nodes = [node("h1"), node("h2", disk="ssd"), node("h3", free=2.0, disk="ssd")]
 
-    placed = names(place(COPIED, nodes, Rules(labels={"control": {"disk": "ssd"}}), {}))
+    placed = names(
+        place(COPIED, nodes, PlacementConstraints(labels={"control": {"disk": "ssd"}}), {})
+    )
 
     assert (placed["control"], placed["journal-copy"]) == ("h2", "h3")
 
 
 def test_a_replaced_copy_returns_to_its_disk():
     nodes = [node("h1"), node("h2"), node("h3", free=1.0)]
-    rules = Rules(copy_near="id-h3")
+    constraints = PlacementConstraints(last_copy_node_id="id-h3")
 
-    placed = place(["journal-copy"], nodes, rules, {"control": "id-h1"})
+    placed = place(["journal-copy"], nodes, constraints, {"control": "id-h1"})
 
     assert names(placed) == {"journal-copy": "h3"}
 
 
 def test_a_copy_without_a_second_node_has_no_place():
-    assert place(COPIED, [node("h1")], Rules(), {}) == Shortage(
+    assert place(COPIED, [node("h1")], PlacementConstraints(), {}) == Unplaceable(
         "the copy of the journal needs another node than the binder's, and there is none"
     )
-    assert place(COPIED, [node("h1"), node("h2", free=0.0)], Rules(), {}) == Shortage(
+    assert place(
+        COPIED, [node("h1"), node("h2", free=0.0)], PlacementConstraints(), {}
+    ) == Unplaceable(
         "the copy of the journal wants 1 CPU on one node, and the most that is free is 0 on h2 "
         "(10.0.0.2); in all 0 of 4 CPUs are free"
     )
@@ -134,9 +151,9 @@ def test_no_node_gets_more_than_is_free_and_every_process_is_placed(
         *(f"worker-{i}" for i in range(workers)),
     ]
 
-    placed = place(processes, nodes, Rules(cpus), {})
+    placed = place(processes, nodes, PlacementConstraints(cpus), {})
 
-    if isinstance(placed, Shortage):
+    if isinstance(placed, Unplaceable):
         assert sum(int(many / cpus) for many in free) < len(processes)
         return
     assert placed.keys() == set(processes)

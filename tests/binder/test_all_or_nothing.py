@@ -107,7 +107,7 @@ def picture(core):
         counts_of(core),
         (core.last_lsn, core.flushed_lsn, core.version, core.halted),
         {owner: core.current_epoch(owner) for owner in ("s", "s0", "s1", "new", "other")},
-        {name: core.rows.row(name) for name in core.placements.nodes},
+        {name: core.row_versions.row(name) for name in core.placements.nodes},
         {pod.uid: core.placements.node_of(pod.uid) for pod in core.pods.present.values()},
         {name: table.row_facts(name) for name in core.placements.nodes},
     )

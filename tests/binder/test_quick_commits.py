@@ -69,7 +69,7 @@ class Cores:
         for owner in ("s0", "s1", "fenced"):
             assert singly.current_epoch(owner) == quick.current_epoch(owner)
         for node_name in ("n0", "n1"):
-            assert singly.rows.row(node_name) == quick.rows.row(node_name)
+            assert singly.row_versions.row(node_name) == quick.row_versions.row(node_name)
         quick.validate()
         return answers[0]
 

@@ -395,10 +395,11 @@ def test_row_versions_and_missed_changes_equal_those_before_recovery():
     recover(again, runs_of([records]))
 
     for node in ("n1", "n2", "n3"):
-        assert again.rows.of(node) == core.rows.of(node) > 0
+        assert again.row_versions.of(node) == core.row_versions.of(node) > 0
         for owner in ("s0", "s1", "s2"):
             for read in range(core.last_lsn + 1):
-                assert again.rows.missed(node, owner, read) == core.rows.missed(node, owner, read)
+                missed = core.row_versions.missed(node, owner, read)
+                assert again.row_versions.missed(node, owner, read) == missed
 
 
 def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():

@@ -297,7 +297,7 @@ class TestVersions:
         core.add_node(core.placements.nodes["n1"])
         core.delete(["uid-b"])
 
-        assert core.rows.of("n1") == core.rows.of("") == 0
+        assert core.row_versions.of("n1") == core.row_versions.of("") == 0
 
     def test_a_fresh_version_does_not_help_a_pod_that_does_not_fit(self):
         core = binder("a", "b", checks_versions=True)

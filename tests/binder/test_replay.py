@@ -131,8 +131,8 @@ def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():
 
     assert core.current_epoch("") is None
     assert core.current_epoch("s") == 1
-    assert core.rows.row("n1") == (6, "s", 0)
-    assert core.rows.row("n2") is None
+    assert core.row_versions.row("n1") == (6, "s", 0)
+    assert core.row_versions.row("n2") is None
     assert next(iter(core.pods.present.values())).bound is None
 
 
@@ -198,9 +198,9 @@ def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():
     snapshot = versioned()
     recover(snapshot, runs_of([[*snapshot_records(core)]]), core.last_lsn)
 
-    assert again.rows.row("n1") == core.rows.row("n1") == (core.last_lsn - 1, "", 4)
+    assert again.row_versions.row("n1") == core.row_versions.row("n1") == (core.last_lsn - 1, "", 4)
     # A snapshot has only the version of the bind.
-    assert snapshot.rows.row("n1") == (4, "s", 0)
+    assert snapshot.row_versions.row("n1") == (4, "s", 0)
 
 
 def test_the_history_of_a_pod_is_listed_as_before():

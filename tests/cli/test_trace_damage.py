@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from roadstead.cli.main import build_cli
-from roadstead.cli.trace_import import FORMATS
+from roadstead.cli.trace_import import IMPORT_COMMANDS
 from roadstead.fleet.trace_file import read_trace
 from tests.cli.plain_launcher import PlainLauncher
 from tests.trace_sources import write_sources
@@ -40,7 +40,7 @@ def damage(content: bytes, rng: random.Random) -> bytes:
     return content[:start] + part + content[end:]
 
 
-@pytest.mark.parametrize("name", [command.name for command in FORMATS])
+@pytest.mark.parametrize("name", [command.name for command in IMPORT_COMMANDS])
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
 def test_damaged_sources_are_imported_or_refused_and_never_crash(
     tmp_path: Path, name: str, on_error: str

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roadstead.cli.trace_import import FORMATS
+from roadstead.cli.trace_import import IMPORT_COMMANDS
 from roadstead.cli.trace_progress import shown_steps
 from roadstead.fleet.trace_file import read_trace
 from tests.cli.conftest import Run
@@ -19,7 +19,7 @@ def sources(tmp_path: Path) -> dict[str, list[object]]:
     return write_sources(tmp_path)
 
 
-NAMES = [command.name for command in FORMATS]
+NAMES = [command.name for command in IMPORT_COMMANDS]
 
 
 @pytest.mark.parametrize("name", NAMES)

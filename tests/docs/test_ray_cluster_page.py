@@ -8,7 +8,7 @@ import pytest
 
 from roadstead.actors.metrics import METRICS
 from roadstead.actors.runtime import ray_placement
-from roadstead.actors.runtime.ray_placement import RayNode, Rules, Shortage, place
+from roadstead.actors.runtime.ray_placement import PlacementConstraints, RayNode, Unplaceable, place
 from roadstead.api.launcher import open_launcher
 from roadstead.cli.main import build_cli
 from roadstead.config.ray import RayOptions
@@ -89,8 +89,8 @@ def test_files_and_links_of_the_page_exist():
 def test_the_example_of_waiting_is_the_message_of_a_run():
     full = RayNode("2", "h2", "10.0.0.2", 1, cpus=4.0, free_cpus=0.0)
 
-    found = place(["scheduler-0"], [full], Rules(), {})
+    found = place(["scheduler-0"], [full], PlacementConstraints(), {})
 
-    assert isinstance(found, Shortage)
-    assert f"Waiting for the Ray cluster: {found.why}.\n" in PAGE
+    assert isinstance(found, Unplaceable)
+    assert f"Waiting for the Ray cluster: {found.reason}.\n" in PAGE
     assert ray_placement.role_of("scheduler-0") == "scheduler"

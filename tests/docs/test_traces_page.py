@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from roadstead.cli.trace_import import FORMATS
+from roadstead.cli.trace_import import IMPORT_COMMANDS
 from roadstead.cli.trace_tools import TOOLS
 from roadstead.traces import table_mapping as mapping
 
@@ -34,7 +34,7 @@ def test_every_unit_of_time_is_named():
     assert all(f"`{unit}`" in PAGE for unit in get_args(mapping.TimeUnit))
 
 
-@pytest.mark.parametrize("command", FORMATS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", IMPORT_COMMANDS, ids=lambda command: command.name)
 def test_every_format_is_in_the_overview(command):
     assert f"[`{command.name}`](#" in PAGE
 

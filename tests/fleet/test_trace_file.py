@@ -14,7 +14,7 @@ from roadstead.fleet import trace_file, trace_reader, trace_writer
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.trace import NEVER_S, TraceBuilder
 from roadstead.fleet.trace_file import read_trace, trace_digest, write_trace
-from roadstead.fleet.trace_frames import CHUNK_ROWS, HEADER, SIZES, NodesFrame, PodsFrame
+from roadstead.fleet.trace_frames import FRAME_MAX_ROWS, MAGIC_LINE, SIZES, NodesFrame, PodsFrame
 from roadstead.fleet.trace_reader import open_trace
 from roadstead.protocol.codec import pack, to_wire, unpack
 from roadstead.protocol.errors import InputError
@@ -35,26 +35,26 @@ def small_trace():
 
 
 def frames_of(path):
-    """Return (letter, plain content) of every frame of a file."""
-    data, at, found = path.read_bytes()[len(HEADER) :], 0, []
+    """Return (frame_type, uncompressed content) of every frame of a file."""
+    data, at, found = path.read_bytes()[len(MAGIC_LINE) :], 0, []
     while at < len(data):
-        packed, _ = SIZES.unpack(data[at + 1 : at + 1 + SIZES.size])
+        compressed_bytes, _ = SIZES.unpack(data[at + 1 : at + 1 + SIZES.size])
         start = at + 1 + SIZES.size
-        found.append((data[at : at + 1], zlib.decompress(data[start : start + packed])))
-        at = start + packed
+        found.append((data[at : at + 1], zlib.decompress(data[start : start + compressed_bytes])))
+        at = start + compressed_bytes
     return found
 
 
 def content_of(frames):
     """Return a file of these frames, with a correct digest if the last one is an end frame."""
-    digest, parts = hashlib.sha256(), [HEADER]
-    for letter, content in frames:
-        if letter == b"E":
+    digest, parts = hashlib.sha256(), [MAGIC_LINE]
+    for frame_type, content in frames:
+        if frame_type == b"E":
             nodes, pods, _ = unpack(content)
             content = pack([nodes, pods, digest.digest()])
-        digest.update(letter + content)
+        digest.update(frame_type + content)
         packed = zlib.compress(content)
-        parts += [letter, SIZES.pack(len(packed), len(content)), packed]
+        parts += [frame_type, SIZES.pack(len(packed), len(content)), packed]
     return b"".join(parts)
 
 
@@ -147,7 +147,7 @@ def test_durations_are_independent_of_the_recorded_ends(path):
 
 def test_a_trace_of_several_chunks_is_read_chunk_by_chunk(path):
     builder = TraceBuilder("test")
-    for index in range(CHUNK_ROWS + 3):
+    for index in range(FRAME_MAX_ROWS + 3):
         builder.add_pod(f"p-{index}", f"default/p-{index}", PodFacts(priority=index % 5), index)
     trace = builder.build()
     digest = write_trace(path, trace)
@@ -155,7 +155,7 @@ def test_a_trace_of_several_chunks_is_read_chunk_by_chunk(path):
     with open_trace(path) as stream:
         chunks = list(stream.chunks())
 
-    assert [len(chunk) for chunk in chunks] == [CHUNK_ROWS, 3]
+    assert [len(chunk) for chunk in chunks] == [FRAME_MAX_ROWS, 3]
     assert chunks[0].uids == (), "UIDs of namespace and name are not stored"
     again = read_trace(path)
     assert (again.pod_names, again.pod_uids) == (trace.pod_names, trace.pod_uids)
@@ -200,15 +200,18 @@ HOSTILE_FILES = {
         'trace of version "9"; this release reads',
     ),
     "absurd version": (b"roadstead-trace " + b"9" * 10_000, "is a trace of version"),
-    "header only": (HEADER, "is cut short or goes on after its end"),
-    "no compression": (HEADER + b"H" + SIZES.pack(4, 9) + b"body", "does not decompress"),
-    "frame of absurd size": (HEADER + b"H" + b"\xff" * 8, "has a frame of more than 268435456"),
+    "header only": (MAGIC_LINE, "is cut short or goes on after its end"),
+    "no compression": (MAGIC_LINE + b"H" + SIZES.pack(4, 9) + b"body", "does not decompress"),
+    "frame of absurd size": (MAGIC_LINE + b"H" + b"\xff" * 8, "has a frame of more than 268435456"),
     "frame larger than stated": (
-        HEADER + b"H" + SIZES.pack(len(zlib.compress(bytes(500))), 5) + zlib.compress(bytes(500)),
+        MAGIC_LINE
+        + b"H"
+        + SIZES.pack(len(zlib.compress(bytes(500))), 5)
+        + zlib.compress(bytes(500)),
         "is cut short or goes on after its end",
     ),
     "frame smaller than stated": (
-        HEADER + b"H" + SIZES.pack(len(zlib.compress(b"ab")), 5) + zlib.compress(b"ab"),
+        MAGIC_LINE + b"H" + SIZES.pack(len(zlib.compress(b"ab")), 5) + zlib.compress(b"ab"),
         "a frame does not have the size that it states",
     ),
     "no head": (content_of([(b"E", END)]), "no HeadFrame"),
@@ -237,7 +240,7 @@ def test_anything_but_a_complete_trace_is_refused(path, content, text):
 
 def test_a_compression_bomb_is_read_only_up_to_the_size_that_it_states(path):
     bomb = zlib.compress(bytes(200 << 20))
-    path.write_bytes(HEADER + b"H" + SIZES.pack(len(bomb), 1000) + bomb)
+    path.write_bytes(MAGIC_LINE + b"H" + SIZES.pack(len(bomb), 1000) + bomb)
     assert "is damaged" in refusal_of(path)
 
 
@@ -307,13 +310,15 @@ BROKEN_FRAMES = {
 }
 
 
-@pytest.mark.parametrize(("letter", "changes", "text"), BROKEN_FRAMES.values(), ids=BROKEN_FRAMES)
-def test_inconsistent_frames_are_refused_by_column(path, letter, changes, text):
+@pytest.mark.parametrize(
+    ("frame_type", "changes", "text"), BROKEN_FRAMES.values(), ids=BROKEN_FRAMES
+)
+def test_inconsistent_frames_are_refused_by_column(path, frame_type, changes, text):
     write_trace(path, small_trace())
-    places = {b"N": NODES, b"P": PODS, b"H": {0: 0, 1: 1}}[letter]
+    places = {b"N": NODES, b"P": PODS, b"H": {0: 0, 1: 1}}[frame_type]
     frames = []
     for each, content in frames_of(path):
-        if each == letter:
+        if each == frame_type:
             fields = unpack(content)
             for name, value in changes.items():
                 fields[places[name]] = value

@@ -285,7 +285,7 @@ class _Ramble:
         nodes = tuple(draw.choice(self._nodes).name for _ in pods)
         if draw.random() < 0.05:
             nodes = ("away",) * len(pods)
-        rows = self._core.rows
+        rows = self._core.row_versions
         read = [max(0, rows.of(node) - (draw.random() < 0.1)) for node in nodes]
         tokens = tuple(self._token(owner, epoch) for _ in pods)
         jobs = draw.choice(((), (), ("job",), ("", "job"), ("job", "other"))) * len(pods)

@@ -191,7 +191,7 @@ class ShadowBinder(PlainBinder):
             ("nodes", *nodes_to_compare(name, core.placements.nodes, self.nodes)),
             ("epochs", core._epochs, self.epochs),
             ("void tokens", list(core._voided), list(self.voided)),
-            ("rows", core.rows._rows, self.rows),
+            ("rows", core.row_versions._rows, self.rows),
             ("tokens", self._tokens_there(), self.tokens),
         ):
             if here != there:

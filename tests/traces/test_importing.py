@@ -68,8 +68,8 @@ def test_more_rows_than_a_batch_are_sorted_too(imported, monkeypatch):
 
 def test_memory_does_not_grow_with_the_number_of_pods(tmp_path, monkeypatch):
     monkeypatch.setattr(spool_module, "BATCH_ROWS", 100)
-    monkeypatch.setattr(rewriting, "CHUNK_ROWS", 100)
-    monkeypatch.setattr(trace_writer, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(rewriting, "FRAME_MAX_ROWS", 100)
+    monkeypatch.setattr(trace_writer, "FRAME_MAX_ROWS", 100)
 
     def peak_of(pods):
         rows = ((f"p{number}", number * 7919 % pods) for number in range(pods))
