@@ -25,10 +25,10 @@ from roadstead.kernel.relation_arrays import (
 )
 from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.plugins.in_tree import in_tree_registry
+from tests import strategies
 from tests.actors import fleets
-from tests.builders import pod, put, table_of
+from tests.builders import GIB, node, pod, prefer, put, require, table_of, taint, term
 from tests.inside import kernel_totals
-from tests.kernel.test_equality import MODEST_PODS, ROOMY_NODES
 from tests.kernel.test_kernel import RELATED, WEB, Batch
 from tests.strategies import ZONE
 
@@ -167,6 +167,22 @@ def test_classes_with_equal_constraints_share_their_counters():
     assert relations.matches_itself.tolist() == [False, True], "the pod matches its own term"
 
 
+SOFT_TAINT = taint("soft", "", "PreferNoSchedule")
+SHAPES = [
+    {"cpu": 4000},
+    {"cpu": 1000, "pods": 2},
+    {"cpu": 4000, "taints": (SOFT_TAINT,)},
+    {"cpu": 8000, "labels": {ZONE: "a"}},
+    {"cpu": 0},
+]
+KINDS = [
+    pod(cpu=500),
+    pod(cpu=1500, memory=GIB),
+    pod(cpu=100, preferred_node_terms=(prefer(5, term(require(ZONE, "In", "a"))),)),
+    pod(host_ports=(strategies.PORTS[0],)),
+]
+
+
 def assert_tops_are_of(numbers_of_bucket, total, top, tied):
     for bucket, positions in numbers_of_bucket.items():
         highest = total[positions].max()
@@ -178,17 +194,13 @@ def assert_tops_are_of(numbers_of_bucket, total, top, tied):
 
 @settings(max_examples=40)
 @given(
-    st.lists(ROOMY_NODES, min_size=1, max_size=12, unique_by=lambda facts: facts.name),
-    st.lists(MODEST_PODS, min_size=1, max_size=3),
-    st.lists(st.integers(0, 2), min_size=1, max_size=12),
+    st.lists(st.sampled_from(SHAPES), min_size=1, max_size=12),
+    st.lists(st.sampled_from(KINDS), min_size=1, max_size=12),
 )
-def test_after_a_run_the_highest_totals_and_counts_are_those_of_its_totals(nodes, kinds, order):
+def test_after_a_run_the_highest_totals_and_counts_are_those_of_its_totals(shapes, kinds):
     """Placements change single rows; the sums over buckets and groups must follow."""
-    batch = Batch(
-        table_of(*nodes),
-        *(kinds[number % len(kinds)] for number in order),
-        tie_break=TieBreak("first"),
-    )
+    nodes = [node(f"n{number:02}", **shape) for number, shape in enumerate(shapes)]
+    batch = Batch(table_of(*nodes), *kinds, tie_break=TieBreak("first"))
     if not batch.decide():
         return
     totals = kernel_totals(batch.run)
