@@ -74,7 +74,8 @@ def _quotient(dividend: I64, divisor: I64) -> I64:
     A dividend is negative only if a product or sum wrapped around, as it does in Go.
     """
     result = dividend // divisor
-    if dividend.min(initial=0) < 0:
+    # For a few rows, `argmin` takes a third of the time of `min`.
+    if len(dividend) and dividend[dividend.argmin()] < 0:
         result += (dividend < 0) & (result * divisor != dividend)
     return result
 
