@@ -151,6 +151,9 @@ def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise CodecError("a map has the same key twice")
+    # msgpack also accepts bytes, which `strict_map_key` allows.
+    if not all(type(key) is str for key in found):
+        raise CodecError("a key of a map is not text")
     return found
 
 

@@ -11,6 +11,7 @@ from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import PreScorePlugin
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
+from roadstead.kernel.amounts import LARGE_AMOUNTS
 from roadstead.kernel.cover import why_not
 from roadstead.kernel.lowering.lowerings import RowLowering
 from roadstead.kernel.static_scores import StaticScores, key_of, static_scores_of
@@ -97,6 +98,8 @@ class Admission:
                     self.models.append(model)
             if isinstance(model, str):
                 self.why_not[signature] = model
+            elif each.pod.is_large:
+                self.why_not[signature] = LARGE_AMOUNTS
             else:
                 self.admitted[signature] = Admitted(len(self.admitted), each, model)
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.admitted import Admission, Admitted, KernelClass, Model
+from roadstead.kernel.amounts import LARGE_AMOUNTS
 from roadstead.kernel.arrays import CHANGED, NEW, NO_ROW, STALE_NORM, U64, Log, new_piece
 from roadstead.kernel.cell_layout import CellPlan, in_best_cells
 from roadstead.kernel.known_types import KnownTypes
@@ -43,7 +44,7 @@ BUILD_MAX = 64
 """Maximum number of new classes whose totals are computed in one call."""
 
 _NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
-_FINAL = (_NO_NODE, _OUT_OF_RANGE)
+_FINAL = (_NO_NODE, _OUT_OF_RANGE, LARGE_AMOUNTS)
 REASONS = {CHANGED: "changed by a placement", NO_ROW: _NO_NODE}
 
 
@@ -199,8 +200,11 @@ class Kernel:
         """Decide the first of some pods, all of covered classes, up to one that stops the run."""
         self._refresh(len(pods))
         log = self._log(pods, sampling)
-        self._relations = self._cells.prepare(self._relations, log.classes)
-        done, stopped = self._run_compiled(log)
+        if self._mirror.has_large_amounts:
+            done, stopped = 0, LARGE_AMOUNTS
+        else:
+            self._relations = self._cells.prepare(self._relations, log.classes)
+            done, stopped = self._run_compiled(log)
         if stopped in _FINAL:
             # Placements use up room: the plugins decide the class for the rest of the batch.
             self._why_not[pods[done].signature] = stopped
@@ -219,7 +223,7 @@ class Kernel:
             return False
         c, model = known.class_index, known.model
         assert model.first.is_same(new), "a class is replaced by one of another model"
-        if not replace_spec(self._specs, c, model.lowered, new.pod):
+        if new.pod.is_large or not replace_spec(self._specs, c, model.lowered, new.pod):
             return False
         del self._admitted[old]
         self._why_not.pop(old, None)
@@ -269,6 +273,8 @@ class Kernel:
         if pod.signature in self._why_not:
             return None
         self._refresh(1)
+        if self._mirror.has_large_amounts:
+            return None
         log = self._log_of_one(pod)
         if self._has_relations:
             self._relations = self._cells.prepare(self._relations, log.classes)
@@ -431,7 +437,9 @@ class Kernel:
 
         The totals of such a class depend on nothing but the pod and the row.
         """
-        if self._tie_break.kind != "random":
+        if self._tie_break.kind != "random" or not self._covered:
+            return []
+        if self._mirror.has_large_amounts:
             return []
         return [
             signature

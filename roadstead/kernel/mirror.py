@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.framework.tie_break import BUCKET_BITS, Chooser
+from roadstead.kernel.amounts import are_large
 from roadstead.kernel.arrays import BUCKETS, Numbers
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
@@ -20,7 +21,8 @@ from roadstead.nodes.table import NodeTable, Rows
 class Mirror:
     """Numbers of all rows of a table, to which no nodes are added while the mirror is used.
 
-    None is removed, either. blocked: computes `Numbers.blocked` of rows.
+    None is removed, either. blocked: computes `Numbers.blocked` of rows. has_large_amounts: whether
+    an amount was copied for which compiled scores are not exact.
     """
 
     def __init__(
@@ -31,6 +33,8 @@ class Mirror:
         self._blocked = blocked
         self._is_random = chooser.tie_break.kind == "random"
         self.numbers = self._copy_all(*chooser.order(table))
+        numbers = self.numbers
+        self.has_large_amounts = are_large(numbers.allocatable) or are_large(numbers.requested)
 
     def _bucket_starts(self, order: NDArray[np.uint64]) -> I64:
         """Return the first position of each bucket, and the end of the last one."""
@@ -72,7 +76,10 @@ class Mirror:
             if self.table.node_version > self._version:
                 numbers.allocatable[rows] = columns.allocatable[:known, rows].T
                 numbers.pod_limit[rows] = columns.allocatable_pods[rows]
-            numbers.requested[rows] = columns.requested[:known, rows].T
+                self.has_large_amounts |= are_large(numbers.allocatable[rows])
+            requested = columns.requested[:known, rows].T
+            numbers.requested[rows] = requested
+            self.has_large_amounts |= are_large(requested)
             numbers.nonzero[rows] = columns.nonzero_requested[:, rows].T
             numbers.pod_count[rows] = columns.pod_count[rows]
             numbers.blocked[rows] = self._blocked(self.table, rows)

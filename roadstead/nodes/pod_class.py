@@ -15,6 +15,9 @@ from roadstead.nodes.interning import CodeInterner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 
+LARGE_REQUEST = 1 << 50
+"""Above this, sums over the pods of a node may wrap around; 8,000 pods of less can not."""
+
 
 class PodClass:
     """The pods with equal facts.
@@ -27,6 +30,7 @@ class PodClass:
     scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory with their
         defaults.
     labels: the pod's labels as a mapping.
+    is_large: whether one of these amounts is above LARGE_REQUEST.
     """
 
     __slots__ = (
@@ -34,6 +38,7 @@ class PodClass:
         "asked",
         "facts",
         "index",
+        "is_large",
         "labels",
         "nonzero",
         "request_of",
@@ -58,6 +63,8 @@ class PodClass:
             if facts.container_requests is None
             else dict(facts.container_requests)
         )
+        amounts = (*self.request_of.values(), *self.nonzero, *self.scored.values())
+        self.is_large = max(amounts) > LARGE_REQUEST
 
     def alone(self, count: int) -> dict[PodClass, int]:
         """Return the mapping {self: count}, shared by all callers; it must not be modified."""

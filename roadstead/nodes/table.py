@@ -363,6 +363,10 @@ class NodeTable(Table):
             self._change_row(row)
 
     def _count_pods(self, row: int, pod_class: PodClass, change: int) -> None:
+        if pod_class.is_large:
+            # Whole arrays wrap around, as integers in Go do; single numbers raise OverflowError.
+            self._count_rows([row], pod_class, [change])
+            return
         columns = self.columns
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()

@@ -109,8 +109,10 @@ class NodeResourcesFit(
             amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]
             up_to = np.cumsum(amounts)
             before = up_to - amounts
-            requested = columns.requested[code, rows] + up_to - before[begin_of]
-            is_short |= (amounts > 0) & (requested > columns.allocatable[code, rows])
+            requested = columns.requested[code, rows] + before - before[begin_of]
+            # As Filter compares: a sum with the pod's own amount might wrap around.
+            free = columns.allocatable[code, rows] - requested
+            is_short |= (amounts > 0) & (amounts > free)
         return int(order[is_short].min(initial=len(pods)))
 
     def is_ignored(self, name: str) -> bool:

@@ -68,6 +68,18 @@ def usages(
         yield resource.weight, before + asked, table.allocatable(code)
 
 
+def _quotient(dividend: I64, divisor: I64) -> I64:
+    """Divide by positive numbers towards zero, as Go does.
+
+    A dividend is negative only if a product or sum wrapped around, as it does in Go.
+    """
+    result = dividend // divisor
+    # For a few rows, `argmin` takes a third of the time of `min`.
+    if len(dividend) and dividend[dividend.argmin()] < 0:
+        result += (dividend < 0) & (result * divisor != dividend)
+    return result
+
+
 class AllocationScorer:
     """LeastAllocated and MostAllocated."""
 
@@ -81,9 +93,9 @@ class AllocationScorer:
         for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
             used = np.minimum(requested, capacity)
             amount = used if self.most else capacity - used
-            weighted += amount * MAX_NODE_SCORE // np.maximum(capacity, 1) * weight
+            weighted += _quotient(amount * MAX_NODE_SCORE, np.maximum(capacity, 1)) * weight
             weights += weight * (capacity != 0)
-        return weighted // np.maximum(weights, 1)
+        return _quotient(weighted, np.maximum(weights, 1))
 
 
 class RatioScorer:
@@ -98,9 +110,9 @@ class RatioScorer:
         weights = np.zeros(len(table), dtype=np.int64)
         for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
             within = np.clip(requested, 0, capacity)
-            utilization = np.where(
-                requested > capacity, MAX_UTILIZATION, within * 100 // np.maximum(capacity, 1)
-            )
+            share = _quotient(within * MAX_UTILIZATION, np.maximum(capacity, 1))
+            # Below 0 the function has its value at 0, as below its first point.
+            utilization = np.where(requested > capacity, MAX_UTILIZATION, np.maximum(share, 0))
             score = self.score_at[utilization] * (capacity != 0)
             weighted += score * weight
             weights += weight * (score > 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from roadstead.facts.parse_selectors import (
     parse_node_selector,
     parse_preferred_terms,
 )
+from roadstead.facts.pod import PodAffinityTerm, SpreadConstraint
 from roadstead.facts.selectors import (
     OPERATORS,
     LabelSelector,
@@ -283,3 +285,106 @@ def test_errors_are_joined_like_go() -> None:
 
 def test_every_operator_has_its_matcher() -> None:
     assert OPERATORS == ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+VALUES = st.sampled_from(["", "1", "2", "x"])
+EXPRESSIONS = st.one_of(
+    st.builds(
+        expression,
+        st.sampled_from("abc"),
+        st.sampled_from(["In", "NotIn"]),
+        VALUES,
+        VALUES,
+    ),
+    st.builds(expression, st.sampled_from("abc"), st.sampled_from(["Exists", "DoesNotExist"])),
+)
+BOUNDS = st.builds(
+    expression, st.sampled_from("abc"), st.sampled_from(["Gt", "Lt"]), st.sampled_from(["1", "-1"])
+)
+
+
+def matches_plainly(manifest: dict[str, Any], labels: dict[str, str]) -> bool:
+    """The rule of one expression, in the words of the API's documentation."""
+    key, operator, values = manifest["key"], manifest["operator"], manifest["values"]
+    if operator in ("Exists", "DoesNotExist"):
+        return (key in labels) == (operator == "Exists")
+    if operator in ("Gt", "Lt"):
+        number = labels.get(key)
+        if number is None or number not in ("1", "2"):
+            return False
+        return int(number) > int(values[0]) if operator == "Gt" else int(number) < int(values[0])
+    return (labels.get(key) in values) == (operator == "In")
+
+
+@given(st.lists(EXPRESSIONS, max_size=3), LABELS, LABELS)
+def test_a_selector_matches_labels_that_meet_all_its_parts(
+    expressions: list[dict[str, Any]], wanted: dict[str, str], labels: dict[str, str]
+) -> None:
+    found = parse_label_selector(label_selector(*expressions, **wanted))
+
+    assert found is not None
+    assert found.matches(labels) == (
+        all(matches_plainly(each, labels) for each in expressions)
+        and wanted.items() <= labels.items()
+    )
+
+
+@given(
+    st.lists(st.lists(st.one_of(EXPRESSIONS, BOUNDS), min_size=1, max_size=2), max_size=3),
+    LABELS,
+)
+def test_a_node_is_selected_by_any_term_all_of_whose_expressions_it_meets(
+    terms: list[list[dict[str, Any]]], labels: dict[str, str]
+) -> None:
+    manifest = {"nodeSelectorTerms": [{"matchExpressions": each} for each in terms]}
+
+    found = parse_node_selector(objects.NodeSelector.read(manifest))
+
+    assert [each.matches(labels, "n") for each in found] == [
+        all(matches_plainly(each, labels) for each in term) for term in terms
+    ]
+
+
+@given(LABELS, LABELS, st.lists(st.sampled_from("abc"), max_size=2, unique=True))
+def test_keys_to_match_narrow_a_spread_constraint_to_pods_that_agree(
+    own: dict[str, str], other: dict[str, str], keys: list[str]
+) -> None:
+    """Only keys that the pod itself has narrow: upstream ignores the others."""
+    constraint = SpreadConstraint(
+        "zone", 1, "DoNotSchedule", LabelSelector(), 1, "Honor", "Ignore", tuple(keys)
+    )
+
+    found = constraint.effective_selector(own)
+
+    assert found is not None
+    assert found.matches(own), "the pod counts itself"
+    assert found.matches(other) == all(other.get(key) == own[key] for key in keys if key in own)
+    assert constraint.selector == LabelSelector(), "the constraint as written is unchanged"
+
+
+TERM = PodAffinityTerm("zone", LabelSelector(), ("prod",), None)
+
+
+@pytest.mark.parametrize(
+    ("selector", "namespaces", "chosen", "namespace", "matches"),
+    [
+        (LabelSelector(), ("prod",), None, "prod", True),
+        (LabelSelector(), ("prod",), None, "dev", False),
+        (LabelSelector(), (), None, "prod", False),
+        (LabelSelector(), (), LabelSelector(), "dev", True),
+        (LabelSelector(), ("prod",), LabelSelector((Requirement("team", "Exists"),)), "dev", True),
+        (LabelSelector(), (), LabelSelector((Requirement("other", "Exists"),)), "dev", False),
+        (None, ("prod",), LabelSelector(), "prod", False),
+        (LabelSelector((Requirement("app", "Exists"),)), ("prod",), None, "prod", False),
+    ],
+)
+def test_a_term_matches_pods_of_named_or_selected_namespaces(
+    selector: LabelSelector | None,
+    namespaces: tuple[str, ...],
+    chosen: LabelSelector | None,
+    namespace: str,
+    matches: bool,
+) -> None:
+    term = replace(TERM, selector=selector, namespaces=namespaces, namespace_selector=chosen)
+
+    assert term.matches_labels(namespace, {}, {"team": "a"}) is matches

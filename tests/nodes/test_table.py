@@ -438,3 +438,22 @@ def test_a_pod_without_requests_has_the_default_weights():
     assert row_of(table)["nonzero_requested"] == [2 * DEFAULT_CPU_MILLI, 400 * MIB]
     assert row_of(table)["requested"] == {}
     assert len(row_of(table)["pods"]) == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_sums_of_requests_beyond_int64_wrap_around_as_in_go(count):
+    """Such a cluster is absurd, but a scheduler that reads it must not end."""
+    huge = pod(memory=2**62 + 1, others={GPU: 2**62})
+    table = table_of(node("n1"))
+    wanted = [(each * count + 2**63) % 2**64 - 2**63 for each in (2**62 + 1, 2**62)]
+
+    table.add_pod("n1", table.classes.pod_class(huge), count)
+
+    gpu = table.classes.resources.code(GPU)
+    assert [table.requested(1)[0], table.requested(gpu)[0]] == wanted
+    assert table.nonzero_requested(1)[0] == wanted[0]
+    table.validate()
+    for _ in range(count):
+        table.remove_pod("n1", table.classes.pod_class(huge))
+    assert table.requested(1)[0] == table.requested(gpu)[0] == 0, "removal is the inverse"
+    table.validate()

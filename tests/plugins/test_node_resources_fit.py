@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -200,3 +201,47 @@ def test_filtering_equals_upstreams_for_any_pods_and_nodes(cluster, wanted, igno
 
     assert filter_with(plugin, wanted, table) == expected
     assert_filters_alike_through_views(plugin, wanted, table)
+
+
+def admitted_one_by_one(wanted, rows, table):
+    """Return how many pods pass Filter if each is placed before the next is filtered."""
+    for number, (facts, row) in enumerate(zip(wanted, rows, strict=True)):
+        if said(facts, table)[row] is not None:
+            return number
+        put(table, table.names[row], facts)
+    return len(rows)
+
+
+AMOUNTS = st.sampled_from([None, 0, 1, 2, 3, 2**62, 2**63 - 1])
+ASKING = st.builds(pod, memory=AMOUNTS, others=st.sampled_from([{}, {GPU: 1}, {GPU: 2**62}]))
+SIZES = st.sampled_from([0, 2, 4, 2**62, 2**63 - 1])
+
+
+@given(
+    st.lists(st.tuples(SIZES, SIZES, st.integers(0, 3)), min_size=1, max_size=3),
+    st.lists(st.tuples(ASKING, st.integers(0, 2)), min_size=1, max_size=6),
+)
+def test_pods_are_admitted_together_as_if_filtered_one_after_the_other(sizes, asking):
+    def table():
+        return table_of(
+            *(
+                node(f"n{number}", memory=memory, others={GPU: gpus}, pods=pods_max)
+                for number, (memory, gpus, pods_max) in enumerate(sizes)
+            )
+        )
+
+    wanted, rows = [facts for facts, _ in asking], [row % len(sizes) for _, row in asking]
+    together = table()
+    pod_classes = [together.classes.pod_class(facts) for facts in wanted]
+
+    found = FIT.admits(pod_classes, together, np.array(rows, np.intp))
+
+    assert found == admitted_one_by_one(wanted, rows, table()), "pods that Filter admits in turn"
+
+
+def test_with_a_resource_that_no_node_has_filter_decides_from_the_first_pod_on():
+    table = table_of(node("n1"))
+    pod_classes = [table.classes.pod_class(pod(others=each)) for each in ({}, {"x.io/none": 1})]
+
+    assert FIT.admits(pod_classes, table, np.array([0, 0])) == 0
+    assert FIT.admits(pod_classes[:1] * 2, table, np.array([0, 0])) == 2

@@ -18,6 +18,7 @@ from tests.plugins.upstream import (
     allocation_score,
     least_requested_score,
     most_requested_score,
+    quotient,
     ratio_score,
 )
 from tests.plugins.upstream import broken_linear as upstream_broken_linear
@@ -251,3 +252,45 @@ def test_scores_of_pods_with_pod_level_requests_equal_upstreams(cluster, wanted,
     assert score_with(fit(resources=resources), wanted, table) == [
         allocation_score(wanted, each, resources, least_requested_score) for each in nodes
     ]
+
+
+INT64 = 2**64
+INT64_MAX = 2**63 - 1
+EDGES = [0, 1, 99, 2**52, INT64_MAX // 100, INT64_MAX // 100 + 1, INT64_MAX // 2, INT64_MAX]
+
+
+def wrapped(number):
+    """Go's int64 after an overflow."""
+    return (number + 2**63) % INT64 - 2**63
+
+
+@given(st.sampled_from(EDGES), st.sampled_from(EDGES), st.sampled_from(EDGES), st.booleans())
+def test_products_beyond_int64_wrap_and_are_divided_towards_zero(capacity, first, second, most):
+    requested = wrapped(first + second)
+    used = min(requested, capacity)
+    product = wrapped((used if most else wrapped(capacity - used)) * 100)
+    wanted = quotient(product, capacity) if capacity else 0
+    plugin = fit("MostAllocated" if most else "LeastAllocated", ((GPU, 1),))
+
+    # A pod that requests none of an extended resource is not scored by it.
+    if second and capacity:
+        found = scored(
+            plugin, pod(others={GPU: second}), pod(others={GPU: first}), others={GPU: capacity}
+        )
+        assert found == wanted, "the score in Go's int64"
+
+
+@given(st.sampled_from(EDGES[1:]), st.sampled_from(EDGES), st.sampled_from(EDGES[1:]))
+def test_a_share_that_wrapped_below_zero_is_scored_as_zero(capacity, first, second):
+    requested = wrapped(first + second)
+    share = quotient(wrapped(max(requested, 0) * 100), capacity)
+    wanted = 0 if requested > capacity else 100 - max(share, 0)
+
+    found = scored(
+        ratio(SPREADING, ((GPU, 1),)),
+        pod(others={GPU: second}),
+        pod(others={GPU: first}),
+        others={GPU: capacity},
+    )
+
+    assert found == wanted, "the value of the falling line at the share"
