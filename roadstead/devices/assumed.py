@@ -148,7 +148,9 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     if not waiting:
         return ()
     allocator = devices.allocator
-    allocations = allocator.allocate(allocator.plan(waiting), node.name, node.labels)
+    # Compiled once for all claims that ask for the same; only an error would name the claim.
+    plan = allocator.plan(devices.stand_ins.alike(waiting))
+    allocations = allocator.allocate(plan, node.name, node.labels)
     if allocations is None:
         return None
     # Of a claim that the pod names twice, the first allocation counts, as upstream writes it.

@@ -55,13 +55,15 @@ class _Outcomes:
 class NodeScreen:
     """Verdicts by the number of a node; numbers are given when nodes are added, and used again.
 
-    removals: how many nodes were removed; while it stays equal, numbers stay valid.
+    removals: how many nodes were removed; while it stays equal, numbers stay valid. version: grows
+    when devices, their use or classes change.
     """
 
     def __init__(self, pools: DevicePools, in_use: DevicesInUse, quick: QuickAnswers) -> None:
         self._pools = pools
         self._quick = quick
         self.removals = 0
+        self.version = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str | None] = []
         self._labels: list[Labels] = []
@@ -180,7 +182,8 @@ class NodeScreen:
         self._outcomes[key].verdicts[number] = verdict.value
 
     def forget_outcomes(self) -> None:
-        """Forget what was recorded."""
+        """Forget what was recorded: classes changed."""
+        self.version += 1
         self._outcomes.clear()
 
     def _mark(self, numbers: Collection[int]) -> None:
@@ -190,10 +193,12 @@ class NodeScreen:
             outcomes.stale.update(each for each in numbers if each < len(outcomes.verdicts))
 
     def _slices_changed(self, node: str | None) -> None:
+        self.version += 1
         if node is None:
             self._mark(range(len(self._names)))
         elif node in self._numbers:
             self._mark((self._numbers[node],))
 
     def _use_changed(self, pool: PoolKey) -> None:
+        self.version += 1
         self._mark(self._seeing.get(pool, ()))
