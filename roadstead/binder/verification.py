@@ -24,7 +24,7 @@ from roadstead.framework.failures import filter_status
 from roadstead.framework.plugin import FilterPlugin, Plugin, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
-from roadstead.framework.validity import Validity, inputs_of, quick_inputs_of
+from roadstead.framework.validity import Validity, inputs_of, lasting_inputs_of
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
@@ -204,7 +204,7 @@ class Verifier:
             known.validity.changes = known.quick_validity.changes = changes
             return known
         before = known
-        quick_inputs = quick_inputs_of(self._table, profile, pod_class)
+        quick_inputs = lasting_inputs_of(self._table, profile, pod_class)
         has_facts = before is not None and before.quick_validity.inputs == quick_inputs
         known = _CachedResults(outcome, Validity(inputs, changes), Validity(quick_inputs, changes))
         known.quick_filters = _quick_filters(profile, outcome.state)
@@ -222,7 +222,7 @@ class Verifier:
     ) -> bool:
         """Whether PreFilter's outcome is valid; with `quick`, the part that quick checks need."""
         validity, plugins, inputs = (
-            (known.quick_validity, self._unadmitted, quick_inputs_of)
+            (known.quick_validity, self._unadmitted, lasting_inputs_of)
             if quick
             else (known.validity, self._filtering, inputs_of)
         )

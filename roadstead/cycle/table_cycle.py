@@ -39,7 +39,8 @@ from roadstead.framework.given import Given, worker_calls
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.framework.validity import Inputs, Validity, inputs_of
+from roadstead.framework.validity import Inputs, Validity, inputs_of, lasting_inputs_of
+from roadstead.kernel.current_rows import current_filters
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.kernel.single_pods import SinglePodKernel
@@ -54,10 +55,11 @@ MAX_GIVEN = 512
 
 @dataclass(slots=True)
 class _CachedClass:
-    """The cached results of a class, and their validity."""
+    """The cached results of a class, and their validity. lasting: see `holds_but_current`."""
 
     given: ClassInput
     validity: Validity
+    lasting: Inputs = (-1, None)
 
     def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Whether the results are still valid; a shared model may have been computed again."""
@@ -65,6 +67,21 @@ class _CachedClass:
         if self.validity.inputs != inputs or not (model is None or model.is_for(*inputs)):
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
+
+    def holds_but_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
+        """Whether the results are valid but for filters that read the current state.
+
+        The kernel calls these before each pod, and an evaluation filters again once their state
+        differs. lasting: the inputs without that state.
+        """
+        given, evaluation = self.given, self.given.run.evaluation
+        current = current_filters(evaluation)
+        if not current or self.lasting != lasting or given.model is not None:
+            return False
+        if kernel_class(given).reads_other_nodes or given.pre_score.weighs_feasible:
+            return False
+        plugins = [each for each in profile.cross_node if each not in current]
+        return self.validity.holds(table, profile, plugins, evaluation.pod)
 
     def renew(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Bring own results up to date if only nodes changed since; return whether they are.
@@ -349,7 +366,10 @@ class TableCycle:
     def _results_of(self, pod: PodInCycle, profile: Profile) -> _CachedClass:
         cached = self._cached.get(pod.signature)
         inputs = inputs_of(self.table, profile, pod.evaluated)
-        if cached is None or not cached.holds(inputs, self.table, profile):
+        if cached is None or not (
+            cached.holds(inputs, self.table, profile)
+            or (pod.stand_in is not None and self._holds_but_current(cached, pod, profile))
+        ):
             cached = (
                 self._shared_results(pod, profile, inputs, cached)
                 or self._renewed(pod, profile, inputs, cached)
@@ -358,6 +378,12 @@ class TableCycle:
             shares = cached.given.model is not None
             self._cached.put(pod.signature, cached, len(self.table), shares=shares)
         return cached
+
+    def _holds_but_current(self, cached: _CachedClass, pod: PodInCycle, profile: Profile) -> bool:
+        if self.accelerator is None or self.accelerator.code is None:
+            return False
+        lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
+        return cached.holds_but_current(lasting, self.table, profile)
 
     def _shared_results(
         self,
@@ -404,8 +430,9 @@ class TableCycle:
         run = self._new_run(profile, pod) if cached is None else cached.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
+        lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
         try:
-            found = _CachedClass(_run_class(run), validity)
+            found = _CachedClass(_run_class(run), validity, lasting)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if profile.has_shape(pod.pod_class) and _is_model(found.given):
