@@ -22,11 +22,11 @@ from roadstead.devices.quick import QuickAnswers, Verdict
 from roadstead.devices.screen import NodeScreen, Verdicts
 from roadstead.devices.search import Search
 from roadstead.devices.selectors import SelectorResults
-from roadstead.devices.views import NodeView, PoolMatcher
+from roadstead.devices.views import NOT_ALIKE, NodeView, PoolMatcher
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.pools import Labels, Pool
@@ -154,6 +154,23 @@ class Allocator:
         # Constraints only leave less choice.
         verdict = self._quick.verdict(plan.demand, pools)
         return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
+
+    def likeness(self, node: str, labels: Labels) -> Hashable:
+        """Return a key that is equal for nodes on which `allocate` finds something or not alike.
+
+        None if it may differ. Errors are not alike: they may name devices.
+        """
+        try:
+            pools = self.pools.seen_from(node, labels)
+        except AllocationError:
+            return None
+        found = []
+        for pool in pools:
+            code = self._matcher.code_of(pool)
+            if code == NOT_ALIKE or pool.needs_search or pool.invalid or pool.is_incomplete:
+                return None
+            found.append((code, self.in_use.bits(pool)))
+        return tuple(found)
 
     def screen(self, plan: Plan) -> Verdicts | None:
         """Return the value of a `Verdict` for each node in `nodes`, by its number there.

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DEMANDS_MAX: Final = 256
 """Demands whose answers are kept, the most recent ones."""
 
+ALIKE_MAX: Final = 4096
+
 SHARED_MAX: Final = 64
 """If the first nodes see so many different sets of pools, sharing verdicts does not pay."""
 
@@ -46,10 +48,14 @@ class _Answers:
 
 @dataclass(slots=True, eq=False)
 class _Outcomes:
-    """Outcomes of searches by node, UNKNOWN without one. stale: nodes whose outcome is over."""
+    """Outcomes of searches by node, UNKNOWN without one. stale: nodes whose outcome is over.
+
+    alike: outcomes by what a search reads of a node (`Allocator.likeness`).
+    """
 
     verdicts: Verdicts
     stale: set[int] = field(default_factory=set)
+    alike: dict[Hashable, Verdict] = field(default_factory=dict)
 
 
 class NodeScreen:
@@ -174,12 +180,23 @@ class NodeScreen:
         known.stale.clear()
         return known.verdicts[: len(self._names)]
 
-    def record(self, key: Hashable, number: int, verdict: Verdict) -> None:
+    def record(
+        self, key: Hashable, number: int, verdict: Verdict, likeness: Hashable = None
+    ) -> None:
         """Store the outcome of a search on a node, after `outcomes` and without a change since."""
         name = self._names[number]
         assert name is not None, "a search is made on a node"
         self._see(name, number)
-        self._outcomes[key].verdicts[number] = verdict.value
+        known = self._outcomes[key]
+        known.verdicts[number] = verdict.value
+        if likeness is not None:
+            if len(known.alike) >= ALIKE_MAX:
+                known.alike.clear()
+            known.alike[likeness] = verdict
+
+    def outcome_alike(self, key: Hashable, likeness: Hashable) -> Verdict:
+        """Return the outcome on any node with this likeness; UNKNOWN if there was none."""
+        return self._outcomes[key].alike.get(likeness, Verdict.UNKNOWN)
 
     def forget_outcomes(self) -> None:
         """Forget what was recorded: classes changed."""

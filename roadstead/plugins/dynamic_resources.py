@@ -210,6 +210,13 @@ class DynamicResources(
 
     def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
         """Search devices on a node, and record whether there are any."""
+        nodes, likeness = self._devices.allocator.nodes, None
+        if self._records:
+            likeness = self._devices.allocator.likeness(node.name, node.labels)
+            known = Verdict.UNKNOWN if likeness is None else nodes.outcome_alike(key, likeness)
+            if known is not Verdict.UNKNOWN:
+                nodes.record(key, number, known)
+                return _NOT_ALLOCATED if known is Verdict.NO else SUCCESS
         try:
             found = self._allocation(plan, node)
         except AllocationAborted:
@@ -218,7 +225,7 @@ class DynamicResources(
             return error(str(problem))
         if self._records:
             verdict = Verdict.NO if found is None else Verdict.YES
-            self._devices.allocator.nodes.record(key, number, verdict)
+            nodes.record(key, number, verdict, likeness)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
     def _allocated_status(self, wanted: _Wanted, node: NodeFacts) -> Status:

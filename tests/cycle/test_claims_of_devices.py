@@ -62,7 +62,10 @@ SHAPES = {
 
 
 def device(name, model="a", socket=0):
-    model, socket = AttributeFacts("model", "string", model), AttributeFacts("socket", "int", socket)
+    model, socket = (
+        AttributeFacts("model", "string", model),
+        AttributeFacts("socket", "int", socket),
+    )
     return DeviceFacts(name, (model, socket))
 
 
