@@ -62,22 +62,20 @@ SHAPES = {
 
 
 def device(name, model="a", socket=0):
-    model, socket = (
+    attributes = (
         AttributeFacts("model", "string", model),
         AttributeFacts("socket", "int", socket),
     )
-    return DeviceFacts(name, (model, socket))
+    return DeviceFacts(name, attributes)
 
 
 def fleet(*, reached_by_all):
     """Return slices of three nodes, and one that all reach."""
+    four = device("d0"), device("d1", "b"), device("d2", "a", 1), device("d3", "b", 1)
     local = [
-        SliceFacts(
-            name, DRIVER, name, 1, 1, Placement(node_name=name),
-            devices=(device("d0", "a"), device("d1", "b"), device("d2", "a", 1), device("d3", "b", 1)),
-        )
+        SliceFacts(name, DRIVER, name, 1, 1, Placement(node_name=name), devices=four)
         for name in ("n0", "n1", "n2")
-    ]  # fmt: skip
+    ]
     everywhere = SliceFacts(
         "net", DRIVER, "net", 1, 1, Placement(all_nodes=True), devices=(device("e0"), device("e1"))
     )
