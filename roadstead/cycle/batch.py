@@ -177,7 +177,8 @@ class BatchRun:
         left = {
             signature
             for signature, pod in classes.items()
-            if why_not(kernel, signature) or self._changed_outside(pod)
+            if (signature != pods[0].signature and why_not(kernel, signature))
+            or self._changed_outside(pod)
         }
         # `Kernel.best_rows` returns those of the last pod of a run.
         if self._name_best and pods[0].signature not in left:

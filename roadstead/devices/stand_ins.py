@@ -87,4 +87,5 @@ class StandIns:
 
 def is_stand_in(pod: PodFacts) -> bool:
     """Whether facts stand for several pods."""
-    return any((each.claim_name or "").startswith(MARK) for each in pod.device_claims)
+    claims = pod.device_claims
+    return bool(claims) and (claims[0].claim_name or "").startswith(MARK)

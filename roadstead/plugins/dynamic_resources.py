@@ -177,7 +177,10 @@ class DynamicResources(
         numbers = self._nodes.numbers(table)
         verdicts = self._verdicts(plan, numbers)
         searched = verdicts == Verdict.UNKNOWN.value
-        key = plan.shape if plan is not None and searched.any() else None
+        is_searched = bool(searched.any())
+        if not is_searched and len(waiting) == len(wanted.claims):
+            return FilterResult.refuse(verdicts == Verdict.NO.value, _NOT_ALLOCATED)
+        key = plan.shape if plan is not None and is_searched else None
         if key is not None and self._records:
             known = self._devices.allocator.nodes.outcomes(key)[numbers]
             verdicts = np.where(searched, known, verdicts)
