@@ -30,6 +30,7 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
+from roadstead.plugins.node_name import NodeName
 from roadstead.storage import AssumedClaims
 from tests.builders import node
 from tests.devices.fleet import CLASS, DRIVER, claim, owned, using, with_template
@@ -171,11 +172,6 @@ class OneByOne(World):
                 self.cycle.confirm(pod)
         return found
 
-    def end(self, uid):
-        name, pod_class = self.on.pop(uid)
-        self.table.remove_pod(name, pod_class, uid=uid)
-        self.cycle._volumes.release([uid])
-
 
 def told(decision):
     diagnosis = decision.diagnosis
@@ -268,3 +264,25 @@ def test_errors_name_the_claim_of_the_pod():
     pods, claims = made(["failing", "failing"])
     found = Batches(facts_of(claims), kernel=True).decide(pods)
     assert all(f"claim default/c-{uid}" in error for uid, (_, error, _) in found.items())
+
+
+def test_users_plugins_see_the_claims_of_each_pod(monkeypatch):
+    monkeypatch.setattr(NodeName, "is_guarded", True)
+    pods, claims = made(["one"])
+    world = World(facts_of(claims))
+    assert world.coming(pods)[0].stand_in is None
+
+
+def test_a_batch_with_claims_that_changed_after_the_lease_reads_them():
+    pods, claims = made(["one", "one"])
+    world = Batches(facts_of(claims), kernel=True)
+    leased = world.coming(pods)
+    world.devices.apply([replace(claims[1], is_terminating=True)])
+
+    batch = world.cycle.begin(world.cycle.next_batch(leased))
+    assert [each.node_name is not None for each in batch.decide_run(leased)] == [True]
+    assert batch.decide_run(leased[1:]) == []
+    assert batch.decide(leased[1]) is None, "its class is evaluated once the first is assumed"
+    world.handle.storage.ahead.undo()
+    (found,) = world.decide(pods[1:]).values()
+    assert found[2][0].reasons == ('resourceclaim "c-p1" is being deleted',)
