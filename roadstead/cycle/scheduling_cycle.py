@@ -268,8 +268,8 @@ class SchedulingCycle:
             if run := batch.decide_run(coming):
                 decisions += run
                 index += len(run)
-                # Pods with claims of devices are runs of one.
-                if index - paused >= DECISIONS_PER_PAUSE or len(run) > 1:
+                # Pods with claims of devices are runs of one: there is no pause after each.
+                if run[0].pod.stand_in is None or index - paused >= DECISIONS_PER_PAUSE:
                     paused = index
                     yield from time_after(YieldToMessages())
                 continue

@@ -22,7 +22,7 @@ from roadstead.devices.quick import QuickAnswers, Verdict
 from roadstead.devices.screen import NodeScreen, Verdicts
 from roadstead.devices.search import Search
 from roadstead.devices.selectors import SelectorResults
-from roadstead.devices.views import NOT_ALIKE, NodeView, PoolMatcher
+from roadstead.devices.views import NodeView, PoolMatcher
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
@@ -164,13 +164,7 @@ class Allocator:
             pools = self.pools.seen_from(node, labels)
         except AllocationError:
             return None
-        found = []
-        for pool in pools:
-            code = self._matcher.code_of(pool)
-            if code == NOT_ALIKE or pool.needs_search or pool.invalid or pool.is_incomplete:
-                return None
-            found.append((code, self.in_use.bits(pool)))
-        return tuple(found)
+        return self._quick.likeness(pools)
 
     def screen(self, plan: Plan) -> Verdicts | None:
         """Return the value of a `Verdict` for each node in `nodes`, by its number there.

@@ -39,11 +39,15 @@ _UNKNOWN: Final = Verdict.UNKNOWN.value
 
 @dataclass(slots=True, eq=False)
 class _Answers:
-    """Verdicts by node for one demand. stale: nodes whose verdict is to be computed again."""
+    """Verdicts by node for one demand. stale: nodes whose verdict is to be computed again.
+
+    alike: verdicts by what they depend on (`QuickAnswers.likeness`).
+    """
 
     demand: Demand
     verdicts: Verdicts
     stale: set[int] = field(default_factory=set)
+    alike: dict[Hashable, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -134,11 +138,11 @@ class NodeScreen:
         shared: dict[tuple[int, ...], int] = {}
         for number in known.stale:
             if number < size:
-                known.verdicts[number] = self._verdict(demand, number, shared)
+                known.verdicts[number] = self._verdict(known, number, shared)
         known.stale.clear()
         return known.verdicts[:size]
 
-    def _verdict(self, demand: Demand, number: int, shared: dict[tuple[int, ...], int]) -> int:
+    def _verdict(self, known: _Answers, number: int, shared: dict[tuple[int, ...], int]) -> int:
         """Return the verdict for a node. shared: verdicts of nodes by the pools that they see."""
         name = self._names[number]
         if name is None:
@@ -147,6 +151,14 @@ class NodeScreen:
             pools = self._see(name, number)
         except AllocationError:
             return _UNKNOWN
+        demand, likeness = known.demand, self._quick.likeness(pools)
+        if likeness is not None:
+            verdict = known.alike.get(likeness)
+            if verdict is None:
+                if len(known.alike) >= ALIKE_MAX:
+                    known.alike.clear()
+                verdict = known.alike[likeness] = int(self._quick.verdict(demand, pools).value)
+            return verdict
         if len(shared) > SHARED_MAX:
             return int(self._quick.verdict(demand, pools).value)
         key = tuple(map(id, pools))
