@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import msgpack
 
+from roadstead.protocol.codec_memo import remembered_decoder, remembered_encoder, repeats
 from roadstead.protocol.errors import RoadsteadError, cut_short
 
 VERSION = 1
@@ -406,7 +407,8 @@ def _decoder(kind: object) -> _Coder:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum_decoder(kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        return _dataclass_decoder(kind)
+        decode = _dataclass_decoder(kind)
+        return remembered_decoder(decode) if repeats(kind) else decode
     raise TypeError(f"{kind} does not cross the wire")
 
 
@@ -426,7 +428,8 @@ def _encoder(kind: object) -> _Coder:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: value.value
     if isinstance(kind, type) and is_dataclass(kind):
-        return _dataclass_encoder(kind)
+        encode = _dataclass_encoder(kind)
+        return remembered_encoder(encode) if repeats(kind) else encode
     return _same
 
 

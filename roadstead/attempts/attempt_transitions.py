@@ -46,7 +46,7 @@ class AttemptTransitions:
         records = [undecided[uid] for uid in node_of]
         tokens = self._store.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
-            uid, key, pod_class, _, number, _ = record.pod
+            uid, key, pod_class, _, number, _, _ = record.pod
             read = read_versions.get(node_name, 0)
             record.refusal, record.decided = None, (number, node_name, "")
             record.attempt = attempt = Attempt(token, uid, key, node_name, pod_class.facts, read)

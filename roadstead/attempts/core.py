@@ -135,7 +135,7 @@ class AttemptsCore(AttemptTransitions):
         todo: dict[str, Decision] = {}
         undecided = self._store.undecided
         for decision in decisions:
-            uid, _, _, _, attempt, _ = decision.pod
+            uid, _, _, _, attempt, _, _ = decision.pod
             record = undecided.get(uid)
             if record is not None and record.pod.attempt == attempt and uid not in todo:
                 todo[uid] = decision

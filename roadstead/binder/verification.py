@@ -24,7 +24,7 @@ from roadstead.framework.failures import filter_status
 from roadstead.framework.plugin import FilterPlugin, Plugin, Reads
 from roadstead.framework.pre_filtering import PreFilterOutcome, run_pre_filter
 from roadstead.framework.profile import Profile
-from roadstead.framework.validity import Validity, inputs_of
+from roadstead.framework.validity import Validity, inputs_of, lasting_inputs_of
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
@@ -83,6 +83,13 @@ class Verifier:
         """Return Success, or the first refusal. KeyError for an unknown node or profile."""
         profile = self._profiles[facts.scheduler_name]
         pod_class = self._table.classes.pod_class(facts)
+        stand_in = profile.stand_in(pod_class, self._table.classes)
+        if stand_in is not None and self._verify(profile, stand_in, node_name).is_success:
+            return SUCCESS
+        # A refusal may name objects that the stand-in does not name.
+        return self._verify(profile, pod_class, node_name)
+
+    def _verify(self, profile: Profile, pod_class: PodClass, node_name: str) -> Status:
         row = self._table.row_of(node_name)
         known = self._known.get(_key_of(pod_class, profile))
         if known is not None and self._is_valid(known, profile, pod_class, quick=True):
@@ -197,9 +204,11 @@ class Verifier:
             known.validity.changes = known.quick_validity.changes = changes
             return known
         before = known
-        known = _CachedResults(outcome, Validity(inputs, changes), Validity(inputs, changes))
+        quick_inputs = lasting_inputs_of(self._table, profile, pod_class)
+        has_facts = before is not None and before.quick_validity.inputs == quick_inputs
+        known = _CachedResults(outcome, Validity(inputs, changes), Validity(quick_inputs, changes))
         known.quick_filters = _quick_filters(profile, outcome.state)
-        if before is not None and has_inputs:
+        if before is not None and has_facts:
             # NODE facts did not change, so the rows that pass are still valid.
             known.times, known.passes = before.times, before.passes
         self._known.pop(key, None)
@@ -212,10 +221,12 @@ class Verifier:
         self, known: _CachedResults, profile: Profile, pod_class: PodClass, *, quick: bool
     ) -> bool:
         """Whether PreFilter's outcome is valid; with `quick`, the part that quick checks need."""
-        validity, plugins = (
-            (known.quick_validity, self._unadmitted) if quick else (known.validity, self._filtering)
+        validity, plugins, inputs = (
+            (known.quick_validity, self._unadmitted, lasting_inputs_of)
+            if quick
+            else (known.validity, self._filtering, inputs_of)
         )
-        if validity.inputs != inputs_of(self._table, profile, pod_class):
+        if validity.inputs != inputs(self._table, profile, pod_class):
             return False
         return validity.holds(self._table, profile, plugins[profile.scheduler_name], pod_class)
 

@@ -19,11 +19,13 @@ import numpy as np
 
 from roadstead.cycle.class_run import INFEASIBLE, ClassRun
 from roadstead.cycle.placed_classes import PlacedClasses
+from roadstead.facts.pod import PodIdentity
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.pre_filtering import PreFilterOutcome
+from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, DryRunResult
@@ -32,7 +34,7 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.kernel import Decided, Kernel
 from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.kernel.start import CompiledCode
-from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable, Rows
 from roadstead.preemption.dry_run import dry_run
 
@@ -44,7 +46,8 @@ class PodInCycle(NamedTuple):
     """A pod as a cycle sees it.
 
     key: namespace/name. attempt: number of the attempt, from 1. draw: its draw number, for the
-    choice among equal nodes.
+    choice among equal nodes. stand_in: the class by which it may be evaluated, and whose signature
+    it then has (`Profile.stand_in`).
     """
 
     uid: str
@@ -53,6 +56,27 @@ class PodInCycle(NamedTuple):
     signature: Hashable
     attempt: int = 1
     draw: int = 1
+    stand_in: PodClass | None = None
+
+    @property
+    def evaluated(self) -> PodClass:
+        """The class by which the pod is evaluated."""
+        return self.stand_in or self.pod_class
+
+    def by_itself(self) -> PodInCycle:
+        """Return the pod without a stand-in, as the only one of its signature."""
+        if self.stand_in is None:
+            return self
+        return self._replace(signature=(self.uid, self.pod_class), stand_in=None)
+
+
+def pod_in_cycle(
+    pod: PodIdentity, pod_class: PodClass, profile: Profile, classes: PodClasses
+) -> PodInCycle:
+    """Return a pod at its first attempt."""
+    stand_in = profile.stand_in(pod_class, classes)
+    signature = profile.class_of(stand_in or pod_class, pod.uid)
+    return PodInCycle(pod.uid, pod.key, pod_class, signature, stand_in=stand_in)
 
 
 class Decision(NamedTuple):
@@ -153,7 +177,8 @@ class BatchRun:
         left = {
             signature
             for signature, pod in classes.items()
-            if why_not(kernel, signature) or self._changed_outside(pod)
+            if (signature != pods[0].signature and why_not(kernel, signature))
+            or self._changed_outside(pod)
         }
         # `Kernel.best_rows` returns those of the last pod of a run.
         if self._name_best and pods[0].signature not in left:

@@ -2,18 +2,22 @@
 
 decide ──► may earlier placements change answers for other rows? ── no ──► as in any batch
                             └── yes ──► results that read other nodes are computed again
+
+Pods with claims of devices are decided one by one, each on the devices that are left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 
-from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
 from roadstead.cycle.class_run import ClassRun
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
+from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.post_filter import candidates_wanted
 from roadstead.kernel.arrays import U64
 from roadstead.kernel.lists import BestRows
@@ -28,6 +32,29 @@ class ContinuingBatch(BatchRun):
 
     allocates_ahead = False
     _knows_devices = True
+
+    def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+        """As any batch, but a pod with claims of devices is decided alone."""
+        first = pods[0] if pods else None
+        if first is None or not first.pod_class.facts.device_claims:
+            return super().decide_run(
+                list(takewhile(lambda pod: not pod.pod_class.facts.device_claims, pods))
+            )
+        if first.stand_in is None:
+            return super().decide_run((first,))
+        if not (self._knows_devices and self._is_stood_for(first)):
+            return []
+        decisions = super().decide_run((first,))
+        for each in decisions:
+            assert each.node_name is not None, "the kernel decides only pods that fit"
+            self._knows_devices &= self._reserve(first, each.node_name)
+        return decisions
+
+    def _is_stood_for(self, pod: PodInCycle) -> bool:
+        """Whether the class by which a pod was to be evaluated still gets its answers."""
+        assert pod.stand_in is not None
+        profile = self._classes[pod.signature].run.evaluation.profile
+        return profile.stands_for(pod.stand_in, pod.pod_class)
 
     def unlisted(self, pods: Sequence[PodInCycle]) -> list[PodInCycle]:
         """Return pods whose best rows workers may list.
@@ -53,11 +80,34 @@ class ContinuingBatch(BatchRun):
 
     def decide(self, pod: PodInCycle) -> Decision | None:
         """As any batch; the devices of a placed pod are allocated for those behind it."""
-        decision = super().decide(pod)
+        decision = super().decide(pod) if pod.stand_in is None else self._decide_by_stand_in(pod)
         facts = pod.pod_class.facts
         if decision is not None and decision.node_name is not None and facts.device_claims:
             self._knows_devices &= self._reserve(pod, decision.node_name)
         return decision
+
+    def _decide_by_stand_in(self, pod: PodInCycle) -> Decision | None:
+        """Decide a pod by the results of its stand-in, or by its own if these may differ."""
+        ahead = self._classes[pod.signature].run.evaluation.profile.storage.ahead
+        if not self._knows_devices or ahead.concerns(pod.pod_class.facts):
+            # As in `_decide_changed`: the pods before it must be assumed first.
+            return None
+        if self._is_stood_for(pod):
+            decision = super().decide(pod)
+            if decision is None or not _may_name_claims(decision):
+                return decision
+        return super().decide(self._by_itself(pod))
+
+    def _by_itself(self, pod: PodInCycle) -> PodInCycle:
+        """Return a pod as one without stand-in, whose class is evaluated."""
+        itself = pod.by_itself()
+        if itself is not pod:
+            profile = self._classes[pod.signature].run.evaluation.profile
+            run = ClassRun(Evaluation(profile, itself.pod_class, self.table))
+            one = SinglePodCycle(run, itself)
+            own = ClassInput(run, one.pre_filter, one.pre_score())
+            self._classes = {**self._classes, itself.signature: own}
+        return itself
 
     def _reserve(self, pod: PodInCycle, node_name: str) -> bool:
         """Allocate a placed pod's devices; return whether this was done."""
@@ -92,3 +142,9 @@ class ContinuingBatch(BatchRun):
         if diagnosis is None or candidates_wanted(profile, facts, diagnosis) is None:
             return decision
         return None
+
+
+def _may_name_claims(decision: Decision) -> bool:
+    """Whether the text of a decision may name the pod's claims: an error, or one of PreFilter."""
+    diagnosis = decision.diagnosis
+    return bool(decision.error) or (diagnosis is not None and not diagnosis.pre_filter.is_success)

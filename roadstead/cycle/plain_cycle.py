@@ -56,6 +56,7 @@ class PlainCycle:
         Raises KeyError if no profile has its scheduler name, and UnsupportedError if it needs a
         plugin that does not exist yet.
         """
+        pod = pod.by_itself()
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
         batch = self._nominated(pod) or self._batch_of(run, pod)
@@ -117,6 +118,7 @@ class PlainCycle:
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Return every node's result for one pod; places nothing."""
+        pod = pod.by_itself()
         take_snapshot(self.table, self.table.arrived)
         run = self._run_of(pod)
         evaluation, one = run.evaluation, SinglePodCycle(run, pod)

@@ -262,13 +262,16 @@ class SchedulingCycle:
         yield Phase("decide")
         batch.has_unassumed = chain.has_placed
         decisions: list[Decision] = []
-        index = 0
+        index = paused = 0
         while index < len(pods):
             coming = pods[index : index + DECISIONS_PER_PAUSE]
             if run := batch.decide_run(coming):
                 decisions += run
                 index += len(run)
-                yield from time_after(YieldToMessages())
+                # Pods with claims of devices are runs of one: there is no pause after each.
+                if run[0].pod.stand_in is None or index - paused >= DECISIONS_PER_PAUSE:
+                    paused = index
+                    yield from time_after(YieldToMessages())
                 continue
             decision = batch.decide(coming[0])
             # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.

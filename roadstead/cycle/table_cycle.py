@@ -39,11 +39,11 @@ from roadstead.framework.given import Given, worker_calls
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.framework.validity import Inputs, Validity, inputs_of
+from roadstead.framework.validity import Inputs, Validity, inputs_of, lasting_inputs_of
+from roadstead.kernel.current_rows import current_filters
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.kernel.single_pods import SinglePodKernel
-from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
@@ -55,10 +55,11 @@ MAX_GIVEN = 512
 
 @dataclass(slots=True)
 class _CachedClass:
-    """The cached results of a class, and their validity."""
+    """The cached results of a class, and their validity. lasting: see `holds_but_current`."""
 
     given: ClassInput
     validity: Validity
+    lasting: Inputs = (-1, None)
 
     def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Whether the results are still valid; a shared model may have been computed again."""
@@ -66,6 +67,21 @@ class _CachedClass:
         if self.validity.inputs != inputs or not (model is None or model.is_for(*inputs)):
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
+
+    def holds_but_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
+        """Whether the results are valid but for filters that read the current state.
+
+        The kernel calls these before each pod, and an evaluation filters again once their state
+        differs. lasting: the inputs without that state.
+        """
+        given, evaluation = self.given, self.given.run.evaluation
+        current = current_filters(evaluation)
+        if not current or self.lasting != lasting or given.model is not None:
+            return False
+        if kernel_class(given).reads_other_nodes or given.pre_score.weighs_feasible:
+            return False
+        plugins = [each for each in profile.cross_node if each not in current]
+        return self.validity.holds(table, profile, plugins, evaluation.pod)
 
     def renew(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Bring own results up to date if only nodes changed since; return whether they are.
@@ -194,7 +210,7 @@ class TableCycle:
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         # Only the kernel decides by the results of another class.
         shares = self.accelerator is not None and profile.has_shape(pod.pod_class)
-        return pod.pod_class.shape if shares else pod.signature
+        return pod.evaluated.shape if shares else pod.signature
 
     def record_length(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
@@ -219,7 +235,7 @@ class TableCycle:
             if pod.signature in found or profile is None:
                 continue
             cached = self._cached.get(pod.signature)
-            inputs = inputs_of(self.table, profile, pod.pod_class)
+            inputs = inputs_of(self.table, profile, pod.evaluated)
             if pod.signature in self._given and not with_given:
                 continue
             if (cached is None or cached.validity.inputs != inputs) and worker_calls(profile):
@@ -243,7 +259,8 @@ class TableCycle:
             return self._look(pods[0])
         if (nominated := self._nominated(pods[0])) is not None:
             return nominated
-        classes = self._classes_of(pods)
+        # A search concerns one pod, so its class is evaluated for it alone.
+        classes = self._classes_of(pods, by_themselves=searches_nodes)
         if searches_nodes and self._node_search is not None:
             return SampledBatch(
                 self.table,
@@ -283,15 +300,15 @@ class TableCycle:
     def place_one(self, pod: PodInCycle) -> str | None:
         """Decide one pod by the kernel and place it; return its node.
 
-        None, with nothing changed, if the kernel does not cover it or finds no node: a batch
-        decides it then. For pods without a nominated node, on a table without nominations and
-        unconfirmed placements.
+        None, with nothing changed, if the kernel does not cover it or finds no node, or it has
+        claims of devices: a batch decides it then. For pods without a nominated node, on a table
+        without nominations and unconfirmed placements.
         """
         accelerator, signature = self.accelerator, pod.signature
-        if accelerator is None or accelerator.code is None:
+        if accelerator is None or accelerator.code is None or pod.pod_class.facts.device_claims:
             return None
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        given = self._results_of(signature, pod, profile).given
+        given = self._results_of(pod, profile).given
         if not may_be_covered(given):
             return None
         pod_class = kernel_class(given)
@@ -310,13 +327,17 @@ class TableCycle:
         classes = kernel_classes(self._classes_of(pods))
         return Kernel(accelerator.code, self.table, classes, self._chooser)
 
-    def _classes_of(self, pods: Sequence[PodInCycle]) -> dict[Hashable, ClassInput]:
+    def _classes_of(
+        self, pods: Sequence[PodInCycle], *, by_themselves: bool = False
+    ) -> dict[Hashable, ClassInput]:
+        """Return the classes of pods by signature. by_themselves: without stand-ins."""
         first: dict[Hashable, PodInCycle] = {}
         for pod in pods:
             first.setdefault(pod.signature, pod)
         return {
             signature: self._results_of(
-                signature, pod, self._profiles[pod.pod_class.facts.scheduler_name]
+                pod.by_itself() if by_themselves else pod,
+                self._profiles[pod.pod_class.facts.scheduler_name],
             ).given
             for signature, pod in first.items()
         }
@@ -325,8 +346,9 @@ class TableCycle:
         """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.snapshot(self.table)
-        run = self._searched_runs.get(pod.signature) or self._new_run(profile, pod.pod_class)
-        self._searched_runs.put(pod.signature, run, len(self.table))
+        itself = pod.by_itself()
+        run = self._searched_runs.get(itself.signature) or self._new_run(profile, itself)
+        self._searched_runs.put(itself.signature, run, len(self.table))
         try:
             self._alone = one = SinglePodCycle(run, pod)
         except UnsupportedError as missing:
@@ -341,18 +363,27 @@ class TableCycle:
         self._alone.restrict(search_result)
         return self._alone.batch(self._chooser, name_best=self._name_best)
 
-    def _results_of(self, signature: Hashable, pod: PodInCycle, profile: Profile) -> _CachedClass:
-        cached = self._cached.get(signature)
-        inputs = inputs_of(self.table, profile, pod.pod_class)
-        if cached is None or not cached.holds(inputs, self.table, profile):
+    def _results_of(self, pod: PodInCycle, profile: Profile) -> _CachedClass:
+        cached = self._cached.get(pod.signature)
+        inputs = inputs_of(self.table, profile, pod.evaluated)
+        if cached is None or not (
+            cached.holds(inputs, self.table, profile)
+            or (pod.stand_in is not None and self._holds_but_current(cached, pod, profile))
+        ):
             cached = (
                 self._shared_results(pod, profile, inputs, cached)
                 or self._renewed(pod, profile, inputs, cached)
                 or self._found(pod, profile, inputs, cached)
             )
             shares = cached.given.model is not None
-            self._cached.put(signature, cached, len(self.table), shares=shares)
+            self._cached.put(pod.signature, cached, len(self.table), shares=shares)
         return cached
+
+    def _holds_but_current(self, cached: _CachedClass, pod: PodInCycle, profile: Profile) -> bool:
+        if self.accelerator is None or self.accelerator.code is None:
+            return False
+        lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
+        return cached.holds_but_current(lasting, self.table, profile)
 
     def _shared_results(
         self,
@@ -364,7 +395,7 @@ class TableCycle:
         """Return the results of another class of the same shape, if they are valid for this one."""
         if self.accelerator is None or not profile.has_shape(pod.pod_class):
             return None
-        model = self._models.get((profile.scheduler_name, pod.pod_class.shape))
+        model = self._models.get((profile.scheduler_name, pod.evaluated.shape))
         if model is None:
             return None
         if not model.holds(inputs, self.table, profile):
@@ -375,7 +406,7 @@ class TableCycle:
                 return model
         if not model.given.run.evaluation.is_for(*inputs):
             return None
-        run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
+        run = self._new_run(profile, pod) if cached is None else cached.given.run
         given = replace(model.given, run=run, model=model.given.run.evaluation)
         return _CachedClass(given, replace(model.validity))
 
@@ -396,20 +427,21 @@ class TableCycle:
         inputs: Inputs,
         cached: _CachedClass | None,
     ) -> _CachedClass:
-        run = self._new_run(profile, pod.pod_class) if cached is None else cached.given.run
+        run = self._new_run(profile, pod) if cached is None else cached.given.run
         run.evaluation.given = self._given.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
+        lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
         try:
-            found = _CachedClass(_run_class(run), validity)
+            found = _CachedClass(_run_class(run), validity, lasting)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if profile.has_shape(pod.pod_class) and _is_model(found.given):
-            shape = profile.scheduler_name, pod.pod_class.shape
+            shape = profile.scheduler_name, pod.evaluated.shape
             self._models.put(shape, found, len(self.table))
         return found
 
-    def _new_run(self, profile: Profile, pod_class: PodClass) -> ClassRun:
-        return ClassRun(Evaluation(profile, pod_class, self.table))
+    def _new_run(self, profile: Profile, pod: PodInCycle) -> ClassRun:
+        return ClassRun(Evaluation(profile, pod.evaluated, self.table))
 
 
 def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:

@@ -26,7 +26,7 @@ from roadstead.devices.views import NodeView, PoolMatcher
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.pools import Labels, Pool
@@ -63,7 +63,7 @@ class Allocator:
     """Allocates claims of pods to devices of nodes.
 
     `pools` and `in_use` are to be kept up to date by the caller, classes with `set_classes`, and
-    `nodes`, if `screen` is used.
+    `nodes`, if `screen` is used. classes_version: grows when classes change.
     """
 
     def __init__(self, gates: DeviceGates, compile_selector: Compile) -> None:
@@ -75,6 +75,7 @@ class Allocator:
         self._quick = QuickAnswers(self._matcher, self.in_use)
         self.nodes = NodeScreen(self.pools, self.in_use, self._quick)
         self._classes: dict[str, DeviceClassFacts] = {}
+        self.classes_version = 0
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
 
     def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
@@ -82,6 +83,7 @@ class Allocator:
         by_name = {each.name: each for each in classes}
         if by_name != self._classes:
             self._classes = by_name
+            self.classes_version += 1
             self._plans.clear()
             self.nodes.forget_outcomes()
 
@@ -152,6 +154,17 @@ class Allocator:
         # Constraints only leave less choice.
         verdict = self._quick.verdict(plan.demand, pools)
         return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
+
+    def likeness(self, node: str, labels: Labels) -> Hashable:
+        """Return a key that is equal for nodes on which `allocate` finds something or not alike.
+
+        None if it may differ. Errors are not alike: they may name devices.
+        """
+        try:
+            pools = self.pools.seen_from(node, labels)
+        except AllocationError:
+            return None
+        return self._quick.likeness(pools)
 
     def screen(self, plan: Plan) -> Verdicts | None:
         """Return the value of a `Verdict` for each node in `nodes`, by its number there.

@@ -13,10 +13,11 @@ Upstream: dynamicresources.go (Reserve, Unreserve, bindClaim), dra_manager.go (i
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roadstead.devices.claims import PodClaimError, claims_of, consumer_of
+from roadstead.devices.claims import Claims, PodClaimError, claims_of, consumer_of
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.state import DeviceState, is_reachable, reserved
 from roadstead.facts.devices import DeviceClaimFacts
@@ -73,7 +74,7 @@ class AssumedDevices:
         self._before.pop(uid, None)
         if pod is None:
             return ()
-        changed = consumed_by(self.devices, pod)
+        changed = consumed_by(self.devices.claims, pod)
         self.devices.apply(changed)
         return changed
 
@@ -114,8 +115,7 @@ class AssumedDevices:
         if not devices.are_free(new.values()):
             return None
         before = tuple(dict.fromkeys(claims))
-        devices.apply(tuple(new.values()))
-        after = consumed_by(devices, pod)
+        after = consumed_by(ChainMap(new, devices.claims), pod)
         devices.apply(after)
         return before, after
 
@@ -148,7 +148,9 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     if not waiting:
         return ()
     allocator = devices.allocator
-    allocations = allocator.allocate(allocator.plan(waiting), node.name, node.labels)
+    # Compiled once for all claims that ask for the same; only an error would name the claim.
+    plan = allocator.plan(devices.stand_ins.alike(waiting))
+    allocations = allocator.allocate(plan, node.name, node.labels)
     if allocations is None:
         return None
     # Of a claim that the pod names twice, the first allocation counts, as upstream writes it.
@@ -158,11 +160,11 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     return tuple(found.values())
 
 
-def consumed_by(devices: DeviceState, pod: PodFacts) -> DeviceClaims:
+def consumed_by(known: Claims, pod: PodFacts) -> DeviceClaims:
     """Return a pod's claims as they are once it is bound; a claim that is gone is left out."""
     consumer = consumer_of(pod)
     keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names_of(pod))
-    found = (devices.claims.get(key) for key in keys)
+    found = (known.get(key) for key in keys)
     return tuple(
         reserved(each, consumer)
         for each in found

@@ -78,7 +78,8 @@ class Pool:
     invalid: the reason why no device may be allocated from it, or "".
     unallocatable: bits of devices that consume counters without the gate for it.
     needs_search: counters, taints or placements of devices count, not only matches.
-    matches: cache of selector results. in_use, in_use_at: cache of the bits of devices in use, and
+    matches: cache of selector results. alike: see `PoolMatcher.code_of`; None: not yet known.
+    in_use, in_use_at: cache of the bits of devices in use, and
         the position in the log of `DevicesInUse` up to which they hold.
     """
 
@@ -92,6 +93,7 @@ class Pool:
     needs_search: bool = False
     positions: dict[str, int] = field(default_factory=dict)
     matches: dict[Query, Matches] = field(default_factory=dict)
+    alike: int | None = None
     in_use: int = 0
     in_use_at: tuple[int, int] = (0, -1)
 

@@ -17,8 +17,11 @@ from roadstead.devices.bits import positions_of
 from roadstead.devices.choosing import Chosen
 from roadstead.devices.pools import FreeMatches
 from roadstead.devices.selectors import SelectorFailure
+from roadstead.devices.views import NOT_ALIKE
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from roadstead.devices.in_use import DevicesInUse
     from roadstead.devices.plans import Choice, Demand
     from roadstead.devices.pools import Pool
@@ -93,6 +96,19 @@ class QuickAnswers:
                     break
             taken[index] = used
         return missing
+
+    def likeness(self, pools: Sequence[Pool]) -> Hashable:
+        """Return a key that is equal for pools with equal devices and use, None if they have none.
+
+        It shows all that `verdict` reads, and a search, but not the names in an error.
+        """
+        found = []
+        for pool in pools:
+            code = self._matcher.code_of(pool)
+            if code == NOT_ALIKE or pool.needs_search or pool.invalid or pool.is_incomplete:
+                return None
+            found.append((code, self._in_use.bits(pool)))
+        return tuple(found)
 
     def verdict(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:
         """Return whether the search would find devices for a demand.

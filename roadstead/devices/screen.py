@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 DEMANDS_MAX: Final = 256
 """Demands whose answers are kept, the most recent ones."""
 
+ALIKE_MAX: Final = 4096
+
 SHARED_MAX: Final = 64
 """If the first nodes see so many different sets of pools, sharing verdicts does not pay."""
 
@@ -37,31 +39,41 @@ _UNKNOWN: Final = Verdict.UNKNOWN.value
 
 @dataclass(slots=True, eq=False)
 class _Answers:
-    """Verdicts by node for one demand. stale: nodes whose verdict is to be computed again."""
+    """Verdicts by node for one demand. stale: nodes whose verdict is to be computed again.
+
+    alike: verdicts by what they depend on (`QuickAnswers.likeness`).
+    """
 
     demand: Demand
     verdicts: Verdicts
     stale: set[int] = field(default_factory=set)
+    alike: dict[Hashable, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class _Outcomes:
-    """Outcomes of searches by node, UNKNOWN without one. stale: nodes whose outcome is over."""
+    """Outcomes of searches by node, UNKNOWN without one. stale: nodes whose outcome is over.
+
+    alike: outcomes by what a search reads of a node (`Allocator.likeness`).
+    """
 
     verdicts: Verdicts
     stale: set[int] = field(default_factory=set)
+    alike: dict[Hashable, Verdict] = field(default_factory=dict)
 
 
 class NodeScreen:
     """Verdicts by the number of a node; numbers are given when nodes are added, and used again.
 
-    removals: how many nodes were removed; while it stays equal, numbers stay valid.
+    removals: how many nodes were removed; while it stays equal, numbers stay valid. version: grows
+    when devices, their use or classes change.
     """
 
     def __init__(self, pools: DevicePools, in_use: DevicesInUse, quick: QuickAnswers) -> None:
         self._pools = pools
         self._quick = quick
         self.removals = 0
+        self.version = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str | None] = []
         self._labels: list[Labels] = []
@@ -126,11 +138,11 @@ class NodeScreen:
         shared: dict[tuple[int, ...], int] = {}
         for number in known.stale:
             if number < size:
-                known.verdicts[number] = self._verdict(demand, number, shared)
+                known.verdicts[number] = self._verdict(known, number, shared)
         known.stale.clear()
         return known.verdicts[:size]
 
-    def _verdict(self, demand: Demand, number: int, shared: dict[tuple[int, ...], int]) -> int:
+    def _verdict(self, known: _Answers, number: int, shared: dict[tuple[int, ...], int]) -> int:
         """Return the verdict for a node. shared: verdicts of nodes by the pools that they see."""
         name = self._names[number]
         if name is None:
@@ -139,6 +151,14 @@ class NodeScreen:
             pools = self._see(name, number)
         except AllocationError:
             return _UNKNOWN
+        demand, likeness = known.demand, self._quick.likeness(pools)
+        if likeness is not None:
+            verdict = known.alike.get(likeness)
+            if verdict is None:
+                if len(known.alike) >= ALIKE_MAX:
+                    known.alike.clear()
+                verdict = known.alike[likeness] = int(self._quick.verdict(demand, pools).value)
+            return verdict
         if len(shared) > SHARED_MAX:
             return int(self._quick.verdict(demand, pools).value)
         key = tuple(map(id, pools))
@@ -172,15 +192,27 @@ class NodeScreen:
         known.stale.clear()
         return known.verdicts[: len(self._names)]
 
-    def record(self, key: Hashable, number: int, verdict: Verdict) -> None:
+    def record(
+        self, key: Hashable, number: int, verdict: Verdict, likeness: Hashable = None
+    ) -> None:
         """Store the outcome of a search on a node, after `outcomes` and without a change since."""
         name = self._names[number]
         assert name is not None, "a search is made on a node"
         self._see(name, number)
-        self._outcomes[key].verdicts[number] = verdict.value
+        known = self._outcomes[key]
+        known.verdicts[number] = verdict.value
+        if likeness is not None:
+            if len(known.alike) >= ALIKE_MAX:
+                known.alike.clear()
+            known.alike[likeness] = verdict
+
+    def outcome_alike(self, key: Hashable, likeness: Hashable) -> Verdict:
+        """Return the outcome on any node with this likeness; UNKNOWN if there was none."""
+        return self._outcomes[key].alike.get(likeness, Verdict.UNKNOWN)
 
     def forget_outcomes(self) -> None:
-        """Forget what was recorded."""
+        """Forget what was recorded: classes changed."""
+        self.version += 1
         self._outcomes.clear()
 
     def _mark(self, numbers: Collection[int]) -> None:
@@ -190,10 +222,12 @@ class NodeScreen:
             outcomes.stale.update(each for each in numbers if each < len(outcomes.verdicts))
 
     def _slices_changed(self, node: str | None) -> None:
+        self.version += 1
         if node is None:
             self._mark(range(len(self._names)))
         elif node in self._numbers:
             self._mark((self._numbers[node],))
 
     def _use_changed(self, pool: PoolKey) -> None:
+        self.version += 1
         self._mark(self._seeing.get(pool, ()))

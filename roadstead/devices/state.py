@@ -16,6 +16,7 @@ from roadstead.devices.allocator import Allocator
 from roadstead.devices.cel_selectors import compile_cel
 from roadstead.devices.device_taints import tainted
 from roadstead.devices.gates import DeviceGates
+from roadstead.devices.stand_ins import StandIns
 from roadstead.facts.devices import (
     Consumer,
     DeviceClaimFacts,
@@ -43,6 +44,7 @@ class DeviceState:
         self.version = 0
         self.now_ms = 0
         self.claims: dict[str, DeviceClaimFacts] = {}
+        self.stand_ins = StandIns(self.claims)
         self._keys_of_pod: dict[str, set[str]] = {}
         self.classes: dict[str, DeviceClassFacts] = {}
         self.slices = {each.name: each for each in facts.slices}

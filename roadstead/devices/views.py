@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.bits import bits_of, positions_of
 from roadstead.devices.errors import AllocationError
@@ -10,6 +11,8 @@ from roadstead.devices.pools import Matches, reaches
 from roadstead.devices.selectors import SelectorFailure
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.plans import Choice
     from roadstead.devices.pools import DeviceId, Labels, Pool, PoolDevice
@@ -17,12 +20,44 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceClaimFacts
 
 
+CODES_MAX: Final = 4096
+KNOWN_MAX: Final = 65_536
+
+NOT_ALIKE: Final = -1
+"""Code of pools that share no results with others."""
+
+
 class PoolMatcher:
-    """Answers which devices of pools match a query; the answers are cached in the pools."""
+    """Answers which devices of pools match a query; the answers are cached in the pools.
+
+    Pools with equal devices, as those of nodes of one type, are evaluated once.
+    """
 
     def __init__(self, results: SelectorResults, gates: DeviceGates) -> None:
         self._results = results
         self._gates = gates
+        self._codes: dict[Hashable, int] = {}
+        self._next_code = count()
+        self._known: dict[tuple[Query, int], Matches] = {}
+
+    def code_of(self, pool: Pool) -> int:
+        """Return a number that pools share with equal devices in equal order; NOT_ALIKE if none.
+
+        A pool whose nodes are selected by labels shares none: its allocations may differ.
+        """
+        if pool.alike is None:
+            places = [each.placement for each in pool.slices]
+            if all(place.node_name or place.all_nodes for place in places):
+                if len(self._codes) >= CODES_MAX:
+                    self._codes.clear()
+                devices = pool.driver, tuple(device.facts for device in pool.devices)
+                code = self._codes.get(devices)
+                if code is None:
+                    code = self._codes[devices] = next(self._next_code)
+                pool.alike = code
+            else:
+                pool.alike = NOT_ALIKE
+        return pool.alike
 
     def matches(self, pool: Pool, query: Query) -> Matches:
         """Return what is known of a query in a pool."""
@@ -59,6 +94,12 @@ class PoolMatcher:
         everything = (1 << len(pool.devices)) - 1
         if matches.known == everything:
             return matches
+        code = self.code_of(pool)
+        known = self._known.get((query, code))
+        if known is not None:
+            matches.candidates, matches.failures = known.candidates, known.failures
+            matches.known = everything
+            return matches
         refused = []
         for position in positions_of(everything & ~matches.known):
             device = pool.devices[position]
@@ -69,6 +110,10 @@ class PoolMatcher:
                 refused.append(position)
         matches.candidates &= ~bits_of(refused, len(pool.devices))
         matches.known = everything
+        if code != NOT_ALIKE:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known[query, code] = matches
         return matches
 
 

@@ -10,7 +10,7 @@ Upstream: staging/src/k8s.io/api/resource/v1/types.go.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.taints import Taint, Toleration
@@ -160,6 +160,8 @@ class DeviceConstraint:
 class ClaimSpec:
     """What a claim asks for."""
 
+    repeats_on_wire: ClassVar[bool] = True
+
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
     configs: tuple[DriverConfig, ...] = ()
@@ -189,6 +191,8 @@ class AllocatedDevice:
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """Devices allocated to a claim. node_terms: None if every node reaches all of them."""
+
+    repeats_on_wire: ClassVar[bool] = True
 
     results: tuple[AllocatedDevice, ...] = ()
     configs: tuple[DriverConfig, ...] = ()

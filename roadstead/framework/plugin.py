@@ -201,6 +201,25 @@ class Plugin(ABC):
         """
         return None
 
+    def lasting_state(self, pod: PodClass) -> Hashable:
+        """Return the part of `known_state` that PreFilter and other points than Filter read.
+
+        Differs from `known_state` only for pods for which `FilterPlugin.reads_current` holds.
+        """
+        return self.known_state(pod)
+
+    def stand_in(self, pod: PodFacts) -> PodFacts | None:
+        """Return facts that get the pod's answers now, and that more pods share; None for none.
+
+        Only answers that name no pod, claim or other object of its own may be equal. Not called
+        for users' plugins, nor together with them: they may read what the facts leave out.
+        """
+        return None
+
+    def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
+        """Whether facts that were a pod's `stand_in` still get its answers."""
+        return False
+
     def effect(self, placed: PodClass) -> Effect:
         """Return which answers for other nodes `placed` may change, in the current state.
 
@@ -265,6 +284,10 @@ class FilterPlugin(Plugin):
     @abstractmethod
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         """Return which rows can take the pod, and why the others cannot."""
+
+    def reads_current(self, pod: PodClass) -> bool:
+        """Whether Filter reads `known_state` as it is at each call, not as PreFilter found it."""
+        return False
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """Return how many of the first pods pass, each on its row, on top of the pods before it.

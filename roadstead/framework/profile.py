@@ -40,7 +40,7 @@ from roadstead.framework.plugin import (
 from roadstead.framework.registry import Registry
 from roadstead.framework.unprepared import prepared, unprepared_score
 from roadstead.nodes.interning import CodeInterner
-from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.storage import BindingProfiles
@@ -120,10 +120,12 @@ class Profile:
         self.preparing_score = _of_type((*self.pre_score, *unlisted), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._knowing = tuple(
-            p
-            for p in dict.fromkeys((*filtering, *scoring))
-            if type(p).known_state is not Plugin.known_state
+            p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "known_state")
         )
+        # Users' plugins may read what a stand-in leaves out.
+        has_users = any(plugin.is_guarded for plugin in self._signing)
+        standing = (p for p in self._signing if _overrides(p, "stand_in"))
+        self._standing_in = () if has_users else tuple(standing)
         self._nothing_known: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
@@ -241,6 +243,24 @@ class Profile:
         self._nothing_known.add(key)
         return None
 
+    def lasting_state(self, pod: PodClass) -> Hashable:
+        """Return the plugins' own state of a pod without what Filter reads at each call."""
+        return tuple([plugin.lasting_state(pod) for plugin in self._knowing])
+
+    def stand_in(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
+        """Return the class by which a pod may be evaluated, with others; None for its own."""
+        if not (self._standing_in and self.has_shape(pod)):
+            return None
+        for plugin in self._standing_in:
+            facts = plugin.stand_in(pod.facts)
+            if facts is not None:
+                return classes.pod_class(facts)
+        return None
+
+    def stands_for(self, stand_in: PodClass, pod: PodClass) -> bool:
+        """Whether a class by which a pod was to be evaluated still gets its answers."""
+        return any(each.stands_for(stand_in.facts, pod.facts) for each in self._standing_in)
+
     @property
     def binds_volumes(self) -> bool:
         """Whether claims of volumes of this profile's pods are bound when the pods are placed."""
@@ -271,6 +291,10 @@ def binding_profiles(profiles: Iterable[Profile]) -> BindingProfiles:
 def concern(effects: Iterable[Effect], pod: PodClass) -> bool:
     """Whether some effects may change the answers for a pod."""
     return any(each.changes(pod) for each in effects)
+
+
+def _overrides(plugin: Plugin, method: str) -> bool:
+    return getattr(type(plugin), method) is not getattr(Plugin, method)
 
 
 def _of_type(plugins: Iterable[Plugin], plugin_class: type[P]) -> tuple[P, ...]:

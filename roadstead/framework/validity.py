@@ -28,6 +28,11 @@ def inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
     return table.node_version, profile.known_state(pod)
 
 
+def lasting_inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
+    """Return the inputs of a finding that is completed by calls of Filter on the current state."""
+    return table.node_version, profile.lasting_state(pod)
+
+
 @dataclass(slots=True)
 class Validity:
     """Inputs of one finding, and the pods that were compared with it.

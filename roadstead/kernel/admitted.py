@@ -13,6 +13,7 @@ from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
 from roadstead.kernel.amounts import LARGE_AMOUNTS
 from roadstead.kernel.cover import why_not
+from roadstead.kernel.current_rows import CurrentRows, current_filters, with_current
 from roadstead.kernel.lowering.lowerings import RowLowering
 from roadstead.kernel.static_scores import StaticScores, key_of, static_scores_of
 from roadstead.nodes.pod_class import PodClass
@@ -33,11 +34,15 @@ class KernelClass:
 
     @property
     def reads_other_nodes(self) -> bool:
-        """Whether PreFilter or PreScore stored state that may depend on other nodes."""
+        """Whether PreFilter or PreScore stored state that may depend on other nodes.
+
+        Without what filters store that are called before each pod of the class.
+        """
         profile = self.evaluation.profile
         states = self.pre_filter.state, self.pre_score.state
         unlisted = (p for p in profile.preparing_score if not isinstance(p, PreScorePlugin))
-        plugins = (*profile.cross_node, *unlisted)
+        current = current_filters(self.evaluation)
+        plugins = (p for p in (*profile.cross_node, *unlisted) if p not in current)
         return any(state.has(plugin.name) for plugin in plugins for state in states)
 
     def is_same(self, other: KernelClass) -> bool:
@@ -52,7 +57,8 @@ class KernelClass:
 class Model:
     """Data shared by covered classes with one evaluation. index: its index among models.
 
-    known: `Profile.known_state` of the first class when the kernel was built.
+    known: `Profile.known_state` of the first class when the kernel was built. current: the rows
+    that pass now, if filters of the class are called before each of its pods.
     """
 
     index: int
@@ -60,6 +66,7 @@ class Model:
     static: StaticScores
     known: Hashable
     lowered: RowLowering
+    current: CurrentRows | None = None
 
 
 class Admitted(NamedTuple):
@@ -113,6 +120,8 @@ class Admission:
             evaluation.restart_scores(each.pre_score)
             if why := why_not(evaluation):
                 return why
+            if current_filters(evaluation):
+                return self._with_current(each)
             key = key_of(evaluation) if self._shares_static else len(self.models)
             static = self.static[key] if key in self.static else static_scores_of(evaluation)
             if isinstance(static, str):
@@ -122,3 +131,22 @@ class Admission:
             return Model(len(self.models), each, static, known, RowLowering(evaluation))
         except PluginFailure:
             return "a plugin failed"
+
+    def _with_current(self, each: KernelClass) -> Model | str:
+        """Return the model of a class with filters that are called before each of its pods.
+
+        Only these rows are to change then, so what it computes for other nodes must not.
+        """
+        evaluation = each.evaluation
+        name = current_filters(evaluation)[0].name
+        static = static_scores_of(evaluation)
+        if each.reads_other_nodes or each.pre_score.weighs_feasible or isinstance(static, str):
+            return name
+        known = evaluation.profile.known_state(evaluation.pod)
+        found = with_current(evaluation, each.pre_filter, static)
+        if found is None:
+            return name
+        index = len(self.models)
+        # Not shared, because the rows of each model change by themselves.
+        self.static[object()] = found[0]
+        return Model(index, each, found[0], known, RowLowering(evaluation), found[1])

@@ -1,7 +1,8 @@
 """Which classes the kernel can decide.
 
 A class is covered if every plugin that is not skipped for it either reads NODE facts only, so that
-placements do not change its results, or is computed by compiled code.
+placements do not change its results, or is computed by compiled code, or is called again after
+each placement (`roadstead.kernel.current_rows`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def why_not(evaluation: Evaluation) -> str:
     if not profile.score:
         return "no score plugins"
     for plugin in profile.filter:
-        if plugin.name not in evaluation.state.skipped and not _is_known(plugin):
+        if plugin.name in evaluation.state.skipped or plugin.reads_current(evaluation.pod):
+            continue
+        if not _is_known(plugin):
             return plugin.name
     for each in profile.score:
         if each.plugin.name not in evaluation.score_state.skipped and not _is_known(each.plugin):

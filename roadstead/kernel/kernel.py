@@ -119,6 +119,7 @@ class Kernel:
         self._admitted, self._why_not = admission.admitted, admission.why_not
         # By the index of a model, the version of the nodes whose facts its static scores include.
         self._static_at = dict.fromkeys(range(len(admission.models)), table.node_version)
+        self._known = {each.index: each.known for each in admission.models}
         self._covered = list(self._admitted.values())
         if self._covered:
             self._lay_out(list(admission.static.values()), admission.models, chooser)
@@ -169,10 +170,33 @@ class Kernel:
         return "" if self.is_unchanged(signature) else "volumes changed"
 
     def is_unchanged(self, signature: Hashable) -> bool:
-        """Whether `known_state` of a covered class is the same as when the kernel was built."""
+        """Whether `known_state` of a covered class is the same as when the kernel was built.
+
+        Or only state changed that its filters read at each call: then they are called again.
+        """
         found = self._admitted[signature]
-        evaluation = found.kernel_class.evaluation
-        return evaluation.profile.known_state(evaluation.pod) == found.model.known
+        evaluation, index = found.kernel_class.evaluation, found.model.index
+        known = evaluation.profile.known_state(evaluation.pod)
+        if known == self._known[index]:
+            return True
+        rows = None if found.model.current is None else found.model.current.renew()
+        if rows is None:
+            return False
+        self._known[index] = known
+        self._write_passes(found, rows)
+        return True
+
+    def _write_passes(self, found: Admitted, rows: Rows) -> None:
+        """Write which of some rows pass; their totals are computed again as of changed rows."""
+        if not len(rows):
+            return
+        assert found.model.current is not None
+        positions = self._mirror.numbers.position_of[rows]
+        index = int(self._specs.static_index[found.class_index])
+        self._totals.passes[index, positions] = found.model.current.passes[rows]
+        if self._listing is not None:
+            self._listing.drop()
+        self._log_changed(rows.tolist(), 0)
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Return why a sampled search for a covered class is not possible here; "" if it is."""
@@ -199,11 +223,13 @@ class Kernel:
     def run(self, pods: Sequence[KernelPod], sampling: Sampling | None = None) -> Decided:
         """Decide the first of some pods, all of covered classes, up to one that stops the run."""
         self._refresh(len(pods))
-        log = self._log(pods, sampling)
+        is_one = len(pods) == 1 and sampling is None
+        log = self._log_of_one(pods[0]) if is_one else self._log(pods, sampling)
         if self._mirror.has_large_amounts:
             done, stopped = 0, LARGE_AMOUNTS
         else:
-            self._relations = self._cells.prepare(self._relations, log.classes)
+            if self._has_relations or not is_one:
+                self._relations = self._cells.prepare(self._relations, log.classes)
             done, stopped = self._run_compiled(log)
         if stopped in _FINAL:
             # Placements use up room: the plugins decide the class for the rest of the batch.
@@ -325,6 +351,10 @@ class Kernel:
         changed: list[int] = [] if self._pending else self._mirror.refresh().tolist()
         if changed and self._listing is not None:
             self._listing.drop()
+        self._log_changed(changed, pods)
+
+    def _log_changed(self, changed: list[int], pods: int) -> None:
+        """Log changed rows, with room for the placements of some pods behind them."""
         length = int(self._length[0])
         if length + len(changed) + pods > len(self._changed):
             length = self._make_room(len(changed) + pods)

@@ -9,6 +9,7 @@ import numpy as np
 from roadstead.framework.plugin import ON_NONE, Effect
 from roadstead.framework.profile import Profile, concern, effects_of
 from roadstead.kernel.arrays import BUCKETS, GROUP, Totals
+from roadstead.kernel.current_rows import is_current
 from roadstead.kernel.lowering.lowerings import is_counted
 from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import Bools
@@ -54,11 +55,13 @@ def empty_totals(classes: int, static: Sequence[StaticScores], models: int, row_
 def affected_by(profiles: Sequence[Profile], pod_classes: Sequence[PodClass]) -> Bools:
     """Whether placing one class may change another's totals on other nodes: bool[placed, asked].
 
-    Plugins whose counts across nodes the kernel keeps up to date are left out.
+    Plugins whose counts across nodes or whose answers the kernel keeps up to date are left out.
     """
     result: Bools = np.zeros((len(pod_classes), len(pod_classes)), dtype=np.bool_)
     for profile in dict.fromkeys(profiles):
-        plugins = [plugin for plugin in profile.cross_node if not is_counted(plugin)]
+        plugins = [
+            each for each in profile.cross_node if not (is_counted(each) or is_current(each))
+        ]
         placed: dict[tuple[Effect, ...], list[int]] = {}
         for index, pod_class in enumerate(pod_classes):
             effects = effects_of(plugins, pod_class)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
+from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle, pod_in_cycle
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.merged_lists import best_rows
@@ -349,8 +349,7 @@ def _prepare(
     profiles: Mapping[str, Profile],
 ) -> PodInCycle:
     pod_class = classes.pod_class(facts)
-    signature = profiles[facts.scheduler_name].class_of(pod_class, identity.uid)
-    return PodInCycle(identity.uid, identity.key, pod_class, signature)
+    return pod_in_cycle(identity, pod_class, profiles[facts.scheduler_name], classes)
 
 
 def open_path(

@@ -17,7 +17,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,7 @@ from roadstead.devices.plans import Plan
 from roadstead.devices.quick import Verdict
 from roadstead.devices.readiness import has_failed
 from roadstead.devices.screen import Verdicts
+from roadstead.devices.stand_ins import is_stand_in
 from roadstead.devices.state import DeviceState, is_reachable
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceRequest
@@ -67,7 +68,7 @@ from roadstead.framework.plugin import (
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.pod_class import PodClass
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.screened_nodes import ScreenedNodes
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.names import is_extended_resource
@@ -123,7 +124,7 @@ class DynamicResources(
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         self._check_supported(pod.facts)
         try:
-            claims = claims_of(self._devices.claims, pod.facts)
+            claims = self._devices.stand_ins.claims_of(pod.facts)
         except PodClaimError as problem:
             return PreFilterResult(unresolvable(str(problem)))
         if not claims:
@@ -168,13 +169,18 @@ class DynamicResources(
         return None
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        wanted = state.read(self.name, _Wanted)
+        return self._filtered(state.read(self.name, _Wanted), table)
+
+    def _filtered(self, wanted: _Wanted, table: Table) -> FilterResult:
         waiting = wanted.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
         numbers = self._nodes.numbers(table)
         verdicts = self._verdicts(plan, numbers)
         searched = verdicts == Verdict.UNKNOWN.value
-        key = plan.shape if plan is not None and searched.any() else None
+        is_searched = bool(searched.any())
+        if not is_searched and len(waiting) == len(wanted.claims):
+            return FilterResult.refuse(verdicts == Verdict.NO.value, _NOT_ALLOCATED)
+        key = plan.shape if plan is not None and is_searched else None
         if key is not None and self._records:
             known = self._devices.allocator.nodes.outcomes(key)[numbers]
             verdicts = np.where(searched, known, verdicts)
@@ -207,6 +213,13 @@ class DynamicResources(
 
     def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
         """Search devices on a node, and record whether there are any."""
+        nodes, likeness = self._devices.allocator.nodes, None
+        if self._records:
+            likeness = self._devices.allocator.likeness(node.name, node.labels)
+            known = Verdict.UNKNOWN if likeness is None else nodes.outcome_alike(key, likeness)
+            if known is not Verdict.UNKNOWN:
+                nodes.record(key, number, known)
+                return _NOT_ALLOCATED if known is Verdict.NO else SUCCESS
         try:
             found = self._allocation(plan, node)
         except AllocationAborted:
@@ -215,7 +228,7 @@ class DynamicResources(
             return error(str(problem))
         if self._records:
             verdict = Verdict.NO if found is None else Verdict.YES
-            self._devices.allocator.nodes.record(key, number, verdict)
+            nodes.record(key, number, verdict, likeness)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
     def _allocated_status(self, wanted: _Wanted, node: NodeFacts) -> Status:
@@ -298,7 +311,43 @@ class DynamicResources(
         return SUCCESS
 
     def known_state(self, pod: PodClass) -> Hashable:
-        return self._devices.version if pod.facts.device_claims else None
+        if not pod.facts.device_claims:
+            return None
+        if is_stand_in(pod.facts):
+            # It names no claim, so that changes of claims count only if devices are used or freed.
+            return self.lasting_state(pod), self._devices.allocator.nodes.version
+        return self._devices.version
+
+    def lasting_state(self, pod: PodClass) -> Hashable:
+        if is_stand_in(pod.facts):
+            return self._devices.allocator.classes_version
+        return self.known_state(pod)
+
+    def reads_current(self, pod: PodClass) -> bool:
+        return is_stand_in(pod.facts)
+
+    def stand_in(self, pod: PodFacts) -> PodFacts | None:
+        gates = self._devices.gates
+        if not pod.device_claims or pod.volumes or pod.scheduling_gates or not self._records:
+            return None
+        if gates.binding_conditions or gates.extended_resource:
+            return None
+        return self._devices.stand_ins.facts_for(pod)
+
+    def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
+        return self._devices.stand_ins.stands_for(stand_in, pod)
+
+    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+        with_claims = [index for index, pod in enumerate(pods) if pod.facts.device_claims]
+        if not with_claims:
+            return len(pods)
+        first, *later = with_claims
+        facts = pods[first].facts
+        if not is_stand_in(facts):
+            return first
+        wanted = _Wanted(self._devices.stand_ins.claims_of(facts))
+        passes = self._filtered(wanted, table.view(rows[first : first + 1])) is ALL_PASS
+        return [*later, len(pods)][0] if passes else first
 
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.device_claims:

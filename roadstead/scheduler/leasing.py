@@ -96,16 +96,18 @@ def pods_in_cycle(
 
     Raises KeyError for a pod without a profile.
     """
-    known: dict[int, tuple[PodClass, Hashable]] = {}
+    known: dict[int, tuple[PodClass, Hashable, PodClass | None]] = {}
     pods = []
     numbers = zip(leased.attempts, leased.draws, strict=True)
     for (uid, key, facts), tries in zip(leased.pods, numbers, strict=True):
         found = known.get(id(facts))
         if found is None:
             profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
-            found = pod_class, profile.class_of(pod_class, uid)
+            stand_in = profile.stand_in(pod_class, classes)
+            found = pod_class, profile.class_of(stand_in or pod_class, uid), stand_in
             # The key of an unsigned class contains the UID: each of its pods has another key.
-            if profile.is_signed(pod_class):
+            if profile.is_signed(stand_in or pod_class):
                 known[id(facts)] = found
-        pods.append(PodInCycle(uid, key, *found, *tries))
+        pod_class, signature, stand_in = found
+        pods.append(PodInCycle(uid, key, pod_class, signature, *tries, stand_in))
     return pods

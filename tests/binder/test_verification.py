@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from roadstead.binder.verification import Verifier
 from roadstead.config.model import default_config
+from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import PodClaim
 from roadstead.framework.plugin import (
     FilterPlugin,
@@ -20,9 +21,12 @@ from roadstead.framework.registry import extension_points
 from roadstead.nodes.table import NodeTable
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.status import SUCCESS, Code, Status, error, unschedulable
+from roadstead.storage import AssumedClaims
 from tests import faulty_plugins
 from tests.actors import fleets
 from tests.builders import evaluated, named, node, pod, profile_of, put, table_of, taint
+from tests.devices.fleet import devices as fleet_devices
+from tests.devices.fleet import owned, with_template
 from tests.strategies import clusters, nodes, pods
 
 WEB = fleets.apps("web")
@@ -237,6 +241,31 @@ def test_the_pod_being_verified_is_not_counted():
 def test_a_claim_that_is_not_there_is_refused():
     status = World().verify(pod(device_claims=(PodClaim("gpu", claim_name="gpu"),)))
     assert status.reasons == ('could not find ResourceClaim "default/gpu"',)
+
+
+def test_pods_of_one_template_are_verified_by_one_class():
+    names = [f"p{number}" for number in range(9)]
+    table = table_of(node("n1"))
+    facts = ClusterFacts(devices=fleet_devices(*(owned(f"c-{name}", name) for name in names)))
+    handle = Handle(table.classes, facts)
+    profile = Profile(PROFILES[0], in_tree_registry(), handle)
+    verifier = Verifier(table, {profile.scheduler_name: profile})
+    prepared = []
+    pre_filter = profile.pre_filter[0].pre_filter
+    profile.pre_filter[0].pre_filter = lambda *args: prepared.append(1) or pre_filter(*args)
+    claims, asked = AssumedClaims(handle.storage), [with_template(e, f"c-{e}") for e in names]
+
+    for name, each in zip(names[:2], asked[:2], strict=True):
+        assert [verifier.verify(asked[-1], "n1") for _ in range(3)] == [SUCCESS] * 3
+        assert claims.assume(name, each, node("n1")) is not None
+
+    refused = verifier.verify(asked[2], "n1")
+    assert refused.reasons == ("cannot allocate all claims",), "two devices are in use"
+    claims.forget("p0")
+    assert verifier.verify(asked[2], "n1") == SUCCESS
+    assert len(prepared) < 8, "PreFilter does not run for each pod"
+    in_flight = verifier.verify(asked[1], "n1")
+    assert "default/c-p1 is in the process of being allocated" in in_flight.reasons[0]
 
 
 def test_unknown_nodes_and_profiles_are_not_refusals():

@@ -168,3 +168,43 @@ def test_outcomes_of_searches_are_known_until_a_pool_of_the_node_changes():
     assert made.nodes.outcomes("k").tolist() == [UNKNOWN, YES], "a device of n0 is in use"
     made.nodes.forget_outcomes()
     assert made.nodes.outcomes("k").tolist() == [UNKNOWN, UNKNOWN]
+
+
+def test_nodes_with_equal_devices_and_use_are_alike():
+    made = two_nodes(on("n0", device("a"), device("b")), on("n1", device("a"), device("b")))
+    assert made.likeness("n0", ()) == made.likeness("n1", ()) is not None
+    (found,) = allocate(made, claim(request()), node="n0")
+    made.in_use.add(found)
+    assert made.likeness("n0", ()) != made.likeness("n1", ())
+    made.in_use.remove(found)
+    assert made.likeness("n0", ()) == made.likeness("n1", ())
+
+
+def test_other_devices_and_another_order_are_not_alike():
+    first = on("n0", device("a"), device("b"))
+    for other in (
+        on("n1", device("b"), device("a")),
+        on("n1", device("a", model="x"), device("b")),
+    ):
+        made = two_nodes(first, other)
+        assert made.likeness("n0", ()) != made.likeness("n1", ())
+
+
+def test_pools_chosen_by_labels_or_searched_by_more_than_devices_are_like_none():
+    zone = Placement(terms=(NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),))
+    chosen = two_nodes(slice_of(device("a"), place=zone))
+    assert chosen.likeness("n0", (("zone", "a"),)) is None
+    tainted = device("a", taints=(Taint("k", "", "NoSchedule"),))
+    assert two_nodes(on("n0", tainted), taints=True).likeness("n0", ()) is None
+    twice = two_nodes(on("n0", device("a"), device("a")))
+    assert twice.likeness("n0", ()) is None, "an invalid pool is an error"
+
+
+def test_equal_pools_are_matched_once_with_equal_answers():
+    made = two_nodes(
+        on("n0", device("a", model="x"), device("b", model="y")),
+        on("n1", device("a", model="x"), device("b", model="y")),
+    )
+    for count, expected in ((1, YES), (2, NO)):
+        asked = claim(request(count=count, selectors=(model_is("x"),)))
+        assert screen(made, asked) == {"n0": expected, "n1": expected}

@@ -1,0 +1,91 @@
+"""StandIns: the facts under which pods are evaluated that differ only in the names of their claims.
+
+A pod whose claims were made from a template differs from its siblings in its own name, its UID and
+the names of its claims. As long as none of the claims is allocated, no node has another answer for
+it than for them. So its class is evaluated by facts that name what the claims ask for in place of
+the claims. Whatever names a pod or a claim, such as an error, needs the pod's own facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+
+from roadstead.devices.claims import Claims, PodClaimError, claims_of
+from roadstead.facts.devices import DeviceClaimFacts
+from roadstead.facts.pod import PodClaim, PodFacts
+
+MARK = "/"
+"""First character of the names of claims that stand for others; no object has such a name."""
+
+DeviceClaims = tuple[DeviceClaimFacts, ...]
+
+
+class StandIns:
+    """What the claims of pods ask for, each once under a name of its own. claims: all claims."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims: Mapping[str, DeviceClaimFacts] = claims
+        self._asked: dict[str, DeviceClaimFacts] = {}
+        self._by_shape: dict[Hashable, DeviceClaimFacts] = {}
+
+    def facts_for(self, pod: PodFacts) -> PodFacts | None:
+        """Return the facts that stand for a pod; None if its claims themselves must be read."""
+        claims = self.waiting(pod)
+        if not claims:
+            return None
+        asked = tuple(PodClaim("", claim_name=each.name) for each in self.alike(claims))
+        return replace(pod, device_claims=asked, claims_as=None)
+
+    def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
+        """Whether facts that stood for a pod still do, apart from all but its claims."""
+        claims = self.waiting(pod)
+        if not claims:
+            return False
+        asked = [each.claim_name for each in stand_in.device_claims]
+        return asked == [each.name for each in self.alike(claims)]
+
+    def waiting(self, pod: PodFacts) -> DeviceClaims | None:
+        """Return a pod's claims if they can be used, differ, and none of them is allocated."""
+        try:
+            claims = claims_of(self._claims, pod)
+        except PodClaimError:
+            return None
+        if any(each.allocation is not None or each.is_in_flight for each in claims):
+            return None
+        if len(claims) > 1 and len({each.key for each in claims}) < len(claims):
+            return None
+        return claims
+
+    def alike(self, claims: DeviceClaims) -> DeviceClaims:
+        """Return the claims that stand for these: equal for claims that ask for the same."""
+        return tuple([self._one_alike(each) for each in claims])
+
+    def _one_alike(self, claim: DeviceClaimFacts) -> DeviceClaimFacts:
+        shape = claim.namespace, claim.spec, claim.is_for_extended_resources
+        found = self._by_shape.get(shape)
+        if found is None:
+            found = DeviceClaimFacts(
+                claim.namespace,
+                f"{MARK}{len(self._by_shape)}",
+                spec=claim.spec,
+                is_for_extended_resources=claim.is_for_extended_resources,
+            )
+            self._by_shape[shape] = self._asked[found.name] = found
+        return found
+
+    def claims_of(self, pod: PodFacts) -> DeviceClaims:
+        """Return the claims of a pod, or those that facts for several pods stand for.
+
+        Raises:
+            PodClaimError: as of the function of this name.
+        """
+        if is_stand_in(pod):
+            return tuple(self._asked[each.claim_name or ""] for each in pod.device_claims)
+        return claims_of(self._claims, pod)
+
+
+def is_stand_in(pod: PodFacts) -> bool:
+    """Whether facts stand for several pods."""
+    claims = pod.device_claims
+    return bool(claims) and (claims[0].claim_name or "").startswith(MARK)

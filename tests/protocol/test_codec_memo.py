@@ -1,0 +1,61 @@
+"""Values that messages repeat are decoded to one object, and equal to those decoded anew."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from roadstead.protocol.codec import CodecError, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec_memo import BYTES_MAX, KNOWN_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    repeats_on_wire: ClassVar[bool] = True
+
+    name: str
+    number: int = 0
+    flag: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    specs: tuple[Spec, ...]
+
+
+def sent(value):
+    return from_wire(type(value), unpack(pack(to_wire(value)), typed=True))
+
+
+def test_equal_values_are_one_object():
+    first, second = sent(Holder((Spec("a", 1), Spec("a", 1), Spec("b", 1)))).specs[:2]
+    assert first == Spec("a", 1)
+    assert first is second
+    assert sent(Holder((Spec("a", 1),))).specs[0] is first
+
+
+@pytest.mark.parametrize("wrong", [["a", True, False], ["a", 1, 1], ["a", 1.0, False], ["a"], "a"])
+def test_data_that_compare_equal_are_checked_as_before(wrong):
+    assert sent(Spec("a", 1)) == Spec("a", 1)
+    with pytest.raises(CodecError):
+        from_wire(Spec, wrong)
+
+
+def test_data_of_no_message_are_refused_by_the_decoder():
+    with pytest.raises(CodecError):
+        from_wire(Spec, ["a", object(), False])
+
+
+def test_many_and_long_values_are_sent_as_others():
+    for number in range(KNOWN_MAX + 2):
+        assert sent(Spec("a", number)).number == number
+    long = Spec("x" * (BYTES_MAX + 1))
+    assert sent(long) == long
+    assert sent(long) is not sent(long), "long ones are not remembered"
+
+
+def test_an_object_is_encoded_once():
+    one = Spec("c", 3)
+    first, second = to_wire(Holder((one, one)))[0]
+    assert first == ["c", 3, False]
+    assert first is second
