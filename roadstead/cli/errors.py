@@ -48,9 +48,5 @@ def error_text(error: RoadsteadError) -> str:
     """The error's text; an introduction is added to errors that are not about the input."""
     if isinstance(error, UnsupportedError):
         where = ": ".join(part for part in (error.obj, error.field) if part)
-        return (
-            f"{where}: needs the plugin {error.plugin}, which this version does not have yet\n"
-            "To schedule the other pods, leave out such pods: roadstead schedule "
-            "--skip-unsupported."
-        )
+        return f"{where}: is not supported by the plugin {error.plugin}"
     return str(error) if isinstance(error, InputError) else f"The run failed: {error}"

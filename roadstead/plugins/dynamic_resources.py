@@ -9,6 +9,10 @@ Filter, in this order:
     allocated claims       their node selector matches the node
 PostFilter: deallocates a claim that was unavailable on some node and that no other pod reserves.
 
+Extended resources that classes of devices serve (DRAExtendedResource) are claimed by a claim of the
+pod's own, which depends on the node: rows are filtered in groups by which of these resources their
+device plugins offer. A claim that an earlier attempt left is in the way; PostFilter deletes it.
+
 Upstream's Reserve allocates, and PreBind writes the allocation. Here the cache allocates when it
 assumes the pod (see `roadstead.devices.assumed`), and the binder commits the claims with the pod.
 
@@ -27,7 +31,7 @@ from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.devices.allocator import StepLimit
 from roadstead.devices.claims import PodClaimError, claims_of
 from roadstead.devices.errors import AllocationAborted, AllocationError
-from roadstead.devices.extended_claims import CLASS_PREFIX
+from roadstead.devices.own_claims import left_claim, may_need_claim, offered_by, own_claim_on
 from roadstead.devices.plans import Plan
 from roadstead.devices.quick import Verdict
 from roadstead.devices.readiness import has_failed
@@ -81,14 +85,19 @@ _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A pod's claims in its order."""
+    """A pod's claims in its order. may_need_own: it may get a further claim of its own."""
 
     claims: tuple[DeviceClaimFacts, ...]
+    may_need_own: bool = False
 
     @property
     def waiting(self) -> tuple[DeviceClaimFacts, ...]:
         """The claims that have no allocation yet."""
         return tuple(each for each in self.claims if each.allocation is None)
+
+    def with_own(self, own: DeviceClaimFacts | None) -> _Wanted:
+        """Return the claims with the pod's own on some nodes."""
+        return _Wanted(self.claims if own is None else (*self.claims, own))
 
 
 class DynamicResources(
@@ -126,18 +135,26 @@ class DynamicResources(
             claims = claims_of(self._devices.claims, pod.facts)
         except PodClaimError as problem:
             return PreFilterResult(unresolvable(str(problem)))
-        if not claims:
+        may_need_own = may_need_claim(self._devices, pod.facts)
+        if not (claims or may_need_own):
             return PreFilterResult(SKIP)
         for claim in claims:
             status = self._usable(claim)
             if not status.is_success:
                 return PreFilterResult(status)
-        state.write(self.name, _Wanted(claims))
+        state.write(self.name, _Wanted(claims, may_need_own))
         return PreFilterResult()
 
     def _check_supported(self, pod: PodFacts) -> None:
-        """Raise UnsupportedError for extended resources that classes of devices may serve."""
-        name = extended_by_classes(pod) if self._devices.gates.extended_resource else ""
+        """Raise UnsupportedError for a pod of which only the sums of requests are known.
+
+        What a trace or a generator says of a pod does not suffice to make its claim.
+        """
+        devices = self._devices
+        if not devices.gates.extended_resource or pod.extended:
+            return
+        served = (name for name, amount in pod.requests if amount and name in devices.served)
+        name = next(filter(is_extended_resource, served), "")
         if name:
             field = f"spec.containers: {name} with DRAExtendedResource"
             raise UnsupportedError(self.name, "", field)
@@ -169,6 +186,32 @@ class DynamicResources(
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         wanted = state.read(self.name, _Wanted)
+        if wanted.may_need_own:
+            return self._filter_by_offer(wanted, pod.facts, table)
+        return self._filter(wanted, table)
+
+    def _filter_by_offer(self, wanted: _Wanted, pod: PodFacts, table: Table) -> FilterResult:
+        """Filter rows in groups, by which of the pod's extended resources the nodes offer."""
+        named = frozenset(name for name, amount in pod.requests if amount)
+        offers = [named & offered_by(table.facts(row)) for row in range(len(table))]
+        codes = np.zeros(len(table), np.int32)
+        statuses: tuple[Status, ...] = ()
+        # Sub-tables of a known table cost less.
+        self._nodes.numbers(table)
+        for offer in dict.fromkeys(offers):
+            rows = np.array([row for row, each in enumerate(offers) if each == offer], np.intp)
+            try:
+                own = own_claim_on(self._devices, pod, offer, has_claims=bool(wanted.claims))
+            except PodClaimError as problem:
+                found = FilterResult(np.ones(len(rows), np.int32), (unresolvable(str(problem)),))
+            else:
+                found = self._filter(wanted.with_own(own), table.view(rows))
+            if found.codes is not None:
+                codes[rows] = np.where(found.codes, found.codes + len(statuses), 0)
+                statuses += found.statuses
+        return _merged(codes, statuses)
+
+    def _filter(self, wanted: _Wanted, table: Table) -> FilterResult:
         waiting = wanted.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
         numbers = self._nodes.numbers(table)
@@ -247,12 +290,17 @@ class DynamicResources(
             claims = claims_of(self._devices.claims, pod)
         except PodClaimError:
             claims = ()
-        if not claims or failed.pre_filter.plugin == self.name:
+        may_need_own = may_need_claim(self._devices, pod)
+        if not (claims or may_need_own) or failed.pre_filter.plugin == self.name:
             return PostFilterResult(_NOTHING_TO_FREE)
+        left = left_claim(self._devices, pod) if may_need_own else None
+        if left is not None:
+            done = unschedulable("deletion of ResourceClaim completed")
+            return PostFilterResult(done, deallocated=left.key, deallocatable=(left.key,))
         unavailable = {
             claim.key
             for node in failed.refused_nodes.get(self.name, ())
-            for claim in self._blocking(claims, node)
+            for claim in self._blocking(claims, pod, node)
         }
         free = [
             each.key
@@ -265,11 +313,15 @@ class DynamicResources(
         return PostFilterResult(done, deallocated=free[0], deallocatable=tuple(free))
 
     def _blocking(
-        self, claims: tuple[DeviceClaimFacts, ...], node: NodeFacts
+        self, claims: tuple[DeviceClaimFacts, ...], pod: PodFacts, node: NodeFacts
     ) -> list[DeviceClaimFacts]:
         """Return the claims for which a node was refused: none if others cannot be allocated."""
         unavailable = [*self._unavailable(claims, node)]
-        waiting = _Wanted(claims).waiting
+        try:
+            own = own_claim_on(self._devices, pod, offered_by(node), has_claims=bool(claims))
+        except PodClaimError:
+            return []
+        waiting = _Wanted(claims).with_own(own).waiting
         if not (unavailable and waiting):
             return unavailable
         plan = self._devices.allocator.plan(waiting)
@@ -348,10 +400,13 @@ class DynamicResources(
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
 
 
-def extended_by_classes(pod: PodFacts) -> str:
-    """Return an extended resource of a pod that a class of devices may serve; "" for none."""
-    asked = (name for name, amount in pod.requests if amount)
-    return next((e for e in asked if is_extended_resource(e) or e.startswith(CLASS_PREFIX)), "")
+def _merged(codes: NDArray[np.int32], statuses: tuple[Status, ...]) -> FilterResult:
+    """Return a result in which equal statuses are one."""
+    different = tuple(dict.fromkeys(statuses))
+    if not different:
+        return ALL_PASS
+    new = np.array([0, *(different.index(each) + 1 for each in statuses)], np.int32)
+    return FilterResult(new[codes], different)
 
 
 def _has_claims(pod: PodClass) -> bool:
