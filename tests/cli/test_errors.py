@@ -127,10 +127,10 @@ def test_each_type_of_error_has_its_exit_status(error: RoadsteadError, status: i
     assert exit_status(error) == status
 
 
-def test_a_missing_plugin_without_a_pod_is_reported_by_its_field() -> None:
+def test_what_is_not_supported_without_a_pod_is_reported_by_its_field() -> None:
     text = error_text(UnsupportedError("VolumeBinding", "", "profiles[0]"))
 
-    assert text.startswith("profiles[0]: needs the plugin VolumeBinding")
+    assert text.startswith("profiles[0]: is not supported by the plugin VolumeBinding")
 
 
 def test_errors_print_nothing_on_standard_output(run: Run, cluster: str) -> None:
