@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roadstead.devices.claims import PodClaimError, claims_of, consumer_of
+from roadstead.devices.claims import Claims, PodClaimError, claims_of, consumer_of
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.own_claims import is_own, named_for, offered_by, own_claim_on
 from roadstead.devices.state import DeviceState, is_reachable, reserved
@@ -80,10 +80,10 @@ class AssumedDevices:
     def confirm(self, uid: str) -> DeviceClaims:
         """Make a committed pod a consumer of all its claims; return their new state."""
         pod = self._pods.pop(uid, None)
-        self._undos.pop(uid, None)
+        _, made = self._undos.pop(uid, ((), ()))
         if pod is None:
             return ()
-        changed = consumed_by(self.devices, pod)
+        changed = consumed_by(self.devices.claims, pod, made)
         self.devices.apply(changed)
         return changed
 
@@ -132,7 +132,7 @@ class AssumedDevices:
             return None
         before = tuple(dict.fromkeys(claims)), () if made is None else (made.key,)
         devices.apply(tuple(new.values()))
-        after = consumed_by(devices, pod)
+        after = consumed_by(devices.claims, pod, before[1])
         devices.apply(after)
         return before, after
 
@@ -180,13 +180,14 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     return tuple(found.values())
 
 
-def consumed_by(devices: DeviceState, pod: PodFacts) -> DeviceClaims:
-    """Return a pod's claims as they are once it is bound; a claim that is gone is left out."""
+def consumed_by(known: Claims, pod: PodFacts, made: Sequence[str] = ()) -> DeviceClaims:
+    """Return a pod's claims as they are once it is bound; a claim that is gone is left out.
+
+    made: keys of claims that were made for it.
+    """
     consumer = consumer_of(pod)
-    keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names_of(pod))
-    found = [devices.claims.get(key) for key in keys]
-    if pod.extended:
-        found += [each for each in devices.claims_of_pods([consumer.uid]) if is_own(each, pod)]
+    names = (f"{pod.namespace}/{name}" for name in names_of(pod))
+    found = (known.get(key) for key in dict.fromkeys((*names, *made)))
     return tuple(
         reserved(each, consumer)
         for each in found

@@ -38,10 +38,9 @@ from roadstead.devices.readiness import has_failed
 from roadstead.devices.screen import Verdicts
 from roadstead.devices.state import DeviceState, is_reachable
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceRequest
+from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.facts.selectors import selector_error
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
@@ -72,9 +71,8 @@ from roadstead.framework.plugin import (
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
+from roadstead.plugins.device_claim_checks import check_supported, usable
 from roadstead.plugins.screened_nodes import ScreenedNodes
-from roadstead.protocol.errors import UnsupportedError
-from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 _NOT_ALLOCATED = unresolvable("cannot allocate all claims")
@@ -130,7 +128,7 @@ class DynamicResources(
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
-        self._check_supported(pod.facts)
+        check_supported(self._devices, pod.facts, self.name)
         try:
             claims = claims_of(self._devices.claims, pod.facts)
         except PodClaimError as problem:
@@ -139,56 +137,17 @@ class DynamicResources(
         if not (claims or may_need_own):
             return PreFilterResult(SKIP)
         for claim in claims:
-            status = self._usable(claim)
+            status = usable(self._devices, claim)
             if not status.is_success:
                 return PreFilterResult(status)
         state.write(self.name, _Wanted(claims, may_need_own))
         return PreFilterResult()
 
-    def _check_supported(self, pod: PodFacts) -> None:
-        """Raise UnsupportedError for a pod of which only the sums of requests are known.
-
-        What a trace or a generator says of a pod does not suffice to make its claim.
-        """
-        devices = self._devices
-        if not devices.gates.extended_resource or pod.extended:
-            return
-        served = (name for name, amount in pod.requests if amount and name in devices.served)
-        name = next(filter(is_extended_resource, served), "")
-        if name:
-            field = f"spec.containers: {name} with DRAExtendedResource"
-            raise UnsupportedError(self.name, "", field)
-
-    def _usable(self, claim: DeviceClaimFacts) -> Status:
-        """Return whether a claim has an allocation that can be read, or may be allocated."""
-        if claim.is_in_flight:
-            text = f"resource claim {claim.key} is in the process of being allocated"
-            return unresolvable(text)
-        if claim.allocation is not None:
-            problem = selector_error(claim.allocation.node_terms or ())
-            return error(problem) if problem else SUCCESS
-        statuses = (self._request_status(claim, each) for each in claim.spec.requests)
-        return next((each for each in statuses if each is not None), SUCCESS)
-
-    def _request_status(self, claim: DeviceClaimFacts, request: DeviceRequest) -> Status | None:
-        """Return why a request cannot be decided; None if its classes exist."""
-        where = f"resource claim {claim.key}, request {request.name}:"
-        if request.alternatives and not self._devices.gates.prioritized_list:
-            return unresolvable(f"{where} DRAPrioritizedList feature gate is disabled")
-        if not (request.alternatives or request.device_class):
-            return unresolvable(f"{where} unknown request type")
-        forms = [(f"{request.name}/{each.name}", each) for each in request.alternatives]
-        for name, form in forms or [(request.name, request)]:
-            if form.device_class not in self._devices.classes:
-                text = f"request {name}: device class {form.device_class} does not exist"
-                return unresolvable(text)
-        return None
-
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         wanted = state.read(self.name, _Wanted)
         if wanted.may_need_own:
             return self._filter_by_offer(wanted, pod.facts, table)
-        return self._filter(wanted, table)
+        return self._filtered(wanted, table)
 
     def _filter_by_offer(self, wanted: _Wanted, pod: PodFacts, table: Table) -> FilterResult:
         """Filter rows in groups, by which of the pod's extended resources the nodes offer."""
@@ -205,13 +164,13 @@ class DynamicResources(
             except PodClaimError as problem:
                 found = FilterResult(np.ones(len(rows), np.int32), (unresolvable(str(problem)),))
             else:
-                found = self._filter(wanted.with_own(own), table.view(rows))
+                found = self._filtered(wanted.with_own(own), table.view(rows))
             if found.codes is not None:
                 codes[rows] = np.where(found.codes, found.codes + len(statuses), 0)
                 statuses += found.statuses
         return _merged(codes, statuses)
 
-    def _filter(self, wanted: _Wanted, table: Table) -> FilterResult:
+    def _filtered(self, wanted: _Wanted, table: Table) -> FilterResult:
         waiting = wanted.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
         numbers = self._nodes.numbers(table)
