@@ -72,7 +72,9 @@ from roadstead.framework.post_filter_answers import PostFilterResult, PostFilter
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.plugins.device_claim_checks import check_supported, usable
+from roadstead.plugins.offered_resources import OfferedResources
 from roadstead.plugins.screened_nodes import ScreenedNodes
+from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 _NOT_ALLOCATED = unresolvable("cannot allocate all claims")
@@ -116,6 +118,7 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._devices: DeviceState = handle.storage.devices
         self._nodes = ScreenedNodes(self._devices.allocator.nodes)
+        self._offered = OfferedResources()
         self._timeout_s = args.filter_timeout_s
         # What several claims consume of one device may change without a device being taken.
         self._records = not handle.gates.consumable_capacity
@@ -151,14 +154,16 @@ class DynamicResources(
 
     def _filter_by_offer(self, wanted: _Wanted, pod: PodFacts, table: Table) -> FilterResult:
         """Filter rows in groups, by which of the pod's extended resources the nodes offer."""
-        named = frozenset(name for name, amount in pod.requests if amount)
-        offers = [named & offered_by(table.facts(row)) for row in range(len(table))]
+        names = [name for name, n in pod.requests if n and is_extended_resource(name)]
+        offers = np.array([self._offered.offering(table, each) for each in names]).T
         codes = np.zeros(len(table), np.int32)
         statuses: tuple[Status, ...] = ()
         # Sub-tables of a known table cost less.
         self._nodes.numbers(table)
-        for offer in dict.fromkeys(offers):
-            rows = np.array([row for row, each in enumerate(offers) if each == offer], np.intp)
+        groups, group_of = np.unique(offers, axis=0, return_inverse=True)
+        for index, has in enumerate(groups.tolist()):
+            rows = np.flatnonzero(group_of.reshape(-1) == index)
+            offer = {name for name, offered in zip(names, has, strict=True) if offered}
             try:
                 own = own_claim_on(self._devices, pod, offer, has_claims=bool(wanted.claims))
             except PodClaimError as problem:

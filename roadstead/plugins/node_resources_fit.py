@@ -49,6 +49,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.offered_resources import OfferedResources
 from roadstead.plugins.resource_scoring import ResourceScorer, build_scorer
 from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
@@ -78,6 +79,7 @@ class NodeResourcesFit(
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle | None = None) -> None:
         self._devices = DeviceState() if handle is None else handle.storage.devices
         self._leaves_to_devices = self._devices.gates.extended_resource
+        self._offered = OfferedResources()
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self.scorer: ResourceScorer = build_scorer(args.scoring_strategy)
@@ -94,7 +96,7 @@ class NodeResourcesFit(
             allocatable = table.allocatable(code)
             short = amount > allocatable - table.requested(code)
             if self._leaves_to_devices and self.is_left_to_devices(pod, name):
-                short &= _offers(table, name, allocatable)
+                short &= self._offered.offering(table, name)
             checks.append((f"Insufficient {name}", short, amount > allocatable))
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
@@ -216,14 +218,6 @@ class NodeResourcesFit(
     def sign(self, pod: PodFacts) -> Hashable:
         nonzero = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
         return (pod.requests, nonzero, pod.container_requests)
-
-
-def _offers(table: Table, name: str, allocatable: I64) -> Bools:
-    """Return which nodes have a resource in their allocatable, be it 0: bool[row]."""
-    offers: Bools = allocatable != 0
-    for row in np.flatnonzero(~offers).tolist():
-        offers[row] = any(name == each for each, _ in table.facts(row).allocatable)
-    return offers
 
 
 def _fits_empty(pod: PodFacts, node: NodeFacts, left: frozenset[str]) -> bool:
