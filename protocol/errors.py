@@ -63,13 +63,12 @@ class InputError(RoadsteadError):
 
 
 class UnsupportedError(RoadsteadError):
-    """A run needs a plugin or a feature that is known by name but not implemented yet."""
+    """A plugin does not support a field of a pod."""
 
     def __init__(self, plugin: str, obj: str, field: str) -> None:
         self.plugin, self.obj, self.field = plugin, obj, field
-        super().__init__(
-            f"{obj}: {field}: needs the plugin {plugin}, which this version does not have yet"
-        )
+        where = "".join(f"{part}: " for part in (obj, field) if part)
+        super().__init__(f"{where}is not supported by the plugin {plugin}")
 
     def __reduce__(self) -> tuple[type[UnsupportedError], tuple[str, str, str]]:
         return (UnsupportedError, (self.plugin, self.obj, self.field))

@@ -38,8 +38,8 @@ def explain_pending(
 ) -> tuple[Explained, ...]:
     """Explain each of the pods that the run did not place on every node.
 
-    Pods with the same facts are explained once. A pod of no profile, or that needs a missing
-    plugin, has an error in place of an explanation.
+    Pods with the same facts are explained once. A pod of no profile, or that a plugin does not
+    support, has an error in place of an explanation.
     """
     placed = {each.uid for each in outcome.placements} if outcome is not None else set()
     explainer = _Explainer(inputs, outcome, plan)
@@ -88,7 +88,7 @@ class _Explainer:
         except InputError as failure:
             error = f"{failure.field}: {failure.value} {failure.rule}"
         except UnsupportedError as failure:
-            error = f"{failure.field}: needs the plugin {failure.plugin}, which this version lacks"
+            error = f"{failure.field}: is not supported by the plugin {failure.plugin}"
         return Explained(tuple(pods), None, error)
 
 

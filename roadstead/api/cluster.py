@@ -18,7 +18,6 @@ from roadstead.api.result import Result
 from roadstead.api.stopwatch import Stopwatch
 from roadstead.inputs.loaded import Loaded, load_trace
 from roadstead.inputs.not_created import find_created
-from roadstead.inputs.unsupported import supported
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.drain_result import DrainResult
 from roadstead.report.explain_sections import PendingReport
@@ -136,7 +135,6 @@ class Cluster:
         settings: Document | None = None,
         seed: int | None = None,
         runtime: Runtime | None = None,
-        skip_unsupported: bool = False,
         progress: OnProgress | None = None,
     ) -> Result:
         """Schedule every pending pod, as `roadstead schedule` does.
@@ -145,18 +143,16 @@ class Cluster:
         plugin: your plugins, as `MODULE:CLASS` or `FILE.py`.
         settings: a `roadstead.yaml`, its path or content; seed and runtime go before it.
         runtime: "inline" is this process (the default), "ray" a local Ray.
-        skip_unsupported: leave out pods that need a plugin which is not there yet, with a note.
         progress: called with each `Progress` (phase, placed, pending, total, note).
 
         Raises:
             InputError: an argument or input that is wrong.
-            UnsupportedError: a pod needs a plugin that this version does not have.
             RoadsteadError: the run failed.
         """
         watch, notes = Stopwatch(), list[str]()
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, digests = asked.plan(self._loaded.cluster, notes.append)
-        loaded = supported(self._loaded, plan, skips=skip_unsupported)
+        loaded = self._loaded
         launcher = open_launcher()
         run = running.schedule(launcher, loaded, plan, _with_notes(progress, notes), watch=watch)
         launcher.finish(plan)
@@ -192,12 +188,11 @@ class Cluster:
         of_plan = list[str]()
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, _ = asked.plan(self._loaded.cluster, of_plan.append)
-        first = explaining.run_first(self._loaded, plan, after_run=after_run)
         found = find_created(self._loaded, pod)
-        notes = [*first.notes, *of_plan, *([found.note] if found.note else [])]
+        notes = [*self._loaded.notes, *of_plan, *([found.note] if found.note else [])]
         explanation = explaining.explain_pod(
             open_launcher(),
-            first,
+            self._loaded,
             plan,
             found.pod,
             _with_notes(progress, notes),
@@ -225,9 +220,8 @@ class Cluster:
         """
         asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
         plan, _ = asked.plan(self._loaded.cluster, _ignore)
-        first = explaining.run_first(self._loaded, plan, after_run=after_run)
         return explaining.explain_pending(
-            open_launcher(), self._loaded, first, plan, progress or _ignore, after_run=after_run
+            open_launcher(), self._loaded, plan, progress or _ignore, after_run=after_run
         )
 
     def fit(

@@ -9,39 +9,28 @@ from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
 from roadstead.inputs.find_pod import GivenPod
 from roadstead.inputs.loaded import Loaded
-from roadstead.inputs.unsupported import supported
 from roadstead.report.explain_sections import PendingReport, pending_report
 from roadstead.run import Launcher, Progress, RunInputs, RunPlan
 
 
-def run_first(loaded: Loaded, plan: RunPlan, *, after_run: bool) -> Loaded:
-    """Return the state of the cluster on which pods are explained.
-
-    after_run: other pods are scheduled first, so unsupported pods are left out: one pod that needs
-    a missing plugin would end that run.
-    """
-    return supported(loaded, plan, skips=True) if after_run else loaded
-
-
 def explain_pod(
     launcher: Launcher,
-    first: Loaded,
+    loaded: Loaded,
     plan: RunPlan,
     given: GivenPod,
     progress: Callable[[Progress], None],
     *,
     after_run: bool,
 ) -> Explanation:
-    """Explain one pod. after_run: all other pending pods of `first` are scheduled first."""
+    """Explain one pod. after_run: all other pending pods of `loaded` are scheduled first."""
     pod = given.identity, given.facts
-    inputs = without_pod(first.inputs, pod, keep_pending=after_run)
+    inputs = without_pod(loaded.inputs, pod, keep_pending=after_run)
     return launcher.explain(inputs, plan, pod, progress)
 
 
 def explain_pending(
     launcher: Launcher,
     loaded: Loaded,
-    first: Loaded,
     plan: RunPlan,
     progress: Callable[[Progress], None],
     *,
@@ -49,10 +38,10 @@ def explain_pending(
 ) -> PendingReport:
     """Explain every pending pod of `loaded`.
 
-    after_run: the pods of `first` are scheduled, and those that remain pending are explained.
+    after_run: they are scheduled, and those that remain pending are explained.
     """
     pods = loaded.inputs.pending
-    inputs = first.inputs if after_run else replace(first.inputs, pending=())
+    inputs = loaded.inputs if after_run else replace(loaded.inputs, pending=())
     explained: tuple[Explained, ...] = ()
     if pods:
         explained = launcher.explain_pending(inputs, plan, pods, progress)

@@ -1,13 +1,10 @@
-"""What-if questions, for the command line and the Python API.
-
-A pending pod that needs a plugin which does not exist yet raises UnsupportedError.
-"""
+"""What-if questions, for the command line and the Python API."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +12,6 @@ from roadstead.facts.node import NodeFacts
 from roadstead.inputs.find_nodes import find_nodes
 from roadstead.inputs.loaded import Loaded
 from roadstead.inputs.not_created import find_created
-from roadstead.inputs.unsupported import supported
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.drain_result import DrainResult
 from roadstead.report.fit_result import FitResult
@@ -80,8 +76,7 @@ def fit_pods(
         REPLICAS_MAX if replicas is None else replicas,
         CHANGES_SHOWN if changes is None else changes,
     )
-    first = supported(loaded, plan, skips=False)
-    return fit(first.inputs, plan, question, loaded.source, progress)
+    return fit(loaded.inputs, plan, question, loaded.source, progress)
 
 
 def _ratio(spec: str) -> tuple[str, int]:
@@ -103,9 +98,8 @@ def grow_nodes(
     from roadstead.whatif.grow import RUNS_MAX, grow
 
     shapes = read_catalog(catalog)
-    first = supported(loaded, plan, skips=False)
     runs_max = RUNS_MAX if runs is None else runs
-    return grow(first.inputs, plan, shapes, loaded.source, progress, runs_max)
+    return grow(loaded.inputs, plan, shapes, loaded.source, progress, runs_max)
 
 
 def shrink_nodes(
@@ -119,10 +113,8 @@ def shrink_nodes(
     from roadstead.whatif.shrink import TRIALS_MAX, shrink
 
     nodes = chosen.of(loaded)
-    _check_moved(loaded, plan, nodes)
-    first = supported(loaded, plan, skips=False)
     runs_max = TRIALS_MAX if runs is None else runs
-    return shrink(first.inputs, plan, nodes, loaded.source, progress, runs_max)
+    return shrink(loaded.inputs, plan, nodes, loaded.source, progress, runs_max)
 
 
 def drain_nodes(
@@ -142,13 +134,4 @@ def drain_nodes(
         raise InputError("no node is chosen: name nodes, zones or a selector", field="NODE")
     nodes = chosen.of(loaded)
     rules = EvictionRules(force, delete_emptydir_data, loaded.local_storage)
-    _check_moved(loaded, plan, nodes)
-    first = supported(loaded, plan, skips=False)
-    return drain(first.inputs, plan, nodes, rules, loaded.source, progress)
-
-
-def _check_moved(loaded: Loaded, plan: RunPlan, nodes: Sequence[NodeFacts]) -> None:
-    """Raise UnsupportedError if a pod on the nodes could not be scheduled on another one."""
-    names = {each.name for each in nodes}
-    moved = tuple((who, facts) for who, facts, node in loaded.inputs.running if node in names)
-    supported(replace(loaded, inputs=replace(loaded.inputs, pending=moved)), plan, skips=False)
+    return drain(loaded.inputs, plan, nodes, rules, loaded.source, progress)

@@ -130,7 +130,7 @@ class AttemptsCore(AttemptTransitions):
         read_versions: node → version of its row that the decisions read. Late decisions are
         ignored. Commands: Assume for placed pods; Nominate, RequeuePods and SendReports for the
         others. Raises, with nothing changed, IllegalTransitionError for a pod that waits for no
-        decision, and UnsupportedError for one that needs a plugin that does not exist.
+        decision, and UnsupportedError for one that a plugin does not support.
         """
         todo: dict[str, Decision] = {}
         undecided = self._store.undecided

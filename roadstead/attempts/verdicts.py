@@ -26,7 +26,7 @@ def no_node(
     """Return the verdict on a pod without a feasible node, with the result of PostFilter.
 
     post_filter: its result, if it ran already.
-    Raises UnsupportedError, with the pod's name, if it needs a plugin that does not exist.
+    Raises UnsupportedError, with the pod's name, if a plugin does not support it.
     """
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from roadstead.binder.binder_store import in_one_append
 from roadstead.binder.core import BinderCore
@@ -110,7 +110,10 @@ class BinderJournal:
 
     def begin(self, run: RunDescription) -> list[BinderCommand]:
         """Return the effects that write the run's description in one group: all or nothing."""
-        effects = [*self.describe(run.cluster), *self.describe(_filter_rules(run.profiles))]
+        rules = replace(
+            _filter_rules(run.profiles), extended_resource=self._volumes.gates.extended_resource
+        )
+        effects = [*self.describe(run.cluster), *self.describe(rules)]
         if run.digest:
             effects += self.describe(RunMark(BEGUN, run.digest), RecordKind.RUN)
         return in_one_append(effects)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roadstead.devices.gates import DeviceGates
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -42,6 +43,11 @@ class BinderVolumes:
         self.log += changes
         for change in changes:
             self._claims.storage.apply(change)
+
+    @property
+    def gates(self) -> DeviceGates:
+        """The feature gates of devices."""
+        return self._claims.storage.devices.gates
 
     @property
     def device_claims(self) -> Mapping[str, DeviceClaimFacts]:

@@ -2,7 +2,7 @@
 
 1  the run failed; for fit, grow and drain also: something does not fit
 2  the input is wrong: a file, an object, a field, a flag
-3  the run needs a plugin that this version does not have yet
+3  a plugin does not support a field of a pod
 """
 
 from __future__ import annotations
@@ -46,11 +46,5 @@ def exit_status(error: RoadsteadError) -> int:
 
 def error_text(error: RoadsteadError) -> str:
     """The error's text; an introduction is added to errors that are not about the input."""
-    if isinstance(error, UnsupportedError):
-        where = ": ".join(part for part in (error.obj, error.field) if part)
-        return (
-            f"{where}: needs the plugin {error.plugin}, which this version does not have yet\n"
-            "To schedule the other pods, leave out such pods: roadstead schedule "
-            "--skip-unsupported."
-        )
-    return str(error) if isinstance(error, InputError) else f"The run failed: {error}"
+    has_place = isinstance(error, (InputError, UnsupportedError))
+    return str(error) if has_place else f"The run failed: {error}"

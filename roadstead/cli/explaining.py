@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roadstead.api.explaining import explain_pending, explain_pod, run_first
+from roadstead.api.explaining import explain_pending, explain_pod
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import Form
 from roadstead.cli.progress import shown_progress
@@ -47,12 +47,11 @@ def explain(
     session: Session, loaded: Loaded, plan: RunPlan, question: Question, answer: Answer
 ) -> None:
     """Print the answer to a question. Raises InputError if the pod is ambiguous."""
-    first = run_first(loaded, plan, after_run=question.after_run)
-    print_notes(first)
+    print_notes(loaded)
     if question.pod is None:
-        _explain_pending(session, loaded, first, plan, question, answer)
+        _explain_pending(session, loaded, plan, question, answer)
     else:
-        _explain_pod(session, loaded, first, plan, question, answer)
+        _explain_pod(session, loaded, plan, question, answer)
     if answer.html is not None:
         click.echo(f"\nWritten to {printable(str(answer.html))}", err=True)
 
@@ -60,7 +59,6 @@ def explain(
 def _explain_pod(
     session: Session,
     loaded: Loaded,
-    first: Loaded,
     plan: RunPlan,
     question: Question,
     answer: Answer,
@@ -84,7 +82,7 @@ def _explain_pod(
         )
     with shown_progress() as progress:
         explanation = explain_pod(
-            session.launcher(), first, plan, found.pod, progress, after_run=after_run
+            session.launcher(), loaded, plan, found.pod, progress, after_run=after_run
         )
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
@@ -104,16 +102,13 @@ def _explain_pod(
 def _explain_pending(
     session: Session,
     loaded: Loaded,
-    first: Loaded,
     plan: RunPlan,
     question: Question,
     answer: Answer,
 ) -> None:
     after_run = question.after_run
     with shown_progress() as progress:
-        report = explain_pending(
-            session.launcher(), loaded, first, plan, progress, after_run=after_run
-        )
+        report = explain_pending(session.launcher(), loaded, plan, progress, after_run=after_run)
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 

@@ -261,12 +261,6 @@ output_option = click.option(
     help="Folder for the results: placements, pending pods and nodes (Parquet, JSON), summary.json "
     "and run.json.",
 )
-skip_unsupported_option = click.option(
-    "--skip-unsupported",
-    is_flag=True,
-    help="Leave out pods that need what this version does not have (extended resources that device "
-    "classes serve), with a note. By default, such a pod is an error.",
-)
 force_option = click.option(
     "--force", is_flag=True, help="Replace the results of another run in the --output folder."
 )

@@ -17,7 +17,6 @@ from roadstead.cli.options import (
     output_option,
     plan_parameters,
     run_format_option,
-    skip_unsupported_option,
     source_parameters,
 )
 from roadstead.cli.session import Session
@@ -27,7 +26,6 @@ from roadstead.cli.session import Session
 @gathered("source", SourceOptions, source_parameters)
 @gathered("plan", PlanOptions, plan_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
-@skip_unsupported_option
 @output_option
 @force_option
 @run_format_option
@@ -38,7 +36,6 @@ def schedule_command(
     source: SourceOptions,
     plan: PlanOptions,
     concurrency: ConcurrencyOptions,
-    skip_unsupported: bool,
     output: Path | None,
     force: bool,
     form: RunForm,
@@ -76,7 +73,6 @@ def schedule_command(
         from roadstead.cli import plan as plans
         from roadstead.cli import scheduling
         from roadstead.cli.sources import load
-        from roadstead.inputs.unsupported import supported
 
         report = scheduling.ResultTarget(form, output)
         report.check(is_replaced=force or plan.resume)
@@ -86,7 +82,6 @@ def schedule_command(
         loaded = load(source, with_digests=output is not None)
         digests = plans.plan_digests(plan, config) if output is not None else ()
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
-    loaded = supported(loaded, run_plan, skips=skip_unsupported)
     launcher = session.launcher()
     run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.free_cpus)
     scheduling.schedule(session, loaded, run_plan, report, digests)

@@ -92,7 +92,6 @@ def prepare(
     from roadstead.cli import plan as plans
     from roadstead.cli.scheduling import print_notes
     from roadstead.cli.sources import load
-    from roadstead.inputs.unsupported import supported
     from roadstead.report.what_if_output import check_answer_folder
 
     if target.output is not None:
@@ -106,8 +105,6 @@ def prepare(
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
     if settings.scheduler_count > 1:
         echo_note(f"schedulers: {settings.scheduler_count} are set; one decides what-if questions.")
-    # As for `explain --after-run`: one such pod would end the run that places the others.
-    loaded = supported(loaded, run_plan, skips=True)
     print_notes(loaded)
     return loaded, run_plan
 

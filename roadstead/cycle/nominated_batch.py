@@ -44,7 +44,7 @@ class NominatedBatch(BatchRun):
     ) -> NominatedBatch | None:
         """Return the batch of a pod that passes on its nominated node; None for any other pod.
 
-        Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
+        Raises UnsupportedError, without the pod's name, if a plugin does not support it.
         """
         if not passes_on_nominated(profile, pod.pod_class, table):
             return None

@@ -53,8 +53,8 @@ class PlainCycle:
     def decide(self, pod: PodInCycle) -> Decision:
         """Decide one pod, and place it on the table if a node is feasible.
 
-        Raises KeyError if no profile has its scheduler name, and UnsupportedError if it needs a
-        plugin that does not exist yet.
+        Raises KeyError if no profile has its scheduler name, and UnsupportedError if a plugin
+        does not support it.
         """
         pod = pod.by_itself()
         take_snapshot(self.table, self.table.arrived)

@@ -46,7 +46,7 @@ def conclude(
 ) -> PostFilterResult:
     """Run PostFilter. tried: the result of the dry run.
 
-    Raises UnsupportedError, with the pod's name, if it needs a plugin that does not exist.
+    Raises UnsupportedError, with the pod's name, if a plugin does not support it.
     """
     # Upstream runs no PostFilter if the cluster has no nodes.
     if not (profile.post_filter and diagnosis.node_count):

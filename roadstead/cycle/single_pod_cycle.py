@@ -20,7 +20,7 @@ from roadstead.framework.tie_break import Chooser
 class SinglePodCycle:
     """One pod's cycle. found: the nodes that passed Filter; None if PreFilter refused the pod.
 
-    Raises UnsupportedError, without the pod's name, if it needs a plugin that does not exist.
+    Raises UnsupportedError, without the pod's name, if a plugin does not support it.
     """
 
     def __init__(self, run: ClassRun, pod: PodInCycle) -> None:

@@ -6,7 +6,7 @@ cache is applied: the cache allocates the same devices when it assumes the pods,
 
 from __future__ import annotations
 
-from roadstead.devices.assumed import DeviceClaims, allocated_on, names_of
+from roadstead.devices.assumed import ClaimChange, allocated_on, names_of
 from roadstead.devices.claims import PodClaimError
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.state import DeviceState
@@ -19,7 +19,7 @@ class DevicesAhead:
 
     def __init__(self, devices: DeviceState) -> None:
         self._devices = devices
-        self._before: list[DeviceClaims] = []
+        self._undos: list[ClaimChange] = []
         self._keys: set[str] = set()
 
     def reserve(self, pod: PodFacts, node: NodeFacts) -> bool:
@@ -30,8 +30,7 @@ class DevicesAhead:
             return False
         if found is None:
             return False
-        before, _ = self._devices.apply(found)
-        self._before.append(before)
+        self._undos.append(self._devices.apply(found))
         self._keys.update(each.key for each in found)
         return True
 
@@ -41,7 +40,7 @@ class DevicesAhead:
 
     def undo(self) -> None:
         """Undo all allocations."""
-        for before in reversed(self._before):
-            self._devices.apply(before)
-        self._before.clear()
+        for claims, made in reversed(self._undos):
+            self._devices.apply(claims, made)
+        self._undos.clear()
         self._keys.clear()

@@ -4,6 +4,9 @@
       ^                    │
       └────── forget ──────┘
 
+A claim that scheduling makes for extended resources of a pod has the same life: it exists from the
+assumption on, and is gone when the pod is forgotten.
+
 A claim is allocated when the first pod that needs it is assumed. Until that pod is committed the
 claim is in flight, and no other pod may use it. A claim that is allocated already only gets the pod
 as a consumer, at its commit.
@@ -19,12 +22,16 @@ from dataclasses import replace
 
 from roadstead.devices.claims import Claims, PodClaimError, claims_of, consumer_of
 from roadstead.devices.errors import AllocationError
+from roadstead.devices.own_claims import is_own, named_for, offered_by, own_claim_on
 from roadstead.devices.state import DeviceState, is_reachable, reserved
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 
 DeviceClaims = tuple[DeviceClaimFacts, ...]
+
+ClaimChange = tuple[DeviceClaims, tuple[str, ...]]
+"""Claims in their new state, and keys of removed ones."""
 
 
 class AssumedDevices:
@@ -33,7 +40,8 @@ class AssumedDevices:
     def __init__(self, devices: DeviceState) -> None:
         self.devices = devices
         self._pods: dict[str, PodFacts] = {}
-        self._before: dict[str, DeviceClaims] = {}
+        # What undoes the assumption of each pod.
+        self._undos: dict[str, ClaimChange] = {}
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
         """Allocate a pod's claims on a node; return those that are in flight for it.
@@ -51,30 +59,32 @@ class AssumedDevices:
         if found is None:
             return None
         self._pods[uid] = pod
-        self._before[uid], _ = self.devices.apply(found)
+        self._undos[uid] = self.devices.apply(found)
         return found
 
     def in_flight(self, uid: str) -> DeviceClaims:
         """Return the claims that are in flight for a pod."""
         claims = self.devices.claims
-        return tuple(claims[e.key] for e in self._before.get(uid, ()) if e.key in claims)
+        return tuple(claims[key] for key in self.keys_of(uid) if key in claims)
 
-    def forget(self, uid: str) -> DeviceClaims:
-        """Free the claims that are in flight for a pod; return their new state."""
+    def forget(self, uid: str) -> ClaimChange:
+        """Free the claims that are in flight for a pod; return the change."""
         self._pods.pop(uid, None)
         claims = self.devices.claims
+        before, made = self._undos.pop(uid, ((), ()))
         # A claim may have ended with the pod for which it was made.
-        freed = tuple(each for each in self._before.pop(uid, ()) if each.key in claims)
-        self.devices.apply(freed)
-        return freed
+        freed = tuple(each for each in before if each.key in claims)
+        removed = tuple(key for key in made if key in claims)
+        self.devices.apply(freed, removed)
+        return freed, removed
 
     def confirm(self, uid: str) -> DeviceClaims:
         """Make a committed pod a consumer of all its claims; return their new state."""
         pod = self._pods.pop(uid, None)
-        self._before.pop(uid, None)
+        _, made = self._undos.pop(uid, ((), ()))
         if pod is None:
             return ()
-        changed = consumed_by(self.devices.claims, pod)
+        changed = consumed_by(self.devices.claims, pod, made)
         self.devices.apply(changed)
         return changed
 
@@ -84,21 +94,23 @@ class AssumedDevices:
 
     def keys_of(self, uid: str) -> tuple[str, ...]:
         """Return the keys of the claims that are in flight for a pod."""
-        return tuple(each.key for each in self._before.get(uid, ()))
+        before, made = self._undos.get(uid, ((), ()))
+        return (*(each.key for each in before), *made)
 
     def try_out(
         self, asked: Sequence[DeviceClaimFacts], pod: PodFacts, node: NodeFacts
-    ) -> tuple[DeviceClaims, DeviceClaims] | None:
-        """Allocate and reserve a pod's claims as another process did; return (before, after).
+    ) -> tuple[ClaimChange, DeviceClaims] | None:
+        """Allocate and reserve a pod's claims as another process did; return (undo, after).
 
         Returns None and changes nothing if a claim was allocated otherwise meanwhile, a device is
         in use, or a claim of the pod would stay without allocation.
         """
         if not pod.device_claims:
-            return (), ()
+            return ((), ()), ()
         devices = self.devices
         try:
             claims = claims_of(devices.claims, pod)
+            own = own_claim_on(devices, pod, offered_by(node), has_claims=bool(claims))
         except PodClaimError:
             return None
         wanted = {each.key: each for each in asked}
@@ -112,10 +124,15 @@ class AssumedDevices:
             if found is None or found.allocation is None:
                 return None
             new[claim.key] = replace(claim, allocation=found.allocation, is_in_flight=True)
+        made = None if own is None else _made_as(own, asked, pod)
+        if made is not None and made.key not in devices.claims:
+            new[made.key] = made
+        elif own is not None:
+            return None
         if not devices.are_free(new.values()):
             return None
-        before = tuple(dict.fromkeys(claims))
-        after = consumed_by(ChainMap(new, devices.claims), pod)
+        before = tuple(dict.fromkeys(claims)), () if made is None else (made.key,)
+        after = consumed_by(ChainMap(new, devices.claims), pod, before[1])
         devices.apply(after)
         return before, after
 
@@ -123,15 +140,17 @@ class AssumedDevices:
         """Assert that every claim in flight is so for one pod."""
         self.devices.validate()
         holder: dict[str, str] = {}
-        for uid, claims in self._before.items():
-            for claim in claims:
-                other = holder.setdefault(claim.key, uid)
-                assert other == uid, f"{claim.key} is in flight for {other} and {uid}"
-                assert self.devices.claims[claim.key].is_in_flight, f"{claim.key} is not in flight"
+        for uid in self._undos:
+            for key in self.keys_of(uid):
+                other = holder.setdefault(key, uid)
+                assert other == uid, f"{key} is in flight for {other} and {uid}"
+                assert self.devices.claims[key].is_in_flight, f"{key} is not in flight"
 
 
 def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
     """Return a pod's claims that have no allocation yet, allocated on a node; None if impossible.
+
+    The last may be one that is made for the pod.
 
     Raises:
         PodClaimError: a claim cannot be used.
@@ -140,7 +159,10 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     claims, labels = claims_of(devices.claims, pod), dict(node.labels)
     if any(each.is_in_flight for each in claims):
         return None
+    own = own_claim_on(devices, pod, offered_by(node), has_claims=bool(claims))
     waiting = tuple(each for each in claims if each.allocation is None)
+    if own is not None:
+        waiting = (*waiting, named_for(devices, own, pod))
     for each in claims:
         terms = None if each.allocation is None else each.allocation.node_terms
         if not is_reachable(terms, node.name, labels):
@@ -160,11 +182,14 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     return tuple(found.values())
 
 
-def consumed_by(known: Claims, pod: PodFacts) -> DeviceClaims:
-    """Return a pod's claims as they are once it is bound; a claim that is gone is left out."""
+def consumed_by(known: Claims, pod: PodFacts, made: Sequence[str] = ()) -> DeviceClaims:
+    """Return a pod's claims as they are once it is bound; a claim that is gone is left out.
+
+    made: keys of claims that were made for it.
+    """
     consumer = consumer_of(pod)
-    keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names_of(pod))
-    found = (known.get(key) for key in keys)
+    names = (f"{pod.namespace}/{name}" for name in names_of(pod))
+    found = (known.get(key) for key in dict.fromkeys((*names, *made)))
     return tuple(
         reserved(each, consumer)
         for each in found
@@ -176,3 +201,15 @@ def names_of(pod: PodFacts) -> tuple[str, ...]:
     """Return the names of a pod's claims, without those that it does not need or have yet."""
     names = (each.claim_name or each.generated for each in pod.device_claims)
     return tuple(name for name in names if name)
+
+
+def _made_as(
+    own: DeviceClaimFacts, asked: Sequence[DeviceClaimFacts], pod: PodFacts
+) -> DeviceClaimFacts | None:
+    """Return the claim that another process made for a pod; None if it is not as it must be."""
+    for each in asked:
+        if is_own(each, pod) and each.allocation is not None:
+            as_made = replace(own, name=each.name, uid=each.key, allocation=each.allocation)
+            owned = replace(as_made, owner_uid=each.owner_uid, owner_kind="Pod", is_in_flight=True)
+            return each if each == owned else None
+    return None

@@ -25,7 +25,7 @@ def claim_name(pod: PodFacts, claim: PodClaim) -> str | None:
     Raises:
         PodClaimError: the claim of a template was not created yet, or nothing is named.
     """
-    if claim.claim_name is not None:
+    if claim.claim_name is not None or claim.extended:
         return claim.claim_name
     if claim.template_name is None:
         raise PodClaimError(

@@ -1,4 +1,6 @@
-"""The claim of a pod for extended resources that device classes serve (DRAExtendedResource).
+"""Which extended resources of a pod device classes serve on a node (DRAExtendedResource).
+
+What the node's device plugins serve needs no claim; `own_claims.py` makes the claim for the rest.
 
 Upstream: filterExtendedResources and createDeviceRequests in
 pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go of 1.34.1.
@@ -6,7 +8,7 @@ pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go of 1.34.1.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,14 +17,9 @@ from roadstead.protocol.names import is_extended_resource
 
 if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceClassFacts
-
-CLAIM_NAME: Final = "<extended-resources>"
-"""Name of a pod's own claim before it is written."""
+    from roadstead.facts.pod import ExtendedRequest
 
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-
-ContainerRequests = Sequence[Mapping[str, int | None]]
-"""Requests of init containers, then containers: whole units by resource; None if fractional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +31,11 @@ class ExtendedNeed:
 
     requests: tuple[DeviceRequest, ...] | None = None
     missing: str = ""
+
+
+def extended_resources(classes: Iterable[DeviceClassFacts]) -> frozenset[str]:
+    """Return the extended resources that classes serve, apart from their implicit ones."""
+    return frozenset(each.extended_resource for each in classes if each.extended_resource)
 
 
 def classes_by_resource(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
@@ -48,7 +50,7 @@ def classes_by_resource(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
 
 def extended_need(
     resources: Mapping[str, int],
-    containers: ContainerRequests,
+    asked: Iterable[ExtendedRequest],
     mapping: Mapping[str, str],
     allocatable: Container[str],
     *,
@@ -58,6 +60,7 @@ def extended_need(
 
     resources: the pod's requests; names in the domain of Kubernetes, and so a class's implicit
     resource, are not extended resources for upstream's plugin and are ignored.
+    asked: what its containers request, sorted by resource.
     mapping: `classes_by_resource`.
     allocatable: resources in the node's allocatable, which its device plugins serve.
     has_claims: the pod has claims of its own.
@@ -68,20 +71,15 @@ def extended_need(
     for name in wanted:
         if name not in mapping and name not in allocatable:
             return ExtendedNeed(missing=name)
-    served = [name for name in wanted if name in mapping]
+    served = {name for name in wanted if name in mapping}
     if not has_claims and all(name in allocatable for name in served):
         return ExtendedNeed()
     # As upstream, once a claim is needed it also asks for what device plugins serve.
-    requests = [
-        DeviceRequest(
-            name=f"container-{index}-request-{sorted(container).index(name)}",
-            device_class=mapping[name],
-            count=amount,
-        )
-        for name in served
-        for index, container in enumerate(containers)
-        if (amount := container.get(name))
-    ]
+    requests = (
+        DeviceRequest(name=each.name, device_class=mapping[each.resource], count=each.count)
+        for each in asked
+        if each.resource in served
+    )
     return ExtendedNeed(tuple(requests))
 
 

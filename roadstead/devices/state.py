@@ -15,6 +15,7 @@ from dataclasses import replace
 from roadstead.devices.allocator import Allocator
 from roadstead.devices.cel_selectors import compile_cel
 from roadstead.devices.device_taints import tainted
+from roadstead.devices.extended_claims import classes_by_resource
 from roadstead.devices.gates import DeviceGates
 from roadstead.devices.stand_ins import StandIns
 from roadstead.facts.devices import (
@@ -36,6 +37,7 @@ class DeviceState:
     """Device objects: claims by `namespace/name`, slices and classes by name.
 
     now_ms: time since 1970, set by the owner; only binding conditions read it.
+    served: the class that serves each extended resource.
     """
 
     def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
@@ -47,6 +49,7 @@ class DeviceState:
         self.stand_ins = StandIns(self.claims)
         self._keys_of_pod: dict[str, set[str]] = {}
         self.classes: dict[str, DeviceClassFacts] = {}
+        self.served: dict[str, str] = {}
         self.slices = {each.name: each for each in facts.slices}
         self._taint_rules = facts.taint_rules
         self.allocator = Allocator(gates, compile_cel)
@@ -81,6 +84,7 @@ class DeviceState:
     def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
         """Make these all classes."""
         self.classes = {each.name: each for each in classes}
+        self.served = classes_by_resource(self.classes.values())
         self.allocator.set_classes(self.classes.values())
         self._refresh_slices()
 

@@ -6,7 +6,7 @@ a raw manifest lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from roadstead.facts.parse_selectors import (
     parse_preferred_terms,
 )
 from roadstead.facts.pod import (
+    OWN_CLAIM,
     HostPort,
     Labels,
     Owner,
@@ -33,7 +34,7 @@ from roadstead.facts.pod import (
     Volume,
 )
 from roadstead.facts.pod_groups import membership
-from roadstead.facts.requests import amounts, is_sidecar, requested
+from roadstead.facts.requests import amounts, extended_requests, is_sidecar, requested
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.sharing import cached_by_identity
 from roadstead.facts.taints import Taint, Toleration
@@ -61,8 +62,13 @@ class FactsPool:
         return known
 
 
-def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
+def compile_pod(
+    pod: objects.Pod, served: Container[str] = frozenset()
+) -> tuple[PodIdentity, PodFacts]:
     """Compile a pod to its identity and facts.
+
+    served: extended resources that classes of devices serve; a pod that requests one of them may
+    get a claim of its own.
 
     Raises:
         QuantityError: requests so far apart in size that they cannot be added.
@@ -75,6 +81,10 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
     wanted = spec.affinity or _NO_AFFINITY
     affinity, preferred_affinity = _pod_affinity(wanted.pod_affinity, namespace)
     anti, preferred_anti = _pod_affinity(wanted.pod_anti_affinity, namespace)
+    claims = _device_claims(pod) if spec.resource_claims else ()
+    if served and any(amount and name in served for name, amount in asked.requests):
+        extended = extended_requests(pod)
+        claims = (*claims, PodClaim(OWN_CLAIM, extended=extended)) if extended else claims
     return identity, PodFacts(
         namespace=namespace,
         labels=_labels(meta.labels),
@@ -103,8 +113,8 @@ def compile_pod(pod: objects.Pod) -> tuple[PodIdentity, PodFacts]:
         preferred_pod_anti_affinity=preferred_anti,
         spread_constraints=tuple(map(_spread_constraint, spec.topology_spread_constraints)),
         volumes=tuple(_volumes(spec.volumes, identity)) if spec.volumes else (),
-        device_claims=_device_claims(pod) if spec.resource_claims else (),
-        claims_as=PodReference(identity.uid, meta.name) if spec.resource_claims else None,
+        device_claims=claims,
+        claims_as=PodReference(identity.uid, meta.name) if claims else None,
         owner=_owner(meta.controller) if meta.owner_references else None,
         pod_group=membership(meta.labels, meta.annotations),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Toleration
@@ -102,18 +103,38 @@ class Volume:
     source: tuple[tuple[str, str], ...]
 
 
+OWN_CLAIM: Final = "<extended-resources>"
+"""Name of a pod's own claim for extended resources before it is written; no object has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedRequest:
+    """What a container asks of an extended resource, as a request of the pod's own claim.
+
+    name: `container-I-request-J`, by the place of the container in the pod, initial ones first,
+    and of the resource among the container's sorted ones.
+    """
+
+    name: str
+    resource: str
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class PodClaim:
     """A claim of devices in a pod's spec: by name, or made from a template for this pod.
 
     generated: name of the claim that was made from the template; "" if the pod needs none, None if
     it was not made yet.
+    extended: only of the claim that scheduling makes for extended resources which classes of
+    devices serve (DRAExtendedResource). A pod has at most one of these, at the end of its claims.
     """
 
     name: str
     claim_name: str | None = None
     template_name: str | None = None
     generated: str | None = None
+    extended: tuple[ExtendedRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +216,11 @@ class PodFacts:
     owner: Owner | None = None
     pod_group: GroupMembership | None = None
     is_preempted: bool = False
+
+    @property
+    def extended(self) -> tuple[ExtendedRequest, ...]:
+        """What the pod's containers ask of extended resources that classes of devices serve."""
+        return self.device_claims[-1].extended if self.device_claims else ()
 
     @property
     def may_bind_claims(self) -> bool:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
+from roadstead.facts.pod import ExtendedRequest
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, is_counted_resource
 from roadstead.facts.sharing import cached_by_identity
+from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.objects import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from roadstead.protocol.quantity import Quantity
 
@@ -94,6 +97,22 @@ def container_requests(pod: Pod) -> Amounts:
     NodeResourcesFit scores the pod itself so: upstream's scorer does not enable pod-level requests.
     """
     return amounts(_with_overhead(pod, _of_containers(pod, _DEFAULTS)))
+
+
+def extended_requests(pod: Pod) -> tuple[ExtendedRequest, ...]:
+    """Return the extended resources of each container in whole units, by resource and container.
+
+    Amounts that are zero or no whole units are left out. Upstream: createDeviceRequests in
+    dynamicresources.go.
+    """
+    found = []
+    for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
+        requests = container.resources.requests if container.resources else _NONE
+        for place, (name, amount) in enumerate(sorted(requests.items())):
+            count = amount.value()
+            if is_extended_resource(name) and count and amount.cmp(Quantity(count)) == 0:
+                found.append(ExtendedRequest(f"container-{index}-request-{place}", name, count))
+    return tuple(sorted(found, key=attrgetter("resource")))
 
 
 def amounts(requests: Requests) -> Amounts:

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Hard filters of the profiles. filters: (scheduler name, names of its filter plugins)."""
+    """Hard filters of the profiles. filters: (scheduler name, names of its filter plugins).
+
+    extended_resource: the gate DRAExtendedResource is on, so resources that a node does not offer
+    are not counted there.
+    """
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    extended_resource: bool = False

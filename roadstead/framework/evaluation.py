@@ -111,7 +111,7 @@ class Evaluation:
     def run_pre_filter(self) -> PreFilterOutcome:
         """Run PreFilter on the current table, without applying the outcome.
 
-        Raises UnsupportedError if a plugin is needed that does not exist yet.
+        Raises UnsupportedError if a plugin does not support the pod.
         """
         self._fresh = found = run_pre_filter(self.profile, self.pod, self.table)
         return found

@@ -18,7 +18,7 @@ from roadstead.nodes.table import NodeTable
 def passes_on_nominated(profile: Profile, pod: PodClass, table: NodeTable) -> bool:
     """Whether the pod passes PreFilter, and Filter on its nominated node.
 
-    Raises UnsupportedError if a plugin is needed that does not exist yet.
+    Raises UnsupportedError if a plugin does not support the pod.
     """
     name = pod.facts.nominated_node_name
     if not name or not table.has_node(name):

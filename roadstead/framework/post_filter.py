@@ -34,7 +34,7 @@ def run_post_filter(
 
     Unless it is Success, its reasons end the pod's message. tried: the result of the dry run, if
     one was wanted. pick: chooses among equal nodes.
-    Raises UnsupportedError if a plugin is needed that does not exist yet.
+    Raises UnsupportedError if a plugin does not support the pod.
     """
     failed = replace(_view(diagnosis), tried=tried, pick=pick)
     reasons: list[str] = []

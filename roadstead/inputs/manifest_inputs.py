@@ -6,7 +6,7 @@ import hashlib
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -72,7 +72,7 @@ def load_manifests(
     all_pods = (*everything.pods, *expansion.pods)
     created = create(everything, all_pods, expansion.claims)
     refused = not_created(created.refused, all_pods, expansion.owner_of, everything.sources)
-    running, pending = split_pods(compile_pods(created.pods))
+    running, pending = split_pods(compile_pods(created.pods, _served(everything)))
     known, lost = on_known_nodes(running, {each.metadata.name for each in nodes})
     again = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
@@ -107,13 +107,24 @@ def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
             yield pod_identity(pod).uid
 
 
-def compile_pods(pods: Iterable[objects.Pod]) -> Iterator[Pod]:
-    """Compile pods; equal facts become one object, and a UID that occurs twice is an error."""
+def _served(manifests: Manifests) -> frozenset[str]:
+    """Return the extended resources that classes of devices serve."""
+    names = (each.spec.extended_resource_name for each in manifests.device_classes)
+    return frozenset(name for name in names if name)
+
+
+def compile_pods(
+    pods: Iterable[objects.Pod], served: Container[str] = frozenset()
+) -> Iterator[Pod]:
+    """Compile pods; equal facts become one object, and a UID that occurs twice is an error.
+
+    served: as for `compile_pod`.
+    """
     pool = FactsPool()
     key_of: dict[str, str] = {}
     for pod in pods:
         try:
-            identity, facts = compile_pod(pod)
+            identity, facts = compile_pod(pod, served)
         except QuantityError as error:
             raise InputError(str(error), obj=described(pod), field="spec.containers") from error
         other = key_of.get(identity.uid)

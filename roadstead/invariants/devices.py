@@ -8,7 +8,7 @@ Devices under admin access, and those that several may use, may be in several cl
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,6 +17,7 @@ from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.devices import (
     AllocatedDevice,
     DeviceClaimFacts,
+    DeviceClassFacts,
     DeviceFacts,
     DevicesFacts,
     SliceFacts,
@@ -29,13 +30,21 @@ from roadstead.protocol.quantity import parse_quantity
 DeviceId = tuple[str, str, str]
 Pool = tuple[str, str]
 
+_IMPLICIT = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class: a resource that it serves without saying so."""
+
 
 @dataclass(slots=True)
 class Devices:
-    """Claims by `namespace/name`, devices by driver, pool and name."""
+    """Claims by `namespace/name`, devices by driver, pool and name.
 
+    makes_claims: pods get claims for extended resources that classes serve.
+    """
+
+    makes_claims: bool = False
     claims: dict[str, DeviceClaimFacts] = field(default_factory=dict)
     devices: dict[DeviceId, tuple[SliceFacts, DeviceFacts]] = field(default_factory=dict)
+    _served: dict[str, str] = field(default_factory=dict)
     _counters: dict[Pool, dict[tuple[str, str], Fraction]] = field(default_factory=dict)
 
     def begin(self, facts: DevicesFacts) -> None:
@@ -46,6 +55,7 @@ class Devices:
             for each in facts.slices
             for device in each.devices
         }
+        self._served = served_by_classes(facts.classes)
         self._counters = {}
         for each in facts.slices:
             found = self._counters.setdefault((each.driver, each.pool), {})
@@ -69,6 +79,9 @@ class Devices:
     def pod_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
         """Yield why a pod's claims do not let it run on a node."""
         for each in pod.device_claims:
+            if each.extended:
+                yield from self._own_errors(pod, uid, node)
+                continue
             name = each.claim_name or each.generated
             if not name:
                 if each.generated is None:
@@ -77,12 +90,30 @@ class Devices:
             claim = self.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
                 yield f"claim {name} is not there"
-            elif claim.allocation is None:
-                yield f"claim {claim.key} is not allocated"
-            elif uid not in [consumer.uid for consumer in claim.reserved_for]:
-                yield f"claim {claim.key} does not name the pod"
-            elif not _reaches(claim, node):
-                yield f"the node does not reach the devices of claim {claim.key}"
+            else:
+                yield from _claim_errors(claim, uid, node)
+
+    def _own_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
+        """Yield why the claim for a pod's extended resources does not let it run on a node."""
+        if not self.makes_claims:
+            return
+        offered = {name for name, _ in node.allocatable}
+        asked = [each for each in pod.device_claims[-1].extended if each.resource in self._served]
+        left = [each.resource for each in asked if each.resource not in offered]
+        if not left:
+            return
+        claims = [
+            each
+            for each in self.claims.values()
+            if each.is_for_extended_resources and each.owner_uid == uid
+        ]
+        if len(claims) != 1:
+            yield f"{len(claims)} claims were made for {', '.join(dict.fromkeys(left))}"
+            return
+        yield from _claim_errors(claims[0], uid, node)
+        found = Counter(result.request for result in _results(claims))
+        if found != Counter({each.name: each.count for each in asked}):
+            yield f"claim {claims[0].key} does not have the devices that the containers request"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
         for result in _results([claim]):
@@ -118,6 +149,25 @@ class Devices:
             capacity = {each.name: each.amount for each in self.devices[device_id][1].capacity}
             if name not in capacity or drawn > _amount(capacity[name]):
                 yield f"capacity {name} of device {'/'.join(device_id)} is overdrawn"
+
+
+def served_by_classes(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
+    """Return the class that serves each resource; of several the last."""
+    served: dict[str, str] = {}
+    for each in classes:
+        if each.extended_resource:
+            served[each.extended_resource] = each.name
+        served[f"{_IMPLICIT}{each.name}"] = each.name
+    return served
+
+
+def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterator[str]:
+    if claim.allocation is None:
+        yield f"claim {claim.key} is not allocated"
+    elif uid not in [consumer.uid for consumer in claim.reserved_for]:
+        yield f"claim {claim.key} does not name the pod"
+    elif not _reaches(claim, node):
+        yield f"the node does not reach the devices of claim {claim.key}"
 
 
 def _results(claims: Iterable[DeviceClaimFacts]) -> Iterator[AllocatedDevice]:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, Volume
-from roadstead.facts.resources import is_counted_resource
+from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.facts.taints import Taint
+from roadstead.invariants.devices import served_by_classes
 from roadstead.invariants.world import World, meets
+from roadstead.protocol.names import is_extended_resource
 
 _ANY_IP = "0.0.0.0"  # noqa: S104
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -25,9 +27,24 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     for resource, amount in pod.requests:
         if not amount or not is_counted_resource(resource):
             continue
+        if resource not in offered and _is_left_to_devices(world, pod, resource):
+            continue
         used = sum(dict(each.requests).get(resource, 0) for each in there)
         if used + amount > offered.get(resource, 0):
             yield f"{resource}: {used} + {amount} of {offered.get(resource, 0)}"
+
+
+def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
+    """Whether a node that does not offer a resource may have the pod, as in kube-scheduler 1.34.
+
+    Classes of devices serve it, or the pod has no extended resource at all: then no resource but
+    those of every node is counted there.
+    """
+    if not world.leaves_to_devices or resource in STANDARD_RESOURCES:
+        return False
+    served = set(served_by_classes(world.cluster.devices.classes))
+    extended = [name for name, amount in pod.requests if amount and is_extended_resource(name)]
+    return resource in served if extended else True
 
 
 def port_in_use(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:

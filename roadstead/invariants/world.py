@@ -16,12 +16,14 @@ class World:
     """Nodes and pods. nodes: by name. pods: node name → uid → facts, also of removed nodes.
 
     excluding: uid → node name, of the pods that have anti-affinity terms: they are few.
+    leaves_to_devices: whether DRAExtendedResource is on.
     """
 
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     pods: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
     excluding: dict[str, str] = field(default_factory=dict)
+    leaves_to_devices: bool = False
 
     def on(self, node_name: str) -> list[PodFacts]:
         """Return the pods of one node."""

@@ -35,7 +35,7 @@ def why_not(evaluation: Evaluation) -> str:
             return each.plugin.name
     if _has_failed(evaluation):
         return "a Filter failed"
-    if why := lowerings.why_not(profile):
+    if why := lowerings.why_not(profile, evaluation.pod):
         return why
     if evaluation.pod.facts.nominated_node_name:
         return "nominated"

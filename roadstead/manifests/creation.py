@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from roadstead.manifests.admin_access import REASON as ADMIN_REASON
+from roadstead.manifests.admin_access import AdminAccess
 from roadstead.manifests.applied import CLAIM, AppliedDefaults, is_stored_claim, is_stored_pod
 from roadstead.manifests.claims import default_class, ephemeral_claims, with_class
 from roadstead.manifests.collection import Manifests
@@ -23,14 +25,19 @@ from roadstead.manifests.limit_ranges import LimitRanges
 from roadstead.manifests.quotas import Quotas
 from roadstead.manifests.runtime_classes import RefusedError, RuntimeClasses
 from roadstead.manifests.templates import object_key
-from roadstead.protocol.objects import PersistentVolumeClaim, Pod, ResourceClaim
+from roadstead.protocol.objects import (
+    PersistentVolumeClaim,
+    Pod,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
     """An object that is not created. reason: upstream's text where it has one."""
 
-    found: Pod | PersistentVolumeClaim
+    found: Pod | PersistentVolumeClaim | ResourceClaim | ResourceClaimTemplate
     reason: str
 
 
@@ -74,9 +81,7 @@ class _Creation:
         self._default_class = default_class(cluster.storage_classes)
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._refused: list[Refused] = []
-        self._device_claims = DeviceClaims(
-            cluster.resource_claims, cluster.resource_claim_templates
-        )
+        self._device_claims = self._admitted_device_claims()
         self._refused_claims: set[tuple[str, str]] = set()
 
     def run(self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]) -> Created:
@@ -101,6 +106,19 @@ class _Creation:
             *(kept, tuple(self._claims.values()), tuple(self._device_claims.claims.values())),
             *(tuple(self._refused), notes),
         )
+
+    def _admitted_device_claims(self) -> DeviceClaims:
+        admin, cluster = AdminAccess(self._cluster.namespaces), self._cluster
+        given = [claim for claim in cluster.resource_claims if not admin.refuses(claim)]
+        templates = cluster.resource_claim_templates
+        objects: list[ResourceClaim | ResourceClaimTemplate] = [
+            *cluster.resource_claims,
+            *templates,
+        ]
+        for each in objects:
+            if admin.refuses(each):
+                self._refused.append(Refused(each, ADMIN_REASON))
+        return DeviceClaims(given, [e for e in templates if not admin.refuses_claims_of(e)])
 
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)

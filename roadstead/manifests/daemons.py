@@ -10,8 +10,9 @@ from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, compile_pod
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import tolerated
-from roadstead.manifests.names import PodNames, joined_name, suffix_of, template_hash
+from roadstead.manifests.names import PodNames, joined_name, template_hash
 from roadstead.manifests.templates import controller_key, pod_of, workload_key
+from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     Affinity,
     DaemonSet,

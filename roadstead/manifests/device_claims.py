@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, pod_identity
-from roadstead.manifests.names import suffix_of
 from roadstead.manifests.templates import object_key
+from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     ObjectMeta,
     OwnerReference,

@@ -20,7 +20,6 @@ from roadstead.manifests.names import (
     PodNames,
     generated_name,
     joined_name,
-    suffix_of,
 )
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
 from roadstead.manifests.templates import (
@@ -32,6 +31,7 @@ from roadstead.manifests.templates import (
     workload_key,
 )
 from roadstead.protocol.errors import InputError
+from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     CronJob,
     Job,

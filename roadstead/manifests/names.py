@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from roadstead.protocol.generated_names import (
+    ALPHABET,
+    BASE_MAX_CHARS,
+    SUFFIX_CHARS,
+    suffix_of,
+)
 from roadstead.protocol.objects import PodTemplate
 from roadstead.protocol.objects.base import NAME_MAX_CHARS
 
-# Upstream's alphabet (apimachinery/pkg/util/rand): no vowels, no easily misread characters.
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_CHARS = 5
 _HASH_CHARS = 10
-_BASE_MAX_CHARS = 58
 
 # Without a divisor in common with the size of the alphabet, so that different numbers have
 # different suffixes; those of neighbours share few characters.
 _SPREAD = 8_675_309
 _OFFSET = 4_112_521
-
-
-def suffix_of(text: str, chars: int = _SUFFIX_CHARS) -> str:
-    """Return letters and digits derived from a text by a hash."""
-    digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:chars])
 
 
 def generated_name(base: str, index: int, again: int = 0) -> str:
@@ -34,7 +29,7 @@ def generated_name(base: str, index: int, again: int = 0) -> str:
     again: how many names before this one were in use.
     """
     text = f"{base}{index}/{again}" if again else f"{base}{index}"
-    return f"{base[:_BASE_MAX_CHARS]}{suffix_of(text)}"
+    return f"{base[:BASE_MAX_CHARS]}{suffix_of(text)}"
 
 
 def unique_suffix(number: int) -> str:
@@ -42,14 +37,14 @@ def unique_suffix(number: int) -> str:
 
     Unlike `PodNames`, it needs no register of names in use, which would grow in a long simulation.
     """
-    length = _SUFFIX_CHARS
-    while number >= len(_ALPHABET) ** length:
+    length = SUFFIX_CHARS
+    while number >= len(ALPHABET) ** length:
         length += 1
-    rest = (number * _SPREAD + _OFFSET) % len(_ALPHABET) ** length
+    rest = (number * _SPREAD + _OFFSET) % len(ALPHABET) ** length
     chars = []
     for _ in range(length):
-        rest, digit = divmod(rest, len(_ALPHABET))
-        chars.append(_ALPHABET[digit])
+        rest, digit = divmod(rest, len(ALPHABET))
+        chars.append(ALPHABET[digit])
     return "".join(chars)
 
 

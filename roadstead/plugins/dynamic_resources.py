@@ -9,6 +9,10 @@ Filter, in this order:
     allocated claims       their node selector matches the node
 PostFilter: deallocates a claim that was unavailable on some node and that no other pod reserves.
 
+Extended resources that classes of devices serve (DRAExtendedResource) are claimed by a claim of the
+pod's own, which depends on the node: rows are filtered in groups by which of these resources their
+device plugins offer. A claim that an earlier attempt left is in the way; PostFilter deletes it.
+
 Upstream's Reserve allocates, and PreBind writes the allocation. Here the cache allocates when it
 assumes the pod (see `roadstead.devices.assumed`), and the binder commits the claims with the pod.
 
@@ -27,7 +31,7 @@ from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.devices.allocator import StepLimit
 from roadstead.devices.claims import PodClaimError, claims_of
 from roadstead.devices.errors import AllocationAborted, AllocationError
-from roadstead.devices.extended_claims import CLASS_PREFIX
+from roadstead.devices.own_claims import left_claim, may_need_claim, offered_by, own_claim_on
 from roadstead.devices.plans import Plan
 from roadstead.devices.quick import Verdict
 from roadstead.devices.readiness import has_failed
@@ -35,10 +39,9 @@ from roadstead.devices.screen import Verdicts
 from roadstead.devices.stand_ins import is_stand_in
 from roadstead.devices.state import DeviceState, is_reachable
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceRequest
+from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.facts.selectors import selector_error
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
@@ -69,8 +72,9 @@ from roadstead.framework.plugin import (
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.device_claim_checks import check_supported, usable
+from roadstead.plugins.offered_resources import OfferedResources
 from roadstead.plugins.screened_nodes import ScreenedNodes
-from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
@@ -82,14 +86,19 @@ _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A pod's claims in its order."""
+    """A pod's claims in its order. may_need_own: it may get a further claim of its own."""
 
     claims: tuple[DeviceClaimFacts, ...]
+    may_need_own: bool = False
 
     @property
     def waiting(self) -> tuple[DeviceClaimFacts, ...]:
         """The claims that have no allocation yet."""
         return tuple(each for each in self.claims if each.allocation is None)
+
+    def with_own(self, own: DeviceClaimFacts | None) -> _Wanted:
+        """Return the claims with the pod's own on some nodes."""
+        return _Wanted(self.claims if own is None else (*self.claims, own))
 
 
 class DynamicResources(
@@ -110,6 +119,7 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         self._devices: DeviceState = handle.storage.devices
         self._nodes = ScreenedNodes(self._devices.allocator.nodes)
+        self._offered = OfferedResources()
         self._timeout_s = args.filter_timeout_s
         # What several claims consume of one device may change without a device being taken.
         self._records = not handle.gates.consumable_capacity
@@ -122,54 +132,49 @@ class DynamicResources(
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
-        self._check_supported(pod.facts)
+        check_supported(self._devices, pod.facts, self.name)
         try:
             claims = self._devices.stand_ins.claims_of(pod.facts)
         except PodClaimError as problem:
             return PreFilterResult(unresolvable(str(problem)))
-        if not claims:
+        may_need_own = may_need_claim(self._devices, pod.facts)
+        if not (claims or may_need_own):
             return PreFilterResult(SKIP)
         for claim in claims:
-            status = self._usable(claim)
+            status = usable(self._devices, claim)
             if not status.is_success:
                 return PreFilterResult(status)
-        state.write(self.name, _Wanted(claims))
+        state.write(self.name, _Wanted(claims, may_need_own))
         return PreFilterResult()
 
-    def _check_supported(self, pod: PodFacts) -> None:
-        """Raise UnsupportedError for extended resources that classes of devices may serve."""
-        name = extended_by_classes(pod) if self._devices.gates.extended_resource else ""
-        if name:
-            field = f"spec.containers: {name} with DRAExtendedResource"
-            raise UnsupportedError(self.name, "", field)
-
-    def _usable(self, claim: DeviceClaimFacts) -> Status:
-        """Return whether a claim has an allocation that can be read, or may be allocated."""
-        if claim.is_in_flight:
-            text = f"resource claim {claim.key} is in the process of being allocated"
-            return unresolvable(text)
-        if claim.allocation is not None:
-            problem = selector_error(claim.allocation.node_terms or ())
-            return error(problem) if problem else SUCCESS
-        statuses = (self._request_status(claim, each) for each in claim.spec.requests)
-        return next((each for each in statuses if each is not None), SUCCESS)
-
-    def _request_status(self, claim: DeviceClaimFacts, request: DeviceRequest) -> Status | None:
-        """Return why a request cannot be decided; None if its classes exist."""
-        where = f"resource claim {claim.key}, request {request.name}:"
-        if request.alternatives and not self._devices.gates.prioritized_list:
-            return unresolvable(f"{where} DRAPrioritizedList feature gate is disabled")
-        if not (request.alternatives or request.device_class):
-            return unresolvable(f"{where} unknown request type")
-        forms = [(f"{request.name}/{each.name}", each) for each in request.alternatives]
-        for name, form in forms or [(request.name, request)]:
-            if form.device_class not in self._devices.classes:
-                text = f"request {name}: device class {form.device_class} does not exist"
-                return unresolvable(text)
-        return None
-
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        return self._filtered(state.read(self.name, _Wanted), table)
+        wanted = state.read(self.name, _Wanted)
+        if wanted.may_need_own:
+            return self._filter_by_offer(wanted, pod.facts, table)
+        return self._filtered(wanted, table)
+
+    def _filter_by_offer(self, wanted: _Wanted, pod: PodFacts, table: Table) -> FilterResult:
+        """Filter rows in groups, by which of the pod's extended resources the nodes offer."""
+        names = [name for name, n in pod.requests if n and is_extended_resource(name)]
+        offers = np.array([self._offered.offering(table, each) for each in names]).T
+        codes = np.zeros(len(table), np.int32)
+        statuses: tuple[Status, ...] = ()
+        # Sub-tables of a known table cost less.
+        self._nodes.numbers(table)
+        groups, group_of = np.unique(offers, axis=0, return_inverse=True)
+        for index, has in enumerate(groups.tolist()):
+            rows = np.flatnonzero(group_of.reshape(-1) == index)
+            offer = {name for name, offered in zip(names, has, strict=True) if offered}
+            try:
+                own = own_claim_on(self._devices, pod, offer, has_claims=bool(wanted.claims))
+            except PodClaimError as problem:
+                found = FilterResult(np.ones(len(rows), np.int32), (unresolvable(str(problem)),))
+            else:
+                found = self._filtered(wanted.with_own(own), table.view(rows))
+            if found.codes is not None:
+                codes[rows] = np.where(found.codes, found.codes + len(statuses), 0)
+                statuses += found.statuses
+        return _merged(codes, statuses)
 
     def _filtered(self, wanted: _Wanted, table: Table) -> FilterResult:
         waiting = wanted.waiting
@@ -260,12 +265,17 @@ class DynamicResources(
             claims = claims_of(self._devices.claims, pod)
         except PodClaimError:
             claims = ()
-        if not claims or failed.pre_filter.plugin == self.name:
+        may_need_own = may_need_claim(self._devices, pod)
+        if not (claims or may_need_own) or failed.pre_filter.plugin == self.name:
             return PostFilterResult(_NOTHING_TO_FREE)
+        left = left_claim(self._devices, pod) if may_need_own else None
+        if left is not None:
+            done = unschedulable("deletion of ResourceClaim completed")
+            return PostFilterResult(done, deallocated=left.key, deallocatable=(left.key,))
         unavailable = {
             claim.key
             for node in failed.refused_nodes.get(self.name, ())
-            for claim in self._blocking(claims, node)
+            for claim in self._blocking(claims, pod, node)
         }
         free = [
             each.key
@@ -278,11 +288,15 @@ class DynamicResources(
         return PostFilterResult(done, deallocated=free[0], deallocatable=tuple(free))
 
     def _blocking(
-        self, claims: tuple[DeviceClaimFacts, ...], node: NodeFacts
+        self, claims: tuple[DeviceClaimFacts, ...], pod: PodFacts, node: NodeFacts
     ) -> list[DeviceClaimFacts]:
         """Return the claims for which a node was refused: none if others cannot be allocated."""
         unavailable = [*self._unavailable(claims, node)]
-        waiting = _Wanted(claims).waiting
+        try:
+            own = own_claim_on(self._devices, pod, offered_by(node), has_claims=bool(claims))
+        except PodClaimError:
+            return []
+        waiting = _Wanted(claims).with_own(own).waiting
         if not (unavailable and waiting):
             return unavailable
         plan = self._devices.allocator.plan(waiting)
@@ -397,10 +411,13 @@ class DynamicResources(
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
 
 
-def extended_by_classes(pod: PodFacts) -> str:
-    """Return an extended resource of a pod that a class of devices may serve; "" for none."""
-    asked = (name for name, amount in pod.requests if amount)
-    return next((e for e in asked if is_extended_resource(e) or e.startswith(CLASS_PREFIX)), "")
+def _merged(codes: NDArray[np.int32], statuses: tuple[Status, ...]) -> FilterResult:
+    """Return a result in which equal statuses are one."""
+    different = tuple(dict.fromkeys(statuses))
+    if not different:
+        return ALL_PASS
+    new = np.array([0, *(different.index(each) + 1 for each in statuses)], np.int32)
+    return FilterResult(new[codes], different)
 
 
 def _has_claims(pod: PodClass) -> bool:

@@ -78,7 +78,7 @@ def _factories() -> dict[type[Plugin], Factory]:
         **{kind: _plain(kind) for kind in _WITHOUT_ARGS},
         NodeAffinity: _with_args(NodeAffinity, NodeAffinityArgs()),
         DefaultPreemption: _with_args(DefaultPreemption, DefaultPreemptionArgs()),
-        NodeResourcesFit: _with_args(NodeResourcesFit, NodeResourcesFitArgs()),
+        NodeResourcesFit: _with_handle(NodeResourcesFit, NodeResourcesFitArgs()),
         NodeResourcesBalancedAllocation: _with_args(
             NodeResourcesBalancedAllocation, NodeResourcesBalancedAllocationArgs()
         ),

@@ -4,6 +4,10 @@ Filter compares milli-CPU and integer bytes with real requests; a request above 
 allocatable is unresolvable, since no preemption can help. Score counts cpu and memory with
 non-zero requests (`resource_scoring`).
 
+With DRAExtendedResource, DynamicResources decides on resources that classes of devices serve, where
+the node does not offer them. As upstream, a pod without extended resources is not checked for any
+scalar resource (huge pages among them) that a node does not offer.
+
 Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
@@ -14,9 +18,11 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from roadstead.config.plugin_args import NodeResourcesFitArgs
+from roadstead.devices.state import DeviceState
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.facts.resources import is_scalar_resource
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
@@ -33,6 +39,7 @@ from roadstead.framework.plugin import (
     Feasible,
     FilterPlugin,
     FilterResult,
+    Handle,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -42,6 +49,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.offered_resources import OfferedResources
 from roadstead.plugins.resource_scoring import ResourceScorer, build_scorer
 from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.status import SUCCESS, Status, unresolvable, unschedulable
@@ -68,7 +76,10 @@ class NodeResourcesFit(
     shares_by_shape = True
     unprepared = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
-    def __init__(self, args: NodeResourcesFitArgs) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle | None = None) -> None:
+        self._devices = DeviceState() if handle is None else handle.storage.devices
+        self._leaves_to_devices = self._devices.gates.extended_resource
+        self._offered = OfferedResources()
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self.scorer: ResourceScorer = build_scorer(args.scoring_strategy)
@@ -84,11 +95,35 @@ class NodeResourcesFit(
                 continue
             allocatable = table.allocatable(code)
             short = amount > allocatable - table.requested(code)
+            if self._leaves_to_devices and self.is_left_to_devices(pod, name):
+                short &= self._offered.offering(table, name)
             checks.append((f"Insufficient {name}", short, amount > allocatable))
         failed = [check for check in checks if check[1].any()]
         return _combine(failed) if failed else ALL_PASS
 
+    def is_left_to_devices(self, pod: PodClass, name: str) -> bool:
+        """Whether Filter ignores a resource of a pod on nodes that do not offer it.
+
+        An extended resource of a pod that gets no claim for it, because its facts do not have the
+        requests of its containers, is not ignored.
+        """
+        if not self._leaves_to_devices or not is_scalar_resource(name):
+            return False
+        if is_extended_resource(name):
+            return bool(pod.facts.extended) and name in self._devices.served
+        asked = (each for each, amount in pod.request_of.items() if amount)
+        return name in self._devices.served or not any(map(is_extended_resource, asked))
+
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+        if self._leaves_to_devices:
+            # Filter decides on pods that may be left to devices: `_has_room` does not know them.
+            resources = table.resource_names
+            for index, pod in enumerate(pods):
+                if any(self.is_left_to_devices(pod, resources[code]) for code, _ in pod.asked):
+                    pods, rows = pods[:index], rows[:index]
+                    break
+            if not pods:
+                return 0
         if len(pods) == 1:
             # For a single pod, array operations cost ten times as much as reading its row.
             return int(_has_room(pods[0], table, int(rows[0])))
@@ -169,20 +204,32 @@ class NodeResourcesFit(
         """Queue if the empty node fits the pod, and is new or has more of a requested resource."""
         new, old = change.new, change.old
         assert new is not None
-        if not _fits_empty(pod, new):
+        left = self._not_offered(pod, new)
+        if not _fits_empty(pod, new, left):
             return QueueingHint.QUEUE_SKIP
-        return QueueingHint.when(old is None or _has_more(pod, old, new))
+        return QueueingHint.when(old is None or bool(left) or _has_more(pod, old, new))
+
+    def _not_offered(self, pod: PodFacts, node: NodeFacts) -> frozenset[str]:
+        """Return the scalar resources of a pod that are left to devices on a node, by any class."""
+        if not self._leaves_to_devices:
+            return frozenset()
+        offered = {name for name, _ in node.allocatable}
+        asked = (name for name, amount in pod.requests if amount and is_scalar_resource(name))
+        return frozenset(name for name in asked if name not in offered)
 
     def sign(self, pod: PodFacts) -> Hashable:
         nonzero = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
         return (pod.requests, nonzero, pod.container_requests)
 
 
-def _fits_empty(pod: PodFacts, node: NodeFacts) -> bool:
-    """Whether the empty node fits the pod; as upstream, ignored resources count."""
+def _fits_empty(pod: PodFacts, node: NodeFacts, left: frozenset[str]) -> bool:
+    """Whether the empty node fits the pod; as upstream, ignored resources count.
+
+    left: resources that do not count.
+    """
     has = dict(node.allocatable)
     return node.allocatable_pods > 0 and all(
-        amount <= has.get(name, 0) for name, amount in pod.requests
+        amount <= has.get(name, 0) for name, amount in pod.requests if name not in left
     )
 
 

@@ -25,7 +25,8 @@ def node_use(
 
     gone: running pods that were preempted. All three contain pairs of node name and pod; pods on
     nodes outside `nodes` are ignored.
-    The resources are cpu and memory, then all others that a node offers, by name, then pods.
+    The resources are cpu and memory, then all others that a node offers, by name, then pods. What
+    devices of claims serve, because the node does not offer it, is not counted.
     """
     offered = {resource for node in nodes for resource, _ in node.allocatable}
     resources = (*LEADING, *sorted(offered.difference(LEADING)), PODS)
@@ -37,11 +38,11 @@ def node_use(
             allocatable[index, column[resource]] = amount
         allocatable[index, column[PODS]] = node.allocatable_pods
     before = np.zeros_like(allocatable)
-    _add(before, running, row, column)
+    _add(before, running, row, column, nodes)
     after = before.copy()
-    _add(after, placed, row, column)
+    _add(after, placed, row, column, nodes)
     removed = np.zeros_like(allocatable)
-    _add(removed, gone, row, column)
+    _add(removed, gone, row, column, nodes)
     after -= removed
     return NodeUse(
         nodes=tuple(node.name for node in nodes),
@@ -58,6 +59,7 @@ def _add(
     pods: Iterable[tuple[str, PodFacts]],
     row: dict[str, int],
     column: dict[str, int],
+    nodes: Sequence[NodeFacts],
 ) -> None:
     vectors: dict[int, tuple[PodFacts, NDArray[np.int64]]] = {}
     for node, facts in pods:
@@ -68,6 +70,11 @@ def _add(
         if known is None:
             known = vectors[id(facts)] = (facts, _vector(facts, column))
         use[index] += known[1]
+        if facts.extended:
+            offered = {name for name, _ in nodes[index].allocatable}
+            for each in {each.resource for each in facts.extended}.difference(offered):
+                if each in column:
+                    use[index, column[each]] -= known[1][column[each]]
 
 
 def _vector(facts: PodFacts, column: dict[str, int]) -> NDArray[np.int64]:

@@ -113,8 +113,10 @@ class AssumedClaims:
 
     def forget(self, uid: str) -> tuple[StorageChange, ...]:
         """Undo the bindings of which a pod was the only holder; return the changes."""
-        freed = self._devices.forget(uid)
-        undone = [StorageChange(device_claims=freed)] if freed else []
+        freed, removed = self._devices.forget(uid)
+        undone = []
+        if freed or removed:
+            undone.append(StorageChange(device_claims=freed, removed_claims=removed))
         for key in self._keys_of_holder.pop(uid, ()):
             each = self._open.get(key)
             if each is None:
@@ -138,8 +140,10 @@ class AssumedClaims:
 
     def release(self, uids: Sequence[str]) -> tuple[StorageChange, ...]:
         """Free the claims of devices of pods that ended; return the changes."""
-        freed = [each for uid in uids for each in self._devices.forget(uid)]
-        changes = [StorageChange(device_claims=tuple(freed))] if freed else []
+        changes = []
+        for freed, ended in map(self._devices.forget, uids):
+            if freed or ended:
+                changes.append(StorageChange(device_claims=freed, removed_claims=ended))
         changed, removed = released(self.storage.devices, uids)
         if changed or removed:
             changes.append(StorageChange(device_claims=changed, removed_claims=removed))
@@ -149,17 +153,20 @@ class AssumedClaims:
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> tuple[StorageChange, ...]:
         """Deallocate claims of devices, each for the pod with the UID; return the changes.
 
-        A claim that another pod reserves, or that is in flight, keeps its allocation.
+        A claim that another pod reserves, or that is in flight, keeps its allocation. One that an
+        earlier attempt made for the pod is deleted.
         """
-        changed = []
+        changed, removed = [], []
         for key, uid in claims:
             claim = self.storage.devices.claims.get(key)
-            if claim is not None and claim.allocation is not None and not claim.is_in_flight:
+            if claim is not None and claim.is_for_extended_resources and claim.owner_uid == uid:
+                removed += [] if claim.is_in_flight else [key]
+            elif claim is not None and claim.allocation is not None and not claim.is_in_flight:
                 free = deallocated(without_consumers(claim, frozenset({uid})))
                 changed += [free] if free.allocation is None else []
-        if not changed:
+        if not (changed or removed):
             return ()
-        change = StorageChange(device_claims=tuple(changed))
+        change = StorageChange(device_claims=tuple(changed), removed_claims=tuple(removed))
         self.storage.apply(change)
         return (change,)
 
@@ -181,7 +188,9 @@ class AssumedClaims:
         found = self._devices.try_out(asked.device_claims, pod, node)
         if found is None:
             return None
-        before, after = (StorageChange(device_claims=claims) for claims in found)
+        claims, made = found[0]
+        before = StorageChange(device_claims=claims, removed_claims=made)
+        after = StorageChange(device_claims=found[1])
         tried = self._try_volumes(asked.bindings, pod, node)
         if tried is None:
             self.storage.apply(before)

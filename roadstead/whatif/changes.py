@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import PodClaim, PodFacts
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.report.fit_result import ChangeKind
@@ -150,12 +150,27 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
     """Return the facts with another request of one resource."""
     requests = tuple((name, amount if name == resource else old) for name, old in facts.requests)
     less = dict(facts.requests)[resource] - amount
-    changes: dict[str, int] = {}
+    changes: dict[str, object] = {}
+    if facts.extended:
+        changes["device_claims"] = _asking_less(facts, resource, amount)
     if resource == "cpu":
         changes["nonzero_cpu_milli"] = max(0, facts.nonzero_cpu_milli - less)
     elif resource == "memory":
         changes["nonzero_memory_bytes"] = max(0, facts.nonzero_memory_bytes - less)
     return replace(facts, requests=requests, container_requests=None, **changes)  # type: ignore[arg-type]
+
+
+def _asking_less(facts: PodFacts, resource: str, amount: int) -> tuple[PodClaim, ...]:
+    """Return the pod's claims; its own asks for no more of a resource, for its last containers."""
+    left, kept = amount, []
+    for each in facts.extended:
+        if each.resource != resource:
+            kept.append(each)
+        elif left:
+            kept.append(replace(each, count=min(each.count, left)))
+            left -= kept[-1].count
+    *others, own = facts.device_claims
+    return (*others, replace(own, extended=tuple(kept))) if kept else tuple(others)
 
 
 def reductions(facts: PodFacts) -> list[Change]:

@@ -12,7 +12,7 @@ from roadstead.config.concurrency import DecisionTime
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Accelerator
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import Pod, PodFacts, PodIdentity
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity, PodReference
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import is_compiled, load, loaded
 from roadstead.local.run import LocalRun
@@ -192,13 +192,16 @@ class Sandbox:
     def copy_of(self, pod: Pod, **changes: object) -> Pod:
         """Return a pod like another one, with a UID and a name of its own.
 
-        changes: of its facts. It is neither nominated nor being deleted.
+        changes: of its facts. It is neither nominated nor being deleted. A claim that was made for
+        the pod remains the copy's, too; it consumes other claims in its own name.
         """
         who, facts = pod
         self._copies += 1
         name = f"{who.name.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
         plain = replace(facts, nominated_node_name="", is_terminating=False, is_preempted=False)
         identity = PodIdentity(f"{who.namespace}/{name}", who.namespace, name, who.started_s)
+        if facts.claims_as is not None and not any(e.generated for e in facts.device_claims):
+            plain = replace(plain, claims_as=PodReference(identity.uid, name))
         return identity, replace(plain, **changes) if changes else plain  # type: ignore[arg-type]
 
     # Nodes.

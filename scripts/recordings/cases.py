@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from roadstead.config.load import load_config
 from roadstead.config.model import SchedulerConfig, default_config
+from roadstead.devices.extended_claims import extended_resources
 from roadstead.devices.gates import DeviceGates, gates_of
 from roadstead.devices.state import NO_GATES
 from roadstead.facts.cluster import ClusterFacts, compile_cluster
@@ -103,12 +104,17 @@ def compile_case(path: Path, document: Json) -> Case:
     config = document.get("config")
     if extenders := document.get("extenders"):
         config = {**_HEAD, **mapping(config), "extenders": extenders}
+    gates = gates_of((name, bool(on)) for name, on in mapping(document.get("gates")).items())
+    devices = devices_of(document, source)
+    served = extended_resources(devices.classes) if gates.extended_resource else frozenset()
     return Case(
         path=path,
         document=document,
         nodes=_listed(_models(objects.Node, manifests, "nodes", source)),
         bound=tuple(_bound(_models(objects.Pod, manifests, "pods", source))),
-        pending=tuple(map(compile_pod, _models(objects.Pod, document, "pending", source))),
+        pending=tuple(
+            compile_pod(each, served) for each in _models(objects.Pod, document, "pending", source)
+        ),
         nominated=tuple(map(compile_pod, _models(objects.Pod, document, "nominated", source))),
         cluster=compile_cluster(
             namespaces=_models(objects.Namespace, manifests, "namespaces", source),
@@ -120,9 +126,9 @@ def compile_case(path: Path, document: Json) -> Case:
             stateful_sets=_models(objects.StatefulSet, manifests, "statefulSets", source),
             storage=storage_of(manifests, source),
             budgets=_models(objects.PodDisruptionBudget, manifests, "podDisruptionBudgets", source),
-            devices=devices_of(document, source),
+            devices=devices,
         ),
-        gates=gates_of((name, bool(on)) for name, on in mapping(document.get("gates")).items()),
+        gates=gates,
         config=default_config()
         if config is None
         else load_config(json.dumps(config), source=source).config,

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from roadstead.cycle.batch import PodInCycle
 from roadstead.devices.claims import claims_of
 from roadstead.devices.errors import AllocationError
+from roadstead.devices.own_claims import offered_by, own_claim_on
 from roadstead.devices.state import DeviceState
-from roadstead.facts.compile_devices import compile_allocation
-from roadstead.facts.devices import Allocation
+from roadstead.facts.compile_devices import compile_allocation, compile_claim_spec
+from roadstead.facts.devices import Allocation, DeviceRequest
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts
+from roadstead.facts.pod import OWN_CLAIM, PodFacts
 from roadstead.local.decision_paths import DecisionPath
-from roadstead.protocol.objects.devices import ClaimAllocation
+from roadstead.protocol.objects.devices import ClaimAllocation, ResourceClaimSpec
 from scripts.recordings.cases import mapping
 from scripts.recordings.compare import differences
 from scripts.recordings.result import Json, differing, listed
@@ -96,7 +97,26 @@ def allocation_differences(path: DecisionPath, pod: PodInCycle, entry: Json) -> 
         theirs = expected_allocations(recorded)
         if ours != theirs:
             found.append(f"allocations.{name}: {ours} is not {theirs}")
+        made = [each for each in listed(recorded) if "requests" in each]
+        asked = [_requests_of(each) for each in made]
+        own = _own_requests(devices, facts, path.node(name))
+        if made and own != asked:
+            found.append(f"requests.{name}: {own} is not {asked}")
     return found
+
+
+def _requests_of(recorded: Json) -> tuple[DeviceRequest, ...]:
+    """Return the requests of a claim that was made for a pod's extended resources."""
+    spec = ResourceClaimSpec.read({"devices": {"requests": recorded["requests"]}})
+    return compile_claim_spec(spec).requests
+
+
+def _own_requests(
+    devices: DeviceState, facts: PodFacts, node: NodeFacts
+) -> list[tuple[DeviceRequest, ...]]:
+    claims = claims_of(devices.claims, facts)
+    own = own_claim_on(devices, facts, offered_by(node), has_claims=bool(claims))
+    return [] if own is None else [own.spec.requests]
 
 
 def in_flight_differences(
@@ -108,7 +128,15 @@ def in_flight_differences(
     theirs: dict[str, Allocation] = {}
     for key, allocation in expected_allocations(recorded or []):
         theirs.setdefault(key, allocation)
-    ours = {key: claims[key].allocation for key in theirs if claims[key].is_in_flight}
+    # The pod's own claim has a name from its assumption on.
+    in_flight = [each for each in claims.values() if each.is_in_flight]
+    names = {
+        each.key: f"{each.namespace}/{OWN_CLAIM}"
+        for each in in_flight
+        if each.is_for_extended_resources and each.owner_uid == pod.uid
+    }
+    named = {names.get(each.key, each.key): each.allocation for each in in_flight}
+    ours = {key: named[key] for key in theirs if key in named}
     return [] if ours == theirs else [f"in flight: {ours} is not {theirs}"]
 
 
@@ -118,7 +146,10 @@ Allocated = list[tuple[str, Allocation]]
 
 def allocations_on(devices: DeviceState, facts: PodFacts, node: NodeFacts) -> Allocated | str:
     """Return what a pod's unallocated claims get on a node; the error's text if there is one."""
-    waiting = tuple(e for e in claims_of(devices.claims, facts) if e.allocation is None)
+    claims = claims_of(devices.claims, facts)
+    own = own_claim_on(devices, facts, offered_by(node), has_claims=bool(claims))
+    waiting = tuple(e for e in claims if e.allocation is None)
+    waiting += () if own is None else (own,)
     allocator = devices.allocator
     try:
         found = allocator.allocate(allocator.plan(waiting), node.name, node.labels)

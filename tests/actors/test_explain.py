@@ -11,7 +11,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError, UnsupportedError
 from roadstead.run import build_profiles
 from tests.actors import fleets
-from tests.actors.world import identity, in_cycle, inputs_of, plainly, plan_of, pods_of
+from tests.actors.world import SERVED, identity, in_cycle, inputs_of, plainly, plan_of, pods_of
 from tests.builders import node, pod
 from tests.ten_shapes import ten_shapes
 
@@ -105,10 +105,15 @@ def test_a_pod_of_no_profile_is_refused_by_field():
     )
 
 
-def test_a_pod_that_needs_a_missing_plugin_is_named():
+def test_a_pod_that_is_not_supported_is_named():
     devices = pod(others={"example.com/gpu": 1})
     with pytest.raises(UnsupportedError) as refusal:
-        explained(inputs_of([node("n1")], []), devices, feature_gates={"DRAExtendedResource": True})
+        explained(
+            inputs_of([node("n1")], []),
+            devices,
+            feature_gates={"DRAExtendedResource": True},
+            cluster=SERVED,
+        )
 
     assert (refusal.value.obj, refusal.value.field) == (
         'Pod "default/asked"',

@@ -16,6 +16,7 @@ from roadstead.queue import QueueState, retries
 from roadstead.run import RunInputs
 from tests.actors import fleets
 from tests.actors.world import (
+    SERVED,
     inputs_of,
     lines,
     placed,
@@ -344,12 +345,12 @@ def test_more_pods_than_the_queue_allows_are_an_error():
         )
 
 
-def test_a_missing_plugin_ends_the_run_with_plugin_object_and_field():
+def test_what_is_not_supported_ends_the_run_with_plugin_object_and_field():
     wants = pod(others={"example.com/gpu": 1})
     inputs = inputs_of([node("n1")], [*pods_of("p"), *pods_of("q", facts=wants)])
 
     with pytest.raises(UnsupportedError) as refusal:
-        launch(inputs, feature_gates={"DRAExtendedResource": True})
+        launch(inputs, feature_gates={"DRAExtendedResource": True}, cluster=SERVED)
 
     assert refusal.value.obj == 'Pod "default/q"'
     assert refusal.value.field == "spec.containers: example.com/gpu with DRAExtendedResource"

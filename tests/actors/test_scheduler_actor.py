@@ -17,7 +17,7 @@ from roadstead.cache.answers import Assumed
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import GroupMembership
 from roadstead.queue.reports import PendingNote
-from tests.actors.world import Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
+from tests.actors.world import SERVED, Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
 from tests.inside import scheduler_of
 from tests.simulation.scenarios import GANGS
@@ -317,9 +317,10 @@ async def test_decisions_continue_while_binds_are_in_progress():
         assert status.text == "had decided 2 batches and bound 0 pods; 2 pods were under way"
 
 
-async def test_a_missing_plugin_stops_the_scheduler_with_plugin_object_and_field():
+async def test_what_is_not_supported_stops_the_scheduler_with_plugin_object_and_field():
     facts = pod(others={"example.com/gpu": 1})
-    async with World(["a"], facts=facts, feature_gates={"DRAExtendedResource": True}) as world:
+    gates = {"DRAExtendedResource": True}
+    async with World(["a"], facts=facts, feature_gates=gates, cluster=SERVED) as world:
         status = await world.error()
 
     assert status.error_kind == "UnsupportedError"

@@ -17,11 +17,13 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.devices import DeviceClassFacts, DevicesFacts
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
-from tests.builders import pod
+from tests.builders import GPU, pod
 from tests.inside import nodes_of
 
 GENEROUS_S = 60.0
@@ -71,9 +73,16 @@ class Fakes:
 NOBODY = Fakes()
 
 
-def plan_of(*, config="", **settings):
+SERVED = ClusterFacts(
+    devices=DevicesFacts(classes=(DeviceClassFacts("gpu", extended_resource=GPU),))
+)
+"""A cluster whose devices serve an extended resource: it takes more than sums of requests."""
+
+
+def plan_of(*, config="", cluster=None, **settings):
     """Return a plan on the inline runtime."""
-    return RunPlan(Settings(runtime="inline", **settings), config, "scheduler.yaml")
+    cluster = cluster or ClusterFacts()
+    return RunPlan(Settings(runtime="inline", **settings), config, "scheduler.yaml", cluster)
 
 
 def identity(name):

@@ -126,8 +126,7 @@ def test_a_postfilter_with_missing_requirements_names_the_pod_and_changes_nothin
     with pytest.raises(UnsupportedError) as caught:
         world.core.decided(batch)
     assert str(caught.value) == (
-        'Pod "default/u2": spec.priority: 5: needs the plugin DefaultPreemption, '
-        "which this version does not have yet"
+        'Pod "default/u2": spec.priority: 5: is not supported by the plugin DefaultPreemption'
     )
     assert world.picture() == before
 

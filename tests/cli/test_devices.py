@@ -157,3 +157,54 @@ def test_a_wrong_selector_is_refused_with_its_place(
         'ResourceClaim "wrong": spec.devices.requests[0].exactly.selectors[0].cel' in result.stderr
     )
     assert message in result.stderr
+
+
+def test_extended_resources_of_a_class_are_served_by_devices_with_several_schedulers(
+    run: Run, tmp_path: Path
+) -> None:
+    """One pod more than devices: one node has a device plugin, and two have devices."""
+    served = thing(API, "DeviceClass", "gpu", spec={"extendedResourceName": "example.com/gpu"})
+    plugin = node("n0")
+    plugin["status"]["allocatable"]["example.com/gpu"] = "1"
+    fleet = [plugin, node("n1"), node("n2"), devices("n1", "a", "b"), devices("n2", "a")]
+    asking = [pod(f"p{at}", "1") for at in range(5)]
+    for each in asking:
+        resources = each["spec"]["containers"][0]["resources"]
+        resources["limits"] = {"example.com/gpu": "1"}
+    given = write(tmp_path / "all.json", served, *fleet, *asking)
+    settings, out = tmp_path / "roadstead.yaml", tmp_path / "out"
+    settings.write_text("feature_gates: {DRAExtendedResource: true}\n")
+    command = ("schedule", "--cluster", given, "--settings", settings, *INLINE, "--output", out)
+
+    result = run(*command, "--schedulers", "3")
+
+    assert result.exit_code == 0, result.stderr
+    assert "4 placed, 1 pending of 5 pods" in result.stdout
+    found = rows(out)
+    assert len({(each["pool"], each["device"]) for each in found}) == 3
+    assert all(each["request"] == "container-0-request-1" for each in found)
+    placed = json.loads((out / "placements.json").read_text())
+    on_devices = {each["pod"] for each in placed if each["node"] != "n0"}
+    assert {pod for each in found for pod in each["pods"]} == on_devices
+    assert run("check", out).exit_code == 0
+    used = json.loads((out / "summary.json").read_text())["utilization"]
+    (use,) = (each for each in used if each["resource"] == "example.com/gpu")
+    assert (use["allocatable"], use["after"]) == (1, 1), "devices are not counted"
+    assert run(*command, "--schedulers", "3", "--resume", "--force").exit_code == 0
+    assert rows(out) == found
+
+
+def test_admin_access_needs_the_label_of_the_namespace(
+    run: Run, cluster: str, tmp_path: Path
+) -> None:
+    spec = {"devices": {"requests": [request("all", adminAccess=True)]}}
+    claim = thing(API, "ResourceClaim", "look", spec=spec, metadata={"namespace": "default"})
+    asking = claiming("p0", resourceClaimName="look")
+    label = "resource.kubernetes.io/admin-access"
+    labelled = thing("v1", "Namespace", "default", metadata={"labels": {label: "true"}})
+
+    for more, placed in (((), 0), ((labelled,), 1)):
+        app = write(tmp_path / "app.json", claim, asking, *more)
+        result = run("schedule", "--cluster", cluster, "--pods", app, *INLINE)
+        assert f"{placed} placed" in result.stdout, result.stderr
+        assert (f"admin access to devices requires the `{label}: true`" in result.stderr) != placed

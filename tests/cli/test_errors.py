@@ -13,10 +13,8 @@ from roadstead.cli.main import build_cli
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 from tests.cli.conftest import Run
-from tests.cli.manifests import node, pod, write
+from tests.cli.manifests import node, write
 from tests.cli.plain_launcher import PlainLauncher, ReportProgress
-
-CLAIM = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
 
 
 class FailingLauncher(PlainLauncher):
@@ -82,18 +80,17 @@ def test_invalid_input_exits_2_with_source_field_and_rule(
     assert result.stdout == ""
 
 
-def test_a_pod_that_runs_cannot_decide_exits_3_with_its_name(
-    run: Run, cluster: str, tmp_path: Path
-) -> None:
-    claims = write(tmp_path / "claims.json", pod("db", resourceClaims=CLAIM))
-    settings = tmp_path / "roadstead.yaml"
-    settings.write_text("feature_gates: {DRADeviceBindingConditions: true}\n")
+def test_a_pod_that_is_not_supported_exits_3_with_its_name(cluster: str) -> None:
+    class Refusing(PlainLauncher):
+        def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
+            raise UnsupportedError("DynamicResources", 'Pod "default/db"', "spec.containers")
 
-    result = run("schedule", "--cluster", cluster, "--pods", claims, "--settings", settings)
+    args = ["schedule", "--cluster", cluster]
+    result = CliRunner().invoke(build_cli(Refusing), args, catch_exceptions=False)
 
     assert result.exit_code == 3
-    assert result.stderr.startswith('Pod "default/db": spec.resourceClaims')
-    assert "needs the plugin DynamicResources, which this version does not have" in result.stderr
+    text = 'Pod "default/db": spec.containers: is not supported by the plugin DynamicResources\n'
+    assert result.stderr.endswith(text)
     assert result.stdout == ""
 
 
@@ -130,10 +127,10 @@ def test_each_type_of_error_has_its_exit_status(error: RoadsteadError, status: i
     assert exit_status(error) == status
 
 
-def test_a_missing_plugin_without_a_pod_is_reported_by_its_field() -> None:
+def test_what_is_not_supported_without_a_pod_is_reported_by_its_field() -> None:
     text = error_text(UnsupportedError("VolumeBinding", "", "profiles[0]"))
 
-    assert text.startswith("profiles[0]: needs the plugin VolumeBinding")
+    assert text.startswith("profiles[0]: is not supported by the plugin VolumeBinding")
 
 
 def test_errors_print_nothing_on_standard_output(run: Run, cluster: str) -> None:

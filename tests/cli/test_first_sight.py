@@ -109,7 +109,6 @@ def test_stress_repeats_the_swept_values_beside_every_figure(run, monkeypatch, w
     assert all(line.startswith(("0.1 ", "10")) for line in lines if "version" in line.split())
 
 
-CLAIMS = [{"name": "gpu", "resourceClaimName": "g"}]
 EXPLAINED = (
     "Explained on the cluster as given, without the 8 other pending pods; --after-run schedules "
     "them first.\n"
@@ -128,19 +127,6 @@ def test_explain_reports_that_other_pending_pods_use_no_resources(run, cloud, ap
 def test_a_single_pod_is_explained_without_a_note_on_others(run, cloud, tmp_path):
     alone = write(tmp_path / "alone.json", pod("web-0"))
     assert "Explained on" not in run("explain", "web-0", "--cluster", cloud, "--pods", alone).stderr
-
-
-def test_explain_after_a_run_leaves_out_others_that_runs_cannot_decide(run, cloud, tmp_path):
-    both = write(tmp_path / "both.json", pod("web-0"), pod("gpu-0", resourceClaims=CLAIMS))
-    gated = tmp_path / "roadstead.yaml"
-    gated.write_text("feature_gates: {DRADeviceBindingConditions: true}")
-    inputs = ("--cluster", cloud, "--pods", both, "--settings", gated)
-
-    result = run("explain", "web-0", *inputs, "--after-run")
-
-    assert result.exit_code == 0, result.stderr
-    assert "for lack of a plugin in this version: 1 pod (default/gpu-0)" in result.stderr
-    assert result.stdout.startswith("default/web-0: 6 of 6 nodes are feasible")
 
 
 def test_check_reports_a_missing_folder(run, tmp_path):

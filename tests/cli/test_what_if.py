@@ -347,35 +347,39 @@ def test_help_has_examples_and_exit_status(run: Run) -> None:
         assert "Exit status: 0" in text
 
 
-@pytest.fixture
-def gated(tmp_path: Path) -> Path:
-    """Write settings with a gate whose pods no run decides."""
-    settings = tmp_path / "roadstead.yaml"
-    settings.write_text("feature_gates: {DRADeviceBindingConditions: true}\n")
-    return settings
+def gpu_fleet(tmp_path: Path) -> str:
+    """Write two nodes with a device each, and a pod on the first that requests one."""
+    api = "resource.k8s.io/v1"
+    served = thing(api, "DeviceClass", "gpu", spec={"extendedResourceName": "example.com/gpu"})
+    slices = [
+        thing(
+            *(api, "ResourceSlice", name),
+            spec={
+                "driver": "gpu.example.com",
+                "nodeName": name,
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "g0"}],
+            },
+        )
+        for name in ("n1", "n2")
+    ]
+    there = owned_by(pod("d", nodeName="n1"), "ReplicaSet", "d")
+    resources = there["spec"]["containers"][0]["resources"]
+    resources["requests"]["example.com/gpu"] = "1"
+    resources["limits"] = {"example.com/gpu": "1"}
+    return write(tmp_path / "c.json", node("n1"), node("n2"), served, *slices, there)
 
 
-def test_pods_that_runs_cannot_decide_are_left_out_with_a_note(
-    run: Run, tmp_path: Path, gated: Path
+def test_a_drained_pod_gets_devices_for_its_extended_resource_elsewhere(
+    run: Run, tmp_path: Path
 ) -> None:
-    claims = [{"name": "gpu", "resourceClaimName": "g"}]
-    cluster = write(tmp_path / "c.json", node("n1"), pod("a"), pod("d", resourceClaims=claims))
+    settings = tmp_path / "roadstead.yaml"
+    settings.write_text("feature_gates: {DRAExtendedResource: true}\n")
+    cluster = gpu_fleet(tmp_path)
 
-    result = run("fit", "a", "--cluster", cluster, "--settings", gated)
+    result = run("drain", "n1", "--cluster", cluster, "--settings", settings, "--format", "json")
 
     assert result.exit_code == 0, result.stderr
-    assert "Left out, for lack of a plugin in this version: 1 pod (default/d)" in result.stderr
-    assert "Given pods, placed first: 1" in result.stdout
-
-
-def test_a_drained_pod_that_runs_cannot_decide_is_refused(
-    run: Run, tmp_path: Path, gated: Path
-) -> None:
-    claims = [{"name": "gpu", "resourceClaimName": "g"}]
-    there = owned_by(pod("d", nodeName="n1", resourceClaims=claims), "ReplicaSet", "d")
-    cluster = write(tmp_path / "c.json", node("n1"), node("n2"), there)
-
-    result = run("drain", "n1", "--cluster", cluster, "--settings", gated)
-
-    assert result.exit_code == 3
-    assert "needs the plugin" in result.stderr
+    assert "n2" in result.stdout
+    without = run("drain", "n1", "--cluster", cluster, "--format", "json")
+    assert without.exit_code != 0 or "Insufficient example.com/gpu" in without.stdout

@@ -11,7 +11,7 @@ from roadstead.facts.devices import (
     Placement,
     SliceFacts,
 )
-from roadstead.facts.pod import PodClaim, PodReference
+from roadstead.facts.pod import OWN_CLAIM, ExtendedRequest, PodClaim, PodReference
 from tests.builders import node, pod
 
 DRIVER = "gpu.example.com"
@@ -47,13 +47,34 @@ def with_template(uid, generated, **fields):
     return pod(device_claims=claims, claims_as=PodReference(uid, uid), **fields)
 
 
-def devices(*claims, slices=None):
+GPU = "example.com/gpu"
+SERVING = DeviceClassFacts("gpu", CLASS.selectors, extended_resource=GPU)
+
+
+def asking(uid, *counts, claims=(), **fields):
+    """Return the facts of a pod of containers that request devices as an extended resource."""
+    extended = tuple(
+        ExtendedRequest(f"container-{index}-request-0", GPU, count)
+        for index, count in enumerate(counts)
+    )
+    named = tuple(PodClaim(name, claim_name=name) for name in claims)
+    own = PodClaim(OWN_CLAIM, extended=extended)
+    who = PodReference(uid, uid)
+    return pod(others={GPU: sum(counts)}, device_claims=(*named, own), claims_as=who, **fields)
+
+
+def left_by(uid, **fields):
+    """Return the claim that an earlier attempt made for a pod's extended resources."""
+    return owned(f"{uid}-left", uid, is_for_extended_resources=True, **fields)
+
+
+def devices(*claims, slices=None, classes=(CLASS,)):
     slices = (slice_of("n1", "d0", "d1"),) if slices is None else slices
-    return DevicesFacts(tuple(slices), (CLASS,), tuple(claims))
+    return DevicesFacts(tuple(slices), tuple(classes), tuple(claims))
 
 
-def cluster(*claims, slices=None):
-    return ClusterFacts(devices=devices(*claims, slices=slices))
+def cluster(*claims, slices=None, classes=(CLASS,)):
+    return ClusterFacts(devices=devices(*claims, slices=slices, classes=classes))
 
 
 N1, N2 = node("n1"), node("n2")

@@ -9,7 +9,6 @@ from pathlib import Path
 from roadstead.devices import AllocationError, Allocator, DeviceGates, Selector
 from roadstead.devices.device_taints import tainted
 from roadstead.devices.extended_claims import (
-    CLAIM_NAME,
     classes_by_resource,
     extended_need,
     is_served_by_class,
@@ -26,9 +25,9 @@ from roadstead.facts.compile_devices import (
 )
 from roadstead.facts.devices import Allocation, ClaimSpec, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
+from roadstead.facts.pod import OWN_CLAIM, PodFacts
 from roadstead.protocol.objects import validate
 from roadstead.protocol.objects.devices import ClaimAllocation
-from roadstead.protocol.quantity import parse_quantity
 
 GATES = {
     "DRADeviceBindingConditions": "binding_conditions",
@@ -135,10 +134,10 @@ class RecordedCase:
 
     def allocate(self, pod: dict, node: NodeFacts) -> Result:
         """Return the allocations for a pod on a node as the plugin would record them."""
-        namespace, claims = self._claims_of(pod)
+        facts, claims = self._claims_of(pod)
         wanted = [claim for claim in claims if claim.allocation is None]
         if self.gates.extended_resource:
-            reason, own = self._own_claim(pod, namespace, node, bool(claims))
+            reason, own = self._own_claim(facts, node, bool(claims))
             if reason:
                 return reason
             wanted += [own] if own is not None else []
@@ -174,40 +173,32 @@ class RecordedCase:
         known = {Verdict.YES.value: True, Verdict.NO.value: False}
         return {name: known.get(int(verdicts[number])) for name, number in numbers.items()}
 
-    def _claims_of(self, pod: dict) -> tuple[str, list[DeviceClaimFacts]]:
-        """Return the namespace of a pod and its claims; KeyError if one does not exist."""
-        _, facts = compile_pod(validate("Pod", pod, source="case"))
+    def _claims_of(self, pod: dict) -> tuple[PodFacts, list[DeviceClaimFacts]]:
+        """Return the facts of a pod and its claims; KeyError if one does not exist."""
+        served = {each.extended_resource for each in self.classes} - {""}
+        _, facts = compile_pod(validate("Pod", pod, source="case"), served)
         names = [each.claim_name or each.generated for each in facts.device_claims]
-        return facts.namespace, [self.claims[f"{facts.namespace}/{name}"] for name in names if name]
+        return facts, [self.claims[f"{facts.namespace}/{name}"] for name in names if name]
 
     def _own_claim(
-        self, pod: dict, namespace: str, node: NodeFacts, has_claims: bool
+        self, facts: PodFacts, node: NodeFacts, has_claims: bool
     ) -> tuple[str, DeviceClaimFacts | None]:
         mapping = classes_by_resource(self.classes)
-        spec = pod["spec"]
-        containers = [
-            {
-                name: parse_quantity(text).value()
-                for name, text in each.get("resources", {}).get("requests", {}).items()
-            }
-            for each in (*spec.get("initContainers", ()), *spec["containers"])
-        ]
-        totals = {name: 1 for each in containers for name, value in each.items() if value}
+        totals = dict(facts.requests)
         if not is_served_by_class(totals, mapping):
             return "", None
-        uid = pod["metadata"]["uid"]
         if any(
-            each.is_for_extended_resources and each.owner_uid == uid
+            each.is_for_extended_resources and each.owner_uid == facts.claims_as.uid
             for each in self.claims.values()
         ):
             return "cannot schedule extended resource claim", None
         allocatable = {name for name, _ in node.allocatable}
-        need = extended_need(totals, containers, mapping, allocatable, has_claims=has_claims)
+        need = extended_need(totals, facts.extended, mapping, allocatable, has_claims=has_claims)
         if need.missing:
             return "cannot fit resource", None
         if need.requests is None:
             return "", None
-        claim = DeviceClaimFacts(namespace, CLAIM_NAME, spec=ClaimSpec(need.requests))
+        claim = DeviceClaimFacts(facts.namespace, OWN_CLAIM, spec=ClaimSpec(need.requests))
         return "", claim
 
 

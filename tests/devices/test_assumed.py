@@ -47,8 +47,8 @@ def test_a_forgotten_pod_frees_its_devices():
     found.assume("p", using("p", "a"), N1)
     assert found.assume("q", using("q", "b"), N1) is None
 
-    assert found.forget("p") == (claim("a"),)
-    assert found.forget("p") == ()
+    assert found.forget("p") == ((claim("a"),), ())
+    assert found.forget("p") == ((), ())
     assert names(found.assume("q", using("q", "b"), N1)) == ["d0", "d1"]
     assert found.holders() == ("q",)
     assert found.keys_of("q") == ("default/b",)
@@ -99,12 +99,12 @@ class TestTryOut:
         asked, facts = self.asked("b")
         found = over(*(claim(name) for name in "abc"))
 
-        before, (after,) = found.try_out(asked, facts, N1)
+        undo, (after,) = found.try_out(asked, facts, N1)
 
-        assert before == (claim("b"),)
+        assert undo == ((claim("b"),), ())
         assert [each.uid for each in after.reserved_for] == ["p"]
         assert found.devices.claims["default/b"] == after
-        found.devices.apply(before)
+        found.devices.apply(*undo)
         assert not found.devices.allocator.in_use.ids()
 
     def test_a_device_in_use_is_refused(self):

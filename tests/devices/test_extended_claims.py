@@ -5,7 +5,9 @@ from roadstead.devices.extended_claims import (
     extended_need,
     is_served_by_class,
 )
+from roadstead.facts.compile import compile_pod
 from roadstead.facts.devices import DeviceClassFacts
+from roadstead.protocol.objects import validate
 
 GPU, NIC, OTHER = "example.com/gpu", "example.com/nic", "example.com/other"
 MAPPING = classes_by_resource(
@@ -17,11 +19,17 @@ MAPPING = classes_by_resource(
 
 
 def need(*containers, allocatable=(), has_claims=False):
-    totals = {}
-    for container in containers:
-        for name, amount in container.items():
-            totals[name] = totals.get(name, 0) + (amount or 1)
-    return extended_need(totals, containers, MAPPING, allocatable, has_claims=has_claims)
+    specs = [
+        {"name": f"c{index}", "image": "app", "resources": {"requests": requests}}
+        for index, requests in enumerate(containers)
+    ]
+    pod = validate(
+        "Pod", {"metadata": {"name": "pod"}, "spec": {"containers": specs}}, source="test"
+    )
+    _, facts = compile_pod(pod, {GPU, NIC})
+    return extended_need(
+        dict(facts.requests), facts.extended, MAPPING, allocatable, has_claims=has_claims
+    )
 
 
 def requests(found):
@@ -53,7 +61,7 @@ def test_a_resource_that_nothing_serves_does_not_fit():
 
 
 def test_zero_and_fractional_amounts_ask_for_nothing():
-    assert requests(need({GPU: 0, NIC: None}, {GPU: 1})) == [("container-1-request-0", "gpus", 1)]
+    assert requests(need({GPU: 0, NIC: "500m"}, {GPU: 1})) == [("container-1-request-0", "gpus", 1)]
 
 
 def test_of_two_classes_of_one_resource_the_last_serves_it():

@@ -299,7 +299,7 @@ EXPRESSIONS = st.one_of(
     st.builds(expression, st.sampled_from("abc"), st.sampled_from(["Exists", "DoesNotExist"])),
 )
 BOUNDS = st.builds(
-    expression, st.sampled_from("abc"), st.sampled_from(["Gt", "Lt"]), st.sampled_from(["1", "-1"])
+    expression, st.sampled_from("abc"), st.sampled_from(["Gt", "Lt"]), st.sampled_from(["0", "1"])
 )
 
 

@@ -93,7 +93,7 @@ def test_no_preemption_is_tried_without_pods_of_lower_priority():
 
 
 def test_a_missing_dry_run_is_requested_by_name():
-    with pytest.raises(UnsupportedError, match=r"spec.priority: 10: needs the plugin Default"):
+    with pytest.raises(UnsupportedError, match=r"spec.priority: 10: is not supported by"):
         asked(URGENT, nodes=3, helpful=3, lowest=0)
 
 

@@ -25,7 +25,19 @@ from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SKIP, SUCCESS, Code, unresolvable
 from tests.builders import node, pod, table_of
-from tests.devices.fleet import DRIVER, claim, cluster, slice_of, using, with_template
+from tests.devices.fleet import (
+    CLASS,
+    DRIVER,
+    GPU,
+    SERVING,
+    asking,
+    claim,
+    cluster,
+    left_by,
+    slice_of,
+    using,
+    with_template,
+)
 
 ON_N1 = (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n1",)),)),)
 HERE = Allocation((AllocatedDevice("r", DRIVER, "n1", "d0"),), node_terms=ON_N1)
@@ -36,9 +48,10 @@ DEFAULTS = DynamicResourcesArgs()
 class World:
     """The plugin over nodes n1, with two devices, and n2, with none."""
 
-    def __init__(self, *claims, args=DEFAULTS, slices=None, **gates):
-        self.table = table_of(node("n1"), node("n2"))
-        facts = cluster(*claims, slices=slices or [slice_of("n1", "d0", "d1")])
+    def __init__(self, *claims, args=DEFAULTS, slices=None, nodes=None, classes=(CLASS,), **gates):
+        self.table = table_of(*(nodes or (node("n1"), node("n2"))))
+        slices = slices or [slice_of("n1", "d0", "d1")]
+        facts = cluster(*claims, slices=slices, classes=classes)
         gates = DeviceGates(**gates)
         handle = Handle(self.table.classes, facts, gates=gates)
         self.devices, self.plugin = handle.storage.devices, DynamicResources(args, handle)
@@ -52,7 +65,7 @@ class World:
         pod_class, state = self.table.classes.pod_class(facts), CycleState(2)
         assert self.plugin.pre_filter(state, pod_class, self.table).status == SUCCESS
         found = self.plugin.filter(state, pod_class, self.table)
-        codes = [0, 0] if found.codes is None else found.codes.tolist()
+        codes = [0] * len(self.table) if found.codes is None else found.codes.tolist()
         return [() if not code else found.statuses[code - 1].reasons for code in codes]
 
     def post_filter(self, facts, *refused, **view):
@@ -178,13 +191,53 @@ class TestHints:
         assert self.asked(own, replace(own, finalizers=("f",))) is QueueingHint.QUEUE_SKIP
 
 
-def test_extended_resources_of_classes_are_refused_not_guessed():
-    world = World(extended_resource=True)
-    asks = pod(others={"example.com/gpu": 1})
-    with pytest.raises(UnsupportedError, match="DRAExtendedResource"):
-        world.pre_filter(asks)
-    assert world.pre_filter(pod()) == SKIP
-    assert World().pre_filter(asks) == SKIP
+class TestExtendedResources:
+    def world(self, *claims, nodes=None, **how):
+        return World(*claims, nodes=nodes, classes=(SERVING,), extended_resource=True, **how)
+
+    def test_devices_serve_them_where_the_node_does_not_offer_them(self):
+        offering = node("n2", others={GPU: 1})
+        world = self.world(nodes=(node("n1"), offering, node("n3")))
+        refused = ("cannot allocate all claims",)
+        assert world.reasons(asking("p", 2)) == [(), (), refused]
+        assert world.reasons(asking("p", 3)) == [refused, (), refused]
+
+    def test_claims_of_the_pod_are_allocated_first(self):
+        world = self.world(claim("a"), claim("x"))
+        refused = ("cannot allocate all claims",)
+        assert world.reasons(asking("p", 1, claims=("a",))) == [(), refused]
+        assert world.reasons(asking("p", 1, claims=("a", "x"))) == [refused, refused]
+
+    def test_a_claim_that_was_left_is_in_the_way_and_deleted(self):
+        left = left_by("p", allocation=HERE)
+        world, facts = self.world(left), asking("p", 1)
+        assert world.reasons(facts) == [("cannot schedule extended resource claim",)] * 2
+        found = world.post_filter(facts, "n1", "n2")
+        assert found.status.reasons == ("deletion of ResourceClaim completed",)
+        assert found.deallocated == left.key
+
+    def test_nothing_is_deleted_without_one(self):
+        found = self.world().post_filter(asking("p", 9), "n1", "n2")
+        assert found.status.reasons == ("still not schedulable",)
+
+    def test_an_allocated_claim_that_the_node_does_not_reach_is_deallocated(self):
+        world = self.world(claim("a", allocation=HERE))
+        facts = asking("p", 1, claims=("a",))
+        assert world.post_filter(facts, "n2").status.reasons == ("still not schedulable",)
+        reachable = (slice_of("n1", "d0", "d1"), slice_of("n2", "d0"))
+        world = self.world(claim("a", allocation=HERE), slices=reachable)
+        assert world.post_filter(facts, "n2").deallocated == "default/a"
+
+    def test_without_gate_or_class_they_are_not_the_plugins(self):
+        assert World(classes=(SERVING,)).pre_filter(asking("p", 1)) == SKIP
+        assert World(extended_resource=True).pre_filter(asking("p", 1)) == SKIP
+        assert self.world().pre_filter(pod()) == SKIP
+
+    def test_a_pod_of_which_only_sums_are_known_is_refused_not_guessed(self):
+        asks = pod(others={GPU: 1})
+        with pytest.raises(UnsupportedError, match="DRAExtendedResource"):
+            self.world().pre_filter(asks)
+        assert World(extended_resource=True).pre_filter(asks) == SKIP
 
 
 def test_gates_have_the_names_of_kube_scheduler():

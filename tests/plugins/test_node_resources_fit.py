@@ -1,11 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.plugin_args import NodeResourcesFitArgs
+from roadstead.devices.gates import DeviceGates
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.plugin import PreFilterResult
+from roadstead.framework.plugin import Handle, PreFilterResult
+from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.protocol.status import SUCCESS
 from tests.builders import (
@@ -21,6 +25,8 @@ from tests.builders import (
     refused,
     table_of,
 )
+from tests.devices.fleet import SERVING, asking, cluster
+from tests.plugins.hints import asked
 from tests.plugins.upstream import fits_request
 from tests.plugins.worlds import assert_filters_alike_through_views, both
 from tests.strategies import HUGE, clusters, pods
@@ -245,3 +251,65 @@ def test_with_a_resource_that_no_node_has_filter_decides_from_the_first_pod_on()
 
     assert FIT.admits(pod_classes, table, np.array([0, 0])) == 0
     assert FIT.admits(pod_classes[:1] * 2, table, np.array([0, 0])) == 2
+
+
+class TestLeftToDevices:
+    """DRAExtendedResource: what a node does not offer is left to DynamicResources, as upstream."""
+
+    SERVED = asking("p", 1)
+    IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
+
+    def plugin(self, **gates):
+        gates = gates or {"extended_resource": True}
+        facts = cluster(classes=(SERVING,))
+        return NodeResourcesFit(
+            NodeResourcesFitArgs(), Handle(PodClasses(), facts, gates=DeviceGates(**gates))
+        )
+
+    def said(self, wanted, offered=None, **gates):
+        return said(wanted, busy_node(others=offered), self.plugin(**gates))
+
+    def test_an_extended_resource_of_a_class_counts_only_where_it_is_offered(self):
+        assert self.said(self.SERVED) == [None]
+        assert self.said(self.SERVED, {GPU: 1}) == [None]
+        assert self.said(self.SERVED, {GPU: 0}) == [hopeless(f"Insufficient {GPU}")]
+        assert self.said(self.SERVED, taints=True) == [hopeless(f"Insufficient {GPU}")], "gate off"
+
+    def test_other_resources_of_the_pod_count(self):
+        other = "example.org/other"
+        wants = replace(self.SERVED, requests=(*self.SERVED.requests, (other, 1)))
+        assert self.said(wants) == [hopeless(f"Insufficient {other}")]
+        assert self.said(replace(self.SERVED, requests=(("cpu", 10**9), (GPU, 1)))) == [
+            hopeless("Insufficient cpu")
+        ]
+
+    def test_a_pod_without_claim_for_it_is_checked(self):
+        assert self.said(pod(others={GPU: 1})) == [hopeless(f"Insufficient {GPU}")]
+
+    def test_without_extended_resources_no_other_resource_counts_where_it_is_not_offered(self):
+        for name in (HUGE, self.IMPLICIT, "attachable-volumes-x"):
+            assert self.said(pod(others={name: 1})) == [None]
+            assert self.said(pod(others={name: 2}), {name: 1}) == [hopeless(f"Insufficient {name}")]
+
+    def test_with_an_extended_resource_only_those_of_classes_are_left(self):
+        both = {self.IMPLICIT: 1, HUGE: 1, GPU: 1}
+        assert self.said(pod(others=both)) == [
+            hopeless(f"Insufficient {GPU}", f"Insufficient {HUGE}")
+        ]
+
+    def test_the_quick_check_leaves_such_pods_to_filter(self):
+        plugin, table = self.plugin(), busy_node()
+        classes = [table.classes.pod_class(each) for each in (pod(cpu=1), self.SERVED, pod(cpu=1))]
+        rows = np.zeros(3, np.intp)
+        assert plugin.admits(classes, table, rows) == 1
+        assert plugin.admits(classes[1:2], table, rows[:1]) == 0
+        assert plugin.admits(classes[:1], table, rows[:1]) == 1
+
+    def test_nodes_that_do_not_offer_it_help(self):
+        """As upstream, the hint does not ask whether a class serves the resource."""
+        hint, wants = self.plugin().after_node_change, pod(cpu=100, others={GPU: 2})
+        old, more = node(cpu=100), node(cpu=100, labels={"a": "b"})
+        assert asked(hint, wants, old=old, new=more) == "Queue"
+        assert asked(hint, wants, new=node(cpu=99)) == "QueueSkip"
+        assert asked(hint, wants, new=node(cpu=100, others={GPU: 1})) == "QueueSkip"
+        assert asked(FIT.after_node_change, wants, old=old, new=more) == "QueueSkip"

@@ -28,9 +28,9 @@ def pod(name, cpu="1", **spec):
 
 
 def claiming(name):
-    """Return a pod that needs what is missing, with the gate of `GATED`."""
+    """Return a pod that is not supported with the gate of `GATED`: half a device of a class."""
     found = pod(name)
-    found["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    found["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "500m"
     return found
 
 
@@ -50,7 +50,9 @@ UNREADABLE_PREFERENCE = {
 def header(suite, nodes):
     taint = {"key": "t", "effect": "NoSchedule"}
     tainted = [node(name, taints=[taint] if name == "n3" else ()) for name in nodes]
-    return {"suite": suite, "name": f"{suite}-000", "config": None, "objects": {"nodes": tainted}}
+    served = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    objects = {"nodes": tainted, "deviceClasses": [served]}
+    return {"suite": suite, "name": f"{suite}-000", "config": None, "objects": objects}
 
 
 def static(*pending, bound=(), suite="static"):

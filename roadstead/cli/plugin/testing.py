@@ -17,7 +17,6 @@ from roadstead.cli.plugin.plugin_under_test import PluginUnderTest, plugin_under
 from roadstead.cli.plugin.samples import SampleFleet, sample_fleet
 from roadstead.cli.sources import load
 from roadstead.config.settings import ActorDeadlines
-from roadstead.inputs.unsupported import supported
 from roadstead.plugin_watch import watched
 from roadstead.protocol.errors import printable
 
@@ -47,7 +46,6 @@ def on_given_fleet(path: str, args: object, source: SourceOptions) -> PluginTest
     chosen = choose_plugins([path])
     loaded = load(source, with_digests=False)
     subject = plugin_under_test(chosen, args, loaded.cluster)
-    loaded = supported(loaded, subject.plan, skips=True)
     given = given_fleet(loaded, subject.plan.cluster)
     for note in (*loaded.notes, *given.notes):
         click.echo(printable(note), err=True)

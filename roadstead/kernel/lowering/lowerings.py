@@ -42,11 +42,15 @@ def is_counted(plugin: Plugin) -> bool:
     return type(plugin) in _ACROSS_NODES
 
 
-def why_not(profile: Profile) -> str:
-    """Return why no class of a profile is covered; "" if one may be."""
+def why_not(profile: Profile, pod: PodClass) -> str:
+    """Return why the plugins of a profile do not cover a class; "" if they may."""
     filters = {type(plugin) for plugin in profile.filter}
     missing = [plugin.name for plugin in _FILTERING if plugin not in filters]
-    return f"no {missing[0]} in Filter" if missing else ""
+    if missing:
+        return f"no {missing[0]} in Filter"
+    fits = [plugin for plugin in profile.filter if isinstance(plugin, NodeResourcesFit)]
+    leaves = any(fit.is_left_to_devices(pod, name) for fit in fits for name in pod.request_of)
+    return "resources of device classes" if leaves else ""
 
 
 class Specs(NamedTuple):

@@ -1,0 +1,56 @@
+"""What PreFilter of DynamicResources checks before any node: that claims can be decided.
+
+Upstream: PreFilter and validateDeviceClass in dynamicresources.go of 1.34.
+"""
+
+from __future__ import annotations
+
+from roadstead.devices.state import DeviceState
+from roadstead.facts.devices import DeviceClaimFacts, DeviceRequest
+from roadstead.facts.pod import PodFacts
+from roadstead.facts.selectors import selector_error
+from roadstead.protocol.errors import UnsupportedError
+from roadstead.protocol.names import is_extended_resource
+from roadstead.protocol.status import SUCCESS, Status, error, unresolvable
+
+
+def check_supported(devices: DeviceState, pod: PodFacts, plugin: str) -> None:
+    """Raise UnsupportedError for a pod of which only the sums of requests are known.
+
+    What a trace or a generator says of a pod does not suffice to make its claim.
+    """
+    if not devices.gates.extended_resource or pod.extended:
+        return
+    served = (name for name, amount in pod.requests if amount and name in devices.served)
+    name = next(filter(is_extended_resource, served), "")
+    if name:
+        raise UnsupportedError(plugin, "", f"spec.containers: {name} with DRAExtendedResource")
+
+
+def usable(devices: DeviceState, claim: DeviceClaimFacts) -> Status:
+    """Return whether a claim has an allocation that can be read, or may be allocated."""
+    if claim.is_in_flight:
+        text = f"resource claim {claim.key} is in the process of being allocated"
+        return unresolvable(text)
+    if claim.allocation is not None:
+        problem = selector_error(claim.allocation.node_terms or ())
+        return error(problem) if problem else SUCCESS
+    statuses = (_request_status(devices, claim, each) for each in claim.spec.requests)
+    return next((each for each in statuses if each is not None), SUCCESS)
+
+
+def _request_status(
+    devices: DeviceState, claim: DeviceClaimFacts, request: DeviceRequest
+) -> Status | None:
+    """Return why a request cannot be decided; None if its classes exist."""
+    where = f"resource claim {claim.key}, request {request.name}:"
+    if request.alternatives and not devices.gates.prioritized_list:
+        return unresolvable(f"{where} DRAPrioritizedList feature gate is disabled")
+    if not (request.alternatives or request.device_class):
+        return unresolvable(f"{where} unknown request type")
+    forms = [(f"{request.name}/{each.name}", each) for each in request.alternatives]
+    for name, form in forms or [(request.name, request)]:
+        if form.device_class not in devices.classes:
+            text = f"request {name}: device class {form.device_class} does not exist"
+            return unresolvable(text)
+    return None
