@@ -86,7 +86,7 @@ class Verifier:
         stand_in = profile.stand_in(pod_class, self._table.classes)
         if stand_in is not None and self._verify(profile, stand_in, node_name).is_success:
             return SUCCESS
-        # A refusal may name objects that the stand-in does not name.
+        # A refusal may name objects that the substitute does not name.
         return self._verify(profile, pod_class, node_name)
 
     def _verify(self, profile: Profile, pod_class: PodClass, node_name: str) -> Status:

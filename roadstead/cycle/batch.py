@@ -64,7 +64,7 @@ class PodInCycle(NamedTuple):
         return self.stand_in or self.pod_class
 
     def by_itself(self) -> PodInCycle:
-        """Return the pod without a stand-in, as the only one of its signature."""
+        """Return the pod without a substitute, as the only one of its signature."""
         if self.stand_in is None:
             return self
         return self._replace(signature=(self.uid, self.pod_class), stand_in=None)

@@ -87,7 +87,7 @@ class ContinuingBatch(BatchRun):
         return decision
 
     def _decide_by_stand_in(self, pod: PodInCycle) -> Decision | None:
-        """Decide a pod by the results of its stand-in, or by its own if these may differ."""
+        """Decide a pod by the results of its substitute, or by its own if these may differ."""
         ahead = self._classes[pod.signature].run.evaluation.profile.storage.ahead
         if not self._knows_devices or ahead.concerns(pod.pod_class.facts):
             # As in `_decide_changed`: the pods before it must be assumed first.
@@ -99,7 +99,7 @@ class ContinuingBatch(BatchRun):
         return super().decide(self._by_itself(pod))
 
     def _by_itself(self, pod: PodInCycle) -> PodInCycle:
-        """Return a pod as one without stand-in, whose class is evaluated."""
+        """Return a pod as one without substitute, whose class is evaluated."""
         itself = pod.by_itself()
         if itself is not pod:
             profile = self._classes[pod.signature].run.evaluation.profile

@@ -330,7 +330,7 @@ class TableCycle:
     def _classes_of(
         self, pods: Sequence[PodInCycle], *, by_themselves: bool = False
     ) -> dict[Hashable, ClassInput]:
-        """Return the classes of pods by signature. by_themselves: without stand-ins."""
+        """Return the classes of pods by signature. by_themselves: without substitutes."""
         first: dict[Hashable, PodInCycle] = {}
         for pod in pods:
             first.setdefault(pod.signature, pod)

@@ -16,7 +16,7 @@ from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod import PodClaim, PodFacts
 
 MARK = "/"
-"""First character of the names of claims that stand for others; no object has such a name."""
+"""First character of the names of claims in place of others; no object has such a name."""
 
 DeviceClaims = tuple[DeviceClaimFacts, ...]
 
@@ -30,7 +30,7 @@ class StandIns:
         self._by_shape: dict[Hashable, DeviceClaimFacts] = {}
 
     def facts_for(self, pod: PodFacts) -> PodFacts | None:
-        """Return the facts that stand for a pod; None if its claims themselves must be read."""
+        """Return the facts in place of a pod's own; None if its claims themselves must be read."""
         claims = self.waiting(pod)
         if not claims:
             return None
@@ -38,7 +38,7 @@ class StandIns:
         return replace(pod, device_claims=asked, claims_as=None)
 
     def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
-        """Whether facts that stood for a pod still do, apart from all but its claims."""
+        """Whether facts in place of a pod's own still are right for its claims."""
         claims = self.waiting(pod)
         if not claims:
             return False
@@ -58,7 +58,7 @@ class StandIns:
         return claims
 
     def alike(self, claims: DeviceClaims) -> DeviceClaims:
-        """Return the claims that stand for these: equal for claims that ask for the same."""
+        """Return the claims in place of these: equal for claims that ask for the same."""
         return tuple([self._one_alike(each) for each in claims])
 
     def _one_alike(self, claim: DeviceClaimFacts) -> DeviceClaimFacts:
@@ -75,7 +75,7 @@ class StandIns:
         return found
 
     def claims_of(self, pod: PodFacts) -> DeviceClaims:
-        """Return the claims of a pod, or those that facts for several pods stand for.
+        """Return the claims of a pod, or those in facts that several pods share.
 
         Raises:
             PodClaimError: as of the function of this name.
@@ -86,6 +86,6 @@ class StandIns:
 
 
 def is_stand_in(pod: PodFacts) -> bool:
-    """Whether facts stand for several pods."""
+    """Whether several pods share facts, in place of their own."""
     claims = pod.device_claims
     return bool(claims) and (claims[0].claim_name or "").startswith(MARK)

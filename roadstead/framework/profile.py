@@ -122,10 +122,10 @@ class Profile:
         self._knowing = tuple(
             p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "known_state")
         )
-        # Users' plugins may read what a stand-in leaves out.
+        # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
-        standing = (p for p in self._signing if _overrides(p, "stand_in"))
-        self._standing_in = () if has_users else tuple(standing)
+        found = (p for p in self._signing if _overrides(p, "stand_in"))
+        self._standing_in = () if has_users else tuple(found)
         self._nothing_known: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
