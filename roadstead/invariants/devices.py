@@ -81,7 +81,7 @@ class Devices:
                 yield f"claim {claim.key} is not allocated"
             elif uid not in [consumer.uid for consumer in claim.reserved_for]:
                 yield f"claim {claim.key} does not name the pod"
-            elif not _reaches(claim, node):
+            elif not reaches(claim, node):
                 yield f"the node does not reach the devices of claim {claim.key}"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
@@ -130,7 +130,8 @@ def _is_exclusive(device: AllocatedDevice) -> bool:
     return not device.has_admin_access and device.share_id is None
 
 
-def _reaches(claim: DeviceClaimFacts, node: NodeFacts) -> bool:
+def reaches(claim: DeviceClaimFacts, node: NodeFacts) -> bool:
+    """Whether a node reaches the devices of an allocated claim."""
     assert claim.allocation is not None
     terms = claim.allocation.node_terms
     labels = dict(node.labels)

@@ -14,6 +14,7 @@ from roadstead.placements import TableStore
 from roadstead.queue import QueueState
 from roadstead.queue.retries import FAILS_AGAIN
 from tests.peculiar_plugins import BINDING
+from tests.simulation.devices_left import DevicesLeft
 from tests.simulation.filters import UsersFilters
 
 AFFINITY, SPREAD = "InterPodAffinity", "PodTopologySpread"
@@ -206,7 +207,8 @@ def _left_lying(scenario, actors, records):
     relabelled = {
         who.uid for who, facts in scenario.pods if facts.labels != facts_of[who.uid].labels
     }
-    room = _Room(_world(scenario, records, facts_of), queue, scenario.plan)
+    devices = DevicesLeft(records)
+    room = _Room(_world(scenario, records, facts_of), queue, scenario.plan, devices)
     standing = [facts_of[uid] for uid in _standing(records) if uid in facts_of]
     bound = Counter(map(group_key, standing))
     ending = {facts.namespace for facts in standing if facts.is_terminating}
@@ -225,9 +227,12 @@ def _left_lying(scenario, actors, records):
             continue
         if any("local" in _claim(each) for each in facts.volumes):
             continue
+        if key is not None and facts.device_claims:
+            # Of devices, members would have to be counted one after another.
+            continue
         if key is not None:
             gangs.setdefault(key, []).append((identity.uid, facts))
-        elif fits := [*room.nodes_for(facts)]:
+        elif fits := [*room.nodes_for(identity.uid, facts)]:
             yield f"I12: {identity.uid} waits ({state.value}) and would fit {fits}"
     for key, pods in sorted(gangs.items()):
         needed = max(1, pods[0][1].pod_group.min_member - bound[key])
@@ -267,25 +272,27 @@ def _claim(volume):
 class _Room:
     """Free room for pods. A nomination reserves room for the nominated pod."""
 
-    def __init__(self, world, queue, plan):
-        self._world, self._queue = world, queue
+    def __init__(self, world, queue, plan, devices):
+        self._world, self._queue, self._devices = world, queue, devices
         self._users = UsersFilters(plan, world)
 
-    def nodes_for(self, facts):
+    def nodes_for(self, uid, facts):
         """Return the names of the nodes that a pod fits."""
-        return (name for name in sorted(self._users.passed(facts)) if self._fits(facts, name))
+        return (name for name in sorted(self._users.passed(facts)) if self._fits(uid, facts, name))
 
-    def _fits(self, facts, node_name):
+    def _fits(self, uid, facts, node_name):
         node = self._world.nodes[node_name]
-        return not self._queue.nominated(node_name) and not any(
-            text for _, _, rule in RULES for text in rule(self._world, facts, node)
-        )
+        if self._queue.nominated(node_name):
+            return False
+        if any(text for _, _, rule in RULES for text in rule(self._world, facts, node)):
+            return False
+        return not facts.device_claims or self._devices.suffice(uid, facts, node)
 
     def places(self, pods):
         """Return nodes for equal pods, one after another; fewer where the room is used up."""
         placed = []
         for uid, facts in pods:
-            if (name := next(self.nodes_for(facts), None)) is not None:
+            if (name := next(self.nodes_for(uid, facts), None)) is not None:
                 self._world.put(uid, name, facts)
                 placed.append((uid, name))
         for uid, name in placed:
