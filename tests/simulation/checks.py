@@ -92,6 +92,8 @@ def _of_tables(actors):
     rebuilt = cache.core.rebuild(TableStore())
     yield from (f"I5: cache: {line}" for line in cache.core.compare(rebuilt))
     yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors))
+    storage, binder = cache.state.volumes.assumed_claims.storage, actors[BINDER].binder
+    yield from _claims_apart("the binder", binder.volumes._claims.storage, storage)
     table = cache.core.placements.store.table
     for name, actor in sorted(actors.items()):
         follower = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
@@ -99,6 +101,8 @@ def _of_tables(actors):
         if follower is None or name in stream.unfilled or stream.refill.is_under_way(name):
             continue
         _read_anew(follower)
+        if hasattr(follower, "_storage"):
+            yield from _claims_apart(name, follower._storage, storage)
         mine, should = set(follower.table.node_names()), set(table.node_names())
         if name.startswith("worker"):
             arrivals = dict(zip(table.names, table.arrivals.tolist(), strict=True))
@@ -109,6 +113,16 @@ def _of_tables(actors):
             here, there = follower.table.row_facts(node_name), table.row_facts(node_name)
             if here != there:
                 yield f"I5: {name}: {node_name} is {_differing(here, there)}"
+
+
+def _claims_apart(name, storage, cache):
+    """I5: after all messages, every actor has the cache's claims of devices; none is in flight."""
+    mine, should = storage.devices.claims, cache.devices.claims
+    for key in sorted({*mine, *should}):
+        if mine.get(key) != should.get(key):
+            yield f"I5: {name} has claim {mine.get(key)}, the cache {should.get(key)}"
+        elif mine[key].is_in_flight:
+            yield f"I6: claim {key} is still in flight"
 
 
 def _read_anew(follower):

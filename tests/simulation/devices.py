@@ -212,6 +212,12 @@ def without_claims(scenario):
     return replace(scenario, waves=tuple(waves))
 
 
+def as_consumer(who, facts):
+    """The facts of a pod that consumes the claims of another one; those made for it are not its."""
+    as_pod = PodReference(who.uid, who.name) if facts.device_claims else None
+    return replace(facts, claims_as=as_pod)
+
+
 def _bare(draw):
     priority = draw.choice((0, 0, 0, 10))
     return pod(cpu=draw.choice((10, 50, 100)), priority=priority)

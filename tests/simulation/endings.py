@@ -83,11 +83,13 @@ async def rambled(run, queue, drawn):
     queue: the run's last queue. The run's actors have ended: their remaining work would otherwise
     run between these calls, on a stopped disk.
     """
-    plan, scenario = run.process.plan, without_claims(run.scenario)
+    plan = run.process.plan
+    # These cores get no claims of devices: their models do not follow them.
+    scenario = without_claims(run.scenario)
     problems = ramble_queue.problems_of(queue, scenario, drawn)
     problems += ramble_reports.problems_of(plan, scenario, drawn)
-    problems += await ramble_cache.problems_of(plan, scenario, drawn)
-    problems += await ramble_stream.problems_of(plan, scenario, drawn)
+    problems += await ramble_cache.problems_of(plan, run.scenario, drawn)
+    problems += await ramble_stream.problems_of(plan, run.scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)
     problems += ramble_cycle.problems_of(drawn)
     problems += ramble_decisions.problems_of(plan, scenario, drawn)
@@ -95,7 +97,7 @@ async def rambled(run, queue, drawn):
     problems += ramble_policies.problems_of(plan, scenario, drawn)
     if not run.disk.lied:
         copy = reborn.copy_of(run.disk)
-        problems += ramble_binder.problems_of(plan, scenario, copy, scenario.limits, drawn)
+        problems += ramble_binder.problems_of(plan, run.scenario, copy, scenario.limits, drawn)
     return problems
 
 

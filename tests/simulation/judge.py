@@ -28,7 +28,6 @@ from tests.simulation.bystanders import Bystanders, identity_of
 from tests.simulation.naive import Left, Naive, Verdict, failed, shown_status
 from tests.simulation.sampling import Sampling
 
-
 IN_FLIGHT = re.compile(r"resource claim (\S+) is in the process of being allocated")
 
 

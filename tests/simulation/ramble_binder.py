@@ -36,6 +36,7 @@ from roadstead.storage.news import BoundVolumes
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
+from tests.simulation.devices import as_consumer
 from tests.simulation.disk_faults import DiskFault
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
@@ -117,16 +118,17 @@ class _Ramble:
 
     def _new_pods(self, pods):
         facts = [facts for _, facts in self._draw.sample(pods, min(NEW, len(pods)))]
-        plain = replace(facts[0], pod_group=None, volumes=())
+        plain = replace(facts[0], pod_group=None, volumes=(), device_claims=(), claims_as=None)
         facts += [
             replace(plain, pod_group=GroupMembership("ramble", 2)),
             replace(plain, pod_group=GroupMembership("ramble", 2), labels=(("a", "b"),)),
             replace(plain, owner=PodOwner("Job", "ramble", "")),
         ]
-        return [
+        named = [
             (PodIdentity(f"uid-r{number}-{each.namespace}", each.namespace, f"r{number}"), each)
             for number, each in enumerate(facts)
         ]
+        return [(who, as_consumer(who, each)) for who, each in named]
 
     def go_on(self, calls):
         kinds = (
@@ -362,9 +364,10 @@ class _Ramble:
         found = []
         for (who, facts), name, token in zip(pods, nodes, tokens, strict=True):
             node = self._core.placements.nodes.get(name)
-            reserved = self._volumes.assume(who.uid, facts, node) if facts.volumes else None
-            if reserved is not None and reserved.bindings:
-                found.append(BoundVolumes(token, reserved.bindings))
+            has_claims = facts.may_bind_claims
+            reserved = self._volumes.assume(who.uid, facts, node) if has_claims else None
+            if reserved is not None and (reserved.bindings or reserved.device_claims):
+                found.append(BoundVolumes(token, reserved.bindings, reserved.device_claims))
         return tuple(found)
 
     def _settle(self, answers):

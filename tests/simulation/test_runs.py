@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from roadstead.actors.cache.stream import ChangeStream
+from tests.simulation import planted_devices  # noqa: F401 (adds to BUGS)
 from tests.simulation.planted import BUGS, find
 from tests.simulation.simulation import simulate
 
