@@ -40,6 +40,15 @@ class PodEvents:
         self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
         self._known_of_claims: dict[tuple[str, str, bool], OccurredEvent] = {}
 
+    def add_claims(self, claims: Iterable[DeviceClaimFacts]) -> None:
+        """Add claims of devices that were made for pods."""
+        self._claims |= {each.key: each for each in claims}
+
+    def remove_claims(self, keys: Iterable[str]) -> None:
+        """Remove claims of devices that ended."""
+        for key in keys:
+            self._claims.pop(key, None)
+
     def assigned(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were assigned to nodes; one for each class."""
         pods = list(pods)
