@@ -157,8 +157,8 @@ class Templates:
                 raise InputError(rule, source=template.source, obj=described(pod), field=where)
         for index, claim in enumerate(admitted.spec.resource_claims):
             name = claim.resource_claim_template_name
-            made = {each.name for each in admitted.status.resource_claim_statuses}
-            if name is not None and claim.name not in made:
+            named = {each.name for each in admitted.status.resource_claim_statuses}
+            if name is not None and claim.name not in named:
                 rule = "names no ResourceClaimTemplate of the cluster"
                 where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
                 obj, value = described(pod), cut_short(name)
