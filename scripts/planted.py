@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from tests.simulation import planted_devices  # noqa: F401 (adds to BUGS)
 from tests.simulation.planted import BUGS, Bug, find
 from tests.simulation.simulation import simulate
 

@@ -219,6 +219,7 @@ class SchedulerCache:
 
         preempts: for each pod, whether there are victims. gone: UIDs of the evicted victims.
         """
+        gone = list(gone)
         known = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
         deltas = self._core.remove_pods(known)
         for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
@@ -226,7 +227,8 @@ class SchedulerCache:
                 continue
             deltas += self._core.nominate(identity.uid, node, facts, preempts=makes_room)
         self._changes.send(deltas)
-        self._release(known)
+        # Also of those whose assumption was forgotten before: the binder has ended their claims.
+        self._release(gone)
 
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
         """Deallocate claims of devices (key, UID of the pod for which the binder did it)."""

@@ -17,6 +17,7 @@ from roadstead.devices.cel_selectors import compile_cel
 from roadstead.devices.device_taints import tainted
 from roadstead.devices.extended_claims import classes_by_resource
 from roadstead.devices.gates import DeviceGates
+from roadstead.devices.room import DeviceRoom
 from roadstead.devices.stand_ins import StandIns
 from roadstead.facts.devices import (
     Consumer,
@@ -52,6 +53,7 @@ class DeviceState:
         self.served: dict[str, str] = {}
         self.slices = {each.name: each for each in facts.slices}
         self._taint_rules = facts.taint_rules
+        self._room: DeviceRoom | None = None
         self.allocator = Allocator(gates, compile_cel)
         self.set_classes(facts.classes)
         for claim in facts.claims:
@@ -101,20 +103,29 @@ class DeviceState:
     def are_free(self, claims: Iterable[DeviceClaimFacts]) -> bool:
         """Whether no device of some new allocations is in use, nor used by two of them.
 
-        Devices under admin access may be used by any number of claims.
+        Devices under admin access may be used by any number of claims. Where devices share
+        counters or are shared by capacity, these must suffice.
         """
-        wanted = [
-            result.id
+        results = [
+            result
             for claim in claims
             if claim.allocation is not None
             for result in claim.allocation.results
-            if not result.has_admin_access and result.share_id is None
+            if not result.has_admin_access
         ]
+        wanted = [each.id for each in results if each.share_id is None]
         in_use = self.allocator.in_use
-        return len(set(wanted)) == len(wanted) and not any(each in in_use for each in wanted)
+        if len(set(wanted)) != len(wanted) or any(each in in_use for each in wanted):
+            return False
+        if not (self.gates.partitionable or self.gates.consumable_capacity):
+            return True
+        if self._room is None:
+            self._room = DeviceRoom(self.slices.values())
+        return self._room.suffices(results, in_use)
 
     def _refresh_slices(self) -> None:
         """Give the allocator all slices, with the taints that rules add to their devices."""
+        self._room = None
         slices: Iterable[SliceFacts | None] = self.slices.values()
         if self.gates.taints and self._taint_rules:
             selectors = self.allocator.selectors

@@ -264,9 +264,13 @@ class DeviceTaintRule:
 
 @dataclass(frozen=True, slots=True)
 class DevicesFacts:
-    """All device objects of a cluster, in the order of their listing."""
+    """All device objects of a cluster, in the order of their listing.
+
+    templates: of claims, by `namespace/name`; only runs that make claims have them.
+    """
 
     slices: tuple[SliceFacts, ...] = ()
     classes: tuple[DeviceClassFacts, ...] = ()
     claims: tuple[DeviceClaimFacts, ...] = ()
     taint_rules: tuple[DeviceTaintRule, ...] = ()
+    templates: tuple[tuple[str, ClaimSpec], ...] = ()

@@ -88,6 +88,8 @@ class Checker:
         self.result.records[record.kind.value] += 1
         if record.kind not in (RecordKind.BIND, RecordKind.STORAGE):
             self._note_all(self._claims.flush())
+        if record.kind not in (RecordKind.DELETE, RecordKind.EVICT, RecordKind.STORAGE):
+            self._note_all(self._claims.check_ended())
         _HANDLERS[record.kind](self, record)
         # Records of a snapshot have the lsn of their commit, or 0 if there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
@@ -97,6 +99,7 @@ class Checker:
     def finish(self) -> Checked:
         """Check, after the last record, that gangs are all-or-nothing; return the result."""
         self._note_all(self._claims.flush())
+        self._note_all(self._claims.check_ended())
         for key, bound in sorted(self._bound_in_group.items()):
             least = self._least.get(key, bound)
             # The groups of pods that were removed before a snapshot are unknown.
@@ -215,6 +218,7 @@ class Checker:
     def _release(self, record: JournalRecord) -> None:
         # Claims of devices end with their pods: what follows is not of the commit before.
         self._note_all(self._claims.flush())
+        self._claims.end(record)
         node_name = self._pods.node_of.get(record.uid)
         self._note(record, self._pods.release(record))
         self._order.leave(record.uid)

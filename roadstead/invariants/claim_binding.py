@@ -49,6 +49,7 @@ class ClaimBinding:
         default_factory=list
     )
     _changes: list[JournalRecord] = field(default_factory=list)
+    _ended: list[JournalRecord] = field(default_factory=list)
     bound: int = 0
 
     def bind(
@@ -70,6 +71,21 @@ class ClaimBinding:
             for _ in self.devices.change(_of(record)):
                 pass
         yield from ()
+
+    def end(self, record: JournalRecord) -> None:
+        """Add a pod that was deleted or evicted; the records of its claims follow."""
+        if record.lsn:
+            self._ended.append(record)
+
+    def check_ended(self) -> Iterator[RecordViolation]:
+        """Check the claims of pods that ended, of which no more records follow."""
+        if not self._ended:
+            return
+        yield from self.flush()
+        ended, self._ended = self._ended, []
+        for record in ended:
+            for text in self.devices.left_by(record.uid):
+                yield record, "I5", text
 
     def flush(self) -> Iterator[RecordViolation]:
         """Check the commit, of which no more records follow."""

@@ -2,6 +2,7 @@
 
     I1    no device is in two claims; counters and capacities that devices share are not overdrawn
     I2    the claims of a bound pod are allocated, name it, and its node reaches their devices
+    I5    a claim that was made for a pod ends with it, and no claim names a pod that ended
 
 Devices under admin access, and those that several may use, may be in several claims.
 """
@@ -46,10 +47,14 @@ class Devices:
     devices: dict[DeviceId, tuple[SliceFacts, DeviceFacts]] = field(default_factory=dict)
     _served: dict[str, str] = field(default_factory=dict)
     _counters: dict[Pool, dict[tuple[str, str], Fraction]] = field(default_factory=dict)
+    _in_pool: dict[Pool, dict[str, DeviceClaimFacts]] = field(default_factory=dict)
+    _of_pod: dict[str, set[str]] = field(default_factory=dict)
 
     def begin(self, facts: DevicesFacts) -> None:
         """Set the devices of the cluster."""
-        self.claims = {each.key: each for each in facts.claims}
+        self.claims, self._in_pool, self._of_pod = {}, {}, {}
+        for claim in facts.claims:
+            self._put(claim)
         self.devices = {
             (each.driver, each.pool, device.name): (each, device)
             for each in facts.slices
@@ -66,15 +71,41 @@ class Devices:
     def change(self, change: BoundClaims) -> Iterator[str]:
         """Apply a record's claims; yield what no claim may be."""
         for key in change.removed_claims:
-            self.claims.pop(key, None)
+            self._drop(key)
         new = []
         for claim in change.device_claims:
             before = self.claims.get(claim.key)
             if claim.allocation is not None and (before is None or before.allocation is None):
                 new.append(claim)
-            self.claims[claim.key] = claim
+            self._put(claim)
         for claim in new:
             yield from self._misallocated(claim)
+
+    def _put(self, claim: DeviceClaimFacts) -> None:
+        self._drop(claim.key)
+        self.claims[claim.key] = claim
+        for pool in _pools(claim):
+            self._in_pool.setdefault(pool, {})[claim.key] = claim
+        for uid in _pods(claim):
+            self._of_pod.setdefault(uid, set()).add(claim.key)
+
+    def _drop(self, key: str) -> None:
+        claim = self.claims.pop(key, None)
+        if claim is None:
+            return
+        for pool in _pools(claim):
+            del self._in_pool[pool][key]
+        for uid in _pods(claim):
+            self._of_pod[uid].discard(key)
+
+    def left_by(self, uid: str) -> Iterator[str]:
+        """Yield the claims that a pod should not have left when it ended."""
+        for key in sorted(self._of_pod.get(uid, ())):
+            claim = self.claims[key]
+            if claim.owner_kind == "Pod" and claim.owner_uid == uid:
+                yield f"claim {key} was made for the pod, and does not end with it"
+            else:
+                yield f"claim {key} names the pod after its end"
 
     def pod_errors(self, pod: PodFacts, uid: str, node: NodeFacts) -> Iterator[str]:
         """Yield why a pod's claims do not let it run on a node."""
@@ -120,18 +151,19 @@ class Devices:
             if result.id not in self.devices:
                 yield f"claim {claim.key} has device {_text(result)}, which is not there"
         mine = {each.id for each in _results([claim]) if _is_exclusive(each)}
-        for other in self.claims.values():
+        near = [other for pool in _pools(claim) for other in self._in_pool[pool].values()]
+        for other in {each.key: each for each in near}.values():
             if other.key == claim.key or not mine:
                 continue
             for each in _results([other]):
                 if _is_exclusive(each) and each.id in mine:
                     yield f"device {_text(each)} is in claims {other.key} and {claim.key}"
-        for pool in {(each.driver, each.pool) for each in _results([claim])}:
+        for pool in _pools(claim):
             yield from self._overdrawn(pool)
 
     def _overdrawn(self, pool: Pool) -> Iterator[str]:
         """Yield the counters and capacities of a pool of which more is used than there is."""
-        used = [each for each in _results(self.claims.values()) if each.id[:2] == pool]
+        used = [each for each in _results(self._in_pool[pool].values()) if each.id[:2] == pool]
         used = [each for each in used if not each.has_admin_access and each.id in self.devices]
         counted: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
         for device_id in {each.id for each in used}:
@@ -166,7 +198,7 @@ def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterato
         yield f"claim {claim.key} is not allocated"
     elif uid not in [consumer.uid for consumer in claim.reserved_for]:
         yield f"claim {claim.key} does not name the pod"
-    elif not _reaches(claim, node):
+    elif not reaches(claim, node):
         yield f"the node does not reach the devices of claim {claim.key}"
 
 
@@ -176,11 +208,22 @@ def _results(claims: Iterable[DeviceClaimFacts]) -> Iterator[AllocatedDevice]:
             yield from claim.allocation.results
 
 
+def _pools(claim: DeviceClaimFacts) -> set[Pool]:
+    return {(each.driver, each.pool) for each in _results([claim])}
+
+
+def _pods(claim: DeviceClaimFacts) -> set[str]:
+    """Return the UIDs of the pods that consume a claim, and of the one for which it was made."""
+    owner = {claim.owner_uid} if claim.owner_kind == "Pod" else set()
+    return owner | {each.uid for each in claim.reserved_for}
+
+
 def _is_exclusive(device: AllocatedDevice) -> bool:
     return not device.has_admin_access and device.share_id is None
 
 
-def _reaches(claim: DeviceClaimFacts, node: NodeFacts) -> bool:
+def reaches(claim: DeviceClaimFacts, node: NodeFacts) -> bool:
+    """Whether a node reaches the devices of an allocated claim."""
     assert claim.allocation is not None
     terms = claim.allocation.node_terms
     labels = dict(node.labels)

@@ -25,6 +25,7 @@ from roadstead.cycle.needs import CallExtenders, CatchUp, Prepare, WaitUntil
 from roadstead.cycle.scheduling_cycle import CycleParts
 from roadstead.extenders.caller import CallerOf
 from roadstead.extenders.chain import Extenders
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Pod, PodFacts, identity_of, unnominated
@@ -54,6 +55,7 @@ from roadstead.scheduler.needs import (
 )
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
+from roadstead.storage import StorageChange
 from roadstead.storage.news import BoundVolumes
 
 T = TypeVar("T")
@@ -134,12 +136,27 @@ class LocalRun:
         """Delete pods, bound or not; waiting pods that this may help are requeued."""
         gone = [(identity_of(uid, key), of) for uid, key, of in self.binder.delete_pods(uids)]
         self.cache.remove_pods(uids)
+        self.queue.end_device_claims(uids)
         self.queue.remove_deleted(gone, self.now_s)
 
     def submit(self, pods: Sequence[Pod]) -> tuple[str, ...]:
         """Submit pods to the queue; return the UIDs of those for which it has no room."""
         self.binder.add_pending([_keyed(each) for each in pods])
         return self._driven(self.queue.submit(pods, self.now_s)).refused
+
+    def add_device_claims(self, claims: Sequence[DeviceClaimFacts]) -> None:
+        """Add claims of devices that were made for pods which are about to be submitted.
+
+        The binder does not get them: only runs whose cache alone has the claims may call this.
+        """
+        if claims:
+            self.state.volumes.apply([StorageChange(device_claims=tuple(claims))])
+            self.queue.add_device_claims(claims)
+
+    def catch_up(self) -> None:
+        """Let the scheduler know all claims as the cache has them."""
+        self._volumes.store_news(self.state.volumes.news(self._volumes.known))
+        self._volumes.catch_up()
 
     def observe_bound(self, pods: Sequence[PodFacts], now_s: float) -> None:
         """Requeue waiting pods that pods help which were bound without the queue."""
@@ -212,7 +229,7 @@ class LocalRun:
             case CallExtenders(_, work):
                 return work()
             case Prepare():
-                self._volumes.catch_up()
+                self.catch_up()
                 return self._accelerator
             case CatchUp():
                 # The table has every change already: placements not confirmed were refused.

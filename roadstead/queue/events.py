@@ -38,6 +38,16 @@ class PodEvents:
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
         self._claims = {each.key: each for each in claims}
         self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
+        self._known_of_claims: dict[tuple[str, str, bool], OccurredEvent] = {}
+
+    def add_claims(self, claims: Iterable[DeviceClaimFacts]) -> None:
+        """Add claims of devices that were made for pods."""
+        self._claims |= {each.key: each for each in claims}
+
+    def remove_claims(self, keys: Iterable[str]) -> None:
+        """Remove claims of devices that ended."""
+        for key in keys:
+            self._claims.pop(key, None)
 
     def assigned(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were assigned to nodes; one for each class."""
@@ -61,8 +71,9 @@ class PodEvents:
         """Yield the events of claims that bound pods share: they are no longer in flight."""
         for claim, pod in self._claims_of(pods):
             if claim.owner_kind != "Pod":
-                after = replace(claim, reserved_for=(consumer_of(pod),))
-                yield OccurredEvent(_CLAIM_UPDATE, ObjectChange(claim, after))
+                consumer = consumer_of(pod)
+                after = replace(claim, reserved_for=(consumer,))
+                yield self._of_claim((claim.key, consumer.uid, False), claim, after)
 
     def _claims_freed(
         self, pods: Iterable[PodFacts], spares_gangs: bool
@@ -70,9 +81,21 @@ class PodEvents:
         """Yield the event of a claim whose devices are free again; one wakes as many as all."""
         for claim, _ in self._claims_of(pods):
             before = replace(claim, allocation=Allocation())
-            change: ObjectChange[object] = ObjectChange(before, claim)
-            yield OccurredEvent(_CLAIM_UPDATE, change, spares_gangs)
+            yield self._of_claim((claim.key, "", spares_gangs), before, claim)
             return
+
+    def _of_claim(
+        self, key: tuple[str, str, bool], old: DeviceClaimFacts, new: DeviceClaimFacts
+    ) -> OccurredEvent:
+        """Return the event of a changed claim. key: claim, its new consumer, whether it spares
+        gangs.
+        """
+        known = self._known_of_claims
+        if len(known) > MAX_KNOWN:
+            known.clear()
+        if key not in known:
+            known[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), key[2])
+        return known[key]
 
     def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:
         """Yield the claims of pods, without allocation."""

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from roadstead.devices.state import DeviceState
 from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.facts.pod_groups import GroupKey, group_key
 from roadstead.framework.changes import pod_change_events
@@ -85,6 +87,23 @@ class SchedulingQueue:
         return profile.gate(facts)
 
     # Pods are added and removed.
+
+    def add_device_claims(self, claims: Sequence[DeviceClaimFacts]) -> None:
+        """Add claims of devices that were made for pods which are about to be submitted."""
+        self._devices.apply(claims)
+        self._events.add_claims(claims)
+
+    def end_device_claims(self, uids: Sequence[str]) -> None:
+        """Remove the claims of devices that were made for pods which ended."""
+        found = self._devices.claims_of_pods(uids)
+        gone = [each.key for each in found if each.owner_uid in uids]
+        self._devices.apply((), gone)
+        self._events.remove_claims(gone)
+
+    @property
+    def _devices(self) -> DeviceState:
+        """Claims as PreEnqueue reads them; their allocations are not known here."""
+        return next(iter(self._profiles.values())).storage.devices
 
     def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> QueueSteps[AddResult]:
         """Add pods; update those of the queue that changed. Outdated ones are ignored."""

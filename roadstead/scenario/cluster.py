@@ -9,6 +9,8 @@ from typing import Final
 from roadstead.config.scenario.values import Percentage, percentage
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
 from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, described
+from roadstead.facts.compile_devices import compile_claim_spec
+from roadstead.facts.devices import ClaimSpec
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.pod import Labels
@@ -23,6 +25,7 @@ from roadstead.inputs.manifest_inputs import (
 from roadstead.inputs.manifest_owners import cluster_facts
 from roadstead.manifests import Manifests
 from roadstead.manifests.creation import create
+from roadstead.manifests.templates import object_key
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import PodDisruptionBudget
 from roadstead.scenario.controllers import ControllerObjects, share_of
@@ -86,6 +89,7 @@ def compile_cluster_part(
             facts,
             namespaces=_joined(facts.namespaces, added.namespaces, namespaces),
             pod_groups=pod_groups(manifests.pod_groups, (each for _, each, _ in known)),
+            devices=replace(facts.devices, templates=_claim_templates(manifests)),
         ),
         pods=tuple(pods),
         budgets=tuple(_budget(each) for each in manifests.pod_disruption_budgets),
@@ -142,3 +146,11 @@ def _share(budget: PodDisruptionBudget, field: str, value: int | str | None) -> 
 def _refused(budget: PodDisruptionBudget, field: str, value: object, rule: str) -> InputError:
     where = f"spec.{field}"
     return InputError(rule, obj=described(budget), field=where, value=cut_short(value))
+
+
+def _claim_templates(manifests: Manifests) -> tuple[tuple[str, ClaimSpec], ...]:
+    """Return what the claims of each template of claims ask for, by `namespace/name`."""
+    return tuple(
+        ("/".join(object_key(each)), compile_claim_spec(each.spec.spec))
+        for each in manifests.resource_claim_templates
+    )

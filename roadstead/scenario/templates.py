@@ -156,10 +156,13 @@ class Templates:
                 where = f"spec.volumes: {volume.name}"
                 raise InputError(rule, source=template.source, obj=described(pod), field=where)
         for index, claim in enumerate(admitted.spec.resource_claims):
-            if claim.resource_claim_template_name is not None:
-                rule = "is made from a template: a scenario does not create a claim for each pod"
-                where = f"spec.resourceClaims[{index}]"
-                raise InputError(rule, source=template.source, obj=described(pod), field=where)
+            name = claim.resource_claim_template_name
+            named = {each.name for each in admitted.status.resource_claim_statuses}
+            if name is not None and claim.name not in named:
+                rule = "names no ResourceClaimTemplate of the cluster"
+                where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
+                obj, value = described(pod), cut_short(name)
+                raise InputError(rule, source=template.source, obj=obj, field=where, value=value)
         if admitted.spec.node_name:
             raise InputError(
                 "must be empty: the scheduler places the pods of a scenario",
@@ -168,7 +171,12 @@ class Templates:
                 field="spec.nodeName",
                 value=cut_short(admitted.spec.node_name),
             )
-        return self.facts_of(admitted), self.lifecycle_of(admitted, template.grace_us)
+        facts = self.facts_of(admitted)
+        if facts.device_claims:
+            # Each pod gets claims of its own when it is created.
+            claims = (replace(each, generated=None) for each in facts.device_claims)
+            facts = self.intern(replace(facts, device_claims=tuple(claims), claims_as=None))
+        return facts, self.lifecycle_of(admitted, template.grace_us)
 
     def facts_of(self, pod: Pod) -> PodFacts:
         """Return the facts of an admitted pod; equal ones are one object."""

@@ -127,11 +127,12 @@ def fleet_at(
             facts = life.facts
             if life.state is LifeState.TERMINATING:
                 facts = replace(facts, is_terminating=True)
-            running.append((life.identity, facts, life.node))
+            running.append((*engine.cluster.with_claims((life.identity, facts)), life.node))
         elif node := nominated.get(life.number):
-            pending.append((life.identity, replace(life.facts, nominated_node_name=node)))
+            facts = replace(life.facts, nominated_node_name=node)
+            pending.append(engine.cluster.with_claims((life.identity, facts)))
         else:
-            pending.append((life.identity, life.facts))
+            pending.append(engine.cluster.with_claims((life.identity, life.facts)))
     inputs = RunInputs(tuple(engine.nodes.values()), tuple(running), tuple(pending))
     return FleetMoment(inputs, engine.cluster.facts())
 

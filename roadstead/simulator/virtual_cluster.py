@@ -38,6 +38,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.queue.reports import PendingNote
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import ReportPods
+from roadstead.simulator.device_claims import ClaimMaker, before_use
 from roadstead.simulator.trusted_commits import TrustedCommits
 from roadstead.simulator.uncounted_nodes import UncountedNodes
 
@@ -90,6 +91,7 @@ class VirtualCluster:
             on_report=on_report,
         )
         self._plan, self._accelerator = plan, accelerator
+        self._claim_maker = ClaimMaker(plan.cluster.devices.templates)
         self._cycle: TableCycle = self._run.scheduler.cycle.scopes[0].cycle
         self._direct: dict[str, _DirectPod] = {}
         self._classes: dict[int, _DirectClass] = {}
@@ -157,7 +159,14 @@ class VirtualCluster:
     def submit(self, pods: Sequence[Pod], now_s: float) -> tuple[str, ...]:
         """Add pending pods; return the UIDs of those for which the queue has no room."""
         self._run.advance(now_s)
+        pods, claims = self._claim_maker.with_claims(pods)
+        self._run.add_device_claims(claims)
         return self._run.submit(pods)
+
+    def with_claims(self, pod: Pod) -> Pod:
+        """Return a pod with the names of its claims of devices."""
+        (found,), _ = self._claim_maker.with_claims([pod])
+        return found
 
     def remove(self, pods: Sequence[Pod], now_s: float) -> None:
         """Remove pods, pending or on a node; waiting pods that this helps are requeued."""
@@ -232,10 +241,13 @@ class VirtualCluster:
         profile.
         """
         table, settings = self.table, self._plan.settings
-        for identity, facts in (pod, *others):
+        self._run.catch_up()
+        devices = next(iter(self._run.profiles.values())).storage.devices
+        for identity, facts in map(self.with_claims, (pod, *others)):
             if node := self.node_of(identity.uid):
                 table.remove_pod(node, table.classes.pod_class(facts), uid=identity.uid)
-        identity, facts = pod
+                devices.apply(before_use(devices, identity.uid))
+        identity, facts = self.with_claims(pod)
         pod_class = table.classes.pod_class(facts)
         if nominated:
             table.withdraw(nominated, pod_class)

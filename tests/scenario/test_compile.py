@@ -469,3 +469,17 @@ def test_settings_are_given_to_the_run_as_written() -> None:
     plan = compiled(scenario("scheduler: {settings: {tie_break: first, batch: 7}}"))
 
     assert plan.settings == {"tie_break": "first", "batch": 7}
+
+
+def test_a_claim_template_of_a_pod_must_be_in_the_cluster(tmp_path: Path) -> None:
+    template = {
+        "spec": {
+            **POD["spec"],
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "none"}],
+        }
+    }
+    with pytest.raises(InputError) as caught:
+        only_choice(with_template(template), tmp_path)
+
+    assert caught.value.field == "spec.resourceClaims[0].resourceClaimTemplateName"
+    assert caught.value.rule == "names no ResourceClaimTemplate of the cluster"

@@ -77,7 +77,7 @@ class Bystanders:
         if decision.node_name is not None:
             wanted = self._taken(world, start, asked, decision)
             storage = next(iter(path.profiles.values())).storage
-            if wanted is not None and wanted != (storage.claims, storage.volumes):
+            if wanted is not None and wanted != _claims_of(storage):
                 yield f"plain takes other claims than those of {pod.key}: {storage.claims}"
             row = path.table.row_of(decision.node_name)
             here = path.table.pods(row).get(asked.pod_class, 0)
@@ -87,13 +87,13 @@ class Bystanders:
 
     def _taken(self, world, start, asked, decision):
         """Return the claims after a pod's claims are assumed, on a newly built cluster."""
-        if not asked.pod_class.facts.volumes:
+        if not asked.pod_class.facts.may_bind_claims:
             return None
         other = self._plain(world, start)
         storage = next(iter(other.profiles.values())).storage
         node = other.table.facts(other.table.row_of(decision.node_name))
         AssumedClaims(storage).assume(asked.uid, asked.pod_class.facts, node)
-        return storage.claims, storage.volumes
+        return _claims_of(storage)
 
     def _profiles(self, changes):
         def profiles_of(classes):
@@ -133,6 +133,10 @@ class Bystanders:
         )
         path.classes, path.profiles, path.names_best = classes, profiles, names_best
         return path
+
+
+def _claims_of(storage):
+    return storage.claims, storage.volumes, storage.devices.claims
 
 
 def _asked(path, pod, facts):

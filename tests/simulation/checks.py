@@ -14,6 +14,7 @@ from roadstead.placements import TableStore
 from roadstead.queue import QueueState
 from roadstead.queue.retries import FAILS_AGAIN
 from tests.peculiar_plugins import BINDING
+from tests.simulation.devices_left import DevicesLeft
 from tests.simulation.filters import UsersFilters
 
 AFFINITY, SPREAD = "InterPodAffinity", "PodTopologySpread"
@@ -91,6 +92,8 @@ def _of_tables(actors):
     rebuilt = cache.core.rebuild(TableStore())
     yield from (f"I5: cache: {line}" for line in cache.core.compare(rebuilt))
     yield from (f"cache and binder: {line}" for line in _cache_and_binder(actors))
+    storage, binder = cache.state.volumes.assumed_claims.storage, actors[BINDER].binder
+    yield from _claims_apart("the binder", binder.volumes._claims.storage, storage)
     table = cache.core.placements.store.table
     for name, actor in sorted(actors.items()):
         follower = actor if name.startswith("worker") else getattr(actor, "_nodes", None)
@@ -98,6 +101,8 @@ def _of_tables(actors):
         if follower is None or name in stream.unfilled or stream.refill.is_under_way(name):
             continue
         _read_anew(follower)
+        if hasattr(follower, "_storage"):
+            yield from _claims_apart(name, follower._storage, storage)
         mine, should = set(follower.table.node_names()), set(table.node_names())
         if name.startswith("worker"):
             arrivals = dict(zip(table.names, table.arrivals.tolist(), strict=True))
@@ -108,6 +113,16 @@ def _of_tables(actors):
             here, there = follower.table.row_facts(node_name), table.row_facts(node_name)
             if here != there:
                 yield f"I5: {name}: {node_name} is {_differing(here, there)}"
+
+
+def _claims_apart(name, storage, cache):
+    """I5: after all messages, every actor has the cache's claims of devices; none is in flight."""
+    mine, should = storage.devices.claims, cache.devices.claims
+    for key in sorted({*mine, *should}):
+        if mine.get(key) != should.get(key):
+            yield f"I5: {name} has claim {mine.get(key)}, the cache {should.get(key)}"
+        elif mine[key].is_in_flight:
+            yield f"I6: claim {key} is still in flight"
 
 
 def _read_anew(follower):
@@ -206,7 +221,8 @@ def _left_lying(scenario, actors, records):
     relabelled = {
         who.uid for who, facts in scenario.pods if facts.labels != facts_of[who.uid].labels
     }
-    room = _Room(_world(scenario, records, facts_of), queue, scenario.plan)
+    devices = DevicesLeft(records)
+    room = _Room(_world(scenario, records, facts_of), queue, scenario.plan, devices)
     standing = [facts_of[uid] for uid in _standing(records) if uid in facts_of]
     bound = Counter(map(group_key, standing))
     ending = {facts.namespace for facts in standing if facts.is_terminating}
@@ -225,9 +241,12 @@ def _left_lying(scenario, actors, records):
             continue
         if any("local" in _claim(each) for each in facts.volumes):
             continue
+        if key is not None and facts.device_claims:
+            # Of devices, members would have to be counted one after another.
+            continue
         if key is not None:
             gangs.setdefault(key, []).append((identity.uid, facts))
-        elif fits := [*room.nodes_for(facts)]:
+        elif fits := [*room.nodes_for(identity.uid, facts)]:
             yield f"I12: {identity.uid} waits ({state.value}) and would fit {fits}"
     for key, pods in sorted(gangs.items()):
         needed = max(1, pods[0][1].pod_group.min_member - bound[key])
@@ -267,25 +286,27 @@ def _claim(volume):
 class _Room:
     """Free room for pods. A nomination reserves room for the nominated pod."""
 
-    def __init__(self, world, queue, plan):
-        self._world, self._queue = world, queue
+    def __init__(self, world, queue, plan, devices):
+        self._world, self._queue, self._devices = world, queue, devices
         self._users = UsersFilters(plan, world)
 
-    def nodes_for(self, facts):
+    def nodes_for(self, uid, facts):
         """Return the names of the nodes that a pod fits."""
-        return (name for name in sorted(self._users.passed(facts)) if self._fits(facts, name))
+        return (name for name in sorted(self._users.passed(facts)) if self._fits(uid, facts, name))
 
-    def _fits(self, facts, node_name):
+    def _fits(self, uid, facts, node_name):
         node = self._world.nodes[node_name]
-        return not self._queue.nominated(node_name) and not any(
-            text for _, _, rule in RULES for text in rule(self._world, facts, node)
-        )
+        if self._queue.nominated(node_name):
+            return False
+        if any(text for _, _, rule in RULES for text in rule(self._world, facts, node)):
+            return False
+        return not facts.device_claims or self._devices.suffice(uid, facts, node)
 
     def places(self, pods):
         """Return nodes for equal pods, one after another; fewer where the room is used up."""
         placed = []
         for uid, facts in pods:
-            if (name := next(self.nodes_for(facts), None)) is not None:
+            if (name := next(self.nodes_for(uid, facts), None)) is not None:
                 self._world.put(uid, name, facts)
                 placed.append((uid, name))
         for uid, name in placed:

@@ -234,7 +234,8 @@ class CycleAccount:
             victims = () if result.chosen is None else result.chosen.victims
             said = "" if result.status.is_success else result.status.message
             plugin = "" if result.chosen is None else result.status.plugin
-            self._unschedulable(record, found, said, result.nominated_node, victims, plugin)
+            about = found, said, result.nominated_node, victims, plugin, result.deallocated
+            self._unschedulable(record, *about)
             return
         # The core called PostFilter; the judge checks its answer.
         told = next(
@@ -247,9 +248,18 @@ class CycleAccount:
         assert told.message.startswith(found.message("")), told
         assert not told.nominated_node, told
         said = told.message[len(found.message("")) + 1 :]
-        self._unschedulable(record, found, said, told.nominated_node)
+        named = (
+            each.deallocates
+            for effect in self._told
+            if isinstance(effect, Nominate)
+            for each in effect.nominations
+            if each.uid == record.pod.uid
+        )
+        deallocates = next(named, "")
+        assert bool(deallocates) == ("deallocation of ResourceClaim completed" in said), told
+        self._unschedulable(record, found, said, told.nominated_node, deallocates=deallocates)
 
-    def _unschedulable(self, record, found, said, nominated, victims=(), plugin=""):
+    def _unschedulable(self, record, found, said, nominated, victims=(), plugin="", deallocates=""):
         statuses = (found.pre_filter, *found.refused)
         pending = {each.plugin for each in statuses if each.code is Code.PENDING} - {""}
         self._give_back(
@@ -260,6 +270,7 @@ class CycleAccount:
             nominated=nominated,
             victims=victims,
             preempting_plugin=plugin,
+            deallocates=deallocates,
         )
 
     def _assumed(self, accepted, refused, now_s):
@@ -495,15 +506,17 @@ class CycleAccount:
         nominated=None,
         victims=(),
         preempting_plugin="",
+        deallocates="",
     ):
         pod, out = record.pod, self._out
-        by = plugins if reason is RequeueCause.UNSCHEDULABLE else ()
+        # Where a claim is deallocated, the pod is tried again after its backoff.
+        by = plugins if reason is RequeueCause.UNSCHEDULABLE and not deallocates else ()
         item = RequeueItem(pod.uid, reason, by, pending, message, nominated, len(victims) > 0)
         out.back.setdefault(record.lease_id, []).append(item)
         had = record.facts.nominated_node_name
-        if nominated or (nominated == "" and had):
-            who = (pod.uid, pod.key, record.facts)
-            out.nominations.append(Nomination(*who, nominated, tuple(victims), preempting_plugin))
+        if nominated or (nominated == "" and had) or deallocates:
+            who = (pod.uid, pod.key, record.facts, nominated or "", tuple(victims))
+            out.nominations.append(Nomination(*who, preempting_plugin, deallocates))
         if reason is not RequeueCause.CONFLICT:
             is_failed = reason is RequeueCause.ERROR
             kind = ReportKind.FAILED if is_failed else ReportKind.UNSCHEDULABLE

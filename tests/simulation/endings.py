@@ -8,6 +8,7 @@ from roadstead.actors.names import BINDER
 from roadstead.journal.records import JournalError
 from roadstead.journal.segments import Reader, is_closed
 from tests.simulation import (
+    devices_sabotage,
     older,
     ramble_attempts,
     ramble_binder,
@@ -24,6 +25,7 @@ from tests.simulation import (
 )
 from tests.simulation.checks import problems_of, problems_of_journal
 from tests.simulation.damage import judged, read, unnoticed
+from tests.simulation.devices import without_claims
 from tests.simulation.disk_faults import rot
 from tests.simulation.real_disk import differences
 from tests.simulation.sabotage import unreported
@@ -70,6 +72,7 @@ async def checked(run, seed):
         problems += reborn.problems_of(run.process.plan, disk, limits, core)
         problems += unnoticed(disk, seed)
         problems += unreported(list(Reader(disk).records()), seed)
+        problems += devices_sabotage.unreported(list(Reader(disk).records()), seed)
         problems += _of_other_journals(disk, seed)
     return problems
 
@@ -80,11 +83,13 @@ async def rambled(run, queue, drawn):
     queue: the run's last queue. The run's actors have ended: their remaining work would otherwise
     run between these calls, on a stopped disk.
     """
-    plan, scenario = run.process.plan, run.scenario
+    plan = run.process.plan
+    # These cores get no claims of devices: their models do not follow them.
+    scenario = without_claims(run.scenario)
     problems = ramble_queue.problems_of(queue, scenario, drawn)
     problems += ramble_reports.problems_of(plan, scenario, drawn)
-    problems += await ramble_cache.problems_of(plan, scenario, drawn)
-    problems += await ramble_stream.problems_of(plan, scenario, drawn)
+    problems += await ramble_cache.problems_of(plan, run.scenario, drawn)
+    problems += await ramble_stream.problems_of(plan, run.scenario, drawn)
     problems += ramble_attempts.problems_of(plan, scenario, drawn)
     problems += ramble_cycle.problems_of(drawn)
     problems += ramble_decisions.problems_of(plan, scenario, drawn)
@@ -92,7 +97,7 @@ async def rambled(run, queue, drawn):
     problems += ramble_policies.problems_of(plan, scenario, drawn)
     if not run.disk.lied:
         copy = reborn.copy_of(run.disk)
-        problems += ramble_binder.problems_of(plan, scenario, copy, scenario.limits, drawn)
+        problems += ramble_binder.problems_of(plan, run.scenario, copy, scenario.limits, drawn)
     return problems
 
 

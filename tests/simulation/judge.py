@@ -6,6 +6,7 @@ from scratch: no batches, no state kept from one pod to the next. Of the code un
 only the plugins and the framework, nothing of `roadstead/cycle`.
 """
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +27,8 @@ from roadstead.storage import AssumedClaims
 from tests.simulation.bystanders import Bystanders, identity_of
 from tests.simulation.naive import Left, Naive, Verdict, failed, shown_status
 from tests.simulation.sampling import Sampling
+
+IN_FLIGHT = re.compile(r"resource claim (\S+) is in the process of being allocated")
 
 
 class Judge:
@@ -75,7 +78,12 @@ class Judge:
             self._table.remove_node(name)
 
     def pod_goes(self, uid):
-        """Remove a pod that was deleted or evicted, or whose assumption was forgotten."""
+        """Remove a pod that was deleted or evicted; its claims of devices end with it."""
+        self._lift(uid)
+        self._changes += self._volumes.release((uid,))
+
+    def _lift(self, uid):
+        """Remove a pod from its node, and undo its bindings that are not committed."""
         self._forgotten.discard(uid)
         self._withdraw(uid)
         pod_class, name, _ = self._placed.pop(uid, (None, None, None))
@@ -137,7 +145,7 @@ class Judge:
     def _take_back(self, again, off_table):
         for uid in self._forgotten & (again | off_table):
             self._forgotten.discard(uid)
-            self.pod_goes(uid)
+            self._lift(uid)
 
     def decided(self, decisions, effects):
         """Compare decisions with the judge's own, in order; then apply the scheduler's decisions.
@@ -163,6 +171,8 @@ class Judge:
         if facts.pod_group is not None and wanted.node_name is None and said is not None:
             # A gang's message depends on which of its pods wait at the scheduler.
             wanted = replace(wanted, message=said.message, nominated=said.nominated)
+        if self._is_early(said):
+            return
         if not self._is_same(said, wanted):
             text = f"decision {self.judged}: {pod.key} (attempt {pod.attempt}): {said}"
             self.problems.append(f"{text}, the judge says {wanted}")
@@ -177,6 +187,14 @@ class Judge:
         """Whether to run the bystanders, who build a cluster anew with the nodes in order."""
         is_due = self.judged % self.asked_every == 0 and facts.pod_group is None
         return is_due and self._sampling.names() is not None
+
+    def _is_early(self, said):
+        """Whether a pod was refused because a claim was in flight when its batch began; the pod
+        that reserved it was confirmed since then.
+        """
+        found = None if said is None else IN_FLIGHT.search(said.message)
+        claims = self._volumes.storage.devices.claims
+        return bool(found) and found[1] in claims and not claims[found[1]].is_in_flight
 
     def _is_same(self, said, wanted):
         return said == wanted
@@ -209,8 +227,8 @@ class Judge:
                 self._forgotten.update(attempt.uid for attempt in effect.attempts)
             elif isinstance(effect, Confirm):
                 for attempt in effect.attempts:
-                    # The pod's claims stay bound as they are.
-                    self._volumes.confirm(attempt.uid)
+                    # The pod's claims stay bound, and those of devices name it.
+                    self._changes += self._volumes.confirm(attempt.uid)
             elif isinstance(effect, Nominate):
                 for each in effect.nominations:
                     self._heed_nomination(each)
@@ -218,6 +236,8 @@ class Judge:
     def _heed_nomination(self, each):
         victims = [victim.uid for victim in each.victims]
         self.nominate(each.uid, each.facts, each.node_name, victims)
+        if each.deallocates:
+            self._changes += self._volumes.deallocate([(each.deallocates, each.uid)])
 
     def _place(self, pod, facts, node_name):
         self._withdraw(pod.uid)

@@ -246,9 +246,13 @@ def _diagnosis(evaluation, left):
     found = Diagnosis(nodes, pre_filter.status, pre_filter.unreached, narrowed_by)
     if pre_filter.status.is_success:
         excluded = excluded_status(pre_filter.narrowed_by)
-        for code in evaluation.codes.tolist():
+        table, refused = evaluation.table, {}
+        for row, code in enumerate(evaluation.codes.tolist()):
             assert code != PASSED, "a pod with a diagnosis has no feasible node"
-            found.add(excluded if code == EXCLUDED else evaluation.statuses[code - 1], 1)
+            status = excluded if code == EXCLUDED else evaluation.statuses[code - 1]
+            found.add(status, 1)
+            refused.setdefault(status.plugin, []).append(table.facts(row))
+        found.refused_nodes = {"DynamicResources": tuple(refused.get("DynamicResources", ()))}
         for status in left.unknown_nodes:
             found.add(status, 1)
     return found

@@ -53,7 +53,8 @@ NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 class Bug:
     """plant: makes the change through a function (object, name, new). seeds: the seeds to run.
 
-    found: the first seed that found it in the last run of all bugs (scripts/planted.py).
+    found: the first seed that found it in the last run of all bugs (scripts/planted.py). among: the
+    variant of the runs.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Bug:
     seed: int = 0
     within: int = 20
     found: int | None = None
+    among: str = "plain"
 
     @property
     def seeds(self):
@@ -74,7 +76,7 @@ def find(bug, simulate):
         bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
         for seed in bug.seeds:
             try:
-                problems = simulate(seed, bug.kinds).problems
+                problems = simulate(seed, bug.kinds, among=bug.among).problems
             except Exception as failure:
                 # As when the contents of a disk can no longer be read.
                 problems = [f"{type(failure).__name__}: {failure}"]
@@ -86,10 +88,10 @@ def find(bug, simulate):
 BUGS = []
 
 
-def bug(kinds=(), seed=0, within=20, found=None):
+def bug(kinds=(), seed=0, within=20, found=None, among="plain"):
     def register(plant):
         name = plant.__name__.replace("_", " ").strip()
-        BUGS.append(Bug(name, plant, tuple(kinds), seed, within, found))
+        BUGS.append(Bug(name, plant, tuple(kinds), seed, within, found, among))
         return plant
 
     return register

@@ -27,6 +27,7 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.cache.volumes import CacheVolumes
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.facts.pod import Owner as PodOwner
+from roadstead.invariants.devices import Devices
 from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.bound import BoundPods
 from roadstead.journal.files import FileJournal
@@ -36,6 +37,7 @@ from roadstead.storage.news import BoundVolumes
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
+from tests.simulation.devices import as_consumer
 from tests.simulation.disk_faults import DiskFault
 from tests.simulation.shadow_binder import ShadowBinder
 from tests.simulation.shadow_groups import Gangs
@@ -71,6 +73,7 @@ def problems_of(plan, scenario, disk, limits, drawn):
         for life in range(LIVES):
             ramble = _Ramble(plan, scenario, disk, shadow, draw)
             ramble.go_on(CALLS)
+            problems += ramble.devices_overdrawn(plan)
             if not problems and (life == LIVES - 1 or draw.random() < 0.4):
                 ramble.fail()
             if problems:
@@ -117,16 +120,17 @@ class _Ramble:
 
     def _new_pods(self, pods):
         facts = [facts for _, facts in self._draw.sample(pods, min(NEW, len(pods)))]
-        plain = replace(facts[0], pod_group=None, volumes=())
+        plain = replace(facts[0], pod_group=None, volumes=(), device_claims=(), claims_as=None)
         facts += [
             replace(plain, pod_group=GroupMembership("ramble", 2)),
             replace(plain, pod_group=GroupMembership("ramble", 2), labels=(("a", "b"),)),
             replace(plain, owner=PodOwner("Job", "ramble", "")),
         ]
-        return [
+        named = [
             (PodIdentity(f"uid-r{number}-{each.namespace}", each.namespace, f"r{number}"), each)
             for number, each in enumerate(facts)
         ]
+        return [(who, as_consumer(who, each)) for who, each in named]
 
     def go_on(self, calls):
         kinds = (
@@ -362,10 +366,28 @@ class _Ramble:
         found = []
         for (who, facts), name, token in zip(pods, nodes, tokens, strict=True):
             node = self._core.placements.nodes.get(name)
-            reserved = self._volumes.assume(who.uid, facts, node) if facts.volumes else None
-            if reserved is not None and reserved.bindings:
-                found.append(BoundVolumes(token, reserved.bindings))
+            has_claims = facts.may_bind_claims
+            reserved = self._volumes.assume(who.uid, facts, node) if has_claims else None
+            if reserved is not None and (reserved.bindings or reserved.device_claims):
+                claims = self._stolen(reserved.device_claims)
+                found.append(BoundVolumes(token, reserved.bindings, claims))
         return tuple(found)
+
+    def _stolen(self, claims):
+        """Claims of devices as reserved, at times one with the devices of another claim."""
+        known = self._actor.binder.volumes.device_claims.values() if claims else ()
+        held = [each.allocation for each in known if each.allocation is not None]
+        if not held or self._draw.random() < 0.7:
+            return claims
+        return (replace(claims[0], allocation=self._draw.choice(held)), *claims[1:])
+
+    def devices_overdrawn(self, plan):
+        """Return what no allocation of the binder's may be, by the rules of the checker."""
+        devices = Devices()
+        devices.begin(plan.cluster.devices)
+        return [
+            text for change in self._actor.binder.volumes.log for text in devices.change(change)
+        ]
 
     def _settle(self, answers):
         for each in answers.answers:

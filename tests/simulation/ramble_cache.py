@@ -129,11 +129,11 @@ class _Ramble:
     def _nodes_with_volumes(self):
         """uid → names of the nodes where the claims of a pod can be bound."""
         for who, facts in self._pods:
-            if facts.volumes:
+            if facts.may_bind_claims:
                 names = []
                 for node in self._nodes:
                     found = self._volumes().assume(who.uid, facts, node)
-                    if found is not None and found.bindings:
+                    if found is not None and (found.bindings or found.device_claims):
                         names.append(node.name)
                 yield who.uid, names
 
@@ -352,7 +352,7 @@ class _Ramble:
         """Claim changes of commits before this cache began; later copies change nothing."""
         volumes = self._volumes()
         for who, facts in self._pods:
-            if facts.volumes and self.draw.random() < 0.5:
+            if facts.may_bind_claims and self.draw.random() < 0.5:
                 any(volumes.assume(who.uid, facts, node) for node in self._hosts)
         return tuple(volumes.log)
 

@@ -203,7 +203,9 @@ class Recount:
             self.voided.add(record.token)
 
     def _storage(self, record):
-        self._counts["claims_bound"] += record.lsn > 0
+        # Claims of devices are no claims of volumes.
+        is_bound = record.lsn > 0 and not record.subject.device_claims
+        self._counts["claims_bound"] += is_bound and not record.subject.removed_claims
 
 
 _TAKE = {

@@ -5,6 +5,8 @@ state with all these changes applied, whatever was tried and undone meanwhile. `
 decides whether a pod's claims can be bound on a node, but a new instance each time.
 """
 
+from roadstead.devices.state import DeviceState
+from roadstead.facts.devices import DevicesFacts
 from roadstead.facts.storage import StorageFacts
 from roadstead.storage import AssumedClaims, StorageState
 
@@ -13,6 +15,11 @@ class PlainClaims:
     """storage: the product's initial one."""
 
     def __init__(self, storage):
+        devices = storage.devices
+        self._gates = devices.gates
+        self._devices = DevicesFacts(
+            *(tuple(each.values()) for each in (devices.slices, devices.classes, devices.claims))
+        )
         self._facts = StorageFacts(
             volumes=tuple(storage.volumes.values()),
             claims=tuple(storage.claims.values()),
@@ -27,18 +34,26 @@ class PlainClaims:
         """Return claims and volumes that differ from the result of the log."""
         claims = {each.key: each for each in self._facts.claims}
         volumes = {each.name: each for each in self._facts.volumes}
+        of_devices = {each.key: each for each in self._devices.claims}
         for change in log:
             claims |= {each.key: each for each in change.claims}
             for name in change.removed:
                 volumes.pop(name, None)
             volumes |= {each.name: each for each in change.volumes}
-        for here, there in ((storage.claims, claims), (storage.volumes, volumes)):
+            for key in change.removed_claims:
+                of_devices.pop(key, None)
+            of_devices |= {each.key: each for each in change.device_claims}
+        for here, there in (
+            (storage.claims, claims),
+            (storage.volumes, volumes),
+            (storage.devices.claims, of_devices),
+        ):
             names = {name for name in {*here, *there} if here.get(name) != there.get(name)}
             yield from (f"{here.get(n)}, not {there.get(n)}" for n in sorted(names))
 
     def can_bind(self, log, uid, facts, node):
         """Whether a pod's claims can be bound on a node after these changes."""
-        storage = StorageState(self._facts)
+        storage = StorageState(self._facts, DeviceState(self._devices, self._gates))
         for change in log:
             storage.apply(change)
         return AssumedClaims(storage).assume(uid, facts, node) is not None
@@ -99,7 +114,7 @@ class ShadowClaims:
     def _compare_refused(self, uid, facts, node, why, log):
         if uid not in self._cache.pods and (held := self._volumes.assumed_claims.keys_of(uid)):
             self._cache.wrong(f"{uid} is refused ({why}), and holds {held}")
-        if "volumes" in why:
+        if "volumes" in why or "devices" in why:
             # Other requests of the batch assume and release claims before and after it.
             host, now = self._cache.nodes[node], self._volumes.log
             logs = (now[:length] for length in range(len(log), len(now) + 1))

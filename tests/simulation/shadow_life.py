@@ -308,4 +308,7 @@ class ShadowLife:
 
 
 def _claims(changes):
-    return [(each.claims, each.volumes, each.removed) for each in changes]
+    return [
+        (each.claims, each.volumes, each.removed, each.device_claims, each.removed_claims)
+        for each in changes
+    ]

@@ -2,7 +2,6 @@
 of acknowledgements, and changes without a revision.
 """
 
-from roadstead.storage import StorageState
 from tests.simulation.shadow_claims import PlainClaims
 
 REVISED = (
@@ -19,7 +18,7 @@ class ShadowOutcomes:
 
     def __init__(self, actor, plan, binder, wrong):
         self._product, self._binder, self._wrong = actor.binder, binder, wrong
-        self._claims = PlainClaims(StorageState(plan.cluster.storage))
+        self._claims = PlainClaims(plan.storage_state())
         self._batches, self._unanswered = [], []
         self._evicted_pods = {n.uid for n in self._product.outcomes.preempted if n.preemptor}
         self._compare_claims("recovery")

@@ -39,7 +39,7 @@ class ShadowCommits:
     """Follows the verifier's answers that one life of a binder uses, and its claims.
 
     A commit is refused where the verifier refuses it, and then assumes no claims; else the claims
-    of its pod decide. Pods of a group have none. wrong: called with each difference.
+    of its pod decide. wrong: called with each difference.
     """
 
     def __init__(self, binder, wrong):
@@ -68,7 +68,7 @@ class ShadowCommits:
             self._said.clear()
             told = original(request)
             asked = ["verify"]
-            if self._said and self._said[0][1].is_success and request.facts.volumes:
+            if self._said and self._said[0][1].is_success and request.facts.may_bind_claims:
                 asked.append(take)
             # A commit tries its claims first.
             if [
@@ -85,7 +85,7 @@ class ShadowCommits:
             told = original(requests)
             if told and self._said[-1:] != [("verify_first", told)]:
                 self._wrong(f"{told} of {len(requests)} go together, of {self._said[-1:]}")
-            if any(each.facts.volumes for each in requests[:told]):
+            if any(each.facts.may_bind_claims for each in requests[:told]):
                 self._wrong("pods with claims go together")
             return told
 

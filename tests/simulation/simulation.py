@@ -400,7 +400,8 @@ class _World:
         await self.tell(QUEUE, OBSERVE, ClusterChanges(changes))
 
     async def delete(self, uids):
-        self._show("pod_goes", uids)
+        # A pod that is deleted before it is submitted keeps its claims: nobody knows it.
+        self._show("pod_goes", [uid for uid in uids if uid in self._said])
         for uid in uids:
             self._kept.pop(uid, None)
         gone = await self.tell(BINDER, DELETE_PODS, PodRemoval(uids, self.revision))

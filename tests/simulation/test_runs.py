@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from roadstead.actors.cache.stream import ChangeStream
+from tests.simulation import planted_devices  # noqa: F401 (adds to BUGS)
 from tests.simulation.planted import BUGS, find
 from tests.simulation.simulation import simulate
 
@@ -34,7 +35,7 @@ def problems(seeds, kinds):
     return {each.seed: each.problems for each in outcomes if each.problems}
 
 
-@pytest.mark.parametrize("start", range(0, 3 * CHUNK, CHUNK))
+@pytest.mark.parametrize("start", range(0, 2 * CHUNK, CHUNK))
 def test_a_faulty_network_breaks_no_invariant(start):
     assert problems(range(start, start + CHUNK), NETWORK) == {}
 

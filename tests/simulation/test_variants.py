@@ -77,6 +77,13 @@ def test_preemption_without_an_extender_call_starts_no_thread(monkeypatch):
     assert problems == {}
 
 
+def test_claims_of_devices_break_no_invariant_in_any_variant():
+    problems, happened = run(range(54050000, 54050005), (*FAULTS, "changes"), "devices")
+
+    assert problems == {}
+    assert happened["judged"] > 20
+
+
 def test_plugins_with_unusual_behaviour_are_judged_as_well():
     problems, happened = run(range(3), (*FAULTS, "changes"), "peculiar")
 
