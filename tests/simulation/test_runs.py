@@ -4,7 +4,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
 
@@ -50,10 +49,12 @@ def test_colocated_schedulers_break_no_invariant():
 
 
 def test_faults_of_every_kind_happen():
-    happened = sum(
-        (simulate(seed, (*NETWORK, *CRASHES)).happened for seed in range(20, 26)), Counter()
-    )
-    assert {"lost", "duplicated", "slow", "partition", "pause", "crash"} <= happened.keys()
+    missing = {"lost", "duplicated", "slow", "partition", "pause", "crash"}
+    for seed in range(20, 26):
+        missing -= simulate(seed, (*NETWORK, *CRASHES)).happened.keys()
+        if not missing:
+            break
+    assert not missing, f"no seed has these faults: {missing}"
 
 
 def test_a_failed_task_without_a_waiter_is_a_problem():
