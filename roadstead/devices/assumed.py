@@ -1,15 +1,15 @@
-"""AssumedDevices: the claims of devices that assumed pods reserve, until their commit or end.
+"""AssumedDevices: the claims of devices that assumed pods reserve, until their bind or end.
 
-    FREE ── assume ──> IN FLIGHT ── confirm ──> RESERVED (allocated, the pod is a consumer)
-      ^                    │
-      └────── forget ──────┘
+    UNALLOCATED ── assume ──> IN FLIGHT ── confirm ──> RESERVED (allocated, the pod a consumer)
+         ^                       │
+         └──────── forget ───────┘
 
 A claim that scheduling makes for extended resources of a pod has the same life: it exists from the
 assumption on, and is gone when the pod is forgotten.
 
-A claim is allocated when the first pod that needs it is assumed. Until that pod is committed the
-claim is in flight, and no other pod may use it. A claim that is allocated already only gets the pod
-as a consumer, at its commit.
+A claim is allocated when the first pod that needs it is assumed. Until that pod is bound the claim
+is in flight, and no other pod may use it. If a claim is allocated already, the bind of a pod only
+adds the pod to its consumers (reservedFor).
 
 Upstream: dynamicresources.go (Reserve, Unreserve, bindClaim), dra_manager.go (in-flight claims).
 """
@@ -35,7 +35,7 @@ ClaimChange = tuple[DeviceClaims, tuple[str, ...]]
 
 
 class AssumedDevices:
-    """Claims of assumed pods, over one state of which it is the only writer."""
+    """The claims of assumed pods; the only writer of their DeviceState."""
 
     def __init__(self, devices: DeviceState) -> None:
         self.devices = devices
@@ -63,7 +63,7 @@ class AssumedDevices:
         return found
 
     def in_flight(self, uid: str) -> DeviceClaims:
-        """Return the claims that are in flight for a pod."""
+        """Return the claims that are in flight for a pod, without those that are gone."""
         claims = self.devices.claims
         return tuple(claims[key] for key in self.keys_of(uid) if key in claims)
 
@@ -79,7 +79,7 @@ class AssumedDevices:
         return freed, removed
 
     def confirm(self, uid: str) -> DeviceClaims:
-        """Make a committed pod a consumer of all its claims; return their new state."""
+        """Make a bound pod a consumer of all its claims; return their new state."""
         pod = self._pods.pop(uid, None)
         _, made = self._undos.pop(uid, ((), ()))
         if pod is None:
@@ -93,17 +93,18 @@ class AssumedDevices:
         return tuple(self._pods)
 
     def keys_of(self, uid: str) -> tuple[str, ...]:
-        """Return the keys of the claims that are in flight for a pod."""
+        """Return the keys of the claims that were allocated or made when a pod was assumed."""
         before, made = self._undos.get(uid, ((), ()))
         return (*(each.key for each in before), *made)
 
     def try_out(
         self, asked: Sequence[DeviceClaimFacts], pod: PodFacts, node: NodeFacts
     ) -> tuple[ClaimChange, DeviceClaims] | None:
-        """Allocate and reserve a pod's claims as another process did; return (undo, after).
+        """Apply the allocation that another process chose for a pod; return (undo, after).
 
-        Returns None and changes nothing if a claim was allocated otherwise meanwhile, a device is
-        in use, or a claim of the pod would stay without allocation.
+        The pod becomes a consumer at once, and nothing is recorded here: the caller applies `undo`
+        if the bind is not committed. Returns None and changes nothing if an allocated claim does
+        not fit the node, a device is in use, or the proposal lacks a claim of the pod.
         """
         if not pod.device_claims:
             return ((), ()), ()
@@ -137,14 +138,16 @@ class AssumedDevices:
         return before, after
 
     def validate(self) -> None:
-        """Assert that every claim in flight is so for one pod."""
+        """Assert that each claim in flight belongs to exactly one pod."""
         self.devices.validate()
         holder: dict[str, str] = {}
         for uid in self._undos:
             for key in self.keys_of(uid):
                 other = holder.setdefault(key, uid)
                 assert other == uid, f"{key} is in flight for {other} and {uid}"
-                assert self.devices.claims[key].is_in_flight, f"{key} is not in flight"
+                claim = self.devices.claims.get(key)
+                # It may have ended with the pod for which it was made.
+                assert claim is None or claim.is_in_flight, f"{key} is not in flight"
 
 
 def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
@@ -154,7 +157,7 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
 
     Raises:
         PodClaimError: a claim cannot be used.
-        AllocationError: a claim, class or slice is wrong.
+        AllocationError: a claim, class or slice is invalid.
     """
     claims, labels = claims_of(devices.claims, pod), dict(node.labels)
     if any(each.is_in_flight for each in claims):
@@ -175,7 +178,7 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     allocations = allocator.allocate(plan, node.name, node.labels)
     if allocations is None:
         return None
-    # Of a claim that the pod names twice, the first allocation counts, as upstream writes it.
+    # If the pod names a claim twice, the first allocation counts: upstream writes that one.
     found: dict[str, DeviceClaimFacts] = {}
     for claim, allocation in zip(waiting, allocations, strict=True):
         found.setdefault(claim.key, replace(claim, allocation=allocation, is_in_flight=True))
@@ -198,7 +201,7 @@ def consumed_by(known: Claims, pod: PodFacts, made: Sequence[str] = ()) -> Devic
 
 
 def names_of(pod: PodFacts) -> tuple[str, ...]:
-    """Return the names of a pod's claims, without those that it does not need or have yet."""
+    """Return the names of a pod's claims, but not of one that is not made yet, or not needed."""
     names = (each.claim_name or each.generated for each in pod.device_claims)
     return tuple(name for name in names if name)
 

@@ -1,7 +1,8 @@
-"""Resource pools as a node sees them: its slices by pool, of the newest generation it sees.
+"""The slices that match a node, grouped by pool; of each pool only the newest generation.
 
 Upstream: pools_experimental.go. Upstream's order is that of Go maps; here pools are ordered by
-driver and name, slices by name, and what has binding conditions is last.
+driver and name, slices by name, and slices and pools with binding conditions come last. As
+upstream, a pool is complete if as many of its slices match the node as the pool says to have.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class PoolDevice:
 
 @dataclass(frozen=True, slots=True)
 class FreeMatches:
-    """Free devices that match a query, while the devices in use are `used`; both in bits.
+    """Bitmask of the free devices that match a query, valid for the devices in use `used`.
 
     may_fail: the query fails on a free device.
     """
@@ -59,9 +60,9 @@ class FreeMatches:
 
 @dataclass(slots=True)
 class Matches:
-    """What is known of a query in a pool, in bits by the position of the device.
+    """Evaluation of a query in a pool: bit i is the pool's device i.
 
-    known: evaluated. candidates: matching, failing, or not yet known. failures: by position.
+    known: evaluated. candidates: all but those that are known not to match. failures: by position.
     free: cached once all is known.
     """
 
@@ -73,11 +74,12 @@ class Matches:
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """A pool as some nodes see it. Immutable but for what is cached.
+    """A pool as it is for some nodes. Immutable except for its caches.
 
     invalid: the reason why no device may be allocated from it, or "".
-    unallocatable: bits of devices that consume counters without the gate for it.
-    needs_search: counters, taints or placements of devices count, not only matches.
+    unallocatable: devices that consume counters while DRAPartitionableDevices is off, as bitmask.
+    needs_search: matches alone do not decide: a search must check counters, capacities, taints or
+        the node selection of single devices.
     matches: cache of selector results. alike: see `PoolMatcher.code_of`; None: not yet known.
     in_use, in_use_at: cache of the bits of devices in use, and
         the position in the log of `DevicesInUse` up to which they hold.
@@ -111,7 +113,7 @@ class _Entry:
 
 
 def reaches(placement: Placement, name: str, labels: dict[str, str]) -> bool:
-    """Whether a node reaches what is placed so.
+    """Return whether a slice's or device's node selection includes a node.
 
     Raises:
         AllocationError: the node selector does not parse.
@@ -128,7 +130,7 @@ def reaches(placement: Placement, name: str, labels: dict[str, str]) -> bool:
 
 
 class DevicePools:
-    """All slices, and the pools that nodes see, gathered again only after a slice changed."""
+    """All slices, and the pools of each node, gathered again after slices or labels changed."""
 
     def __init__(self, gates: DeviceGates) -> None:
         self._gates = gates
@@ -140,11 +142,11 @@ class DevicePools:
         self._watchers: list[Callable[[str | None], None]] = []
 
     def watch(self, changed: Callable[[str | None], None]) -> None:
-        """Call `changed` after each change with the only node that sees it; None if any may."""
+        """Call `changed` after each change with the slice's node; None for one of several nodes."""
         self._watchers.append(changed)
 
     def replace(self, slices: Iterable[SliceFacts]) -> None:
-        """Make these all slices; those that are equal to known ones change nothing."""
+        """Replace all slices; equal slices are left unchanged."""
         by_name = {each.name: each for each in slices}
         for name in [name for name in self._slices if name not in by_name]:
             self.remove(name)
@@ -171,7 +173,7 @@ class DevicePools:
             self._forget(facts)
 
     def seen_from(self, node: str, labels: Labels) -> tuple[Pool, ...]:
-        """Return the pools that a node sees, in the order in which devices are tried.
+        """Return the pools of a node, in the order in which devices are tried.
 
         Raises:
             AllocationError: the node selector of a slice does not parse.
@@ -252,8 +254,9 @@ class DevicePools:
         return False
 
     def _view(self, key: tuple[str, str], entries: list[_Entry]) -> Pool:
-        """Return the pool with these slices; nodes that see the same share it."""
+        """Return the pool with these slices; nodes with the same slices share it."""
         views = self._views.setdefault(key, {})
+        # Entries live as long as the view: `_forget` drops it with any slice of the pool.
         identity = tuple(map(id, entries))
         pool = views.get(identity)
         if pool is None:

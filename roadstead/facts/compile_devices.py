@@ -61,11 +61,11 @@ def compile_devices(
     )
 
 
-def compile_slice(found: devices.ResourceSlice) -> SliceFacts:
+def compile_slice(manifest: devices.ResourceSlice) -> SliceFacts:
     """Compile a ResourceSlice."""
-    spec = found.spec
+    spec = manifest.spec
     return SliceFacts(
-        name=found.metadata.name,
+        name=manifest.metadata.name,
         driver=spec.driver,
         pool=spec.pool.name,
         generation=spec.pool.generation,
@@ -79,26 +79,26 @@ def compile_slice(found: devices.ResourceSlice) -> SliceFacts:
     )
 
 
-def compile_device_class(found: devices.DeviceClass) -> DeviceClassFacts:
+def compile_device_class(manifest: devices.DeviceClass) -> DeviceClassFacts:
     """Compile a DeviceClass."""
-    spec = found.spec
+    spec = manifest.spec
     return DeviceClassFacts(
-        found.metadata.name,
+        manifest.metadata.name,
         _expressions(spec.selectors),
         _configs(spec.config),
         spec.extended_resource_name or "",
     )
 
 
-def compile_device_claim(found: devices.ResourceClaim) -> DeviceClaimFacts:
+def compile_device_claim(manifest: devices.ResourceClaim) -> DeviceClaimFacts:
     """Compile a ResourceClaim."""
-    meta, status = found.metadata, found.status
+    meta, status = manifest.metadata, manifest.status
     owner = meta.controller
     return DeviceClaimFacts(
         namespace=meta.namespace or DEFAULT_NAMESPACE,
         name=meta.name,
         uid=meta.uid or f"{meta.namespace or DEFAULT_NAMESPACE}/{meta.name}",
-        spec=compile_claim_spec(found.spec),
+        spec=compile_claim_spec(manifest.spec),
         allocation=compile_allocation(status.allocation) if status.allocation else None,
         reserved_for=tuple(
             Consumer(each.resource, each.name, each.uid, each.api_group)
@@ -125,23 +125,23 @@ def compile_claim_spec(spec: devices.ResourceClaimSpec) -> ClaimSpec:
     )
 
 
-def compile_allocation(found: devices.ClaimAllocation) -> Allocation:
+def compile_allocation(manifest: devices.ClaimAllocation) -> Allocation:
     """Compile the allocation in a claim's status."""
-    allocated_s = parse_time_s(found.allocation_timestamp)
+    allocated_s = parse_time_s(manifest.allocation_timestamp)
     return Allocation(
-        tuple(map(_allocated_device, found.devices.results)),
-        _configs(found.devices.config),
-        None if found.node_selector is None else _node_terms(found.node_selector),
+        tuple(map(_allocated_device, manifest.devices.results)),
+        _configs(manifest.devices.config),
+        None if manifest.node_selector is None else _node_terms(manifest.node_selector),
         None if allocated_s is None else round(allocated_s * 1000),
     )
 
 
-def compile_taint_rule(found: devices.DeviceTaintRule) -> DeviceTaintRule:
-    """Compile a DeviceTaintRule; without `deviceSelector` it has no criteria."""
-    wanted = found.spec.device_selector or devices.TaintedDevices()
+def compile_taint_rule(manifest: devices.DeviceTaintRule) -> DeviceTaintRule:
+    """Compile a DeviceTaintRule; without `deviceSelector` it matches all devices."""
+    wanted = manifest.spec.device_selector or devices.TaintedDevices()
     return DeviceTaintRule(
-        found.metadata.name,
-        _taint(found.spec.taint),
+        manifest.metadata.name,
+        _taint(manifest.spec.taint),
         wanted.device_class_name,
         wanted.driver,
         wanted.pool,
@@ -150,57 +150,59 @@ def compile_taint_rule(found: devices.DeviceTaintRule) -> DeviceTaintRule:
     )
 
 
-def _device(found: devices.Device) -> DeviceFacts:
+def _device(manifest: devices.Device) -> DeviceFacts:
     return DeviceFacts(
-        name=found.name,
-        attributes=tuple(_attribute(name, each) for name, each in sorted(found.attributes.items())),
-        capacity=tuple(_capacity(name, each) for name, each in sorted(found.capacity.items())),
+        name=manifest.name,
+        attributes=tuple(
+            _attribute(name, each) for name, each in sorted(manifest.attributes.items())
+        ),
+        capacity=tuple(_capacity(name, each) for name, each in sorted(manifest.capacity.items())),
         consumes=tuple(
             CounterSetFacts(each.counter_set, _counters(each.counters))
-            for each in found.consumes_counters
+            for each in manifest.consumes_counters
         ),
-        placement=_placement(found.node_name, found.node_selector, found.all_nodes),
-        taints=tuple(map(_taint, found.taints)),
-        binds_to_node=found.binds_to_node,
-        binding_conditions=tuple(found.binding_conditions),
-        binding_failure_conditions=tuple(found.binding_failure_conditions),
-        allows_several=found.allow_multiple_allocations,
+        placement=_placement(manifest.node_name, manifest.node_selector, manifest.all_nodes),
+        taints=tuple(map(_taint, manifest.taints)),
+        binds_to_node=manifest.binds_to_node,
+        binding_conditions=tuple(manifest.binding_conditions),
+        binding_failure_conditions=tuple(manifest.binding_failure_conditions),
+        allows_several=manifest.allow_multiple_allocations,
     )
 
 
-def _attribute(name: str, found: devices.DeviceAttribute) -> AttributeFacts:
-    if found.int_value is not None:
-        return AttributeFacts(name, "int", found.int_value)
-    if found.bool_value is not None:
-        return AttributeFacts(name, "bool", found.bool_value)
-    if found.string_value is not None:
-        return AttributeFacts(name, "string", found.string_value)
-    if found.version_value is not None:
-        return AttributeFacts(name, "version", found.version_value)
+def _attribute(name: str, manifest: devices.DeviceAttribute) -> AttributeFacts:
+    if manifest.int_value is not None:
+        return AttributeFacts(name, "int", manifest.int_value)
+    if manifest.bool_value is not None:
+        return AttributeFacts(name, "bool", manifest.bool_value)
+    if manifest.string_value is not None:
+        return AttributeFacts(name, "string", manifest.string_value)
+    if manifest.version_value is not None:
+        return AttributeFacts(name, "version", manifest.version_value)
     return AttributeFacts(name, "", "")
 
 
-def _capacity(name: str, found: devices.DeviceCapacityValue) -> DeviceCapacity:
-    policy = found.request_policy
-    return DeviceCapacity(name, str(found.value), _request_policy(policy) if policy else None)
+def _capacity(name: str, manifest: devices.DeviceCapacityValue) -> DeviceCapacity:
+    policy = manifest.request_policy
+    return DeviceCapacity(name, str(manifest.value), _request_policy(policy) if policy else None)
 
 
-def _request_policy(found: devices.CapacityRequestPolicy) -> RequestPolicy:
-    limits = found.valid_range
+def _request_policy(manifest: devices.CapacityRequestPolicy) -> RequestPolicy:
+    limits = manifest.valid_range
     return RequestPolicy(
-        _text(found.default),
-        tuple(map(str, found.valid_values)),
+        _text(manifest.default),
+        tuple(map(str, manifest.valid_values)),
         _text(limits.min) if limits else None,
         _text(limits.max) if limits else None,
         _text(limits.step) if limits else None,
     )
 
 
-def _request(found: devices.ClaimDeviceRequest) -> DeviceRequest:
-    alternatives = tuple(_exact(each.name, each) for each in found.first_available)
-    if found.exactly is None:
-        return DeviceRequest(found.name, alternatives=alternatives)
-    exact = _exact(found.name, found.exactly)
+def _request(manifest: devices.ClaimDeviceRequest) -> DeviceRequest:
+    alternatives = tuple(_exact(each.name, each) for each in manifest.first_available)
+    if manifest.exactly is None:
+        return DeviceRequest(manifest.name, alternatives=alternatives)
+    exact = _exact(manifest.name, manifest.exactly)
     return DeviceRequest(
         exact.name,
         exact.device_class,
@@ -214,40 +216,42 @@ def _request(found: devices.ClaimDeviceRequest) -> DeviceRequest:
     )
 
 
-def _exact(name: str, found: devices.ExactDeviceRequest) -> ExactRequest:
+def _exact(name: str, manifest: devices.ExactDeviceRequest) -> ExactRequest:
     """Compile a request; an absent mode and count are the API server's defaults."""
-    mode = found.allocation_mode or EXACT_COUNT
+    mode = manifest.allocation_mode or EXACT_COUNT
     return ExactRequest(
         name=name,
-        device_class=found.device_class_name,
-        selectors=_expressions(found.selectors),
+        device_class=manifest.device_class_name,
+        selectors=_expressions(manifest.selectors),
         mode=mode,
-        count=found.count or (1 if mode == EXACT_COUNT else 0),
-        has_admin_access=found.admin_access,
-        tolerations=_tolerations(found.tolerations),
-        capacity=None if found.capacity is None else _amounts(found.capacity.requests),
+        count=manifest.count or (1 if mode == EXACT_COUNT else 0),
+        has_admin_access=manifest.admin_access,
+        tolerations=_tolerations(manifest.tolerations),
+        capacity=None if manifest.capacity is None else _amounts(manifest.capacity.requests),
     )
 
 
-def _allocated_device(found: devices.AllocationResult) -> AllocatedDevice:
-    consumed = found.consumed_capacity
+def _allocated_device(manifest: devices.AllocationResult) -> AllocatedDevice:
+    consumed = manifest.consumed_capacity
     return AllocatedDevice(
-        found.request,
-        found.driver,
-        found.pool,
-        found.device,
-        found.admin_access,
-        _tolerations(found.tolerations),
-        tuple(found.binding_conditions),
-        tuple(found.binding_failure_conditions),
-        found.share_id,
+        manifest.request,
+        manifest.driver,
+        manifest.pool,
+        manifest.device,
+        manifest.admin_access,
+        _tolerations(manifest.tolerations),
+        tuple(manifest.binding_conditions),
+        tuple(manifest.binding_failure_conditions),
+        manifest.share_id,
         None if consumed is None else _amounts(consumed),
     )
 
 
-def _device_status(found: devices.AllocatedDeviceStatus) -> DeviceStatus:
-    conditions = tuple((each.type, each.status) for each in found.conditions)
-    return DeviceStatus(found.driver, found.pool, found.device, found.share_id, conditions)
+def _device_status(manifest: devices.AllocatedDeviceStatus) -> DeviceStatus:
+    conditions = tuple((each.type, each.status) for each in manifest.conditions)
+    return DeviceStatus(
+        manifest.driver, manifest.pool, manifest.device, manifest.share_id, conditions
+    )
 
 
 def _placement(
@@ -269,11 +273,13 @@ def _in_order(term: objects.NodeSelectorTerm) -> NodeSelectorTerm:
     return NodeSelectorTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
 
 
-def _requirements(found: Iterable[objects.SelectorRequirement]) -> tuple[Requirement, ...]:
-    return tuple(Requirement(each.key, each.operator, tuple(each.values or ())) for each in found)
+def _requirements(manifest: Iterable[objects.SelectorRequirement]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(each.key, each.operator, tuple(each.values or ())) for each in manifest
+    )
 
 
-def _configs(found: Iterable[devices.DeviceConfiguration]) -> tuple[DriverConfig, ...]:
+def _configs(manifest: Iterable[devices.DeviceConfiguration]) -> tuple[DriverConfig, ...]:
     return tuple(
         DriverConfig(
             each.opaque.driver,
@@ -281,30 +287,30 @@ def _configs(found: Iterable[devices.DeviceConfiguration]) -> tuple[DriverConfig
             tuple(each.requests),
             each.source,
         )
-        for each in found
+        for each in manifest
         if each.opaque is not None
     )
 
 
-def _expressions(found: Iterable[devices.DeviceSelector]) -> tuple[str, ...]:
-    return tuple(each.cel.expression for each in found)
+def _expressions(manifest: Iterable[devices.DeviceSelector]) -> tuple[str, ...]:
+    return tuple(each.cel.expression for each in manifest)
 
 
-def _taint(found: devices.DeviceTaint) -> Taint:
-    return Taint(found.key, found.value, found.effect)
+def _taint(manifest: devices.DeviceTaint) -> Taint:
+    return Taint(manifest.key, manifest.value, manifest.effect)
 
 
-def _tolerations(found: Iterable[objects.Toleration]) -> tuple[Toleration, ...]:
-    return tuple(Toleration(each.key, each.operator, each.value, each.effect) for each in found)
+def _tolerations(manifest: Iterable[objects.Toleration]) -> tuple[Toleration, ...]:
+    return tuple(Toleration(each.key, each.operator, each.value, each.effect) for each in manifest)
 
 
-def _counters(found: Mapping[str, devices.Counter]) -> Amounts:
-    return tuple((name, str(each.value)) for name, each in sorted(found.items()))
+def _counters(manifest: Mapping[str, devices.Counter]) -> Amounts:
+    return tuple((name, str(each.value)) for name, each in sorted(manifest.items()))
 
 
-def _amounts(found: Mapping[str, Quantity]) -> Amounts:
-    return tuple((name, str(each)) for name, each in sorted(found.items()))
+def _amounts(manifest: Mapping[str, Quantity]) -> Amounts:
+    return tuple((name, str(each)) for name, each in sorted(manifest.items()))
 
 
-def _text(found: Quantity | None) -> str | None:
-    return None if found is None else str(found)
+def _text(manifest: Quantity | None) -> str | None:
+    return None if manifest is None else str(manifest)
