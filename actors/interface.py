@@ -65,7 +65,7 @@ class DeadlineError(RoadsteadError):
 
 
 class RunFailedError(RoadsteadError):
-    """A run ended early; the text says which actor failed, what it had done, and why."""
+    """A run ended early; the text names the actor that failed, what it had done, and why."""
 
 
 @dataclass(frozen=True, slots=True)

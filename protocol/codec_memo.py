@@ -34,7 +34,7 @@ def remembered_decoder(decode: _Coder) -> _Coder:
         try:
             key = msgpack.packb(data)
         except (TypeError, ValueError, OverflowError):
-            # No data of a message: the decoder says what is wrong.
+            # No data of a message: the decoder reports it.
             return decode(data)
         found = known.get(key)
         if found is None:

@@ -39,7 +39,7 @@ STEPS_PER_S: Final = 10_000
 """Steps of a search that count as a second: about as many as it makes in one."""
 
 STEPS_MAX: Final = 10 * STEPS_PER_S
-"""Steps of one search, unless the caller says otherwise: upstream's 10 s."""
+"""Steps of one search, unless the caller sets another number: upstream's 10 s."""
 
 
 class StepLimit:

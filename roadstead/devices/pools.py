@@ -2,7 +2,8 @@
 
 Upstream: pools_experimental.go. Upstream's order is that of Go maps; here pools are ordered by
 driver and name, slices by name, and slices and pools with binding conditions come last. As
-upstream, a pool is complete if as many of its slices match the node as the pool says to have.
+upstream, the slices that match the node are compared with the count of slices in the pool: with
+fewer, the pool is incomplete.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from roadstead.protocol.objects import PodSpec, RuntimeClass
 
 
 class RefusedError(Exception):
-    """Admission refuses an object; the text says why."""
+    """Admission refuses an object; the text is the reason."""
 
 
 class RuntimeClasses:
