@@ -135,7 +135,7 @@ def test_a_profile_that_scores_by_neither_plugin_has_both_off():
     found = RowLowering(evaluation)
 
     assert (found.fit.strategy, found.balanced.weight) == (OFF, -1)
-    assert why_not(evaluation.profile) == "", "the filters are there"
+    assert why_not(evaluation.profile, evaluation.pod) == "", "the filters are there"
 
 
 def test_amounts_of_another_class_are_written_in_place_if_the_lists_are_long_enough():

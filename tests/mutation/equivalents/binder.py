@@ -372,7 +372,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier._pre_filtered",
-                "if before is not None and has_inputs: ...",
+                "if before is not None and has_facts: ...",
                 "if False: ...",
             ),
             (
@@ -412,12 +412,12 @@ SAME: tuple[Same, ...] = (
         "the quick yes is left out, and all filters say the same",
         (
             (
-                "Verifier.verify",
+                "Verifier._verify",
                 "if known is not None and self._is_valid(known, profile, pod_class, quick=True): ...",
                 "if False: ...",
             ),
             (
-                "Verifier.verify",
+                "Verifier._verify",
                 "if passed and self._admits(known, profile, pod_class, row): ...",
                 "if False: ...",
             ),

@@ -227,12 +227,12 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "TableCycle._results_of",
-                "self._cached.put(signature, cached, len(self.table), shares=shares)",
+                "self._cached.put(pod.signature, cached, len(self.table), shares=shares)",
                 "pass",
             ),
             (
                 "TableCycle._look",
-                "self._searched_runs.put(pod.signature, run, len(self.table))",
+                "self._searched_runs.put(itself.signature, run, len(self.table))",
                 "pass",
             ),
         ),
