@@ -10,7 +10,7 @@ from tests.simulation.scenarios import make
 from tests.simulation.simulation import simulate
 
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
-CHUNK = 4
+CHUNK = 2
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from tests.simulation.simulation import simulate
 ROOT = Path(__file__).resolve().parents[2]
 NETWORK = ("lost", "duplicated", "slow", "partition", "pause")
 CRASHES = ("crash",)
-CHUNK = 4
+CHUNK = 2
 QUICK = ("the binder does not check spread", "acknowledged before the flush", "a lease never ends")
 
 
