@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import time
@@ -19,6 +20,12 @@ pytestmark = [
     pytest.mark.xdist_group("cluster"),
     pytest.mark.skipif(not may_have_hosts(), reason="needs root and namespaces of Linux"),
 ]
+
+by_hand = pytest.mark.skipif(
+    os.environ.get("ROADSTEAD_TESTS") != "all",
+    reason="takes a minute, and scripts/cluster_faults.py does the same: ROADSTEAD_TESTS=all",
+)
+"""Tests that `scripts/test` leaves out."""
 
 ROADSTEAD = str(BIN / "roadstead")
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,6 +197,7 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
     assert any(name.startswith(("scheduler-0.2@", "scheduler-1.2@")) for name in gathered)
 
 
+@by_hand
 def test_processes_end_soon_after_the_drivers_node_is_lost(cluster, fleet, tmp_path):
     head, lost, other = cluster
     output = tmp_path / "output"
@@ -314,6 +322,7 @@ def test_the_loss_of_the_binders_node_with_its_disk_loses_nothing(cluster, fleet
     assert not list(run.journal.parent.glob("*")), "the driver has no part of it"
 
 
+@by_hand
 def test_a_run_goes_on_when_its_copy_has_a_new_node(cluster, fleet, tmp_path):
     run = Copied(cluster, fleet, tmp_path)
 
@@ -327,6 +336,7 @@ def test_a_run_goes_on_when_its_copy_has_a_new_node(cluster, fleet, tmp_path):
     same_files(run.binder, run.journal, run.head, run.copy)
 
 
+@by_hand
 def test_a_run_without_room_for_a_new_copy_ends_and_is_resumed_without_one(
     cluster, fleet, tmp_path
 ):
