@@ -137,7 +137,13 @@ class Host:
         """Return the ids, inside the host, of its processes whose command line has this part."""
         # -ww: without it, ps cuts a command line at the width of a terminal that it finds.
         listed = self.run("ps", "-ww", "-eo", "pid=,args=").stdout.splitlines()
-        return [int(line.split()[0]) for line in listed if part in line and "ps -ww" not in line]
+        # The host's init reaps no process that its parent left: an ended one stays as defunct.
+        without = ("ps -ww", "<defunct>")
+        return [
+            int(line.split()[0])
+            for line in listed
+            if part in line and not any(each in line for each in without)
+        ]
 
     @property
     def is_up(self) -> bool:
