@@ -1,6 +1,8 @@
 """Checks after a simulated run is over and all its messages are delivered."""
 
 from collections import Counter
+from dataclasses import replace
+from operator import attrgetter
 
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.binder import BinderState
@@ -117,12 +119,20 @@ def _of_tables(actors):
 
 def _claims_apart(name, storage, cache):
     """I5: after all messages, every actor has the cache's claims of devices; none is in flight."""
-    mine, should = storage.devices.claims, cache.devices.claims
+    mine, should = _sorted_claims(storage), _sorted_claims(cache)
     for key in sorted({*mine, *should}):
         if mine.get(key) != should.get(key):
             yield f"I5: {name} has claim {mine.get(key)}, the cache {should.get(key)}"
         elif mine[key].is_in_flight:
             yield f"I6: claim {key} is still in flight"
+
+
+def _sorted_claims(storage):
+    """Claims by key with their consumers by UID: binder and cache confirm pods in own orders."""
+    return {
+        key: replace(each, reserved_for=tuple(sorted(each.reserved_for, key=attrgetter("uid"))))
+        for key, each in storage.devices.claims.items()
+    }
 
 
 def _read_anew(follower):
