@@ -32,11 +32,14 @@ class ContinuingBatch(BatchRun):
 
     allocates_ahead = False
     _knows_devices = True
+    _claims_found: bool | None = None
 
     def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """As any batch, but a pod with claims of devices is decided alone."""
         first = pods[0] if pods else None
-        if first is None or not first.pod_class.facts.device_claims:
+        if first is None or not self._has_claims():
+            return super().decide_run(pods)
+        if not first.pod_class.facts.device_claims:
             return super().decide_run(
                 list(takewhile(lambda pod: not pod.pod_class.facts.device_claims, pods))
             )
@@ -49,6 +52,13 @@ class ContinuingBatch(BatchRun):
             assert each.node_name is not None, "the kernel decides only pods that fit"
             self._knows_devices &= self._reserve(first, each.node_name)
         return decisions
+
+    def _has_claims(self) -> bool:
+        """Whether a class of the batch has claims of devices; found once for all its pods."""
+        if self._claims_found is None:
+            evaluations = (each.run.evaluation for each in self._classes.values())
+            self._claims_found = any(each.pod.facts.device_claims for each in evaluations)
+        return self._claims_found
 
     def _is_stood_for(self, pod: PodInCycle) -> bool:
         """Whether the class by which a pod was to be evaluated still gets its answers."""

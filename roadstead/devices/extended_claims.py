@@ -33,11 +33,6 @@ class ExtendedNeed:
     missing: str = ""
 
 
-def extended_resources(classes: Iterable[DeviceClassFacts]) -> frozenset[str]:
-    """Return the extended resources that classes serve, apart from their implicit ones."""
-    return frozenset(each.extended_resource for each in classes if each.extended_resource)
-
-
 def classes_by_resource(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
     """Return the class that serves each extended resource; of several the last."""
     mapping: dict[str, str] = {}

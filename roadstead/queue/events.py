@@ -38,7 +38,7 @@ class PodEvents:
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
         self._claims = {each.key: each for each in claims}
         self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
-        self._known_of_claims: dict[tuple[str, str, bool], OccurredEvent] = {}
+        self._known_of_claims: dict[tuple[str, str, str, bool], OccurredEvent] = {}
 
     def add_claims(self, claims: Iterable[DeviceClaimFacts]) -> None:
         """Add claims of devices that were made for pods."""
@@ -73,7 +73,7 @@ class PodEvents:
             if claim.owner_kind != "Pod":
                 consumer = consumer_of(pod)
                 after = replace(claim, reserved_for=(consumer,))
-                yield self._of_claim((claim.key, consumer.uid, False), claim, after)
+                yield self._of_claim(consumer.uid, claim, after)
 
     def _claims_freed(
         self, pods: Iterable[PodFacts], spares_gangs: bool
@@ -81,20 +81,25 @@ class PodEvents:
         """Yield the event of a claim whose devices are free again; one wakes as many as all."""
         for claim, _ in self._claims_of(pods):
             before = replace(claim, allocation=Allocation())
-            yield self._of_claim((claim.key, "", spares_gangs), before, claim)
+            yield self._of_claim("", before, claim, spares_gangs=spares_gangs)
             return
 
     def _of_claim(
-        self, key: tuple[str, str, bool], old: DeviceClaimFacts, new: DeviceClaimFacts
+        self,
+        consumer: str,
+        old: DeviceClaimFacts,
+        new: DeviceClaimFacts,
+        *,
+        spares_gangs: bool = False,
     ) -> OccurredEvent:
-        """Return the event of a changed claim. key: claim, its new consumer, whether it spares
-        gangs.
-        """
+        """Return the event of a changed claim, one object each. consumer: UID of its new one."""
+        # With the UID: a claim of the same name may be made again.
+        key = new.key, new.uid, consumer, spares_gangs
         known = self._known_of_claims
         if len(known) > MAX_KNOWN:
             known.clear()
         if key not in known:
-            known[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), key[2])
+            known[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
         return known[key]
 
     def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:

@@ -95,8 +95,9 @@ class SchedulingQueue:
 
     def end_device_claims(self, uids: Sequence[str]) -> None:
         """Remove the claims of devices that were made for pods which ended."""
+        ended = frozenset(uids)
         found = self._devices.claims_of_pods(uids)
-        gone = [each.key for each in found if each.owner_uid in uids]
+        gone = [each.key for each in found if each.owner_uid in ended]
         self._devices.apply((), gone)
         self._events.remove_claims(gone)
 

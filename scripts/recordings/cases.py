@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from roadstead.config.load import load_config
 from roadstead.config.model import SchedulerConfig, default_config
-from roadstead.devices.extended_claims import extended_resources
 from roadstead.devices.gates import DeviceGates, gates_of
 from roadstead.devices.state import NO_GATES
 from roadstead.facts.cluster import ClusterFacts, compile_cluster
@@ -106,7 +105,8 @@ def compile_case(path: Path, document: Json) -> Case:
         config = {**_HEAD, **mapping(config), "extenders": extenders}
     gates = gates_of((name, bool(on)) for name, on in mapping(document.get("gates")).items())
     devices = devices_of(document, source)
-    served = extended_resources(devices.classes) if gates.extended_resource else frozenset()
+    names = (each.extended_resource for each in devices.classes if gates.extended_resource)
+    served = frozenset(name for name in names if name)
     return Case(
         path=path,
         document=document,

@@ -350,4 +350,4 @@ def test_a_file_cut_short_anywhere_is_refused(path):
     sound = path.read_bytes()
     for length in range(len(sound)):
         path.write_bytes(sound[:length])
-        refusal_of(path)
+        assert refusal_of(path), f"a file of {length} bytes is read"
