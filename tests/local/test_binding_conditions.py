@@ -6,16 +6,14 @@ from dataclasses import replace
 
 from roadstead.config.settings import Settings
 from roadstead.facts.devices import AllocatedDevice, Allocation, DeviceFacts, DeviceStatus
-from roadstead.facts.pod import PodIdentity
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.invariants.checker import check
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
-from roadstead.local.run import LocalRun
-from roadstead.run import RunPlan
 from tests.builders import node
 from tests.devices.fleet import DRIVER, claim, cluster, slice_of, using
 from tests.journal.simulated_disk import SimulatedDisk
+from tests.local.device_runs import begun, submit
 
 CONDITIONS = {"binding_conditions": ("Attached",), "binding_failure_conditions": ("Failed",)}
 SLICE = replace(slice_of("n1"), devices=(DeviceFacts("d0", **CONDITIONS),))
@@ -26,16 +24,8 @@ HERE = Allocation(
 
 
 def run_of(*claims, journal=None, is_on=True):
-    gates = {"DRADeviceBindingConditions": is_on}
-    plan = RunPlan(Settings(feature_gates=gates), cluster=cluster(*claims, slices=[SLICE]))
-    found = LocalRun(plan, journal)
-    found.add_nodes([node("n1")])
-    return found
-
-
-def submit(run, **pods):
-    run.submit([(PodIdentity(name, "default", name), facts) for name, facts in pods.items()])
-    run.run(run.now_s)
+    settings = Settings(feature_gates={"DRADeviceBindingConditions": is_on})
+    return begun(settings, cluster(*claims, slices=[SLICE]), [node("n1")], journal)
 
 
 def only_claim(run):

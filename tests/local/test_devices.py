@@ -9,7 +9,6 @@ from roadstead.config.settings import Settings
 from roadstead.devices.ahead import DevicesAhead
 from roadstead.devices.state import DeviceState
 from roadstead.facts.devices import Allocation, Consumer
-from roadstead.facts.pod import PodIdentity
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
 from roadstead.journal.files import FileJournal
@@ -20,38 +19,14 @@ from tests.builders import node, pod
 from tests.devices.fleet import claim, cluster, owned, slice_of, using, with_template
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened
+from tests.local.device_runs import begun, committed_claims, messages, submit
 
 NODES = [node(name, cpu=4000, memory=1 << 34, pods=10) for name in ("n1", "n2")]
 SLICES = [slice_of(each.name, "d0", "d1") for each in NODES]
 
 
 def run_of(*claims, journal=None, **settings):
-    plan = RunPlan(Settings(**settings), cluster=cluster(*claims, slices=SLICES))
-    found = LocalRun(plan, journal)
-    found.plan = plan
-    found.add_nodes(NODES)
-    return found
-
-
-def submit(run, **pods):
-    run.submit([(PodIdentity(name, "default", name), facts) for name, facts in pods.items()])
-    run.run(run.now_s)
-
-
-def claims_of(run):
-    """Return the claims of the cache; what the binder committed must lead to the same."""
-    cache = run.state.volumes.assumed_claims
-    cache.validate()
-    committed = run.plan.storage_state()
-    for change in run.binder.volumes.log:
-        committed.apply(change)
-    committed.validate()
-    assert cache.storage.devices.claims == committed.devices.claims
-    return committed.devices.claims
-
-
-def messages(run):
-    return {note.key: note.message for note in run.pending()}
+    return begun(Settings(**settings), cluster(*claims, slices=SLICES), NODES, journal)
 
 
 def test_pods_get_devices_until_there_are_none():
@@ -63,9 +38,11 @@ def test_pods_get_devices_until_there_are_none():
     assert len(run.placements()) == 4
     (message,) = messages(run).values()
     assert message.startswith("0/2 nodes are available: 2 cannot allocate all claims.")
-    used = [r.id for c in claims_of(run).values() if c.allocation for r in c.allocation.results]
+    used = [
+        r.id for c in committed_claims(run).values() if c.allocation for r in c.allocation.results
+    ]
     assert len(set(used)) == 4
-    bound = claims_of(run)["default/c-p0"]
+    bound = committed_claims(run)["default/c-p0"]
     assert [each.uid for each in bound.reserved_for] == ["p0"]
 
 
@@ -75,7 +52,7 @@ def test_a_shared_claim_is_allocated_once_and_names_all_its_pods():
     submit(run, p=using("p", "shared"), q=using("q", "shared"), r=using("r", "shared"))
 
     assert len(set(run.placements().values())) == 1, "all where the devices are"
-    (shared,) = claims_of(run).values()
+    (shared,) = committed_claims(run).values()
     assert [each.uid for each in shared.reserved_for] == ["p", "q", "r"]
 
 
@@ -89,7 +66,7 @@ def test_devices_of_deleted_pods_are_free_for_those_that_wait():
     run.run(run.now_s + 60)
 
     assert waiting <= set(run.placements())
-    assert not claims_of(run).keys() & {"default/c-p0", "default/c-p1"}
+    assert not committed_claims(run).keys() & {"default/c-p0", "default/c-p1"}
 
 
 def test_a_shared_claim_ends_with_its_last_consumer():
@@ -97,9 +74,9 @@ def test_a_shared_claim_ends_with_its_last_consumer():
     submit(run, p=using("p", "shared"), q=using("q", "shared"))
 
     run.delete_pods(["p"])
-    assert claims_of(run)["default/shared"].allocation is not None
+    assert committed_claims(run)["default/shared"].allocation is not None
     run.delete_pods(["q"])
-    assert claims_of(run)["default/shared"] == claim("shared", 2)
+    assert committed_claims(run)["default/shared"] == claim("shared", 2)
 
 
 def test_a_pod_whose_claim_was_not_made_is_gated():
@@ -115,11 +92,11 @@ def test_a_claim_that_blocks_its_only_pod_is_deallocated_and_allocated_again():
     run = run_of(elsewhere, claim("b"), journal=FileJournal(disk))
 
     submit(run, p=using("p", "a"))
-    assert claims_of(run)["default/a"].allocation is None
+    assert committed_claims(run)["default/a"].allocation is None
     run.run(run.now_s + 60)
 
     assert set(run.placements()) == {"p"}
-    (result,) = claims_of(run)["default/a"].allocation.results
+    (result,) = committed_claims(run)["default/a"].allocation.results
     assert result.device == "d0"
     run.binder.end()
     assert check(list(Reader(disk).records())).violations == []
@@ -140,7 +117,7 @@ def test_batches_decide_as_one_pod_after_another(batch):
     def placements(size):
         run = run_of(*(owned(f"c-{name}", name) for name in names), batch=size)
         submit(run, **{name: with_template(name, f"c-{name}") for name in names})
-        return run.placements(), claims_of(run)
+        return run.placements(), committed_claims(run)
 
     assert placements(batch) == placements(2)
 
@@ -157,7 +134,7 @@ def test_profiles_without_the_plugin_ignore_claims():
     submit(run, p=using("p", "a"))
 
     assert set(run.placements()) == {"p"}
-    assert claims_of(run)["default/a"].allocation is None
+    assert committed_claims(run)["default/a"].allocation is None
 
 
 def test_the_journal_has_the_claims_and_the_checker_finds_them_right():
@@ -195,7 +172,7 @@ def test_a_binder_restores_claims_from_its_journal():
     restored = run.plan.storage_state()
     for change in again.binder.volumes.log:
         restored.apply(change)
-    assert restored.devices.claims == claims_of(run)
+    assert restored.devices.claims == committed_claims(run)
 
 
 def with_devices(change, name):
@@ -252,7 +229,7 @@ def test_batches_with_several_claims_decide_as_one_pod_after_another(seed):
     for batch in (1, 64):
         run = run_of(claim("shared"), *claims, batch=batch)
         submit(run, **{name: pods[name] for name in names})
-        ends.append((run.placements(), claims_of(run), messages(run)))
+        ends.append((run.placements(), committed_claims(run), messages(run)))
     assert ends[0] == ends[1]
 
 

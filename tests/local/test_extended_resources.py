@@ -8,17 +8,16 @@ import pytest
 
 from roadstead.config.settings import Settings
 from roadstead.facts.devices import Allocation
-from roadstead.facts.pod import PodIdentity
 from roadstead.facts.rules import Rules
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.local.run import LocalRun
-from roadstead.run import RunPlan
 from tests.builders import node, pod
 from tests.devices.fleet import GPU, SERVING, asking, claim, cluster, left_by, slice_of
 from tests.journal.simulated_disk import SimulatedDisk
+from tests.local.device_runs import begun, committed_claims, submit
 
 HUGE = "hugepages-2Mi"
 PLUGIN = node("n0", cpu=4000, others={GPU: 1})
@@ -30,28 +29,12 @@ ON = {"DRAExtendedResource": True}
 
 def run_of(*claims, journal=None, nodes=NODES, gates=ON, **settings):
     facts = cluster(*claims, slices=SLICES, classes=(SERVING,))
-    plan = RunPlan(Settings(feature_gates=gates, **settings), cluster=facts)
-    found = LocalRun(plan, journal)
-    found.plan = plan
-    found.add_nodes(nodes)
-    return found
-
-
-def submit(run, **pods):
-    run.submit([(PodIdentity(name, "default", name), facts) for name, facts in pods.items()])
-    run.run(run.now_s)
+    return begun(Settings(feature_gates=gates, **settings), facts, nodes, journal)
 
 
 def claims_of(run):
-    """Return the claims of the cache by owner; the binder's commits must lead to the same."""
-    cache = run.state.volumes.assumed_claims
-    cache.validate()
-    committed = run.plan.storage_state()
-    for change in run.binder.volumes.log:
-        committed.apply(change)
-    committed.validate()
-    assert cache.storage.devices.claims == committed.devices.claims
-    return {each.owner_uid: each for each in committed.devices.claims.values()}
+    """Return the claims of a run by owner."""
+    return {each.owner_uid: each for each in committed_claims(run).values()}
 
 
 def devices_in(claims):
