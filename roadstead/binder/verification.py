@@ -83,8 +83,8 @@ class Verifier:
         """Return Success, or the first refusal. KeyError for an unknown node or profile."""
         profile = self._profiles[facts.scheduler_name]
         pod_class = self._table.classes.pod_class(facts)
-        stand_in = profile.stand_in(pod_class, self._table.classes)
-        if stand_in is not None and self._verify(profile, stand_in, node_name).is_success:
+        substitute = profile.substitute(pod_class, self._table.classes)
+        if substitute is not None and self._verify(profile, substitute, node_name).is_success:
             return SUCCESS
         # A refusal may name objects that the substitute does not name.
         return self._verify(profile, pod_class, node_name)

@@ -46,8 +46,8 @@ class PodInCycle(NamedTuple):
     """A pod as a cycle sees it.
 
     key: namespace/name. attempt: number of the attempt, from 1. draw: its draw number, for the
-    choice among equal nodes. stand_in: the class by which it may be evaluated, and whose signature
-    it then has (`Profile.stand_in`).
+    choice among equal nodes. substitute: the class by which it may be evaluated, and whose
+    signature it then has (`Profile.substitute`).
     """
 
     uid: str
@@ -56,27 +56,27 @@ class PodInCycle(NamedTuple):
     signature: Hashable
     attempt: int = 1
     draw: int = 1
-    stand_in: PodClass | None = None
+    substitute: PodClass | None = None
 
     @property
     def evaluated(self) -> PodClass:
         """The class by which the pod is evaluated."""
-        return self.stand_in or self.pod_class
+        return self.substitute or self.pod_class
 
     def by_itself(self) -> PodInCycle:
         """Return the pod without a substitute, as the only one of its signature."""
-        if self.stand_in is None:
+        if self.substitute is None:
             return self
-        return self._replace(signature=(self.uid, self.pod_class), stand_in=None)
+        return self._replace(signature=(self.uid, self.pod_class), substitute=None)
 
 
 def pod_in_cycle(
     pod: PodIdentity, pod_class: PodClass, profile: Profile, classes: PodClasses
 ) -> PodInCycle:
     """Return a pod at its first attempt."""
-    stand_in = profile.stand_in(pod_class, classes)
-    signature = profile.class_of(stand_in or pod_class, pod.uid)
-    return PodInCycle(pod.uid, pod.key, pod_class, signature, stand_in=stand_in)
+    substitute = profile.substitute(pod_class, classes)
+    signature = profile.class_of(substitute or pod_class, pod.uid)
+    return PodInCycle(pod.uid, pod.key, pod_class, signature, substitute=substitute)
 
 
 class Decision(NamedTuple):

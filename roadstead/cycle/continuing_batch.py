@@ -43,9 +43,9 @@ class ContinuingBatch(BatchRun):
             return super().decide_run(
                 list(takewhile(lambda pod: not pod.pod_class.facts.device_claims, pods))
             )
-        if first.stand_in is None:
+        if first.substitute is None:
             return super().decide_run((first,))
-        if not (self._knows_devices and self._is_stood_for(first)):
+        if not (self._knows_devices and self._has_valid_substitute(first)):
             return []
         decisions = super().decide_run((first,))
         for each in decisions:
@@ -60,11 +60,11 @@ class ContinuingBatch(BatchRun):
             self._claims_found = any(each.pod.facts.device_claims for each in evaluations)
         return self._claims_found
 
-    def _is_stood_for(self, pod: PodInCycle) -> bool:
+    def _has_valid_substitute(self, pod: PodInCycle) -> bool:
         """Whether the class by which a pod was to be evaluated still gets its answers."""
-        assert pod.stand_in is not None
+        assert pod.substitute is not None
         profile = self._classes[pod.signature].run.evaluation.profile
-        return profile.stands_for(pod.stand_in, pod.pod_class)
+        return profile.substitutes_for(pod.substitute, pod.pod_class)
 
     def unlisted(self, pods: Sequence[PodInCycle]) -> list[PodInCycle]:
         """Return pods whose best rows workers may list.
@@ -90,19 +90,21 @@ class ContinuingBatch(BatchRun):
 
     def decide(self, pod: PodInCycle) -> Decision | None:
         """As any batch; the devices of a placed pod are allocated for those behind it."""
-        decision = super().decide(pod) if pod.stand_in is None else self._decide_by_stand_in(pod)
+        decision = (
+            super().decide(pod) if pod.substitute is None else self._decide_by_substitute(pod)
+        )
         facts = pod.pod_class.facts
         if decision is not None and decision.node_name is not None and facts.device_claims:
             self._knows_devices &= self._reserve(pod, decision.node_name)
         return decision
 
-    def _decide_by_stand_in(self, pod: PodInCycle) -> Decision | None:
+    def _decide_by_substitute(self, pod: PodInCycle) -> Decision | None:
         """Decide a pod by the results of its substitute, or by its own if these may differ."""
         ahead = self._classes[pod.signature].run.evaluation.profile.storage.ahead
         if not self._knows_devices or ahead.concerns(pod.pod_class.facts):
             # As in `_decide_changed`: the pods before it must be assumed first.
             return None
-        if self._is_stood_for(pod):
+        if self._has_valid_substitute(pod):
             decision = super().decide(pod)
             if decision is None or not _may_name_claims(decision):
                 return decision

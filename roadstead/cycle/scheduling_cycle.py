@@ -269,7 +269,7 @@ class SchedulingCycle:
                 decisions += run
                 index += len(run)
                 # Pods with claims of devices are runs of one: there is no pause after each.
-                if run[0].pod.stand_in is None or index - paused >= DECISIONS_PER_PAUSE:
+                if run[0].pod.substitute is None or index - paused >= DECISIONS_PER_PAUSE:
                     paused = index
                     yield from time_after(YieldToMessages())
                 continue

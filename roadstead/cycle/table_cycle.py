@@ -368,7 +368,7 @@ class TableCycle:
         inputs = inputs_of(self.table, profile, pod.evaluated)
         if cached is None or not (
             cached.holds(inputs, self.table, profile)
-            or (pod.stand_in is not None and self._holds_but_current(cached, pod, profile))
+            or (pod.substitute is not None and self._holds_but_current(cached, pod, profile))
         ):
             cached = (
                 self._shared_results(pod, profile, inputs, cached)

@@ -174,7 +174,7 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
         return ()
     allocator = devices.allocator
     # Compiled once for all claims that ask for the same; only an error would name the claim.
-    plan = allocator.plan(devices.stand_ins.alike(waiting))
+    plan = allocator.plan(devices.substitutes.alike(waiting))
     allocations = allocator.allocate(plan, node.name, node.labels)
     if allocations is None:
         return None

@@ -18,7 +18,7 @@ from roadstead.devices.device_taints import tainted
 from roadstead.devices.extended_claims import classes_by_resource
 from roadstead.devices.gates import DeviceGates
 from roadstead.devices.room import DeviceRoom
-from roadstead.devices.stand_ins import StandIns
+from roadstead.devices.substitutes import Substitutes
 from roadstead.facts.devices import (
     Consumer,
     DeviceClaimFacts,
@@ -47,7 +47,7 @@ class DeviceState:
         self.version = 0
         self.now_ms = 0
         self.claims: dict[str, DeviceClaimFacts] = {}
-        self.stand_ins = StandIns(self.claims)
+        self.substitutes = Substitutes(self.claims)
         self._keys_of_pod: dict[str, set[str]] = {}
         self.classes: dict[str, DeviceClassFacts] = {}
         self.served: dict[str, str] = {}

@@ -208,7 +208,7 @@ class Plugin(ABC):
         """
         return self.known_state(pod)
 
-    def stand_in(self, pod: PodFacts) -> PodFacts | None:
+    def substitute(self, pod: PodFacts) -> PodFacts | None:
         """Return facts that get the pod's answers now, and that more pods share; None for none.
 
         Only answers that name no pod, claim or other object of its own may be equal. Not called
@@ -216,8 +216,8 @@ class Plugin(ABC):
         """
         return None
 
-    def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
-        """Whether facts that were a pod's `stand_in` still get its answers."""
+    def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
+        """Whether facts that were a pod's `substitute` still get its answers."""
         return False
 
     def effect(self, placed: PodClass) -> Effect:

@@ -124,8 +124,8 @@ class Profile:
         )
         # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
-        found = (p for p in self._signing if _overrides(p, "stand_in"))
-        self._standing_in = () if has_users else tuple(found)
+        found = (p for p in self._signing if _overrides(p, "substitute"))
+        self._substituting = () if has_users else tuple(found)
         self._nothing_known: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
@@ -247,19 +247,19 @@ class Profile:
         """Return the plugins' own state of a pod without what Filter reads at each call."""
         return tuple([plugin.lasting_state(pod) for plugin in self._knowing])
 
-    def stand_in(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
+    def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
         """Return the class by which a pod may be evaluated, with others; None for its own."""
-        if not (self._standing_in and self.has_shape(pod)):
+        if not (self._substituting and self.has_shape(pod)):
             return None
-        for plugin in self._standing_in:
-            facts = plugin.stand_in(pod.facts)
+        for plugin in self._substituting:
+            facts = plugin.substitute(pod.facts)
             if facts is not None:
                 return classes.pod_class(facts)
         return None
 
-    def stands_for(self, stand_in: PodClass, pod: PodClass) -> bool:
+    def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:
         """Whether a class by which a pod was to be evaluated still gets its answers."""
-        return any(each.stands_for(stand_in.facts, pod.facts) for each in self._standing_in)
+        return any(each.substitutes_for(substitute.facts, pod.facts) for each in self._substituting)
 
     @property
     def binds_volumes(self) -> bool:

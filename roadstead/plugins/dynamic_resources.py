@@ -36,8 +36,8 @@ from roadstead.devices.plans import Plan
 from roadstead.devices.quick import Verdict
 from roadstead.devices.readiness import has_failed
 from roadstead.devices.screen import Verdicts
-from roadstead.devices.stand_ins import is_stand_in
 from roadstead.devices.state import DeviceState, is_reachable
+from roadstead.devices.substitutes import is_substitute
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
@@ -134,7 +134,7 @@ class DynamicResources(
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         check_supported(self._devices, pod.facts, self.name)
         try:
-            claims = self._devices.stand_ins.claims_of(pod.facts)
+            claims = self._devices.substitutes.claims_of(pod.facts)
         except PodClaimError as problem:
             return PreFilterResult(unresolvable(str(problem)))
         may_need_own = may_need_claim(self._devices, pod.facts)
@@ -327,29 +327,29 @@ class DynamicResources(
     def known_state(self, pod: PodClass) -> Hashable:
         if not pod.facts.device_claims:
             return None
-        if is_stand_in(pod.facts):
+        if is_substitute(pod.facts):
             # It names no claim, so that changes of claims count only if devices are used or freed.
             return self.lasting_state(pod), self._devices.allocator.nodes.version
         return self._devices.version
 
     def lasting_state(self, pod: PodClass) -> Hashable:
-        if is_stand_in(pod.facts):
+        if is_substitute(pod.facts):
             return self._devices.allocator.classes_version
         return self.known_state(pod)
 
     def reads_current(self, pod: PodClass) -> bool:
-        return is_stand_in(pod.facts)
+        return is_substitute(pod.facts)
 
-    def stand_in(self, pod: PodFacts) -> PodFacts | None:
+    def substitute(self, pod: PodFacts) -> PodFacts | None:
         gates = self._devices.gates
         if not pod.device_claims or pod.volumes or pod.scheduling_gates or not self._records:
             return None
         if gates.binding_conditions or gates.extended_resource:
             return None
-        return self._devices.stand_ins.facts_for(pod)
+        return self._devices.substitutes.facts_for(pod)
 
-    def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
-        return self._devices.stand_ins.stands_for(stand_in, pod)
+    def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
+        return self._devices.substitutes.substitutes_for(substitute, pod)
 
     def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         with_claims = [index for index, pod in enumerate(pods) if pod.facts.device_claims]
@@ -357,9 +357,9 @@ class DynamicResources(
             return len(pods)
         first, *later = with_claims
         facts = pods[first].facts
-        if not is_stand_in(facts):
+        if not is_substitute(facts):
             return first
-        wanted = _Wanted(self._devices.stand_ins.claims_of(facts))
+        wanted = _Wanted(self._devices.substitutes.claims_of(facts))
         passes = self._filtered(wanted, table.view(rows[first : first + 1])) is ALL_PASS
         return [*later, len(pods)][0] if passes else first
 

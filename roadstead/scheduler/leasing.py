@@ -103,11 +103,11 @@ def pods_in_cycle(
         found = known.get(id(facts))
         if found is None:
             profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
-            stand_in = profile.stand_in(pod_class, classes)
-            found = pod_class, profile.class_of(stand_in or pod_class, uid), stand_in
+            substitute = profile.substitute(pod_class, classes)
+            found = pod_class, profile.class_of(substitute or pod_class, uid), substitute
             # The key of an unsigned class contains the UID: each of its pods has another key.
-            if profile.is_signed(stand_in or pod_class):
+            if profile.is_signed(substitute or pod_class):
                 known[id(facts)] = found
-        pod_class, signature, stand_in = found
-        pods.append(PodInCycle(uid, key, pod_class, signature, *tries, stand_in))
+        pod_class, signature, substitute = found
+        pods.append(PodInCycle(uid, key, pod_class, signature, *tries, substitute))
     return pods

@@ -1,4 +1,4 @@
-"""Batches of pods with claims of devices decide as one pod after another, without stand-ins."""
+"""Batches of pods with claims of devices decide as one pod after another, without substitutes."""
 
 from dataclasses import replace
 
@@ -240,14 +240,14 @@ def test_pods_of_one_template_have_one_signature_until_a_claim_is_allocated():
     first, second, other = world.coming(pods)
 
     assert first.signature == second.signature != other.signature
-    assert first.stand_in is second.stand_in is not None
+    assert first.substitute is second.substitute is not None
 
     node_facts = world.table.facts(0)
     world.claims.assume("p0", first.pod_class.facts, node_facts)
-    assert not world.profile.stands_for(first.stand_in, first.pod_class)
-    assert world.profile.stands_for(second.stand_in, second.pod_class)
+    assert not world.profile.substitutes_for(first.substitute, first.pod_class)
+    assert world.profile.substitutes_for(second.substitute, second.pod_class)
     (again,) = world.coming(pods[:1])
-    assert again.stand_in is None
+    assert again.substitute is None
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_pods_of_one_template_have_one_signature_until_a_claim_is_allocated():
 def test_a_claim_that_cannot_be_allocated_is_read_itself(change):
     pods, claims = made(["one"])
     world = World(facts_of([replace(claims[0], **change)]))
-    assert world.coming(pods)[0].stand_in is None
+    assert world.coming(pods)[0].substitute is None
 
 
 def test_errors_name_the_claim_of_the_pod():
@@ -270,7 +270,7 @@ def test_users_plugins_see_the_claims_of_each_pod(monkeypatch):
     monkeypatch.setattr(NodeName, "is_guarded", True)
     pods, claims = made(["one"])
     world = World(facts_of(claims))
-    assert world.coming(pods)[0].stand_in is None
+    assert world.coming(pods)[0].substitute is None
 
 
 def test_a_batch_with_claims_that_changed_after_the_lease_reads_them():

@@ -17,7 +17,7 @@ from roadstead.local.run import LocalRun
 from tests.builders import node, pod
 from tests.devices.fleet import GPU, SERVING, asking, claim, cluster, left_by, slice_of
 from tests.journal.simulated_disk import SimulatedDisk
-from tests.local.device_runs import begun, committed_claims, submit
+from tests.local.device_runs import begun, committed_claims, messages, submit
 
 HUGE = "hugepages-2Mi"
 PLUGIN = node("n0", cpu=4000, others={GPU: 1})
@@ -39,10 +39,6 @@ def claims_of(run):
 
 def devices_in(claims):
     return sorted(result.id for each in claims.values() for result in each.allocation.results)
-
-
-def messages(run):
-    return {note.key: note.message for note in run.pending()}
 
 
 def test_pods_get_devices_until_there_are_none():

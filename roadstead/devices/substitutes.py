@@ -1,4 +1,4 @@
-"""StandIns: the facts under which pods are evaluated that differ only in the names of their claims.
+"""Substitutes: facts by which pods are evaluated that differ only in the names of their claims.
 
 A pod whose claims were made from a template differs from its siblings in its own name, its UID and
 the names of its claims. As long as none of the claims is allocated, no node has another answer for
@@ -21,7 +21,7 @@ MARK = "/"
 DeviceClaims = tuple[DeviceClaimFacts, ...]
 
 
-class StandIns:
+class Substitutes:
     """What the claims of pods ask for, each once under a name of its own. claims: all claims."""
 
     def __init__(self, claims: Claims) -> None:
@@ -37,12 +37,12 @@ class StandIns:
         asked = tuple(PodClaim("", claim_name=each.name) for each in self.alike(claims))
         return replace(pod, device_claims=asked, claims_as=None)
 
-    def stands_for(self, stand_in: PodFacts, pod: PodFacts) -> bool:
+    def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         """Whether facts in place of a pod's own still are right for its claims."""
         claims = self.waiting(pod)
         if not claims:
             return False
-        asked = [each.claim_name for each in stand_in.device_claims]
+        asked = [each.claim_name for each in substitute.device_claims]
         return asked == [each.name for each in self.alike(claims)]
 
     def waiting(self, pod: PodFacts) -> DeviceClaims | None:
@@ -80,12 +80,12 @@ class StandIns:
         Raises:
             PodClaimError: as of the function of this name.
         """
-        if is_stand_in(pod):
+        if is_substitute(pod):
             return tuple(self._asked[each.claim_name or ""] for each in pod.device_claims)
         return claims_of(self._claims, pod)
 
 
-def is_stand_in(pod: PodFacts) -> bool:
+def is_substitute(pod: PodFacts) -> bool:
     """Whether several pods share facts, in place of their own."""
     claims = pod.device_claims
     return bool(claims) and (claims[0].claim_name or "").startswith(MARK)
