@@ -35,7 +35,12 @@ from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.local.drive import run_now
 from roadstead.nodes.pod_class import PodClasses
-from roadstead.nodes.snapshots import is_behind, take_snapshot
+from roadstead.nodes.snapshots import (
+    count_as_changed,
+    count_as_unchanged,
+    is_behind,
+    take_snapshot,
+)
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import UnsupportedError
@@ -201,16 +206,22 @@ class BatchPath(PlainPath):
         run: list[Decision] = []
         for pod in pods:
             take_snapshot(table, table.arrived)
-            run = run or batch.decide_run(pods[len(decisions) :])[::-1]
+            if not run:
+                run = batch.decide_run(pods[len(decisions) :])[::-1]
+                batch.flush()
+                # All are placed already; each counts when its turn comes.
+                count_as_unchanged(table, _nodes_of(run))
             decision = run.pop() if run else batch.decide(pod)
             if decision is None:
                 break
             decisions.append(self._after(batch, decision))
             batch.flush()
+            if decision.node_name is not None:
+                count_as_changed(table, decision.node_name)
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
                 # The next snapshot renews this row, which changes scores of images: the kernel made
                 # the other decisions of its run without it.
-                self._undo(run)
+                self._undo(run, decision.node_name)
                 break
         self._table_cycle.record_length(len(pods), len(decisions))
         assert decisions, "a fresh batch decides at least one pod"
@@ -233,10 +244,16 @@ class BatchPath(PlainPath):
         result = conclude(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
-    def _undo(self, decisions: Sequence[Decision]) -> None:
+    def _undo(self, decisions: Sequence[Decision], last: str | None) -> None:
+        """Remove placed pods. last: the node of the pod before them, the next to be renewed."""
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
             self.table.remove_pod(each.node_name, each.pod.pod_class, uid=each.pod.uid)
+        count_as_unchanged(self.table, _nodes_of(decisions) - {last})
+
+
+def _nodes_of(decisions: Iterable[Decision]) -> set[str]:
+    return {each.node_name for each in decisions if each.node_name is not None}
 
 
 LISTED_PER_WORKER = 4

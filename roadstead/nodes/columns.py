@@ -57,8 +57,8 @@ class Columns:
     changes: number of times that pods were added or removed; class_changed: class → the number of
         its last change, in ascending order.
     snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot;
-        first_snapshot_at: at the first snapshot of the table. snapshot_version: version of the
-        table at its last snapshot (`roadstead.nodes.snapshots`).
+        first_snapshot_at: at the first snapshot of the table. snapshot_version: int64[capacity],
+        the row's version at its last snapshot (`roadstead.nodes.snapshots`).
     """
 
     __slots__ = (
@@ -91,8 +91,8 @@ class Columns:
         self.facts_version: I64 = np.zeros(capacity, dtype=np.int64)
         self.arrival: I64 = np.zeros(capacity, dtype=np.int64)
         self.snapshot_at: I64 = np.zeros(capacity, dtype=np.int64)
+        self.snapshot_version: I64 = np.zeros(capacity, dtype=np.int64)
         self.first_snapshot_at = UP_TO_DATE
-        self.snapshot_version = 0
         self._name_hash: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self._hashed = 0
         self.unschedulable: Bools = np.zeros(capacity, dtype=np.bool_)
@@ -110,8 +110,8 @@ class Columns:
         """Return the names of the numeric columns, whose last axis is the row."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
-            "version", "facts_version", "arrival", "snapshot_at", "_name_hash", "unschedulable",
-            "zone", "taint_set", "image_set", "port_set",
+            "version", "facts_version", "arrival", "snapshot_at", "snapshot_version", "_name_hash",
+            "unschedulable", "zone", "taint_set", "image_set", "port_set",
         )  # fmt: skip
 
     @property

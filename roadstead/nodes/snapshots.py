@@ -9,6 +9,8 @@ Upstream: pkg/scheduler/backend/cache/cache.go (UpdateSnapshot).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from roadstead.nodes.table import NodeTable
@@ -17,8 +19,9 @@ from roadstead.nodes.table import NodeTable
 def take_snapshot(table: NodeTable, arrived: int) -> None:
     """Snapshot the rows that changed since the last cycle, at the start of a cycle."""
     columns = table.columns
-    rows = np.flatnonzero(columns.version[: columns.size] > columns.snapshot_version)
-    columns.snapshot_version = table.version
+    version = columns.version[: columns.size]
+    rows = np.flatnonzero(version != columns.snapshot_version[: columns.size])
+    columns.snapshot_version[rows] = version[rows]
     columns.first_snapshot_at = min(columns.first_snapshot_at, arrived)
     renewed = rows[columns.snapshot_at[rows] != arrived]
     columns.snapshot_at[renewed] = arrived
@@ -26,7 +29,6 @@ def take_snapshot(table: NodeTable, arrived: int) -> None:
         # Counts of images change the answers of plugins that read only NODE facts.
         table.version += 1
         table.change_all_rows()
-        columns.snapshot_version = table.version
 
 
 def is_behind(table: NodeTable, node_name: str, arrived: int) -> bool:
@@ -34,3 +36,14 @@ def is_behind(table: NodeTable, node_name: str, arrived: int) -> bool:
     row = table.row_of(node_name)
     behind = table.columns.snapshot_at[row] < arrived
     return bool(behind and table.columns.image_set[row])
+
+
+def count_as_unchanged(table: NodeTable, node_names: Iterable[str]) -> None:
+    """Count the present state of rows as that of their last snapshot, as if never changed."""
+    rows = [table.row_of(name) for name in node_names]
+    table.columns.snapshot_version[rows] = table.columns.version[rows]
+
+
+def count_as_changed(table: NodeTable, node_name: str) -> None:
+    """Count a row as changed since its last snapshot; the next snapshot renews it."""
+    table.columns.snapshot_version[table.row_of(node_name)] = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roadstead.nodes.columns import UP_TO_DATE
-from roadstead.nodes.snapshots import is_behind, take_snapshot
+from roadstead.nodes.snapshots import count_as_unchanged, is_behind, take_snapshot
 from roadstead.nodes.table import NodeTable
 from tests.builders import node, pod
 
@@ -86,3 +86,31 @@ def test_a_row_keeps_its_snapshot_when_it_replaces_a_removed_one() -> None:
     table.remove_node("n1")
 
     assert snapshot_at(table) == {"n3": 3, "n2": 2}
+
+
+def test_a_placement_that_was_undone_does_not_renew_its_row() -> None:
+    table = table_of_images({"a:1": 5}, {"a:1": 5})
+    take_snapshot(table, 2)
+    pod_class = table.classes.pod_class(pod())
+
+    for name in ("n1", "n2"):
+        table.add_pod(name, pod_class)
+    table.remove_pod("n2", pod_class)
+    count_as_unchanged(table, ["n2"])
+    take_snapshot(table, 3)
+
+    assert snapshot_at(table) == {"n1": 3, "n2": 2}
+
+
+def test_a_row_counted_as_unchanged_is_renewed_by_its_next_change() -> None:
+    table = table_of_images({"a:1": 5})
+    take_snapshot(table, 1)
+    pod_class = table.classes.pod_class(pod())
+    table.add_pod("n1", pod_class)
+    table.remove_pod("n1", pod_class)
+    count_as_unchanged(table, ["n1"])
+
+    table.add_pod("n1", pod_class)
+    take_snapshot(table, 2)
+
+    assert snapshot_at(table) == {"n1": 2}
