@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from roadstead.config.errors import ConfigError, Problem, malformed
+from roadstead.config.go_struct import API_VERSION, GoStructT
 from roadstead.config.reader import join_path, read_document
 from roadstead.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
 from roadstead.config.schema_args import ARGS_MODELS, Args
-from roadstead.config.wire import API_VERSION, WireT
 
 KIND: Final = "KubeSchedulerConfiguration"
 
@@ -120,7 +120,7 @@ def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
     return None
 
 
-def decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT:
+def decode_as(model: type[GoStructT], data: object, path: str, source: str) -> GoStructT:
     """Decode plain values as a model; ConfigError(stage="decode") with fields below `path`."""
     try:
         return model.model_validate(data, by_alias=True, by_name=False)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from roadstead.config.errors import Problem, invalid
+from roadstead.config.go_struct import API_VERSION
 from roadstead.config.legacy.arguments import CustomArguments
 from roadstead.config.legacy.extenders import v1_extenders
 from roadstead.config.legacy.notes import Notes
@@ -30,7 +31,6 @@ from roadstead.config.legacy.registry import (
     known_priority,
 )
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
-from roadstead.config.wire import API_VERSION
 
 _MAX_WEIGHT: Final = 2**31 - 1
 _STRATEGY: Final = "strategy of NodeResourcesFit"
