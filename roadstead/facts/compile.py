@@ -316,7 +316,7 @@ def _ephemeral(name: str, pod: PodIdentity) -> Labels:
     return (("claimName", f"{pod.name}-{name}"), ("podName", pod.name), ("podUID", pod.uid))
 
 
-def _source(source: objects.Manifest) -> Labels:
+def _source(source: objects.ApiModel) -> Labels:
     """Return the fields of a volume's source as text pairs; a list gives one pair per element."""
     pairs: list[tuple[str, str]] = []
     for field in source.model_fields_set:
