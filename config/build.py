@@ -1,4 +1,4 @@
-"""Put the profiles together: the stage `build`, where kube-scheduler constructs its frameworks.
+"""Building of the profiles: the stage `build`, where kube-scheduler constructs its frameworks.
 
 Upstream: pkg/scheduler/scheduler.go (New, buildExtenders), pkg/scheduler/extender.go
 (NewHTTPExtender), pkg/scheduler/profile/profile.go, framework/runtime/framework.go (NewFramework).

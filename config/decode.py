@@ -1,4 +1,4 @@
-"""Text → schema models: the stage `decode`.
+"""Decoding of a text as the models of `config.schema`: the stage `decode`.
 
 Upstream: the codec with strict decoding (apimachinery/pkg/runtime/serializer) and
 DecodeNestedObjects of kube-scheduler/config/v1/types.go for the arguments of in-tree plugins.
@@ -146,6 +146,7 @@ def _problem(error: ErrorDetails, path: str) -> Problem:
 
 
 def rule_of(error: ErrorDetails) -> str:
+    """Return the rule that a value breaks, as it follows the value in an error text."""
     if error["type"] in _RULES:
         return _RULES[error["type"]]
     context = error.get("ctx", {})

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3 → a v1 document.
+"""Translation of KubeSchedulerConfiguration v1beta2 and v1beta3 to v1.
 
 v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
 multiPoint: its default lists are merged with the profile's and written out, multiPoint off.

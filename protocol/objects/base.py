@@ -126,7 +126,8 @@ class _Interned:
     """Validates equal values once and returns the same object for all of them.
 
     Pods of one template differ in little. Validating a part costs ten times as much as finding it
-    here, and the parts of a hundred thousand pods would take a gigabyte. Keys are exact bytes, so that 1 does not equal True.
+    here, and the parts of a hundred thousand pods would take a gigabyte. Keys are exact bytes, so
+    that 1 does not equal True.
     """
 
     def __init__(self) -> None:

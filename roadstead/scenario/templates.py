@@ -101,7 +101,7 @@ class Templates:
         """
         if not isinstance(given, str):
             return self._inline(at, given)
-        path = self._file.existing(at, given)
+        path = self._file.existing_file(at, given)
         found = self._known.get(str(path))
         if found is None:
             text = read_bytes(path, MAX_TEXT_BYTES)

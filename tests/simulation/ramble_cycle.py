@@ -9,7 +9,7 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import Accelerator, PodInCycle
@@ -88,7 +88,7 @@ class _World:
             settings["staleness_s"] = draw.choice((0.0, 2.0, 10.0))
         if draw.random() < 0.5:
             job_s, task_s = draw.choice((0.0, 1.0, 5.0)), draw.choice((0.0, 0.5))
-            settings["decision_time"] = DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))
+            settings["decision_time"] = DecisionTime(batch=JobTime(job_s=job_s, task_s=task_s))
         return settings
 
     def _new_pod(self):
