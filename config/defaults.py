@@ -1,8 +1,8 @@
 """Fill in the fields that the document omits: the stage between decode and validate.
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
-As with the default feature gates of 1.34.1, `VolumeBindingArgs.shape` stays unset, and
-`DynamicResourcesArgs.filterTimeout` is set. `config.schema`: the document as written;
+As with the default feature gates of 1.34.1, `shape` of VolumeBindingArgs stays unset, and
+`filterTimeout` of DynamicResourcesArgs is set. `config.schema`: the document as written;
 `config.model`: what the core reads.
 """
 

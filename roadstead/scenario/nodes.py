@@ -28,8 +28,8 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.shapes import NAMED_SHAPES
-from roadstead.manifests.admission import check_node
 from roadstead.manifests.defaults import default_node
+from roadstead.manifests.object_checks import check_node
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import qualified_name_errors, subdomain_errors

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from roadstead.config.scenario.read import read_scenario
 from roadstead.config.scenario.reference import reference_markdown
 from roadstead.config.scenario.schema import Scenario
-from roadstead.config.scenario.structure import fields_of, models_in, documented_type
+from roadstead.config.scenario.structure import documented_type, fields_of, models_in
 from roadstead.config.settings import Settings
 from roadstead.fleet.shapes import NAMED_SHAPES
 
