@@ -1,4 +1,4 @@
-"""Put the profiles together: the stage `build`, where kube-scheduler constructs its frameworks.
+"""Building of the profiles: the stage `build`, where kube-scheduler constructs its frameworks.
 
 Upstream: pkg/scheduler/scheduler.go (New, buildExtenders), pkg/scheduler/extender.go
 (NewHTTPExtender), pkg/scheduler/profile/profile.go, framework/runtime/framework.go (NewFramework).
@@ -22,9 +22,9 @@ from roadstead.config.schema import (
     KubeSchedulerProfile,
     PluginConfig,
     Plugins,
-    WireExtender,
+    V1Extender,
 )
-from roadstead.config.schema_args import WireFitArgs
+from roadstead.config.schema_args import V1NodeResourcesFitArgs
 from roadstead.config.validation_fit import validate_fit_args
 
 _EXTENDER_TIMEOUT: Final = parse_duration("5s")
@@ -89,7 +89,7 @@ def complete(config: KubeSchedulerConfiguration, *, source: str) -> KubeSchedule
     return config.model_copy(update={"extenders": extenders, "profiles": profiles})
 
 
-def _extender(extender: WireExtender, index: int) -> WireExtender:
+def _extender(extender: V1Extender, index: int) -> V1Extender:
     tls = extender.tls_config
     has_ca = tls is not None and bool(tls.ca_file or tls.ca_data)
     if tls is not None and has_ca and tls.insecure:
@@ -207,13 +207,13 @@ def _args(configs: list[PluginConfig], needed: set[str], path: str) -> dict[str,
     for i, config in enumerate(configs):
         if config.args is None or (config.name in IN_TREE_POINTS and config.name not in needed):
             continue
-        if isinstance(config.args, WireFitArgs):
+        if isinstance(config.args, V1NodeResourcesFitArgs):
             _check_fit(config.args, f"{path}.pluginConfig[{i}].args")
         typed[config.name] = to_plugin_args(config.args)
     return typed
 
 
-def _check_fit(args: WireFitArgs, path: str) -> None:
+def _check_fit(args: V1NodeResourcesFitArgs, path: str) -> None:
     problems = list(validate_fit_args(args))
     if problems:
         texts = list(dict.fromkeys(problem.upstream_text for problem in problems))

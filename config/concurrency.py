@@ -13,12 +13,13 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
-from roadstead.config.part import Part
+from roadstead.config.settings_model import SettingsModel
 
 Mode = Literal["exact", "shared", "partitioned"]
-Kind = Literal["batch", "service"]
+JobKind = Literal["batch", "service"]
+"""What Omega calls the type of a job: batch jobs end, services run until they are deleted."""
 
-KIND_LABEL = "roadstead.io/kind"
+JOB_KIND_LABEL = "roadstead.io/kind"
 """The pod label for the kind of the pod's job, `batch` or `service`."""
 
 MAX_SCHEDULERS = 256
@@ -29,7 +30,7 @@ Contradiction = tuple[str, object, str]
 NonNegativeSeconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 
-class KindTime(Part):
+class JobTime(SettingsModel):
     """Simulated decision time for one job: `job_s` + `task_s` for each of its pods."""
 
     job_s: NonNegativeSeconds = 0.0
@@ -43,26 +44,26 @@ class KindTime(Part):
         return self.job_s + self.task_s * pods
 
 
-class DecisionTime(Part):
+class DecisionTime(SettingsModel):
     """Simulated time between reading the state and deciding, by kind of job (Omega, section 3)."""
 
-    batch: KindTime = KindTime()
+    batch: JobTime = JobTime()
     """Decision time of batch jobs: all jobs that are not services."""
 
-    service: KindTime = KindTime()
+    service: JobTime = JobTime()
     """Decision time of services: jobs whose pods have the label `roadstead.io/kind: service`, or
     jobs without the label whose profile has the kind `service`."""
 
-    profiles: dict[str, Kind] = Field(default={})
+    profiles: dict[str, JobKind] = Field(default={})
     """Profile → kind of its jobs whose pods have no label `roadstead.io/kind`."""
 
     @property
-    def is_given(self) -> bool:
+    def is_positive(self) -> bool:
         """Whether any decision time is above 0."""
         times = (self.batch, self.service)
         return any(each.job_s or each.task_s for each in times)
 
-    def of(self, kind: Kind) -> KindTime:
+    def of(self, kind: JobKind) -> JobTime:
         return self.service if kind == "service" else self.batch
 
 
@@ -98,32 +99,36 @@ def max_per_profile(schedulers: int | Mapping[str, int]) -> int:
     return schedulers if isinstance(schedulers, int) else max(schedulers.values())
 
 
-def with_partitions(given: object) -> object:
+def with_partitions(settings: object) -> object:
     """Set the default of `partitions`: one per scheduler of the largest profile, at least 2."""
-    if not isinstance(given, dict) or given.get("mode") != "partitioned" or "partitions" in given:
-        return given
+    if (
+        not isinstance(settings, dict)
+        or settings.get("mode") != "partitioned"
+        or "partitions" in settings
+    ):
+        return settings
     try:
-        schedulers = _schedulers(given.get("schedulers", 1))
+        schedulers = _schedulers(settings.get("schedulers", 1))
     except ValueError:
-        return given
+        return settings
     assert isinstance(schedulers, (int, dict))
-    return {**given, "partitions": max(2, max_per_profile(schedulers))}
+    return {**settings, "partitions": max(2, max_per_profile(schedulers))}
 
 
-def with_current_names(given: object) -> object:
+def with_current_names(settings: object) -> object:
     """Return settings under their current names.
 
     `shards` was the number of parts of the nodes, either of partitioned schedulers or of workers.
     `nodes_at` was the actor that stored the nodes: workers or schedulers. Now schedulers do.
     """
-    if not isinstance(given, dict) or not given.keys() & {"shards", "nodes_at"}:
-        return given
-    now = {name: value for name, value in given.items() if name not in ("shards", "nodes_at")}
-    if given.get("nodes_at") not in (None, "workers", "scheduler"):
-        return given
-    is_partitioned = given.get("mode") == "partitioned"
-    if "shards" in given and (is_partitioned or given.get("nodes_at") != "scheduler"):
-        now.setdefault(current_name_of_shards(given.get("mode")), given["shards"])
+    if not isinstance(settings, dict) or not settings.keys() & {"shards", "nodes_at"}:
+        return settings
+    now = {name: value for name, value in settings.items() if name not in ("shards", "nodes_at")}
+    if settings.get("nodes_at") not in (None, "workers", "scheduler"):
+        return settings
+    is_partitioned = settings.get("mode") == "partitioned"
+    if "shards" in settings and (is_partitioned or settings.get("nodes_at") != "scheduler"):
+        now.setdefault(current_name_of_shards(settings.get("mode")), settings["shards"])
     return now
 
 

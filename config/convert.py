@@ -1,12 +1,16 @@
-"""Schema models → the frozen types that the core reads."""
+"""Conversion of v1 documents with defaults (`config.schema`) to the types that the core reads.
+
+These are in `config.model` and `config.plugin_args`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, cast
 
-from roadstead.config.coscheduling import PERMIT_WAIT_S, WireCoschedulingArgs
-from roadstead.config.legacy.plugins import WireNodeLabelArgs, WireServiceAffinityArgs
+from roadstead.config.coscheduling import PERMIT_WAIT_S, V1CoschedulingArgs
+from roadstead.config.go_struct import to_document
+from roadstead.config.legacy.plugins import V1NodeLabelArgs, V1ServiceAffinityArgs
 from roadstead.config.model import (
     ExtenderConfig,
     ExtenderTLS,
@@ -32,42 +36,41 @@ from roadstead.config.plugin_args import (
     ShapePoint,
     VolumeBindingArgs,
 )
-from roadstead.config.schema import ExtenderTLSConfig, KubeSchedulerConfiguration, WireExtender
+from roadstead.config.schema import ExtenderTLSConfig, KubeSchedulerConfiguration, V1Extender
 from roadstead.config.schema_args import (
-    WireBalancedAllocationArgs,
-    WireDefaultPreemptionArgs,
-    WireDynamicResourcesArgs,
-    WireFitArgs,
-    WireInterPodAffinityArgs,
-    WireNodeAffinityArgs,
-    WireResourceSpec,
-    WireShapePoint,
-    WireSpreadArgs,
-    WireVolumeBindingArgs,
+    V1DefaultPreemptionArgs,
+    V1DynamicResourcesArgs,
+    V1InterPodAffinityArgs,
+    V1NodeAffinityArgs,
+    V1NodeResourcesBalancedAllocationArgs,
+    V1NodeResourcesFitArgs,
+    V1PodTopologySpreadArgs,
+    V1ResourceSpec,
+    V1UtilizationShapePoint,
+    V1VolumeBindingArgs,
 )
-from roadstead.config.wire import to_document
 
 
-def _set(value: int | None) -> int:
+def _defaulted(value: int | None) -> int:
     assert value is not None, "defaults come before conversion"
     return value
 
 
 def to_plugin_args(args: object) -> PluginArgs:
-    """Convert checked arguments of an in-tree plugin to the plugin's type; keep others as is."""
+    """Convert checked arguments of an in-tree plugin; those of other plugins stay as written."""
     convert = _CONVERTERS.get(type(args))
     return cast(PluginArgs, args) if convert is None else convert(args)
 
 
-def _resources(specs: Iterable[WireResourceSpec] | None) -> tuple[ResourceSpec, ...]:
+def _resources(specs: Iterable[V1ResourceSpec] | None) -> tuple[ResourceSpec, ...]:
     return tuple(ResourceSpec(spec.name, spec.weight) for spec in specs or ())
 
 
-def _shape(points: Iterable[WireShapePoint] | None) -> tuple[ShapePoint, ...]:
+def _shape(points: Iterable[V1UtilizationShapePoint] | None) -> tuple[ShapePoint, ...]:
     return tuple(ShapePoint(point.utilization, point.score) for point in points or ())
 
 
-def _fit(args: WireFitArgs) -> NodeResourcesFitArgs:
+def _fit(args: V1NodeResourcesFitArgs) -> NodeResourcesFitArgs:
     strategy = args.scoring_strategy
     assert strategy is not None, "defaults come before conversion"
     ratio = strategy.requested_to_capacity_ratio
@@ -82,56 +85,57 @@ def _fit(args: WireFitArgs) -> NodeResourcesFitArgs:
     )
 
 
-def _node_affinity(args: WireNodeAffinityArgs) -> NodeAffinityArgs:
+def _node_affinity(args: V1NodeAffinityArgs) -> NodeAffinityArgs:
     added = args.added_affinity
     return NodeAffinityArgs(None if added is None else to_document(added))
 
 
-def _spread(args: WireSpreadArgs) -> PodTopologySpreadArgs:
+def _spread(args: V1PodTopologySpreadArgs) -> PodTopologySpreadArgs:
     constraints = tuple(to_document(constraint) for constraint in args.default_constraints or ())
     return PodTopologySpreadArgs(constraints, cast(Literal["System", "List"], args.defaulting_type))
 
 
-def _dynamic_resources(args: WireDynamicResourcesArgs) -> DynamicResourcesArgs:
+def _dynamic_resources(args: V1DynamicResourcesArgs) -> DynamicResourcesArgs:
     assert args.filter_timeout is not None, "defaults come before conversion"
     return DynamicResourcesArgs(args.filter_timeout.seconds)
 
 
 _CONVERTERS: Final[dict[type, Callable[[Any], PluginArgs]]] = {
-    WireCoschedulingArgs: lambda args: CoschedulingArgs(
+    V1CoschedulingArgs: lambda args: CoschedulingArgs(
         PERMIT_WAIT_S
         if args.permit_waiting_time_seconds is None
         else args.permit_waiting_time_seconds
     ),
-    WireFitArgs: _fit,
-    WireNodeAffinityArgs: _node_affinity,
-    WireSpreadArgs: _spread,
-    WireDynamicResourcesArgs: _dynamic_resources,
-    WireBalancedAllocationArgs: lambda args: NodeResourcesBalancedAllocationArgs(
+    V1NodeResourcesFitArgs: _fit,
+    V1NodeAffinityArgs: _node_affinity,
+    V1PodTopologySpreadArgs: _spread,
+    V1DynamicResourcesArgs: _dynamic_resources,
+    V1NodeResourcesBalancedAllocationArgs: lambda args: NodeResourcesBalancedAllocationArgs(
         _resources(args.resources)
     ),
-    WireInterPodAffinityArgs: lambda args: InterPodAffinityArgs(
-        _set(args.hard_pod_affinity_weight), args.ignore_preferred_terms_of_existing_pods
+    V1InterPodAffinityArgs: lambda args: InterPodAffinityArgs(
+        _defaulted(args.hard_pod_affinity_weight), args.ignore_preferred_terms_of_existing_pods
     ),
-    WireDefaultPreemptionArgs: lambda args: DefaultPreemptionArgs(
-        _set(args.min_candidate_nodes_percentage), _set(args.min_candidate_nodes_absolute)
+    V1DefaultPreemptionArgs: lambda args: DefaultPreemptionArgs(
+        _defaulted(args.min_candidate_nodes_percentage),
+        _defaulted(args.min_candidate_nodes_absolute),
     ),
-    WireVolumeBindingArgs: lambda args: VolumeBindingArgs(
-        _set(args.bind_timeout_seconds), _shape(args.shape)
+    V1VolumeBindingArgs: lambda args: VolumeBindingArgs(
+        _defaulted(args.bind_timeout_seconds), _shape(args.shape)
     ),
-    WireNodeLabelArgs: lambda args: NodeLabelArgs(
+    V1NodeLabelArgs: lambda args: NodeLabelArgs(
         tuple(args.present_labels or ()),
         tuple(args.absent_labels or ()),
         tuple(args.present_labels_preference or ()),
         tuple(args.absent_labels_preference or ()),
     ),
-    WireServiceAffinityArgs: lambda args: ServiceAffinityArgs(
+    V1ServiceAffinityArgs: lambda args: ServiceAffinityArgs(
         tuple(args.affinity_labels or ()), tuple(args.anti_affinity_labels_preference or ())
     ),
 }
 
 
-def to_extender(extender: WireExtender) -> ExtenderConfig:
+def to_extender(extender: V1Extender) -> ExtenderConfig:
     """Convert one extender for the core."""
     return ExtenderConfig(
         url_prefix=extender.url_prefix,
@@ -160,8 +164,8 @@ def to_scheduler_config(
     """Convert the configuration for the core."""
     return SchedulerConfig(
         profiles=profiles,
-        percentage_of_nodes_to_score=_set(config.percentage_of_nodes_to_score),
-        pod_initial_backoff_s=_set(config.pod_initial_backoff_seconds),
-        pod_max_backoff_s=_set(config.pod_max_backoff_seconds),
+        percentage_of_nodes_to_score=_defaulted(config.percentage_of_nodes_to_score),
+        pod_initial_backoff_s=_defaulted(config.pod_initial_backoff_seconds),
+        pod_max_backoff_s=_defaulted(config.pod_max_backoff_seconds),
         extenders=extenders,
     )

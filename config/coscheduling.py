@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from typing import Final
 
 from roadstead.config.errors import Problem, invalid
+from roadstead.config.go_struct import Int64
 from roadstead.config.schema_args import Args
-from roadstead.config.wire import Int64
 
 PERMIT_WAIT_S: Final = 60
 PERMIT_WAIT_MAX_S: Final = 900
 
 
-class WireCoschedulingArgs(Args):
+class V1CoschedulingArgs(Args):
     """Arguments of Coscheduling."""
 
     permit_waiting_time_seconds: Int64 | None = None
 
 
-def validate_coscheduling(path: str, args: WireCoschedulingArgs) -> Iterator[Problem]:
+def validate_coscheduling(path: str, args: V1CoschedulingArgs) -> Iterator[Problem]:
     """Yield a problem if Permit cannot wait for this time."""
     wait_s = args.permit_waiting_time_seconds
     if wait_s is not None and not 0 < wait_s <= PERMIT_WAIT_MAX_S:

@@ -1,4 +1,4 @@
-"""Text → schema models: the stage `decode`.
+"""Decoding of a text as the models of `config.schema`: the stage `decode`.
 
 Upstream: the codec with strict decoding (apimachinery/pkg/runtime/serializer) and
 DecodeNestedObjects of kube-scheduler/config/v1/types.go for the arguments of in-tree plugins.
@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from roadstead.config.errors import ConfigError, Problem, malformed
+from roadstead.config.go_struct import API_VERSION, GoStructT
 from roadstead.config.reader import join_path, read_document
 from roadstead.config.schema import KubeSchedulerConfiguration, KubeSchedulerProfile, PluginConfig
 from roadstead.config.schema_args import ARGS_MODELS, Args
-from roadstead.config.wire import API_VERSION, WireT
 
 KIND: Final = "KubeSchedulerConfiguration"
 
@@ -120,7 +120,7 @@ def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
     return None
 
 
-def decode_as(model: type[WireT], data: object, path: str, source: str) -> WireT:
+def decode_as(model: type[GoStructT], data: object, path: str, source: str) -> GoStructT:
     """Decode plain values as a model; ConfigError(stage="decode") with fields below `path`."""
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
@@ -146,6 +146,7 @@ def _problem(error: ErrorDetails, path: str) -> Problem:
 
 
 def rule_of(error: ErrorDetails) -> str:
+    """Return the rule that a value breaks, as it follows the value in an error text."""
     if error["type"] in _RULES:
         return _RULES[error["type"]]
     context = error.get("ctx", {})

@@ -1,7 +1,9 @@
 """Fill in the fields that the document omits: the stage between decode and validate.
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
-Feature gates as in 1.34.1: VolumeBinding gets no shape, DynamicResources its timeout.
+As with the default feature gates of 1.34.1, `shape` of VolumeBindingArgs stays unset, and
+`filterTimeout` of DynamicResourcesArgs is set. `config.schema`: the document as written;
+`config.model`: what the core reads.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from roadstead.config.durations import Duration, parse_duration
+from roadstead.config.go_struct import API_VERSION
 from roadstead.config.merge import default_plugins, enabled_names, merge_plugins
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.config.schema import (
@@ -22,21 +25,20 @@ from roadstead.config.schema import (
 from roadstead.config.schema_args import (
     ARGS_MODELS,
     Args,
-    WireBalancedAllocationArgs,
-    WireDefaultPreemptionArgs,
-    WireDynamicResourcesArgs,
-    WireFitArgs,
-    WireInterPodAffinityArgs,
-    WireResourceSpec,
-    WireScoringStrategy,
-    WireSpreadArgs,
-    WireVolumeBindingArgs,
+    V1DefaultPreemptionArgs,
+    V1DynamicResourcesArgs,
+    V1InterPodAffinityArgs,
+    V1NodeResourcesBalancedAllocationArgs,
+    V1NodeResourcesFitArgs,
+    V1PodTopologySpreadArgs,
+    V1ResourceSpec,
+    V1ScoringStrategy,
+    V1VolumeBindingArgs,
 )
-from roadstead.config.wire import API_VERSION
 
 T = TypeVar("T")
 
-_RESOURCES: Final = [WireResourceSpec(name=name, weight=1) for name in ("cpu", "memory")]
+_RESOURCES: Final = [V1ResourceSpec(name=name, weight=1) for name in ("cpu", "memory")]
 
 
 def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
@@ -88,62 +90,61 @@ def set_args_defaults(args: Args) -> Args:
     return args if fill is None else args.model_copy(update=fill(args))
 
 
-def _preemption(args: WireDefaultPreemptionArgs) -> dict[str, object]:
+def _preemption(args: V1DefaultPreemptionArgs) -> dict[str, object]:
     return {
         "min_candidate_nodes_percentage": _or(args.min_candidate_nodes_percentage, 10),
         "min_candidate_nodes_absolute": _or(args.min_candidate_nodes_absolute, 100),
     }
 
 
-def _fit(args: WireFitArgs) -> dict[str, object]:
-    strategy = _or(args.scoring_strategy, WireScoringStrategy(type="LeastAllocated"))
+def _fit(args: V1NodeResourcesFitArgs) -> dict[str, object]:
+    strategy = _or(args.scoring_strategy, V1ScoringStrategy(type="LeastAllocated"))
     resources = _weighed(strategy.resources)
     return {"scoring_strategy": strategy.model_copy(update={"resources": resources})}
 
 
-def _weighed(resources: list[WireResourceSpec] | None) -> list[WireResourceSpec]:
+def _weighed(resources: list[V1ResourceSpec] | None) -> list[V1ResourceSpec]:
     return [r.model_copy(update={"weight": r.weight or 1}) for r in resources or _RESOURCES]
 
 
 _ARGS_DEFAULTS: Final[dict[type[Args], Callable[..., dict[str, object]]]] = {
-    WireDefaultPreemptionArgs: _preemption,
-    WireDynamicResourcesArgs: lambda args: {
+    V1DefaultPreemptionArgs: _preemption,
+    V1DynamicResourcesArgs: lambda args: {
         "filter_timeout": _or(args.filter_timeout, parse_duration("10s"))
     },
-    WireInterPodAffinityArgs: lambda args: {
+    V1InterPodAffinityArgs: lambda args: {
         "hard_pod_affinity_weight": _or(args.hard_pod_affinity_weight, 1)
     },
-    WireBalancedAllocationArgs: lambda args: {"resources": _weighed(args.resources)},
-    WireFitArgs: _fit,
-    WireSpreadArgs: lambda args: {"defaulting_type": args.defaulting_type or "System"},
-    WireVolumeBindingArgs: lambda args: {
-        "bind_timeout_seconds": _or(args.bind_timeout_seconds, 600)
-    },
+    V1NodeResourcesBalancedAllocationArgs: lambda args: {"resources": _weighed(args.resources)},
+    V1NodeResourcesFitArgs: _fit,
+    V1PodTopologySpreadArgs: lambda args: {"defaulting_type": args.defaulting_type or "System"},
+    V1VolumeBindingArgs: lambda args: {"bind_timeout_seconds": _or(args.bind_timeout_seconds, 600)},
 }
 
 
-def _leader_election(given: LeaderElection) -> LeaderElection:
-    def at_least_set(duration: Duration, default: str) -> Duration:
+def _leader_election(election: LeaderElection) -> LeaderElection:
+    def or_default(duration: Duration, default: str) -> Duration:
+        # 0 counts as unset, as upstream.
         return duration if duration.ns else parse_duration(default)
 
-    return given.model_copy(
+    return election.model_copy(
         update={
-            "leader_elect": _or(given.leader_elect, True),
-            "lease_duration": at_least_set(given.lease_duration, "15s"),
-            "renew_deadline": at_least_set(given.renew_deadline, "10s"),
-            "retry_period": at_least_set(given.retry_period, "2s"),
-            "resource_lock": given.resource_lock or "leases",
-            "resource_name": given.resource_name or "kube-scheduler",
-            "resource_namespace": given.resource_namespace or "kube-system",
+            "leader_elect": _or(election.leader_elect, True),
+            "lease_duration": or_default(election.lease_duration, "15s"),
+            "renew_deadline": or_default(election.renew_deadline, "10s"),
+            "retry_period": or_default(election.retry_period, "2s"),
+            "resource_lock": election.resource_lock or "leases",
+            "resource_name": election.resource_name or "kube-scheduler",
+            "resource_namespace": election.resource_namespace or "kube-system",
         }
     )
 
 
-def _client_connection(given: ClientConnection) -> ClientConnection:
-    return given.model_copy(
+def _client_connection(connection: ClientConnection) -> ClientConnection:
+    return connection.model_copy(
         update={
-            "content_type": given.content_type or "application/vnd.kubernetes.protobuf",
-            "qps": given.qps or 50.0,
-            "burst": given.burst or 100,
+            "content_type": connection.content_type or "application/vnd.kubernetes.protobuf",
+            "qps": connection.qps or 50.0,
+            "burst": connection.burst or 100,
         }
     )

@@ -61,15 +61,15 @@ def _parse(text: str, form: re.Pattern[str], rule: str) -> Duration:
         return Duration()
     if not body or len(body) > _MAX_CHARS:
         raise ValueError(rule)
-    total, at = 0, 0
-    while at < len(body):
-        part = form.match(body, at)
+    total, position = 0, 0
+    while position < len(body):
+        part = form.match(body, position)
         if part is None or not (part[1] or part[2]):
             raise ValueError(rule)
         fraction = part[2] or ""
         unit = _NS[part[3]]
         total += int(part[1] or 0) * unit + int(fraction or 0) * unit // 10 ** len(fraction)
-        at = part.end()
+        position = part.end()
     if total > _INT64_MAX:
         raise ValueError("is too long for a duration (about 292 years at most)")
     return Duration(-total if text.startswith("-") else total)

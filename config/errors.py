@@ -18,9 +18,10 @@ PROBLEMS_SHOWN: Final = 20
 class Problem:
     """One error of a configuration. `value` is the field's value, rendered as upstream renders it.
 
-    `kind` is upstream's error type ("Invalid value", "Required value", …), empty where upstream
-    has no field error: then `rule` is the whole text, or `upstream` is upstream's if that differs.
-    `line`: of the field in the text, 0 if it is not known.
+    `rule`: what the value breaks; in an error text it follows the value. `kind`: upstream's error
+    type ("Invalid value", "Required value", …), empty where upstream has no field error: then
+    `rule` is the whole text, or `upstream` is upstream's if that differs. `line`: of the field in
+    the text, 0 if it is not known.
     Upstream: apimachinery/pkg/util/validation/field/errors.go.
     """
 

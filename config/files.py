@@ -21,7 +21,7 @@ def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
 
 
 def read_text(path: str | Path, max_bytes: int) -> str:
-    """Read a file as UTF-8, without its mark of byte order. Raises as `read_bytes`, by line."""
+    """Read a file as UTF-8, without a byte order mark. Raises as `read_bytes`, with the line."""
     content = read_bytes(path, max_bytes)
     try:
         return content.decode("utf-8-sig")

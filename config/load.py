@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from roadstead.config.build import build, complete, points_table
-from roadstead.config.coscheduling import WireCoschedulingArgs
+from roadstead.config.coscheduling import V1CoschedulingArgs
 from roadstead.config.decode import decode, decode_document
 from roadstead.config.defaults import set_defaults
 from roadstead.config.errors import ConfigError
+from roadstead.config.go_struct import to_document, with_sorted_keys
 from roadstead.config.legacy.notes import Note
 from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
 from roadstead.config.legacy.read import read_older
@@ -23,10 +24,9 @@ from roadstead.config.model import SchedulerConfig
 from roadstead.config.reader import read_document
 from roadstead.config.schema_args import ARGS_MODELS, Args
 from roadstead.config.validation import validate
-from roadstead.config.wire import sorted_keys, to_document
 
 _ALL_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
-    {**ARGS_MODELS, **OLDER_ARGS_MODELS, "Coscheduling": WireCoschedulingArgs}
+    {**ARGS_MODELS, **OLDER_ARGS_MODELS, "Coscheduling": V1CoschedulingArgs}
 )
 NO_EXTRA_PLUGINS: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})
 
@@ -87,4 +87,4 @@ def load_config(
     config = complete(config, source=source)
     is_set = decoded.percentage_of_nodes_to_score is not None
     built = replace(build(config, points_of, source=source), percentage_is_set=is_set)
-    return LoadedConfig(built, sorted_keys(to_document(config)), source, notes)
+    return LoadedConfig(built, with_sorted_keys(to_document(config)), source, notes)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from roadstead.config.intree import DEFAULT_MULTI_POINT, EXTENSION_POINTS, INTERFACE_NAMES
-from roadstead.config.schema import Plugins, PluginSet, WirePlugin
+from roadstead.config.schema import Plugins, PluginSet, V1Plugin
 
 ALL: Final = "*"
 
@@ -28,7 +28,7 @@ class ExpansionError(ValueError):
 
 def default_plugins() -> Plugins:
     """The default profile: every in-tree plugin at multiPoint."""
-    enabled = [WirePlugin(name=name, weight=weight) for name, weight in DEFAULT_MULTI_POINT]
+    enabled = [V1Plugin(name=name, weight=weight) for name, weight in DEFAULT_MULTI_POINT]
     return Plugins(multi_point=PluginSet(enabled=enabled))
 
 
@@ -61,7 +61,7 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     for i, plugin in enumerate(custom.enabled or ()):
         if not (plugin.name in replaced and last[plugin.name] == i):
             enabled.append(plugin)
-    off = [WirePlugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
+    off = [V1Plugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
     on = [plugin.model_copy(update={"weight": plugin.weight or 0}) for plugin in enabled]
     return PluginSet(enabled=on or None, disabled=off or None)
 
@@ -79,7 +79,7 @@ def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[st
 
 
 def _check_listed(
-    point: str, listed: Iterable[WirePlugin], points_of: Mapping[str, frozenset[str]]
+    point: str, listed: Iterable[V1Plugin], points_of: Mapping[str, frozenset[str]]
 ) -> None:
     seen: set[str] = set()
     for plugin in listed:

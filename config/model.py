@@ -94,16 +94,16 @@ class SchedulerConfig:
     extenders: tuple[ExtenderConfig, ...] = ()
     percentage_is_set: bool = False
 
-    def shares(self) -> dict[str, int]:
-        """Return the percentage of nodes to score of the profiles that sample, by scheduler name.
+    def sampling_percentages(self) -> dict[str, int]:
+        """Return percentageOfNodesToScore of the profiles that sample nodes, by scheduler name.
 
         0 is adaptive. A profile without a percentage has that of the document. Every node is
         scored at 100, or if neither sets one.
         """
         common = self.percentage_of_nodes_to_score if self.percentage_is_set else 100
-        share_of = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
-        found = {name: common if share is None else share for name, share in share_of.items()}
-        return {name: share for name, share in found.items() if share < 100}
+        own = {p.scheduler_name: p.percentage_of_nodes_to_score for p in self.profiles}
+        found = {name: common if each is None else each for name, each in own.items()}
+        return {name: percentage for name, percentage in found.items() if percentage < 100}
 
     def profile(self, scheduler_name: str) -> ProfileConfig | None:
         """Return the profile of this name; None if its pods belong to another scheduler."""

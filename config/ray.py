@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from roadstead.config.part import Part, path_of
+from roadstead.config.settings_model import SettingsModel, read_path
 
 Role = Literal["control", "copy", "scheduler", "worker"]
 
@@ -39,7 +39,7 @@ def check_address(address: str) -> str:
     return address
 
 
-class RayOptions(Part):
+class RayOptions(SettingsModel):
     """Which Ray a run uses. All fields but `address` apply to a Ray that the run joins."""
 
     address: Annotated[str, AfterValidator(check_address)] | None = None
@@ -58,6 +58,6 @@ class RayOptions(Part):
     """Interval at which each process publishes its figures as metrics of the Ray cluster; 0: it
     publishes none."""
 
-    runtime_env: Annotated[Path | None, BeforeValidator(path_of)] = None
+    runtime_env: Annotated[Path | None, BeforeValidator(read_path)] = None
     """File with Ray's runtime environment for the processes of the run, as written by `roadstead
     cluster pack`."""

@@ -1,4 +1,4 @@
-"""One YAML or JSON document → plain values, within the bounds of a configuration.
+"""Reading of one YAML or JSON document as plain values, within the bounds of a configuration.
 
 `protocol.documents` reads the text; this module adds tighter bounds (aliases count as often as they
 are expanded, so that nothing is large when it is printed) and Go's conversion of YAML to JSON.
@@ -21,7 +21,7 @@ MAX_VALUES: Final = 100_000
 _CHARS_PER_VALUE: Final = 100
 _EXACT_FLOAT_MAX: Final = 1e21
 
-Place: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
 
 
 def read_document(text: str | bytes, *, source: str) -> object:
@@ -36,48 +36,48 @@ def read_document(text: str | bytes, *, source: str) -> object:
         raise ConfigError("decode", [problem], source=source) from None
     if len(documents) > 1:
         raise _refused("holds more than one document; a configuration is one", source)
-    checker = _Checker(source, is_json=data.lstrip()[:1] == b"{")
-    return checker.checked(documents[0], ()) if documents else None
+    converter = _Converter(source, is_json=data.lstrip()[:1] == b"{")
+    return converter.converted(documents[0], ()) if documents else None
 
 
-def _refused(rule: str, source: str, at: Place = ()) -> ConfigError:
-    shown = (part if isinstance(part, int) else part[:VALUE_MAX_CHARS] for part in at)
+def _refused(rule: str, source: str, path: KeyPath = ()) -> ConfigError:
+    shown = (part if isinstance(part, int) else part[:VALUE_MAX_CHARS] for part in path)
     return ConfigError("decode", [Problem(join_path("", shown), rule)], source=source)
 
 
-class _Checker:
-    """Walks a document once: counts its values, and converts them to those of Go's JSON."""
+class _Converter:
+    """Converts values as Go does from YAML to JSON, and counts them."""
 
     def __init__(self, source: str, *, is_json: bool) -> None:
         self.source, self.is_json = source, is_json
-        self.left = MAX_VALUES
+        self.values_left = MAX_VALUES
 
-    def checked(self, value: object, at: Place) -> object:
+    def converted(self, value: object, path: KeyPath) -> object:
         """Return the converted value; ConfigError if it is too deep or too large."""
-        self._count(1, at)
-        if len(at) >= MAX_DEPTH:
+        self._count(1, path)
+        if len(path) >= MAX_DEPTH:
             raise _refused(f"is nested deeper than {MAX_DEPTH} levels", self.source)
         if isinstance(value, dict):
-            return {self._text(k, at): self.checked(v, (*at, k)) for k, v in value.items()}
+            return {self._text(k, path): self.converted(v, (*path, k)) for k, v in value.items()}
         if isinstance(value, list):
-            return [self.checked(item, (*at, i)) for i, item in enumerate(value)]
+            return [self.converted(item, (*path, i)) for i, item in enumerate(value)]
         if isinstance(value, str):
-            return self._text(value, at)
+            return self._text(value, path)
         if isinstance(value, float) and value.is_integer() and not self.is_json:
             # From YAML, Go reads a number without a fraction ("1.0", "1e3") as an integer.
             return int(value) if abs(value) < _EXACT_FLOAT_MAX else value
         return value
 
-    def _text(self, text: str, at: Place) -> str:
-        self._count(len(text) // _CHARS_PER_VALUE, at)
+    def _text(self, text: str, path: KeyPath) -> str:
+        self._count(len(text) // _CHARS_PER_VALUE, path)
         # JSON can encode half a surrogate pair; Go reads it as U+FFFD.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
-    def _count(self, count: int, at: Place) -> None:
-        self.left -= count
-        if self.left < 0:
+    def _count(self, count: int, path: KeyPath) -> None:
+        self.values_left -= count
+        if self.values_left < 0:
             rule = f"stands for more than {MAX_VALUES} values (aliases count in full)"
-            raise _refused(rule, self.source, at)
+            raise _refused(rule, self.source, path)
 
 
 def join_path(path: str, loc: Iterable[str | int]) -> str:

@@ -1,7 +1,8 @@
 """KubeSchedulerConfiguration v1 as written.
 
 Field by field upstream's staging/src/k8s.io/kube-scheduler/config/v1/types.go and
-component-base/config/v1alpha1/types.go of 1.34; defaults are in `config.defaults`.
+component-base/config/v1alpha1/types.go of 1.34; defaults are in `config.defaults`. The prefix V1
+marks types that have another form elsewhere, such as in `config.model` and `config.plugin_args`.
 """
 
 from __future__ import annotations
@@ -11,28 +12,37 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from roadstead.config.durations import Duration
-from roadstead.config.wire import Base64, Bool, Float32, Int32, Int64, Str, Wire, WireDuration
+from roadstead.config.go_struct import (
+    Base64,
+    Bool,
+    Float32,
+    GoDuration,
+    GoStruct,
+    Int32,
+    Int64,
+    Str,
+)
 
 Names = frozenset[str]
 
 
-class WirePlugin(Wire):
+class V1Plugin(GoStruct):
     """A plugin by name; `weight` None or 0 means 1 (and is used at `score` only)."""
 
-    always: ClassVar[Names] = frozenset({"name"})
+    never_omitted: ClassVar[Names] = frozenset({"name"})
     name: Str = ""
     weight: Int32 | None = None
 
 
-class PluginSet(Wire):
+class PluginSet(GoStruct):
     """Enabled and disabled plugins of one extension point; "*" disables all defaults."""
 
-    enabled: list[WirePlugin] | None = None
-    disabled: list[WirePlugin] | None = None
+    enabled: list[V1Plugin] | None = None
+    disabled: list[V1Plugin] | None = None
 
 
-class PointSets(Wire):
-    """The sets of all extension points."""
+class PointSets(GoStruct):
+    """The plugin sets of all extension points, without `multiPoint`."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -50,7 +60,7 @@ class PointSets(Wire):
     def sets(self) -> dict[str, PluginSet]:
         """Return extension point (upstream's name, `multiPoint` included where it exists) → set."""
         fields = type(self).model_fields
-        return {pod_class.alias or name: getattr(self, name) for name, pod_class in fields.items()}
+        return {field.alias or name: getattr(self, name) for name, field in fields.items()}
 
 
 class Plugins(PointSets):
@@ -59,15 +69,15 @@ class Plugins(PointSets):
     multi_point: PluginSet = PluginSet()
 
 
-class PluginConfig(Wire):
+class PluginConfig(GoStruct):
     """Arguments of one plugin: a model of `schema_args` for an in-tree one, else as written."""
 
-    always: ClassVar[Names] = frozenset({"name", "args"})
+    never_omitted: ClassVar[Names] = frozenset({"name", "args"})
     name: Str = ""
     args: Any = None
 
 
-class KubeSchedulerProfile(Wire):
+class KubeSchedulerProfile(GoStruct):
     """One profile; pods choose it by `spec.schedulerName`."""
 
     scheduler_name: Str | None = None
@@ -76,15 +86,15 @@ class KubeSchedulerProfile(Wire):
     plugin_config: list[PluginConfig] | None = None
 
 
-class ExtenderManagedResource(Wire):
+class ExtenderManagedResource(GoStruct):
     """An extended resource that an extender manages."""
 
-    always: ClassVar[Names] = frozenset({"name"})
+    never_omitted: ClassVar[Names] = frozenset({"name"})
     name: Str = ""
     ignored_by_scheduler: Bool = False
 
 
-class ExtenderTLSConfig(Wire):
+class ExtenderTLSConfig(GoStruct):
     """TLS of an extender. The data fields are base64 of PEM and never shown."""
 
     insecure: Bool = False
@@ -97,11 +107,11 @@ class ExtenderTLSConfig(Wire):
     ca_data: Base64 = Field(default="", repr=False)
 
 
-class WireExtender(Wire):
+class V1Extender(GoStruct):
     """An HTTP extender; an empty verb is not called."""
 
-    always: ClassVar[Names] = frozenset({"url_prefix"})
-    null_counts: ClassVar[Names] = frozenset({"httpTimeout"})
+    never_omitted: ClassVar[Names] = frozenset({"url_prefix"})
+    refuses_null: ClassVar[Names] = frozenset({"httpTimeout"})
     url_prefix: Str = ""
     filter_verb: Str = ""
     preempt_verb: Str = ""
@@ -110,33 +120,33 @@ class WireExtender(Wire):
     bind_verb: Str = ""
     enable_https: Bool = Field(default=False, alias="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
-    http_timeout: WireDuration = Duration()
+    http_timeout: GoDuration = Duration()
     node_cache_capable: Bool = False
     managed_resources: list[ExtenderManagedResource] | None = None
     ignorable: Bool = False
 
 
-class LeaderElection(Wire):
+class LeaderElection(GoStruct):
     """Leader election: read and checked as upstream; Roadstead does not use it."""
 
-    always: ClassVar[Names] = frozenset(
+    never_omitted: ClassVar[Names] = frozenset(
         {"lease_duration", "renew_deadline", "retry_period"}
         | {"leader_elect", "resource_lock", "resource_name", "resource_namespace"}
     )
-    null_counts: ClassVar[Names] = frozenset({"leaseDuration", "renewDeadline", "retryPeriod"})
+    refuses_null: ClassVar[Names] = frozenset({"leaseDuration", "renewDeadline", "retryPeriod"})
     leader_elect: Bool | None = None
-    lease_duration: WireDuration = Duration()
-    renew_deadline: WireDuration = Duration()
-    retry_period: WireDuration = Duration()
+    lease_duration: GoDuration = Duration()
+    renew_deadline: GoDuration = Duration()
+    retry_period: GoDuration = Duration()
     resource_lock: Str = ""
     resource_name: Str = ""
     resource_namespace: Str = ""
 
 
-class ClientConnection(Wire):
+class ClientConnection(GoStruct):
     """Connection to an API server."""
 
-    always: ClassVar[Names] = frozenset(
+    never_omitted: ClassVar[Names] = frozenset(
         {"kubeconfig", "accept_content_types", "content_type", "qps", "burst"}
     )
     kubeconfig: Str = ""
@@ -146,7 +156,7 @@ class ClientConnection(Wire):
     burst: Int32 = 0
 
 
-class CommonFields(Wire):
+class CommonFields(GoStruct):
     """Fields of a document that v1 and the versions before it share."""
 
     api_version: Str = ""
@@ -165,5 +175,5 @@ class KubeSchedulerConfiguration(CommonFields):
     """The whole document."""
 
     profiles: list[KubeSchedulerProfile] | None = None
-    extenders: list[WireExtender] | None = None
+    extenders: list[V1Extender] | None = None
     delay_cache_until_active: Bool = False

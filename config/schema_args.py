@@ -10,173 +10,175 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from roadstead.config.wire import Bool, Int32, Int64, Str, Wire, WireDuration
+from roadstead.config.go_struct import Bool, GoDuration, GoStruct, Int32, Int64, Str
 
 Names = frozenset[str]
 
 
-class Args(Wire):
+class Args(GoStruct):
     """Base of all arguments: the type, which may be left out as the plugin's name implies it."""
 
     api_version: Str = ""
     kind: Str = ""
 
 
-class WireResourceSpec(Wire):
+class V1ResourceSpec(GoStruct):
     """A resource and its weight; 0 means 1."""
 
-    always: ClassVar[Names] = frozenset({"name"})
+    never_omitted: ClassVar[Names] = frozenset({"name"})
     name: Str = ""
     weight: Int64 = 0
 
 
-class WireShapePoint(Wire):
+class V1UtilizationShapePoint(GoStruct):
     """One point of a function."""
 
-    always: ClassVar[Names] = frozenset({"utilization", "score"})
+    never_omitted: ClassVar[Names] = frozenset({"utilization", "score"})
     utilization: Int32 = 0
     score: Int32 = 0
 
 
-class WireCapacityRatio(Wire):
+class V1RequestedToCapacityRatio(GoStruct):
     """The function of RequestedToCapacityRatio."""
 
-    shape: list[WireShapePoint] | None = None
+    shape: list[V1UtilizationShapePoint] | None = None
 
 
-class WireScoringStrategy(Wire):
+class V1ScoringStrategy(GoStruct):
     """How NodeResourcesFit scores."""
 
     type: Str = ""
-    resources: list[WireResourceSpec] | None = None
-    requested_to_capacity_ratio: WireCapacityRatio | None = None
+    resources: list[V1ResourceSpec] | None = None
+    requested_to_capacity_ratio: V1RequestedToCapacityRatio | None = None
 
 
-class WireRequirement(Wire):
+class V1SelectorRequirement(GoStruct):
     """A requirement of a node selector or a label selector."""
 
-    always: ClassVar[Names] = frozenset({"key", "operator"})
+    never_omitted: ClassVar[Names] = frozenset({"key", "operator"})
     key: Str = ""
     operator: Str = ""
     values: list[Str] | None = None
 
 
-class WireNodeSelectorTerm(Wire):
+class V1NodeSelectorTerm(GoStruct):
     """Requirements that all hold."""
 
-    match_expressions: list[WireRequirement] | None = None
-    match_fields: list[WireRequirement] | None = None
+    match_expressions: list[V1SelectorRequirement] | None = None
+    match_fields: list[V1SelectorRequirement] | None = None
 
 
-class WireNodeSelector(Wire):
+class V1NodeSelector(GoStruct):
     """Terms of which one holds."""
 
-    always: ClassVar[Names] = frozenset({"node_selector_terms"})
-    node_selector_terms: list[WireNodeSelectorTerm] | None = None
+    never_omitted: ClassVar[Names] = frozenset({"node_selector_terms"})
+    node_selector_terms: list[V1NodeSelectorTerm] | None = None
 
 
-class WirePreferredTerm(Wire):
+class V1PreferredSchedulingTerm(GoStruct):
     """A term with its weight."""
 
-    always: ClassVar[Names] = frozenset({"weight", "preference"})
+    never_omitted: ClassVar[Names] = frozenset({"weight", "preference"})
     weight: Int32 = 0
-    preference: WireNodeSelectorTerm = WireNodeSelectorTerm()
+    preference: V1NodeSelectorTerm = V1NodeSelectorTerm()
 
 
-class WireNodeAffinity(Wire):
+class V1NodeAffinity(GoStruct):
     """A v1 NodeAffinity."""
 
-    required_during_scheduling_ignored_during_execution: WireNodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: list[WirePreferredTerm] | None = None
+    required_during_scheduling_ignored_during_execution: V1NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[V1PreferredSchedulingTerm] | None = (
+        None
+    )
 
 
-class WireLabelSelector(Wire):
+class V1LabelSelector(GoStruct):
     """A v1 LabelSelector."""
 
     match_labels: dict[str, Str] | None = None
-    match_expressions: list[WireRequirement] | None = None
+    match_expressions: list[V1SelectorRequirement] | None = None
 
 
-class WireSpreadConstraint(Wire):
+class V1TopologySpreadConstraint(GoStruct):
     """A v1 TopologySpreadConstraint."""
 
-    always: ClassVar[Names] = frozenset({"max_skew", "topology_key", "when_unsatisfiable"})
+    never_omitted: ClassVar[Names] = frozenset({"max_skew", "topology_key", "when_unsatisfiable"})
     max_skew: Int32 = 0
     topology_key: Str = ""
     when_unsatisfiable: Str = ""
-    label_selector: WireLabelSelector | None = None
+    label_selector: V1LabelSelector | None = None
     min_domains: Int32 | None = None
     node_affinity_policy: Str | None = None
     node_taints_policy: Str | None = None
     match_label_keys: list[Str] | None = None
 
 
-class WireDefaultPreemptionArgs(Args):
+class V1DefaultPreemptionArgs(Args):
     """Arguments of DefaultPreemption."""
 
     min_candidate_nodes_percentage: Int32 | None = None
     min_candidate_nodes_absolute: Int32 | None = None
 
 
-class WireDynamicResourcesArgs(Args):
+class V1DynamicResourcesArgs(Args):
     """Arguments of DynamicResources."""
 
-    always: ClassVar[Names] = frozenset({"filter_timeout"})
-    filter_timeout: WireDuration | None = None
+    never_omitted: ClassVar[Names] = frozenset({"filter_timeout"})
+    filter_timeout: GoDuration | None = None
 
 
-class WireInterPodAffinityArgs(Args):
+class V1InterPodAffinityArgs(Args):
     """Arguments of InterPodAffinity."""
 
-    always: ClassVar[Names] = frozenset({"ignore_preferred_terms_of_existing_pods"})
+    never_omitted: ClassVar[Names] = frozenset({"ignore_preferred_terms_of_existing_pods"})
     hard_pod_affinity_weight: Int32 | None = None
     ignore_preferred_terms_of_existing_pods: Bool = False
 
 
-class WireNodeAffinityArgs(Args):
+class V1NodeAffinityArgs(Args):
     """Arguments of NodeAffinity."""
 
-    added_affinity: WireNodeAffinity | None = None
+    added_affinity: V1NodeAffinity | None = None
 
 
-class WireBalancedAllocationArgs(Args):
+class V1NodeResourcesBalancedAllocationArgs(Args):
     """Arguments of NodeResourcesBalancedAllocation."""
 
-    resources: list[WireResourceSpec] | None = None
+    resources: list[V1ResourceSpec] | None = None
 
 
-class WireFitArgs(Args):
+class V1NodeResourcesFitArgs(Args):
     """Arguments of NodeResourcesFit."""
 
     ignored_resources: list[Str] | None = None
     ignored_resource_groups: list[Str] | None = None
-    scoring_strategy: WireScoringStrategy | None = None
+    scoring_strategy: V1ScoringStrategy | None = None
 
 
-class WireSpreadArgs(Args):
+class V1PodTopologySpreadArgs(Args):
     """Arguments of PodTopologySpread."""
 
-    default_constraints: list[WireSpreadConstraint] | None = None
+    default_constraints: list[V1TopologySpreadConstraint] | None = None
     defaulting_type: Str = ""
 
 
-class WireVolumeBindingArgs(Args):
+class V1VolumeBindingArgs(Args):
     """Arguments of VolumeBinding."""
 
     bind_timeout_seconds: Int64 | None = None
-    shape: list[WireShapePoint] | None = None
+    shape: list[V1UtilizationShapePoint] | None = None
 
 
 ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
     {
-        "DefaultPreemption": WireDefaultPreemptionArgs,
-        "DynamicResources": WireDynamicResourcesArgs,
-        "InterPodAffinity": WireInterPodAffinityArgs,
-        "NodeAffinity": WireNodeAffinityArgs,
-        "NodeResourcesBalancedAllocation": WireBalancedAllocationArgs,
-        "NodeResourcesFit": WireFitArgs,
-        "PodTopologySpread": WireSpreadArgs,
-        "VolumeBinding": WireVolumeBindingArgs,
+        "DefaultPreemption": V1DefaultPreemptionArgs,
+        "DynamicResources": V1DynamicResourcesArgs,
+        "InterPodAffinity": V1InterPodAffinityArgs,
+        "NodeAffinity": V1NodeAffinityArgs,
+        "NodeResourcesBalancedAllocation": V1NodeResourcesBalancedAllocationArgs,
+        "NodeResourcesFit": V1NodeResourcesFitArgs,
+        "PodTopologySpread": V1PodTopologySpreadArgs,
+        "VolumeBinding": V1VolumeBindingArgs,
     }
 )
 """Plugin → model of its arguments; their kind is the plugin's name with the suffix `Args`."""

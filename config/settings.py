@@ -29,8 +29,8 @@ from roadstead.config.concurrency import (
 )
 from roadstead.config.errors import ConfigError
 from roadstead.config.files import read_bytes
-from roadstead.config.part import Part, path_of
 from roadstead.config.ray import RayOptions
+from roadstead.config.settings_model import SettingsModel, read_path
 
 SETTINGS_FILE: Final = "roadstead.yaml"
 
@@ -38,7 +38,7 @@ SETTINGS_FILE: Final = "roadstead.yaml"
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
-class ActorDeadlines(Part):
+class ActorDeadlines(SettingsModel):
     """Timeouts, in seconds (above 0, at most a day)."""
 
     start_s: Seconds = 120.0
@@ -69,7 +69,7 @@ class ActorDeadlines(Part):
     """Maximum time until actors stop after a request. After that they are stopped by force."""
 
 
-class Bounds(Part):
+class Bounds(SettingsModel):
     """Maximum numbers and sizes of waiting items. A full queue or mailbox refuses more items."""
 
     queue_max_pods: int = Field(default=10_000_000, ge=1, le=100_000_000)
@@ -97,7 +97,7 @@ FeatureGate = Literal[
 ]
 
 
-class Settings(Part):
+class Settings(SettingsModel):
     """All settings of `roadstead.yaml`."""
 
     runtime: Literal["ray", "inline"] = "ray"
@@ -175,10 +175,10 @@ class Settings(Part):
     """Feature gates of kube-scheduler by name, as in its `--feature-gates`. Gates that are not
     named have the defaults of 1.34."""
 
-    journal: Annotated[Path | None, BeforeValidator(path_of)] = None
+    journal: Annotated[Path | None, BeforeValidator(read_path)] = None
     """Folder of the binder's journal. Without a journal, binds are lost when the run ends."""
 
-    journal_copy: Annotated[Path | None, BeforeValidator(path_of)] = None
+    journal_copy: Annotated[Path | None, BeforeValidator(read_path)] = None
     """Folder of a second copy of the journal, on the disk of another Ray node. A bind is
     acknowledged when both disks have it."""
 
@@ -198,13 +198,13 @@ class Settings(Part):
         return len(self.scheduler_profiles)
 
     @property
-    def part_count(self) -> int:
+    def partition_count(self) -> int:
         """The number of partitions of the nodes, by zone."""
         return self.partitions if self.concurrency == "partitioned" else 1
 
     @property
     def concurrency(self) -> Mode:
-        """The mode in force."""
+        """The mode, with its default: `exact` with one scheduler, `shared` with several."""
         return self.mode or ("exact" if self.scheduler_count == 1 else "shared")
 
     _with_partitions = model_validator(mode="before")(with_partitions)
@@ -248,19 +248,19 @@ def load_settings(
 ) -> Settings:
     """Load the settings of a `roadstead.yaml` text, overridden by flags.
 
-    `overrides`: field → value, a nested field as `deadlines.call_s`; None means not given.
+    `overrides`: field → value, a nested field as `deadlines.call_s`; None overrides nothing.
     `overrides_source`: their name in errors. Raises ConfigError (an InputError) with the path of
     every field that is unknown or out of range.
     """
     document = _read(text, source) if text else {}
-    given = {name: value for name, value in (overrides or {}).items() if value is not None}
+    flags = {name: value for name, value in (overrides or {}).items() if value is not None}
     try:
         from_file = Settings.model_validate(document)
-        if not given:
+        if not flags:
             return from_file
         source = overrides_source
         assert isinstance(document, dict)
-        return Settings.model_validate(_with_overrides(deepcopy(document), given))
+        return Settings.model_validate(_with_overrides(deepcopy(document), flags))
     except ValidationError as error:
         from roadstead.config.decode import validation_problems
 
@@ -291,12 +291,12 @@ def _read(text: str | bytes, source: str) -> object:
     return {} if document is None else document
 
 
-def _with_overrides(document: dict[str, Any], given: Mapping[str, object]) -> dict[str, Any]:
-    if "shards" in given:
+def _with_overrides(document: dict[str, Any], flags: Mapping[str, object]) -> dict[str, Any]:
+    if "shards" in flags:
         # Under its current name, so that the flag overrides that name in the file.
-        name = current_name_of_shards(given.get("mode", document.get("mode")))
-        given = {name: given["shards"], **given}
-    for name, value in given.items():
+        name = current_name_of_shards(flags.get("mode", document.get("mode")))
+        flags = {name: flags["shards"], **flags}
+    for name, value in flags.items():
         if name == "shards":
             continue
         group, dot, field = name.rpartition(".")

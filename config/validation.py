@@ -1,7 +1,7 @@
 """Check the defaulted configuration: the stage `validate`.
 
 Every check follows upstream's pkg/scheduler/apis/config/validation/validation.go and
-component-base/config/validation/validation.go; arguments are in `config.validation_args`.
+component-base/config/validation/validation.go; `config.validation_args` checks plugin arguments.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from roadstead.config.errors import Problem, duplicate, invalid, required
+from roadstead.config.go_struct import API_VERSION, to_document, with_sorted_keys
 from roadstead.config.intree import EXTENSION_POINTS, REMOVED_PLUGINS
 from roadstead.config.schema import (
     ClientConnection,
@@ -18,10 +19,9 @@ from roadstead.config.schema import (
     LeaderElection,
     PluginConfig,
     PluginSet,
-    WireExtender,
+    V1Extender,
 )
 from roadstead.config.validation_args import validate_args
-from roadstead.config.wire import API_VERSION, sorted_keys, to_document
 from roadstead.protocol.names import is_extended_resource, qualified_name_errors
 
 _REMOVED_RULE: Final = (
@@ -90,7 +90,7 @@ def _profiles(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem]:
         yield from _removed_plugins(path, profile)
         yield from _plugin_configs(path, profile.plugin_config or ())
         if name in seen:
-            # Upstream prints the other profile's path as a struct without public fields.
+            # Upstream's value is the other profile's path, a *field.Path, which prints as {}.
             yield duplicate(f"{path}.schedulerName", {})
         seen.add(name)
     yield from _common_queue_sort(profiles)
@@ -120,15 +120,15 @@ def _plugin_configs(path: str, configs: Iterable[PluginConfig]) -> Iterator[Prob
         if config.name in REMOVED_PLUGINS:
             yield invalid(where, config.name, _REMOVED_RULE)
         elif config.name == _MISNAMED_VALIDATOR:
-            shown = "null" if config.args is None else sorted_keys(config.args)
+            shown = "null" if config.args is None else with_sorted_keys(config.args)
             yield invalid(f"{where}.args", shown, "has to match plugin args")
         else:
             yield from validate_args(f"{where}.args", config.args)
 
 
 def _common_queue_sort(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem]:
-    canon = _queue_sort(profiles[0])
-    enabled = canon.enabled or []
+    first = _queue_sort(profiles[0])
+    enabled = first.enabled or []
     if len(enabled) > 1:
         rule = "only one queue sort plugin can be enabled"
         yield invalid("profiles[0].plugins.queueSort.Enabled", len(enabled), rule)
@@ -139,14 +139,14 @@ def _common_queue_sort(profiles: list[KubeSchedulerProfile]) -> Iterator[Problem
         args = found[-1] if found else None
     for i, profile in enumerate(profiles[1:], start=1):
         current = _queue_sort(profile)
-        if current != canon:
+        if current != first:
             rule = "must be the same for all profiles"
             yield invalid(f"profiles[{i}].plugins.queueSort", _internal_set(current), rule)
         for config in profile.plugin_config or ():
             if config.name == name and config.args != args:
                 where = f"profiles[{i}].pluginConfig.args"
                 rule = "queueSort must be the same for all profiles"
-                yield invalid(where, sorted_keys(to_document(config.args)), rule)
+                yield invalid(where, with_sorted_keys(to_document(config.args)), rule)
 
 
 def _queue_sort(profile: KubeSchedulerProfile) -> PluginSet:
@@ -169,7 +169,7 @@ def _internal(name: str, weight: int | None) -> dict[str, object]:
     return {"Name": name, "Weight": weight or 0}
 
 
-def _extenders(extenders: list[WireExtender]) -> Iterator[Problem]:
+def _extenders(extenders: list[V1Extender]) -> Iterator[Problem]:
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
         path = f"extenders[{i}]"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from roadstead.config.coscheduling import WireCoschedulingArgs, validate_coscheduling
+from roadstead.config.coscheduling import V1CoschedulingArgs, validate_coscheduling
 from roadstead.config.errors import (
     Problem,
     duplicate,
@@ -19,18 +19,18 @@ from roadstead.config.errors import (
     required,
     unsupported,
 )
-from roadstead.config.legacy.plugins import WireNodeLabelArgs, validate_node_label
+from roadstead.config.legacy.plugins import V1NodeLabelArgs, validate_node_label
 from roadstead.config.schema_args import (
-    WireBalancedAllocationArgs,
-    WireDefaultPreemptionArgs,
-    WireDynamicResourcesArgs,
-    WireInterPodAffinityArgs,
-    WireNodeAffinityArgs,
-    WireNodeSelectorTerm,
-    WireRequirement,
-    WireSpreadArgs,
-    WireSpreadConstraint,
-    WireVolumeBindingArgs,
+    V1DefaultPreemptionArgs,
+    V1DynamicResourcesArgs,
+    V1InterPodAffinityArgs,
+    V1NodeAffinityArgs,
+    V1NodeResourcesBalancedAllocationArgs,
+    V1NodeSelectorTerm,
+    V1PodTopologySpreadArgs,
+    V1SelectorRequirement,
+    V1TopologySpreadConstraint,
+    V1VolumeBindingArgs,
 )
 from roadstead.config.validation_fit import qualified
 from roadstead.protocol.names import label_value_errors, qualified_name_errors
@@ -49,7 +49,7 @@ def validate_args(path: str, args: object) -> Iterator[Problem]:
         yield from check(path, args)
 
 
-def _preemption(path: str, args: WireDefaultPreemptionArgs) -> Iterator[Problem]:
+def _preemption(path: str, args: V1DefaultPreemptionArgs) -> Iterator[Problem]:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     assert percentage is not None, "defaults come before validation"
     assert absolute is not None
@@ -65,21 +65,21 @@ def _preemption(path: str, args: WireDefaultPreemptionArgs) -> Iterator[Problem]
         yield invalid(absolute_path, absolute, f"{rule}Percentage")
 
 
-def _inter_pod_affinity(path: str, args: WireInterPodAffinityArgs) -> Iterator[Problem]:
+def _inter_pod_affinity(path: str, args: V1InterPodAffinityArgs) -> Iterator[Problem]:
     weight = args.hard_pod_affinity_weight
     assert weight is not None, "defaults come before validation"
     if not 0 <= weight <= 100:
         yield invalid(f"{path}.hardPodAffinityWeight", weight, "not in valid range [0, 100]")
 
 
-def _dynamic_resources(path: str, args: WireDynamicResourcesArgs) -> Iterator[Problem]:
+def _dynamic_resources(path: str, args: V1DynamicResourcesArgs) -> Iterator[Problem]:
     assert args.filter_timeout is not None, "defaults come before validation"
     if args.filter_timeout.ns < 0:
         shown = str(args.filter_timeout)
         yield invalid(f"{path}.filterTimeout", shown, "must be zero or positive")
 
 
-def _volume_binding(path: str, args: WireVolumeBindingArgs) -> Iterator[Problem]:
+def _volume_binding(path: str, args: V1VolumeBindingArgs) -> Iterator[Problem]:
     assert args.bind_timeout_seconds is not None, "defaults come before validation"
     if args.bind_timeout_seconds < 0:
         rule = "invalid BindTimeoutSeconds, should not be a negative value"
@@ -92,7 +92,7 @@ def _volume_binding(path: str, args: WireVolumeBindingArgs) -> Iterator[Problem]
         yield invalid(f"{path}.shape", shown, rule)
 
 
-def _balanced(path: str, args: WireBalancedAllocationArgs) -> Iterator[Problem]:
+def _balanced(path: str, args: V1NodeResourcesBalancedAllocationArgs) -> Iterator[Problem]:
     seen: set[str] = set()
     for i, resource in enumerate(args.resources or ()):
         where = f"{path}.resources[{i}]"
@@ -103,7 +103,7 @@ def _balanced(path: str, args: WireBalancedAllocationArgs) -> Iterator[Problem]:
             yield invalid(f"{where}.weight", resource.weight, "must be 1")
 
 
-def _spread(path: str, args: WireSpreadArgs) -> Iterator[Problem]:
+def _spread(path: str, args: V1PodTopologySpreadArgs) -> Iterator[Problem]:
     constraints = args.default_constraints or []
     if args.defaulting_type not in _DEFAULTING:
         yield unsupported(f"{path}.defaultingType", args.defaulting_type, _DEFAULTING)
@@ -120,7 +120,7 @@ def _spread(path: str, args: WireSpreadArgs) -> Iterator[Problem]:
         seen.add(key)
 
 
-def _constraint(path: str, constraint: WireSpreadConstraint) -> Iterator[Problem]:
+def _constraint(path: str, constraint: V1TopologySpreadConstraint) -> Iterator[Problem]:
     if constraint.max_skew <= 0:
         yield invalid(f"{path}.maxSkew", constraint.max_skew, "not in valid range (0, inf)")
     if not constraint.topology_key:
@@ -137,7 +137,7 @@ def _constraint(path: str, constraint: WireSpreadConstraint) -> Iterator[Problem
         yield forbidden(f"{path}.labelSelector", rule)
 
 
-def _node_affinity(path: str, args: WireNodeAffinityArgs) -> Iterator[Problem]:
+def _node_affinity(path: str, args: V1NodeAffinityArgs) -> Iterator[Problem]:
     affinity = args.added_affinity
     if affinity is None:
         return
@@ -154,14 +154,14 @@ def _node_affinity(path: str, args: WireNodeAffinityArgs) -> Iterator[Problem]:
             yield from _term(f"{where}[{i}]", weighted.preference)
 
 
-def _term(path: str, term: WireNodeSelectorTerm) -> Iterator[Problem]:
+def _term(path: str, term: V1NodeSelectorTerm) -> Iterator[Problem]:
     for i, requirement in enumerate(term.match_expressions or ()):
         yield from _label_requirement(f"{path}.matchExpressions[{i}]", requirement)
     for i, requirement in enumerate(term.match_fields or ()):
         yield from _field_requirement(f"{path}.matchFields[{i}]", requirement)
 
 
-def _label_requirement(path: str, requirement: WireRequirement) -> Iterator[Problem]:
+def _label_requirement(path: str, requirement: V1SelectorRequirement) -> Iterator[Problem]:
     operator = requirement.operator
     if operator not in _LABEL_OPERATORS:
         yield unsupported(f"{path}.operator", operator, _LABEL_OPERATORS)
@@ -195,7 +195,7 @@ def _is_int64(text: str) -> bool:
     return bool(_INT64.fullmatch(text)) and -(2**63) <= int(text) < 2**63
 
 
-def _field_requirement(path: str, requirement: WireRequirement) -> Iterator[Problem]:
+def _field_requirement(path: str, requirement: V1SelectorRequirement) -> Iterator[Problem]:
     if requirement.operator not in _FIELD_OPERATORS:
         yield unsupported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)
     elif len(requirement.values or ()) != 1:
@@ -203,13 +203,13 @@ def _field_requirement(path: str, requirement: WireRequirement) -> Iterator[Prob
 
 
 _CHECKS: Final[dict[type, Callable[..., Iterator[Problem]]]] = {
-    WireDefaultPreemptionArgs: _preemption,
-    WireInterPodAffinityArgs: _inter_pod_affinity,
-    WireDynamicResourcesArgs: _dynamic_resources,
-    WireVolumeBindingArgs: _volume_binding,
-    WireBalancedAllocationArgs: _balanced,
-    WireSpreadArgs: _spread,
-    WireNodeAffinityArgs: _node_affinity,
-    WireNodeLabelArgs: validate_node_label,
-    WireCoschedulingArgs: validate_coscheduling,
+    V1DefaultPreemptionArgs: _preemption,
+    V1InterPodAffinityArgs: _inter_pod_affinity,
+    V1DynamicResourcesArgs: _dynamic_resources,
+    V1VolumeBindingArgs: _volume_binding,
+    V1NodeResourcesBalancedAllocationArgs: _balanced,
+    V1PodTopologySpreadArgs: _spread,
+    V1NodeAffinityArgs: _node_affinity,
+    V1NodeLabelArgs: validate_node_label,
+    V1CoschedulingArgs: validate_coscheduling,
 }

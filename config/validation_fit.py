@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from roadstead.config.errors import Problem, invalid, required, unsupported
-from roadstead.config.schema_args import WireFitArgs, WireShapePoint
+from roadstead.config.schema_args import V1NodeResourcesFitArgs, V1UtilizationShapePoint
 from roadstead.protocol.names import qualified_name_errors
 
 _STRATEGIES: Final = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 
-def validate_fit_args(args: WireFitArgs) -> Iterator[Problem]:
+def validate_fit_args(args: V1NodeResourcesFitArgs) -> Iterator[Problem]:
     """Yield the problems of NodeResourcesFit's arguments; upstream checks them at `build`."""
     for i, name in enumerate(args.ignored_resources or ()):
         yield from qualified(f"ignoredResources[{i}]", name)
@@ -38,7 +38,7 @@ def validate_fit_args(args: WireFitArgs) -> Iterator[Problem]:
         yield from _shape("scoringStrategy.shape", shape)
 
 
-def _shape(path: str, shape: list[WireShapePoint]) -> Iterator[Problem]:
+def _shape(path: str, shape: list[V1UtilizationShapePoint]) -> Iterator[Problem]:
     if not shape:
         yield required(path, "at least one point must be specified")
     for i in range(1, len(shape)):

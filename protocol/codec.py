@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import msgpack
 
-from roadstead.protocol.codec_memo import remembered_decoder, remembered_encoder, repeats
+from roadstead.protocol.codec_memo import cached_decoder, cached_encoder, repeats
 from roadstead.protocol.errors import RoadsteadError, cut_short
 
 VERSION = 1
@@ -121,7 +121,7 @@ def unpack(data: bytes, limits: DecodeLimits = DEFAULT_LIMITS, *, typed: bool = 
         return value
     may_hold_timestamps = _TIMESTAMP.search(data) is not None
     if may_hold_timestamps or limits.max_depth < MSGPACK_DEPTH_MAX or limits.max_items < len(data):
-        _check_shape(value, limits)
+        _check_items_and_depth(value, limits)
     return value
 
 
@@ -145,7 +145,7 @@ def from_wire(cls: type[T], data: object) -> T:
 
 
 def _refuse_extension(code: int, data: bytes) -> object:
-    raise CodecError(f"extension type {code} does not cross")
+    raise CodecError(f"extension type {code} is refused")
 
 
 def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
@@ -158,11 +158,11 @@ def _unique_keys(pairs: list[tuple[object, object]]) -> dict[object, object]:
     return found
 
 
-def _check_shape(value: object, limits: DecodeLimits) -> None:
+def _check_items_and_depth(value: object, limits: DecodeLimits) -> None:
     items, depth, level = 0, 0, [value]
     while True:
         if any(type(each) is msgpack.Timestamp for each in level):
-            raise CodecError("extension type -1 does not cross")
+            raise CodecError("extension type -1 is refused")
         level = [each for parent in level for each in _children(parent)]
         if not level:
             return
@@ -180,14 +180,14 @@ def _children(value: object) -> Iterator[object]:
         yield from value.values()
 
 
-def _same(value: object) -> object:
+def _unchanged(value: object) -> object:
     return value
 
 
-_LEAVES = (str, int, bool, bytes)
+_SCALARS = (str, int, bool, bytes)
 
 
-def _leaf_decoder(kind: type) -> _Coder:
+def _scalar_decoder(kind: type) -> _Coder:
     def decode(data: object) -> object:
         if type(data) is not kind:
             raise CodecError(f"want {kind.__name__}, got {cut_short(data)}")
@@ -196,7 +196,7 @@ def _leaf_decoder(kind: type) -> _Coder:
     return decode
 
 
-def _leaves_decoder(kinds: tuple[object, ...]) -> _Coder:
+def _any_scalar_decoder(kinds: tuple[object, ...]) -> _Coder:
     def decode(data: object) -> object:
         if type(data) not in kinds:
             raise CodecError(f"want one of {len(kinds)} plain types, got {cut_short(data)}")
@@ -247,9 +247,9 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
     return decode
 
 
-def _uniform_leaves_decoder(kind: type) -> _Coder:
+def _scalars_decoder(kind: type) -> _Coder:
     """Decode a sequence of one plain type, without a call per element."""
-    one_by_one = _sequence_decoder(_leaf_decoder(kind))
+    one_by_one = _sequence_decoder(_scalar_decoder(kind))
 
     def decode(data: object) -> object:
         if type(data) is list and (not data or countOf(map(type, data), kind) == len(data)):
@@ -281,7 +281,7 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
 def _fields_decoder(kinds: Sequence[object]) -> _Coder:
     """Decode a list of fixed length; parts of plain types are checked together."""
     one_by_one = [_decoder(kind) for kind in kinds]
-    plain = {index: kind for index, kind in enumerate(kinds) if kind in _LEAVES}
+    plain = {index: kind for index, kind in enumerate(kinds) if kind in _SCALARS}
     others = [(index, code) for index, code in enumerate(one_by_one) if index not in plain]
     # With a single place `itemgetter` returns no tuple, so that place is repeated.
     indices = [*plain] if len(plain) != 1 else [*plain, *plain]
@@ -348,7 +348,7 @@ def _is_refused(decode: _Coder, data: object) -> bool:
 def _dataclass_encoder(cls: type) -> _Coder:
     names, kinds = _field_kinds(cls)
     codes = [(index, _encoder(kind)) for index, kind in enumerate(kinds)]
-    others = [(index, code) for index, code in codes if code is not _same]
+    others = [(index, code) for index, code in codes if code is not _unchanged]
     if len(names) < 2:
         # With a single name `attrgetter` returns no tuple.
         return lambda value: [code(getattr(value, names[index])) for index, code in codes]
@@ -380,18 +380,18 @@ def _optional_inner(kind: object) -> object | None:
 @cache
 def _decoder(kind: object) -> _Coder:
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind in _LEAVES:
-        return _leaf_decoder(cast("type", kind))
+    if kind in _SCALARS:
+        return _scalar_decoder(cast("type", kind))
     if kind is float:
         return _finite
     if kind is object:
-        return _same
+        return _unchanged
     if origin is Literal:
         return _literal_decoder(arguments)
-    if origin is tuple and arguments[-1:] == (Ellipsis,) and arguments[0] in _LEAVES:
-        return _uniform_leaves_decoder(arguments[0])
+    if origin is tuple and arguments[-1:] == (Ellipsis,) and arguments[0] in _SCALARS:
+        return _scalars_decoder(arguments[0])
     rows = get_args(arguments[0]) if origin is tuple and get_origin(arguments[0]) is tuple else ()
-    if rows and arguments[1:] == (Ellipsis,) and set(rows) <= set(_LEAVES):
+    if rows and arguments[1:] == (Ellipsis,) and set(rows) <= set(_SCALARS):
         return _rows_decoder(rows)
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return _sequence_decoder(_decoder(arguments[0]))
@@ -402,14 +402,14 @@ def _decoder(kind: object) -> _Coder:
     inner = _optional_inner(kind)
     if inner is not None:
         return _optional_coder(_decoder(inner))
-    if origin is UnionType and set(arguments) <= set(_LEAVES):
-        return _leaves_decoder(arguments)
+    if origin is UnionType and set(arguments) <= set(_SCALARS):
+        return _any_scalar_decoder(arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum_decoder(kind)
     if isinstance(kind, type) and is_dataclass(kind):
         decode = _dataclass_decoder(kind)
-        return remembered_decoder(decode) if repeats(kind) else decode
-    raise TypeError(f"{kind} does not cross the wire")
+        return cached_decoder(decode) if repeats(kind) else decode
+    raise TypeError(f"{kind} has no wire format")
 
 
 @cache
@@ -424,19 +424,19 @@ def _encoder(kind: object) -> _Coder:
     inner = _optional_inner(kind)
     if inner is not None:
         code = _encoder(inner)
-        return code if code is _same else _optional_coder(code)
+        return code if code is _unchanged else _optional_coder(code)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: value.value
     if isinstance(kind, type) and is_dataclass(kind):
         encode = _dataclass_encoder(kind)
-        return remembered_encoder(encode) if repeats(kind) else encode
-    return _same
+        return cached_encoder(encode) if repeats(kind) else encode
+    return _unchanged
 
 
 def _tuple_encoder(arguments: tuple[object, ...]) -> _Coder:
     codes = [_encoder(each) for each in arguments if each is not Ellipsis]
-    if all(code is _same for code in codes):
-        return _same
+    if all(code is _unchanged for code in codes):
+        return _unchanged
     if arguments[-1] is Ellipsis:
         code = codes[0]
         return lambda value: [code(each) for each in value]

@@ -1,8 +1,8 @@
-"""Values that messages repeat: decoded once by their bytes, encoded once by their identity.
+"""Caches for values that messages repeat: decoded once by bytes, encoded once by identity.
 
-A claim of a pod is sent to four actors, some of them several times, and a thousand claims ask for
-the same. A dataclass declares `repeats_on_wire` if its values are immutable, and larger than a
-comparison of their bytes. Equal values are then often one object.
+A claim of a pod is sent to four actors, some of them several times, and a thousand claims have
+equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and larger than
+a comparison of their bytes. Equal values are then often one object.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 
 import msgpack
 
-KNOWN_MAX: Final = 4096
-"""Values that are remembered of a class; with more, all are forgotten."""
+CACHE_MAX_VALUES: Final = 4096
+"""Cached values of a class; with more, the cache is emptied."""
 
-BYTES_MAX: Final = 4096
-"""Values that are longer are not remembered."""
+CACHED_VALUE_MAX_BYTES: Final = 4096
+"""Longer values are not cached."""
 
 _Coder: TypeAlias = Callable[[object], object]
 
@@ -26,8 +26,8 @@ def repeats(kind: type) -> bool:
     return bool(getattr(kind, "repeats_on_wire", False))
 
 
-def remembered_decoder(decode: _Coder) -> _Coder:
-    """Return a decoder that answers equal data with the same object."""
+def cached_decoder(decode: _Coder) -> _Coder:
+    """Return a decoder that returns the same object for equal data."""
     known: dict[bytes, object] = {}
 
     def code(data: object) -> object:
@@ -39,8 +39,8 @@ def remembered_decoder(decode: _Coder) -> _Coder:
         found = known.get(key)
         if found is None:
             found = decode(data)
-            if len(key) <= BYTES_MAX:
-                if len(known) >= KNOWN_MAX:
+            if len(key) <= CACHED_VALUE_MAX_BYTES:
+                if len(known) >= CACHE_MAX_VALUES:
                     known.clear()
                 known[key] = found
         return found
@@ -48,15 +48,15 @@ def remembered_decoder(decode: _Coder) -> _Coder:
     return code
 
 
-def remembered_encoder(encode: _Coder) -> _Coder:
-    """Return an encoder that answers the same object with the same list, not to be changed."""
+def cached_encoder(encode: _Coder) -> _Coder:
+    """Return an encoder that returns the same list for the same object; it must not be changed."""
     known: dict[int, tuple[object, object]] = {}
 
     def code(value: object) -> object:
         found = known.get(id(value))
         if found is not None:
             return found[1]
-        if len(known) >= KNOWN_MAX:
+        if len(known) >= CACHE_MAX_VALUES:
             known.clear()
         encoded = encode(value)
         # The value is kept, so that no other one gets its id.

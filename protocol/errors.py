@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 
 class InputError(RoadsteadError):
-    """Bad input: `source: Kind "name": field: value rule`.
+    """Bad input: `source: Kind "name": field: value rule`. rule: what the value breaks.
 
     Empty fields are left out of the text. `value` is already cut short (see `cut_short`).
     """

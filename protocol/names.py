@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-_REMEMBERED_MAX: Final = 16_384
+_CACHE_MAX_NAMES: Final = 16_384
 _LABEL_MAX_BYTES: Final = 63
 _SUBDOMAIN_MAX_BYTES: Final = 253
 
@@ -19,7 +19,7 @@ _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _DNS_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
-# The same languages as above, without backtracking: hostile text takes linear time.
+# They match the same texts as those above, without backtracking: hostile text takes linear time.
 _NAME_RE: Final = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SHORT_VALUE_RE: Final = re.compile("(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _DNS_LABEL_RE: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
@@ -57,7 +57,7 @@ _RESERVED_NAMESPACE: Final = "kubernetes.io/"
 _QUOTA_PREFIX: Final = "requests."
 
 
-@lru_cache(_REMEMBERED_MAX)
+@lru_cache(_CACHE_MAX_NAMES)
 def qualified_name_errors(name: str) -> tuple[str, ...]:
     """Why `[prefix/]name` is not a qualified name, such as a label's key; empty if it is."""
     prefix, slash, rest = name.partition("/")
@@ -82,7 +82,7 @@ def is_label_value(value: str) -> bool:
     return _SHORT_VALUE_RE.fullmatch(value) is not None
 
 
-@lru_cache(_REMEMBERED_MAX)
+@lru_cache(_CACHE_MAX_NAMES)
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Why a text cannot be a label's value; empty if it can."""
     errors = [_too_long_rule(_LABEL_MAX_BYTES)] if _too_long(value, _LABEL_MAX_BYTES) else []
@@ -103,7 +103,7 @@ def subdomain_errors(name: str) -> tuple[str, ...]:
     return _errors(name, _SUBDOMAIN_RE, _SUBDOMAIN_RULE, _SUBDOMAIN_MAX_BYTES)
 
 
-@lru_cache(_REMEMBERED_MAX)
+@lru_cache(_CACHE_MAX_NAMES)
 def dns_label_errors(name: str) -> tuple[str, ...]:
     """Why a text is no lowercase RFC 1123 label, as a namespace's name is; empty if it is one."""
     return _errors(name, _DNS_LABEL_RE, _DNS_LABEL_RULE, _LABEL_MAX_BYTES)
@@ -114,7 +114,7 @@ def dns_1035_label_errors(name: str) -> tuple[str, ...]:
     return _errors(name, _DNS_1035_RE, _DNS_1035_RULE, _LABEL_MAX_BYTES)
 
 
-@lru_cache(_REMEMBERED_MAX)
+@lru_cache(_CACHE_MAX_NAMES)
 def is_extended_resource(name: str) -> bool:
     """Whether a resource is outside kubernetes.io/ and could also be named in a quota."""
     if "/" not in name or _RESERVED_NAMESPACE in name or name.startswith(_QUOTA_PREFIX):

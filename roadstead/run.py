@@ -186,7 +186,7 @@ def build_node_search(plan: RunPlan, caller_of: CallerOf | None = None) -> NodeS
     cannot be reached as configured.
     """
     config = plan.config()
-    shares = config.shares() if plan.settings.score_nodes == "config" else {}
+    shares = config.sampling_percentages() if plan.settings.score_nodes == "config" else {}
     if not shares and not config.extenders:
         return None
     if caller_of is None:

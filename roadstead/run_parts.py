@@ -41,7 +41,7 @@ def build_cluster_state(plan: RunPlan) -> ClusterState:
         plan.storage_state(),
         plan.binding_profiles(),
         CacheSettings(bind_s=plan.settings.deadlines.assume_s),
-        partitions=plan.settings.part_count,
+        partitions=plan.settings.partition_count,
     )
 
 

@@ -20,7 +20,7 @@ from roadstead.bench.calibration import calibrate
 from roadstead.config.settings import Settings
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.inputs.find_pod import GivenPod
+from roadstead.inputs.find_pod import InputPod
 from roadstead.inputs.node_catalog import catalog_of
 from roadstead.kernel.start import load
 from roadstead.run import RunInputs, RunPlan
@@ -65,7 +65,7 @@ def shape(name: str, cpu: int, memory_gib: int, price: float) -> dict[str, objec
 
 
 def bench_fit(nodes: int) -> str:
-    asked = CountedSpec("x", GivenPod(named("x"), pod(1500, 4), ""))
+    asked = CountedSpec("x", InputPod(named("x"), pod(1500, 4), ""))
     result = fit(RunInputs(fleet(nodes)), RunPlan(Settings()), FitQuestion((asked,)))
     assert result.next is not None, "the count ends with a refusal"
     return f"{result.replicas:,} replicas on {nodes:,} nodes, {result.tried} changes tried"

@@ -73,7 +73,7 @@ async def replies() -> None:
     """Print how long two binders, with and without a copy, take for one message."""
     from roadstead.actors.binder.actor import BinderActor
     from roadstead.actors.journal_copy.actor import JournalCopyActor
-    from roadstead.actors.messages import ADD_PENDING, pod_batch
+    from roadstead.actors.messages import ADD_PENDING, pod_list
     from roadstead.actors.names import BINDER, JOURNAL_COPY
     from roadstead.actors.runtime.ray_runtime import RayRuntime
     from roadstead.config.settings import Settings
@@ -96,7 +96,7 @@ async def replies() -> None:
             took_ms: dict[str, list[float]] = {"plain": [], BINDER: []}
             for number in range(REPLIES):
                 names = [f"p-{pods}-{number}-{index}" for index in range(pods)]
-                message = pod_batch(
+                message = pod_list(
                     (PodIdentity(name, "default", name), PodFacts()) for name in names
                 )
                 for name, found in took_ms.items():

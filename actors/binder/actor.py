@@ -24,7 +24,7 @@ from roadstead.actors.messages import (
     OutcomePart,
     OutcomeSize,
     PageRequest,
-    PodBatch,
+    PodList,
     PreemptedPage,
     RunEnded,
     RunningPods,
@@ -115,7 +115,7 @@ class BinderActor:
         self.binder.add_running(batch.pods.keyed(), batch.nodes, batch.pods.revision)
         return NOTHING
 
-    async def add_pending(self, batch: PodBatch) -> Nothing:
+    async def add_pending(self, batch: PodList) -> Nothing:
         """Add pods that may be bound from now on."""
         self.binder.add_pending(list(batch.keyed()), batch.revision)
         return NOTHING
@@ -125,12 +125,12 @@ class BinderActor:
         self.binder.remove_nodes(gone.names, gone.revision)
         return NOTHING
 
-    async def update_pods(self, batch: PodBatch) -> PodsPage:
+    async def update_pods(self, batch: PodList) -> PodsPage:
         """Change pods, bound or pending; deleted ones stay deleted. Return those that exist."""
         records = self.binder.update_pods(list(batch.keyed()), batch.revision)
         return page_of(records, len(records), batch.revision)
 
-    async def delete_pods(self, gone: PodRemoval) -> PodBatch:
+    async def delete_pods(self, gone: PodRemoval) -> PodList:
         """Delete pods, bound or pending. Return those that are deleted now, or were before."""
         return keyed_batch(self.binder.delete_pods(gone.uids, gone.revision), gone.revision)
 
@@ -206,7 +206,7 @@ class BinderActor:
         self.binder.fence(owner.name, owner.epoch)
         return NOTHING
 
-    async def evicted_pods(self, _: Nothing) -> PodBatch:
+    async def evicted_pods(self, _: Nothing) -> PodList:
         """Return all deleted and evicted pods; see `Binder.evicted`."""
         return keyed_batch(self.binder.evicted())
 

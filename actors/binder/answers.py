@@ -12,9 +12,9 @@ from roadstead.actors.messages import (
     ClaimsPage,
     CommitPage,
     PageRequest,
-    PodBatch,
+    PodList,
     PreemptedPage,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.recovery import LastRevisions, NodesPage, PodsPage
 from roadstead.binder.binder import Binder
@@ -72,7 +72,7 @@ class BinderAnswers:
 
 def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage:
     """Return a page of pods with their nodes as a message."""
-    batch = pod_batch((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
+    batch = pod_list((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
     return PodsPage(
         replace(batch, revision=revision),
         tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
@@ -82,6 +82,6 @@ def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage
     )
 
 
-def keyed_batch(pods: Iterable[KeyedPod], revision: int = 0) -> PodBatch:
+def keyed_batch(pods: Iterable[KeyedPod], revision: int = 0) -> PodList:
     """Return pods as a message, in order."""
-    return pod_batch(((identity_of(uid, key), facts) for uid, key, facts in pods), revision)
+    return pod_list(((identity_of(uid, key), facts) for uid, key, facts in pods), revision)

@@ -14,7 +14,7 @@ from roadstead.actors.messages import (
     NominateBatch,
     RunningPods,
     UpdateAssumptions,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import (
@@ -136,7 +136,7 @@ class CacheActor:
         found = self.core.placements.nominated
         # The cache does not keep the names of nominated pods; the receiver needs only their UIDs.
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
-        return Nominated(pod_batch(pods), tuple(node for node, _ in found.values()))
+        return Nominated(pod_list(pods), tuple(node for node, _ in found.values()))
 
     async def assumed_by(self, owner: OwnerEpoch) -> Uids:
         """Return the pods that earlier incarnations of a scheduler assumed."""

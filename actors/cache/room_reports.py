@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.actors.interface import Directory, PatientRef
-from roadstead.actors.messages import pod_batch
+from roadstead.actors.messages import pod_list
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
 from roadstead.actors.names import QUEUE
 from roadstead.facts.pod import PodFacts, PodIdentity
@@ -22,5 +22,5 @@ class RoomReports:
         if not pods:
             return
         queue = PatientRef(self._directory.find(QUEUE))
-        changes = ClusterChanges(gone=pod_batch(pods))
+        changes = ClusterChanges(gone=pod_list(pods))
         await queue.call(OBSERVE, changes, timeout_s=self._call_s)

@@ -74,12 +74,12 @@ from roadstead.actors.messages.stream import (
     PackedChanges,
     nodes_batch,
 )
-from roadstead.facts.pod_batch import (
+from roadstead.facts.pod_list import (
     NO_PODS,
     ClassColumn,
-    PodBatch,
-    pod_batch,
-    pod_columns,
+    PodList,
+    pod_list,
+    pod_list_of_columns,
 )
 
 __all__ = [
@@ -134,7 +134,7 @@ __all__ = [
     "PackedChanges",
     "PageRequest",
     "PendingPage",
-    "PodBatch",
+    "PodList",
     "PreemptedPage",
     "QueueStatus",
     "Renew",
@@ -145,6 +145,6 @@ __all__ = [
     "UpdateAssumptions",
     "node_batch",
     "nodes_batch",
-    "pod_batch",
-    "pod_columns",
+    "pod_list",
+    "pod_list_of_columns",
 ]

@@ -9,7 +9,7 @@ from roadstead.actors.messages.common import PageRequest
 from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import GonePod
 from roadstead.facts.devices import DeviceClaimFacts
-from roadstead.facts.pod_batch import PodBatch
+from roadstead.facts.pod_list import PodList
 from roadstead.storage.news import BoundVolumes
 
 
@@ -25,7 +25,7 @@ class BindBatch:
 
     owner: str
     epoch: int
-    pods: PodBatch
+    pods: PodList
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
     volumes: tuple[BoundVolumes, ...] = ()
@@ -60,7 +60,7 @@ class Evict:
 class Evicted:
     """Binder → scheduler: the pods that are evicted; pods that it never knew are left out."""
 
-    gone: PodBatch
+    gone: PodList
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class RunEnded:
     digest: str
 
 
-ADD_PENDING = method("add_pending", PodBatch, Nothing)
+ADD_PENDING = method("add_pending", PodList, Nothing)
 BIND = method("bind", BindBatch, BindAnswers)
 BOUND = method("bound", PageRequest, BoundPage)
 EVICT = method("evict", Evict, Evicted)

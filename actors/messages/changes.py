@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.cluster import RunningPods
 from roadstead.actors.messages.recovery import PodRemoval, PodsPage
-from roadstead.facts.pod_batch import NO_PODS, PodBatch
+from roadstead.facts.pod_list import NO_PODS, PodList
 from roadstead.queue.reports import NodeChange, PodChange
 
 
@@ -25,7 +25,7 @@ class ClusterChanges:
     """
 
     nodes: tuple[NodeChange, ...] = ()
-    gone: PodBatch = NO_PODS
+    gone: PodList = NO_PODS
     pods: tuple[PodChange, ...] = ()
 
 
@@ -38,13 +38,13 @@ class NodeNames:
 
 
 REMOVE_NODES = method("remove_nodes", NodeNames, Nothing)
-UPDATE_PODS = method("update_pods", PodBatch, PodsPage)
+UPDATE_PODS = method("update_pods", PodList, PodsPage)
 """Client → binder: change pods. The answer has the pods that exist, with their present facts and
 nodes ("" for pending ones). A second or late copy changes nothing."""
 UPDATE_RUNNING = method("update_running", RunningPods, Nothing)
 """Client → cache: change pods on their nodes; pods that are not counted are not added."""
-DELETE_PODS = method("delete_pods", PodRemoval, PodBatch)
+DELETE_PODS = method("delete_pods", PodRemoval, PodList)
 """Client → binder: delete pods. The answer has those that existed, or were deleted before."""
-REMOVE_DELETED = method("remove_deleted", PodBatch, Nothing)
+REMOVE_DELETED = method("remove_deleted", PodList, Nothing)
 """Client → queue: remove deleted pods, in any state; the room that they leave may help others."""
 OBSERVE = method("observe", ClusterChanges, Nothing)

@@ -9,7 +9,7 @@ from roadstead.actors.interface import Nothing, method
 from roadstead.cache.answers import Assumed
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod_batch import PodBatch
+from roadstead.facts.pod_list import PodList
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def node_batch(nodes: Iterable[NodeFacts], revision: int = 0) -> NodeBatch:
 class RunningPods:
     """Client → cache and binder: pods that run on `nodes[i]` already; known ones are skipped."""
 
-    pods: PodBatch
+    pods: PodList
     nodes: tuple[str, ...]
 
 
@@ -44,7 +44,7 @@ class AssumeBatch:
     bound next, so that their binding deadline starts now, as with `UpdateAssumptions.finish`.
     """
 
-    pods: PodBatch
+    pods: PodList
     nodes: tuple[str, ...]
     tokens: tuple[str, ...]
     known_changes: int = 0
@@ -75,7 +75,7 @@ class NominateBatch:
     of devices that the binder deallocated, as in `Evict`. A second copy changes nothing.
     """
 
-    pods: PodBatch
+    pods: PodList
     nodes: tuple[str, ...]
     preempts: tuple[bool, ...]
     gone: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
-from roadstead.facts.pod_batch import NO_PODS, PodBatch
+from roadstead.facts.pod_list import NO_PODS, PodList
 from roadstead.queue.reports import PendingNote, ReturnedPod
 
 
@@ -44,7 +44,7 @@ class Leased:
     """
 
     lease_id: int
-    pods: PodBatch
+    pods: PodList
     attempts: tuple[int, ...]
     draws: tuple[int, ...]
     waiting: int = 0
@@ -77,7 +77,7 @@ class LeaseReport:
     done: tuple[str, ...]
     given_back: tuple[ReturnedPod, ...]
     notes: tuple[PendingNote, ...]
-    gone: PodBatch = NO_PODS
+    gone: PodList = NO_PODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class PendingPage:
     total: int
 
 
-SUBMIT = method("submit", PodBatch, Submitted)
+SUBMIT = method("submit", PodList, Submitted)
 LEASE = method("lease", LeaseRequest, Leased)
 RENEW = method("renew", Renew, Renewed)
 REPORT = method("report", LeaseReport, Nothing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
-from roadstead.actors.messages import DeltaBatch, PageRequest, PodBatch
+from roadstead.actors.messages import DeltaBatch, PageRequest, PodList
 from roadstead.facts.node_list import NodeList
 from roadstead.storage import StorageChange
 
@@ -33,7 +33,7 @@ class PodsPage:
     ran: indices of pods that ran from the start, so that the binder did not bind them.
     """
 
-    pods: PodBatch
+    pods: PodList
     nodes: tuple[str, ...]
     total: int
     ran: tuple[int, ...] = ()
@@ -152,7 +152,7 @@ class Nominated:
     none: UIDs of the requested pods that have no nomination, or do not wait.
     """
 
-    pods: PodBatch
+    pods: PodList
     nodes: tuple[str, ...]
     none: tuple[str, ...] = ()
 
@@ -171,9 +171,9 @@ RESTREAM = method("restream", Restream, Nothing)
 RESTORE = method("restore", Restore, Nothing)
 RESTORED = method("restored", Restored, Nothing)
 BOUND_BEFORE = method("bound_before", BoundBefore, Nothing)
-BOUND_MEMBERS = method("bound_members", PodBatch, Nothing)
+BOUND_MEMBERS = method("bound_members", PodList, Nothing)
 """Supervisor or client → queue: bound pods of gangs, sent before the waiting pods."""
-EVICTED_PODS = method("evicted_pods", Nothing, PodBatch)
+EVICTED_PODS = method("evicted_pods", Nothing, PodList)
 """Supervisor or client → binder: return all evicted and deleted pods, not only a page."""
 REMOVE_PODS = method("remove_pods", PodRemoval, Nothing)
 REVISIONS = method("revisions", Nothing, LastRevisions)

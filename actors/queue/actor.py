@@ -18,12 +18,12 @@ from roadstead.actors.messages import (
     NominateBatch,
     PageRequest,
     PendingPage,
-    PodBatch,
+    PodList,
     QueueStatus,
     Renew,
     Renewed,
     Submitted,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
@@ -70,12 +70,12 @@ class QueueActor:
         """Send nominations to the cache; return the time after its answer."""
         # A scheduler sends the nominations that have victims; these end, restore or correct them.
         preempts = (False,) * len(need.pods)
-        message = NominateBatch(pod_batch(need.pods), tuple(need.nodes), preempts)
+        message = NominateBatch(pod_list(need.pods), tuple(need.nodes), preempts)
         cache = PatientRef(self._directory.find(CACHE))
         await cache.call(NOMINATE, message, timeout_s=self._call_s)
         return clock_s()
 
-    async def submit(self, batch: PodBatch) -> Submitted:
+    async def submit(self, batch: PodList) -> Submitted:
         """Add pods, update known ones that changed; the answer names those of a full queue."""
         if self._is_new:
             batch = await self._unbound_pods(batch)
@@ -84,7 +84,7 @@ class QueueActor:
         self._wake()
         return Submitted(len(answer.accepted), answer.refused)
 
-    async def _unbound_pods(self, batch: PodBatch) -> PodBatch:
+    async def _unbound_pods(self, batch: PodList) -> PodList:
         """Return the pods that are neither bound nor deleted, by the binder's answer.
 
         The sender may repeat a message that an earlier incarnation of this queue handled.
@@ -92,7 +92,7 @@ class QueueActor:
         binder = PatientRef(self._directory.find(BINDER))
         answer = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
         pods = zip(batch.pods(), answer.nodes, strict=True)
-        return pod_batch((pod for pod, node in pods if node == ""), batch.revision)
+        return pod_list((pod for pod, node in pods if node == ""), batch.revision)
 
     async def lease(self, ask: LeaseRequest) -> Leased:
         """Lease pods; if there are none, wait for some, for at most `wait_s`.
@@ -115,7 +115,7 @@ class QueueActor:
                 continue
         return Leased(
             batch.lease_id,
-            pod_batch((pod.identity, pod.facts) for pod in batch.pods),
+            pod_list((pod.identity, pod.facts) for pod in batch.pods),
             tuple(pod.attempts for pod in batch.pods),
             tuple(pod.draw for pod in batch.pods),
             self.core.waiting,
@@ -152,7 +152,7 @@ class QueueActor:
         self.queue.begin_gang_turn(clock_s())
         self._arrived.set()
 
-    async def bound_members(self, batch: PodBatch) -> Nothing:
+    async def bound_members(self, batch: PodList) -> Nothing:
         """Add pods of gangs that were bound before this queue started, so that they are counted."""
         self.queue.add_bound(list(batch.pods()), clock_s(), batch.revision)
         return NOTHING
@@ -163,9 +163,9 @@ class QueueActor:
         The scheduler of a leased pod may send another nomination first.
         """
         found = self.queue.nominations.nominated(ask.uids)
-        return Nominated(pod_batch(found.pods), found.nodes, found.none)
+        return Nominated(pod_list(found.pods), found.nodes, found.none)
 
-    async def remove_deleted(self, gone: PodBatch) -> Nothing:
+    async def remove_deleted(self, gone: PodList) -> Nothing:
         """Remove deleted pods."""
         self.queue.remove_deleted(gone.pods(), clock_s(), gone.revision)
         self._wake()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from roadstead.actors.interface import NOTHING, RunFailedError
-from roadstead.actors.messages import ActorStatus, PodBatch
+from roadstead.actors.messages import ActorStatus, PodList
 from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
@@ -357,14 +357,14 @@ class BenchRun:
         self._progress(Progress(phase, placed=placed, total=total))
 
 
-def _batches(series: PodSeries) -> Iterator[PodBatch]:
+def _batches(series: PodSeries) -> Iterator[PodList]:
     for start in range(0, series.count, PODS_PER_MESSAGE):
         yield _batch(series.part(start, start + PODS_PER_MESSAGE))
 
 
-def _batch(columns: PodColumns) -> PodBatch:
+def _batch(columns: PodColumns) -> PodList:
     classes = tuple(encode_facts(facts) for facts in columns.classes)
-    return PodBatch(classes, columns.uids, columns.names, columns.class_of)
+    return PodList(classes, columns.uids, columns.names, columns.class_of)
 
 
 def _spent(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, float]:

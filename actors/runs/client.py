@@ -26,12 +26,12 @@ from roadstead.actors.messages import (
     NominateBatch,
     OutcomePart,
     PageRequest,
-    PodBatch,
+    PodList,
     QueueStatus,
     RunEnded,
     RunningPods,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.recovery import (
     BOUND_BEFORE,
@@ -152,7 +152,7 @@ class Client:
             await self._call(BINDER, ADD_NODES, nodes)
             await self._call(CACHE, ADD_NODES, nodes)
         for bound in _chunks(inputs.running):
-            pods = pod_batch((identity, facts) for identity, facts, _ in bound)
+            pods = pod_list((identity, facts) for identity, facts, _ in bound)
             running = RunningPods(pods, tuple(node for _, _, node in bound))
             await self._call(BINDER, ADD_RUNNING, running)
             await self._call(CACHE, ADD_RUNNING, running)
@@ -175,10 +175,10 @@ class Client:
         found = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
         rows = list(zip(pods, found.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
-        message = RunningPods(pod_batch(pod for pod, _ in bound), tuple(node for _, node in bound))
+        message = RunningPods(pod_list(pod for pod, _ in bound), tuple(node for _, node in bound))
         await self._call(CACHE, ADD_RUNNING, message)
         if members := in_gangs(pod for pod, _ in bound):
-            await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members))
+            await self._call(QUEUE, BOUND_MEMBERS, pod_list(members))
         self._bound_before += len(bound)
         return [pod for pod, node in rows if node == ""]
 
@@ -186,11 +186,11 @@ class Client:
         """Submit all pods before the first decision, in the order of the input."""
         self._progress(Progress("submitting pods", total=len(inputs.pending)))
         for part in _chunks(inputs.pending):
-            batch = pod_batch(part)
+            batch = pod_list(part)
             await self._call(BINDER, ADD_PENDING, batch)
             if self._plan.resume:
                 part = await self._unbound_pods(part)
-                batch = pod_batch(part)
+                batch = pod_list(part)
             await self._nominate(part)
             await self._submit_batch(batch)
         if self._plan.resume:
@@ -201,10 +201,10 @@ class Client:
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
-            message = NominateBatch(pod_batch(named), nodes, (False,) * len(named))
+            message = NominateBatch(pod_list(named), nodes, (False,) * len(named))
             await self._call(CACHE, NOMINATE, message)
 
-    async def _submit_batch(self, batch: PodBatch) -> None:
+    async def _submit_batch(self, batch: PodList) -> None:
         answer = await self._call(QUEUE, SUBMIT, batch)
         check_room(answer, self._plan)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roadstead.actors.messages import RunningPods, node_batch, pod_batch
+from roadstead.actors.messages import RunningPods, node_batch, pod_list
 from roadstead.actors.runs.outcomes import read_outcome
 from roadstead.journal.contents import JournalContents, read_journal
 from roadstead.journal.disk import RealDisk
@@ -175,7 +175,7 @@ def _parts(inputs: RunInputs) -> Iterator[object]:
         yield node_batch(inputs.nodes[start : start + OBJECTS_PER_PART])
     for start in range(0, len(inputs.running), OBJECTS_PER_PART):
         running = inputs.running[start : start + OBJECTS_PER_PART]
-        pods = pod_batch((identity, facts) for identity, facts, _ in running)
+        pods = pod_list((identity, facts) for identity, facts, _ in running)
         yield RunningPods(pods, tuple(node for _, _, node in running))
     for start in range(0, len(inputs.pending), OBJECTS_PER_PART):
-        yield pod_batch(inputs.pending[start : start + OBJECTS_PER_PART])
+        yield pod_list(inputs.pending[start : start + OBJECTS_PER_PART])

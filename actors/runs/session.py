@@ -25,12 +25,12 @@ from roadstead.actors.messages import (
     ActorStatus,
     CommitPage,
     PageRequest,
-    PodBatch,
+    PodList,
     QueueStatus,
     RunningPods,
     Submitted,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import (
     DELETE_PODS,
@@ -98,13 +98,13 @@ class RunSession:
         changes = tuple(NodeChange(facts, None) for facts in nodes)
         await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
-    async def submit(self, batch: PodBatch) -> None:
+    async def submit(self, batch: PodList) -> None:
         """Submit pods. RunFailedError if the queue has no room for all of them."""
         batch = replace(batch, revision=self._revision)
         await self.call(BINDER, ADD_PENDING, batch)
         await self._enqueue(batch)
 
-    async def _enqueue(self, batch: PodBatch) -> None:
+    async def _enqueue(self, batch: PodList) -> None:
         answer = await self.call(QUEUE, SUBMIT, replace(batch, revision=self._revision))
         check_room(answer, self.plan)
 
@@ -119,17 +119,17 @@ class RunSession:
                 who.uid: (who, old, new)
                 for who, old, new in changes[start : start + PODS_PER_MESSAGE]
             }
-            now = pod_batch(((who, new) for who, _, new in part.values()), self._revision)
+            now = pod_list(((who, new) for who, _, new in part.values()), self._revision)
             page = await self.call(BINDER, UPDATE_PODS, now)
             node_of = dict(zip(page.pods.uids, page.nodes, strict=True))
             bound = [uid for uid, node_name in node_of.items() if node_name]
-            pods = pod_batch(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
+            pods = pod_list(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
             nodes = tuple(node_of[uid] for uid in bound)
             await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
             waiting = [uid for uid, node_name in node_of.items() if not node_name]
             if waiting:
                 # First: the events below must not requeue them with their old facts.
-                await self._enqueue(pod_batch((part[uid][0], part[uid][2]) for uid in waiting))
+                await self._enqueue(pod_list((part[uid][0], part[uid][2]) for uid in waiting))
             changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
             await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
 

@@ -20,7 +20,7 @@ from roadstead.actors.interface import (
     clock_s,
     method,
 )
-from roadstead.actors.messages import BindBatch, PodBatch
+from roadstead.actors.messages import BindBatch, PodList
 from roadstead.actors.names import BINDER, SCHEDULER
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runtime.simulated import SimulatedRuntime
@@ -90,7 +90,7 @@ class LabBinder(BinderActor):
         elif recheck == "none":
             self.binder.verifier = _Trusting(store.table, {})
 
-    async def add_pending(self, batch: PodBatch) -> Nothing:
+    async def add_pending(self, batch: PodList) -> Nothing:
         self._began_s = self._began_s or clock_s()
         return await super().add_pending(batch)
 

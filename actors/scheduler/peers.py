@@ -29,11 +29,11 @@ from roadstead.actors.messages import (
     LeaseReport,
     LeaseRequest,
     NominateBatch,
-    PodBatch,
+    PodList,
     Renew,
     UpdateAssumptions,
-    pod_batch,
-    pod_columns,
+    pod_list,
+    pod_list_of_columns,
 )
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.attempts.pods import Attempt
@@ -127,7 +127,7 @@ class Peers:
 
     async def _report(self, need: ReportPods) -> None:
         started = time.perf_counter()
-        gone = pod_batch(need.gone)
+        gone = pod_list(need.gone)
         report = LeaseReport(need.lease_id, need.done, need.given_back, need.notes, gone)
         await self._call(QUEUE, REPORT, report)
         self.add_time("report", started)
@@ -147,7 +147,7 @@ class Peers:
     async def _nominate(self, need: NominatePods) -> Assumed:
         started = time.perf_counter()
         message = NominateBatch(
-            pod_batch((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
+            pod_list((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
             *(need.gone, need.known_changes),
@@ -190,6 +190,6 @@ class Peers:
         return found
 
 
-def _pods(attempts: Sequence[Attempt]) -> PodBatch:
+def _pods(attempts: Sequence[Attempt]) -> PodList:
     uids, keys = [each.uid for each in attempts], [each.key for each in attempts]
-    return pod_columns(uids, keys, [each.facts for each in attempts])
+    return pod_list_of_columns(uids, keys, [each.facts for each in attempts])

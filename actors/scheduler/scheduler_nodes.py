@@ -44,7 +44,7 @@ class SchedulerNodes(TableFollower):
         self._stays_stale = settings.staleness_s is not None
         # An exact scheduler reads the state after its simulated latency: no change has to wait.
         self._has_decision_time = (
-            settings.decision_time.is_given and settings.concurrency != "exact"
+            settings.decision_time.is_positive and settings.concurrency != "exact"
         )
         self._is_deciding = False
         self._version_at_hold = 0

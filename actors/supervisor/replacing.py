@@ -33,7 +33,7 @@ from roadstead.actors.messages import (
     PageRequest,
     RunningPods,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
 from roadstead.actors.messages.journal_copy import PAIR_AGAIN
@@ -183,7 +183,7 @@ class Refill:
         async for standing in self._pod_pages():
             pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
             bound = [(pod, node) for pod, node in pods if node]
-            batch = pod_batch((pod for pod, _ in bound), standing.pods.revision)
+            batch = pod_list((pod for pod, _ in bound), standing.pods.revision)
             await self._call(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
 
     async def _fill_queue(self) -> None:
@@ -193,8 +193,8 @@ class Refill:
             bound = [pod for n, (pod, node) in enumerate(pods) if node and n not in ran]
             if members := in_gangs(bound):
                 revision = standing.pods.revision
-                await self._call(QUEUE, BOUND_MEMBERS, pod_batch(members, revision))
-            waiting = pod_batch((pod for pod, node in pods if not node), standing.pods.revision)
+                await self._call(QUEUE, BOUND_MEMBERS, pod_list(members, revision))
+            waiting = pod_list((pod for pod, node in pods if not node), standing.pods.revision)
             answer = await self._call(QUEUE, SUBMIT, waiting)
             if answer.refused:
                 raise RunFailedError(
@@ -254,11 +254,11 @@ class Refill:
         over = [pod for pod in nominated.pods.pods() if pod[0].uid in answer.none]
         changed = [*news, *((pod, "") for pod in over)]
         if changed:
-            pods, nodes = pod_batch(pod for pod, _ in changed), tuple(node for _, node in changed)
+            pods, nodes = pod_list(pod for pod, _ in changed), tuple(node for _, node in changed)
             await self._call(CACHE, NOMINATE, NominateBatch(pods, nodes, (False,) * len(changed)))
         if over:
             # The room that was reserved for these pods is free.
-            await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_batch(over)))
+            await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_list(over)))
 
     async def _nodes_of(self, uids: Sequence[str]) -> tuple[str | None, ...]:
         """Return the binder's answer on each pod; see `Binder.bound_nodes`."""

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from roadstead.config.decode import KIND
 from roadstead.config.errors import Problem, unsupported
+from roadstead.config.go_struct import API_VERSION
 from roadstead.config.legacy.beta_schema import AlphaConfiguration
 from roadstead.config.legacy.notes import ADDRESSES, Notes
 from roadstead.config.legacy.policy import translate_policy
 from roadstead.config.legacy.policy_schema import Policy
 from roadstead.config.legacy.registry import DEFAULT_PRIORITIES
-from roadstead.config.wire import API_VERSION
 
 ALPHA: Final = "kubescheduler.config.k8s.io/v1alpha1"
 DEFAULT_PROVIDER: Final = "DefaultProvider"

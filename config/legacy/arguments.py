@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 from roadstead.config.defaults import set_args_defaults
 from roadstead.config.errors import Problem
+from roadstead.config.go_struct import GoStruct, to_document
 from roadstead.config.legacy.policy_schema import PredicateArgument, PriorityArgument
-from roadstead.config.schema_args import WireFitArgs
+from roadstead.config.schema_args import V1NodeResourcesFitArgs
 from roadstead.config.validation_fit import validate_fit_args
-from roadstead.config.wire import Wire, to_document
 
 _RATIO = "RequestedToCapacityRatioPriority"
 _NODE_LABEL, _SERVICE = "NodeLabelPriority", "ServiceAntiAffinityPriority"
@@ -107,20 +107,20 @@ class CustomArguments:
         return configs
 
 
-def _has_one_argument(argument: Wire, path: str, problems: list[Problem]) -> bool:
+def _has_one_argument(argument: GoStruct, path: str, problems: list[Problem]) -> bool:
     fields = type(argument).model_fields
     given = [name for name in fields if getattr(argument, name) is not None]
     if len(given) == 1:
         return True
-    names = ", ".join(str(pod_class.alias) for pod_class in fields.values())
+    names = ", ".join(str(field.alias) for field in fields.values())
     problems.append(Problem(path, f"must hold exactly one of {names}, not {len(given)}"))
     return False
 
 
 def _ratio_problems(ratio: dict[str, Any], path: str) -> list[Problem]:
     scoring = {"type": "RequestedToCapacityRatio", **ratio}
-    args = set_args_defaults(WireFitArgs.model_validate({"scoringStrategy": scoring}))
-    assert isinstance(args, WireFitArgs)
+    args = set_args_defaults(V1NodeResourcesFitArgs.model_validate({"scoringStrategy": scoring}))
+    assert isinstance(args, V1NodeResourcesFitArgs)
     return [
         Problem(each.field.replace("scoringStrategy", path, 1), each.rule, each.kind, each.value)
         for each in validate_fit_args(args)

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3 → a v1 document.
+"""Translation of KubeSchedulerConfiguration v1beta2 and v1beta3 to v1.
 
 v1beta3 is v1 with other names for volume limits and with SelectorSpread. v1beta2 has no
 multiPoint: its default lists are merged with the profile's and written out, multiPoint off.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from roadstead.config.errors import Problem
+from roadstead.config.go_struct import API_VERSION
 from roadstead.config.intree import EXTENSION_POINTS
 from roadstead.config.legacy.beta_args import BetaArgs
 from roadstead.config.legacy.beta_defaults import BETA2_DEFAULTS, GAINED_POINTS
@@ -22,8 +23,7 @@ from roadstead.config.legacy.beta_schema import (
 )
 from roadstead.config.legacy.notes import ADDRESSES, Notes
 from roadstead.config.merge import merge_set
-from roadstead.config.schema import Plugins, PluginSet, PointSets, WirePlugin
-from roadstead.config.wire import API_VERSION
+from roadstead.config.schema import Plugins, PluginSet, PointSets, V1Plugin
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 BETA2: Final = f"{GROUP}/v1beta2"
@@ -71,7 +71,7 @@ def _beta2_profile(
     sets: dict[str, PluginSet] = {}
     for point in EXTENSION_POINTS:
         chosen = given[point]
-        listed = [WirePlugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
+        listed = [V1Plugin(name=n, weight=w) for n, w in BETA2_DEFAULTS.get(point, ())]
         limits = point == "filter" and _has_limits(chosen)
         where = f"{path}.plugins.{point}"
         custom = renaming.renamed(point, chosen, where, has_limits=limits)
@@ -107,7 +107,7 @@ def _beta3_profile(
 def _add_gained(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
     for point, older, name in GAINED_POINTS:
         if name in _names(sets[older]) and name not in _names(sets[point]):
-            enabled = [*(sets[point].enabled or ()), WirePlugin(name=name)]
+            enabled = [*(sets[point].enabled or ()), V1Plugin(name=name)]
             sets[point] = PluginSet(enabled=enabled)
             notes.add(f"{path}.plugins.{point}", f"{name} works here too, since: added")
 
@@ -125,7 +125,7 @@ def _set_document(chosen: PluginSet) -> dict[str, Any]:
     return {key: [_plugin(each) for each in listed] for key, listed in lists.items() if listed}
 
 
-def _plugin(plugin: WirePlugin) -> dict[str, Any]:
+def _plugin(plugin: V1Plugin) -> dict[str, Any]:
     weight = {"weight": plugin.weight} if plugin.weight else {}
     return {"name": plugin.name, **weight}
 

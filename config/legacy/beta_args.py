@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from roadstead.config.decode import validation_problems
 from roadstead.config.errors import Problem, malformed
+from roadstead.config.go_struct import to_document
 from roadstead.config.legacy.beta_names import FIT, LIMITS, STRATEGY_OF, VOLUME_LIMITS, removed
 from roadstead.config.legacy.beta_schema import CapacityRatioArgs, ResourceScorerArgs
 from roadstead.config.legacy.notes import Notes
 from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
 from roadstead.config.schema import PluginConfig
 from roadstead.config.schema_args import ARGS_MODELS, Args
-from roadstead.config.wire import to_document
 
 _SCORER_MODELS: Final[dict[str, type[Args]]] = {
     name: CapacityRatioArgs if name == "RequestedToCapacityRatio" else ResourceScorerArgs

@@ -66,4 +66,4 @@ GAINED_POINTS: Final = (
     ("preScore", "score", "NodeResourcesBalancedAllocation"),
     ("preEnqueue", "postFilter", "DefaultPreemption"),
 )
-"""(point, older point, plugin): a plugin that now does part of its work at a new point."""
+"""(point, older point, plugin): a plugin enabled at the older point now needs the new one, too."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from roadstead.config.errors import Problem, invalid
 from roadstead.config.legacy.notes import Notes
-from roadstead.config.schema import PluginSet, WirePlugin
+from roadstead.config.schema import PluginSet, V1Plugin
 
 LIMITS: Final = frozenset({"EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"})
 VOLUME_LIMITS: Final = "NodeVolumeLimits"
@@ -53,7 +53,7 @@ class Renaming:
         has_limits |= VOLUME_LIMITS in named
         if point == "score":
             self._check_strategies(named, path)
-        enabled: list[WirePlugin] = []
+        enabled: list[V1Plugin] = []
         for i, plugin in enumerate(chosen.enabled or ()):
             where = f"{path}.enabled[{i}]"
             if plugin.name in LIMITS:
@@ -68,7 +68,7 @@ class Renaming:
         disabled = list(self._disabled(chosen.disabled or (), path))
         return PluginSet(enabled=enabled or None, disabled=disabled or None)
 
-    def _enabled(self, point: str, plugin: WirePlugin, where: str) -> WirePlugin:
+    def _enabled(self, point: str, plugin: V1Plugin, where: str) -> V1Plugin:
         name = plugin.name
         problem = removed(self.version, where, name)
         if problem is not None:
@@ -88,7 +88,7 @@ class Renaming:
             self.notes.add(where, f"{name} is no plugin of v1: here it is Roadstead's own")
         return plugin
 
-    def _disabled(self, disabled: Iterable[WirePlugin], path: str) -> Iterable[WirePlugin]:
+    def _disabled(self, disabled: Iterable[V1Plugin], path: str) -> Iterable[V1Plugin]:
         for i, plugin in enumerate(disabled):
             where = f"{path}.disabled[{i}]"
             if plugin.name in LIMITS:

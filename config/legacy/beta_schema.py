@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from roadstead.config.go_struct import Bool, GoStruct, Int32, Int64, Str
 from roadstead.config.schema import (
     ClientConnection,
     CommonFields,
@@ -15,13 +16,12 @@ from roadstead.config.schema import (
     PluginConfig,
     Plugins,
     PointSets,
-    WireExtender,
+    V1Extender,
 )
-from roadstead.config.schema_args import Args, WireResourceSpec, WireShapePoint
-from roadstead.config.wire import Bool, Int32, Int64, Str, Wire
+from roadstead.config.schema_args import Args, V1ResourceSpec, V1UtilizationShapePoint
 
 
-class Beta2Profile(Wire):
+class Beta2Profile(GoStruct):
     """A profile; it has no percentage of its own."""
 
     scheduler_name: Str | None = None
@@ -29,7 +29,7 @@ class Beta2Profile(Wire):
     plugin_config: list[PluginConfig] | None = None
 
 
-class Beta3Profile(Wire):
+class Beta3Profile(GoStruct):
     """A profile; it has no percentage of its own."""
 
     scheduler_name: Str | None = None
@@ -40,7 +40,7 @@ class Beta3Profile(Wire):
 class Beta2Configuration(CommonFields):
     """v1beta2."""
 
-    extenders: list[WireExtender] | None = None
+    extenders: list[V1Extender] | None = None
     healthz_bind_address: Str | None = None
     metrics_bind_address: Str | None = None
     profiles: list[Beta2Profile] | None = None
@@ -49,24 +49,24 @@ class Beta2Configuration(CommonFields):
 class Beta3Configuration(CommonFields):
     """v1beta3."""
 
-    extenders: list[WireExtender] | None = None
+    extenders: list[V1Extender] | None = None
     profiles: list[Beta3Profile] | None = None
 
 
 class ResourceScorerArgs(Args):
     """Arguments of NodeResourcesLeastAllocated and NodeResourcesMostAllocated."""
 
-    resources: list[WireResourceSpec] | None = None
+    resources: list[V1ResourceSpec] | None = None
 
 
 class CapacityRatioArgs(Args):
     """Arguments of RequestedToCapacityRatio."""
 
-    shape: list[WireShapePoint] | None = None
-    resources: list[WireResourceSpec] | None = None
+    shape: list[V1UtilizationShapePoint] | None = None
+    resources: list[V1ResourceSpec] | None = None
 
 
-class AlgorithmSource(Wire):
+class AlgorithmSource(GoStruct):
     """Source of v1alpha1's predicates and priorities."""
 
     provider: Str | None = None
@@ -80,7 +80,7 @@ class AlphaLeaderElection(LeaderElection):
     lock_object_namespace: Str = ""
 
 
-class AlphaConfiguration(Wire):
+class AlphaConfiguration(GoStruct):
     """v1alpha1, without its `plugins`, which were never on by default."""
 
     api_version: Str = ""

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from roadstead.config.durations import Duration
 from roadstead.config.errors import Problem, malformed
+from roadstead.config.go_struct import GoStruct
 from roadstead.config.legacy.notes import Notes
-from roadstead.config.schema import ExtenderTLSConfig, WireExtender
-from roadstead.config.wire import Wire
+from roadstead.config.schema import ExtenderTLSConfig, V1Extender
 
 _INT64: Final = range(-(2**63), 2**63)
 
@@ -27,7 +27,7 @@ def v1_extenders(extenders: Iterable[Any], notes: Notes, problems: list[Problem]
 def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:  # noqa: ANN401
     if not isinstance(extender, dict):
         return extender
-    found = _with_v1_names(extender, WireExtender, path, notes)
+    found = _with_v1_names(extender, V1Extender, path, notes)
     if isinstance(found.get("tlsConfig"), dict):
         where = f"{path}.tlsConfig"
         found["tlsConfig"] = _with_v1_names(found["tlsConfig"], ExtenderTLSConfig, where, notes)
@@ -44,10 +44,10 @@ def _v1(extender: Any, path: str, notes: Notes, problems: list[Problem]) -> Any:
 
 
 def _with_v1_names(
-    given: dict[str, Any], model: type[Wire], path: str, notes: Notes
+    given: dict[str, Any], model: type[GoStruct], path: str, notes: Notes
 ) -> dict[str, Any]:
     """Return the mapping with known keys in v1's spelling; unknown ones stay, and are refused."""
-    names = [pod_class.alias or name for name, pod_class in model.model_fields.items()]
+    names = [field.alias or name for name, field in model.model_fields.items()]
     spelling = {name.lower(): name for name in names}
     result: dict[str, Any] = {}
     for key, value in given.items():

@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Final
 
 from roadstead.config.errors import Problem, invalid
+from roadstead.config.go_struct import Str
 from roadstead.config.schema_args import Args
-from roadstead.config.wire import Str
 
 
-class WireNodeLabelArgs(Args):
+class V1NodeLabelArgs(Args):
     """Arguments of NodeLabel."""
 
     present_labels: list[Str] | None = None
@@ -23,7 +23,7 @@ class WireNodeLabelArgs(Args):
     absent_labels_preference: list[Str] | None = None
 
 
-class WireServiceAffinityArgs(Args):
+class V1ServiceAffinityArgs(Args):
     """Arguments of ServiceAffinity."""
 
     affinity_labels: list[Str] | None = None
@@ -31,11 +31,11 @@ class WireServiceAffinityArgs(Args):
 
 
 OLDER_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
-    {"NodeLabel": WireNodeLabelArgs, "ServiceAffinity": WireServiceAffinityArgs}
+    {"NodeLabel": V1NodeLabelArgs, "ServiceAffinity": V1ServiceAffinityArgs}
 )
 
 
-def validate_node_label(path: str, args: WireNodeLabelArgs) -> Iterator[Problem]:
+def validate_node_label(path: str, args: V1NodeLabelArgs) -> Iterator[Problem]:
     """Yield a problem for each label that is wanted both present and absent."""
     yield from _conflicts(path, "presentLabels", args.present_labels, args.absent_labels)
     yield from _conflicts(

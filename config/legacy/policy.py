@@ -1,4 +1,4 @@
-"""Policy v1 → a KubeSchedulerConfiguration v1 document.
+"""Translation of Policy v1 to KubeSchedulerConfiguration v1.
 
 The translation is that of kube-scheduler 1.16 to 1.22, with each plugin that existed then:
 SelectorSpreadPriority is SelectorSpread, EvenPodsSpread has no default constraints.
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from roadstead.config.errors import Problem, invalid
+from roadstead.config.go_struct import API_VERSION
 from roadstead.config.legacy.arguments import CustomArguments
 from roadstead.config.legacy.extenders import v1_extenders
 from roadstead.config.legacy.notes import Notes
@@ -30,7 +31,6 @@ from roadstead.config.legacy.registry import (
     known_priority,
 )
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
-from roadstead.config.wire import API_VERSION
 
 _MAX_WEIGHT: Final = 2**31 - 1
 _STRATEGY: Final = "strategy of NodeResourcesFit"
@@ -230,8 +230,9 @@ class _Translation:
         return (("InterPodAffinity", {"hardPodAffinityWeight": weight}),)
 
 
-def _understood(given: str, known: str) -> str:
-    return f'"{given}"' if given == known else f'"{given}", understood as {known},'
+def _understood(name: str, known: str) -> str:
+    """Return a name as notes show it, with the known name that it stands for if they differ."""
+    return f'"{name}"' if name == known else f'"{name}", understood as {known},'
 
 
 def _uses(predicate: str) -> str:

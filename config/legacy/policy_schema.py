@@ -7,61 +7,61 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from roadstead.config.schema_args import WireResourceSpec, WireShapePoint
-from roadstead.config.wire import Bool, Int32, Int64, Str, Wire
+from roadstead.config.go_struct import Bool, GoStruct, Int32, Int64, Str
+from roadstead.config.schema_args import V1ResourceSpec, V1UtilizationShapePoint
 
 Names = frozenset[str]
 
 
-class ServiceAffinityArgument(Wire):
+class ServiceAffinityArgument(GoStruct):
     """Node labels that the pods of a service agree on."""
 
     labels: list[Str] | None = None
 
 
-class LabelsPresenceArgument(Wire):
+class LabelsPresenceArgument(GoStruct):
     """Node labels that must be present, or absent."""
 
     labels: list[Str] | None = None
     presence: Bool = False
 
 
-class PredicateArgument(Wire):
+class PredicateArgument(GoStruct):
     """Exactly one of these arguments of a predicate."""
 
     service_affinity: ServiceAffinityArgument | None = None
     labels_presence: LabelsPresenceArgument | None = None
 
 
-class PredicatePolicy(Wire):
+class PredicatePolicy(GoStruct):
     """A predicate by name, or one made from an argument, under any name."""
 
     name: Str = ""
     argument: PredicateArgument | None = None
 
 
-class ServiceAntiAffinityArgument(Wire):
+class ServiceAntiAffinityArgument(GoStruct):
     """The node label over whose values a service is spread."""
 
     label: Str = ""
 
 
-class LabelPreferenceArgument(Wire):
+class LabelPreferenceArgument(GoStruct):
     """A node label whose presence, or absence, is preferred."""
 
     label: Str = ""
     presence: Bool = False
 
 
-class CapacityRatioArgument(Wire):
+class CapacityRatioArgument(GoStruct):
     """A function of a node's utilization."""
 
-    always: ClassVar[Names] = frozenset({"shape"})
-    shape: list[WireShapePoint] | None = None
-    resources: list[WireResourceSpec] | None = None
+    never_omitted: ClassVar[Names] = frozenset({"shape"})
+    shape: list[V1UtilizationShapePoint] | None = None
+    resources: list[V1ResourceSpec] | None = None
 
 
-class PriorityArgument(Wire):
+class PriorityArgument(GoStruct):
     """Exactly one of these arguments of a priority."""
 
     service_anti_affinity: ServiceAntiAffinityArgument | None = None
@@ -69,7 +69,7 @@ class PriorityArgument(Wire):
     requested_to_capacity_ratio_arguments: CapacityRatioArgument | None = None
 
 
-class PriorityPolicy(Wire):
+class PriorityPolicy(GoStruct):
     """A priority by name, or one made from an argument, under any name."""
 
     name: Str = ""
@@ -77,7 +77,7 @@ class PriorityPolicy(Wire):
     argument: PriorityArgument | None = None
 
 
-class Policy(Wire):
+class Policy(GoStruct):
     """The whole document. None for predicates or priorities means the default ones, [] none."""
 
     api_version: Str = ""

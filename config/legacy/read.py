@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from roadstead.config.decode import KIND, decode_as
 from roadstead.config.errors import ConfigError, Problem
+from roadstead.config.go_struct import API_VERSION, GoStruct
 from roadstead.config.legacy.alpha import ALPHA, translate_alpha
 from roadstead.config.legacy.beta import BETA2, BETA3, translate_beta2, translate_beta3
 from roadstead.config.legacy.beta_schema import (
@@ -17,7 +18,6 @@ from roadstead.config.legacy.beta_schema import (
 from roadstead.config.legacy.notes import Note, Notes
 from roadstead.config.legacy.policy import translate_policy
 from roadstead.config.legacy.policy_schema import Policy
-from roadstead.config.wire import API_VERSION, Wire
 
 Translate = Callable[[dict[str, Any], Any, Notes, list[Problem]], dict[str, Any]]
 
@@ -29,7 +29,7 @@ def _policy(
     return translate_policy(policy, notes, problems)
 
 
-_OLDER: Final[dict[tuple[object, object], tuple[type[Wire], Translate]]] = {
+_OLDER: Final[dict[tuple[object, object], tuple[type[GoStruct], Translate]]] = {
     ("v1", "Policy"): (Policy, _policy),
     (ALPHA, KIND): (AlphaConfiguration, translate_alpha),
     (BETA2, KIND): (Beta2Configuration, translate_beta2),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-Use = tuple[str, str]
+PluginUse = tuple[str, str]
 """A plugin, and the extension points at which it is enabled, separated by spaces."""
 
 _FIT: Final = ("NodeResourcesFit", "filter preFilter")
@@ -19,7 +19,7 @@ _AFFINITY: Final = ("NodeAffinity", "filter preFilter")
 _NAME: Final = ("NodeName", "filter")
 _LIMITS: Final = ("NodeVolumeLimits", "preFilter filter")
 
-PREDICATES: Final[Mapping[str, tuple[Use, ...]]] = MappingProxyType(
+PREDICATES: Final[Mapping[str, tuple[PluginUse, ...]]] = MappingProxyType(
     {
         "CheckNodeUnschedulable": (("NodeUnschedulable", "filter"),),
         "GeneralPredicates": (_FIT, _NAME, _PORTS, _AFFINITY),
@@ -44,7 +44,7 @@ PREDICATES: Final[Mapping[str, tuple[Use, ...]]] = MappingProxyType(
 )
 """In the order in which they ran (predicateOrdering)."""
 
-PRIORITIES: Final[Mapping[str, Use]] = MappingProxyType(
+PRIORITIES: Final[Mapping[str, PluginUse]] = MappingProxyType(
     {
         "SelectorSpreadPriority": ("SelectorSpread", "preScore score"),
         "InterPodAffinityPriority": ("InterPodAffinity", "preScore score"),

@@ -6,36 +6,36 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from roadstead.config.part import Part
 from roadstead.config.scenario.values import (
+    DocumentedAs,
     FileName,
     Fraction,
     Micros,
     PositiveMicros,
     Rate,
-    Unit,
     one_of,
     tag,
 )
+from roadstead.config.settings_model import SettingsModel
 
 TimeUnit = Literal["us", "ms", "s", "m", "h"]
-Count = Annotated[int, Field(ge=1, le=1_000_000_000), Unit("number")]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000), DocumentedAs("number")]
 
 
-class FileColumn(Part):
+class FileColumn(SettingsModel):
     """A column of a CSV file with a header."""
 
     path: FileName
     """CSV file with a header."""
 
-    column: Annotated[str, Field(min_length=1), Unit("text")]
+    column: Annotated[str, Field(min_length=1), DocumentedAs("text")]
     """Name of the column."""
 
     unit: TimeUnit = "s"
     """Unit of the column's numbers."""
 
 
-class ArrivalWindow(Part):
+class ArrivalWindow(SettingsModel):
     """When a source is active."""
 
     start: Micros = 0
@@ -54,7 +54,7 @@ class ArrivalWindow(Part):
         return self
 
 
-class PoissonRate(Part):
+class PoissonRate(SettingsModel):
     per_hour: Rate
     """Expected arrivals per hour."""
 
@@ -73,7 +73,7 @@ class RegularArrivals(ArrivalWindow):
     """Interval between two arrivals; the first one is at `start`."""
 
 
-class BurstSize(Part):
+class BurstSize(SettingsModel):
     size: Count
     """Number of arrivals of one burst."""
 
@@ -97,7 +97,7 @@ class BurstArrivals(ArrivalWindow):
     """Size and interval of the bursts; the first one is at `start`."""
 
 
-class DailyRate(Part):
+class DailyRate(SettingsModel):
     per_hour: Rate
     """Mean of the expected arrivals per hour."""
 
@@ -136,24 +136,24 @@ Arrivals = Annotated[
 ]
 
 
-class FixedDuration(Part):
+class FixedDuration(SettingsModel):
     fixed: Micros
     """The same time for all; `duration: 20m` is short for it."""
 
 
-class ExponentialSpec(Part):
+class ExponentialSpec(SettingsModel):
     mean: PositiveMicros
     """Mean of the times."""
 
 
-class ExponentialDuration(Part):
+class ExponentialDuration(SettingsModel):
     """Exponentially distributed times."""
 
     exponential: ExponentialSpec
     """Parameters of the distribution."""
 
 
-class LognormalSpec(Part):
+class LognormalSpec(SettingsModel):
     median: PositiveMicros
     """Time that half of the pods exceed."""
 
@@ -167,30 +167,30 @@ class LognormalSpec(Part):
         return self
 
 
-class LognormalDuration(Part):
+class LognormalDuration(SettingsModel):
     """Log-normally distributed times."""
 
     lognormal: LognormalSpec
     """Parameters of the distribution."""
 
 
-class WeibullSpec(Part):
+class WeibullSpec(SettingsModel):
     scale: PositiveMicros
     """Time that 37% of the pods exceed."""
 
-    shape: Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False), Unit("number")]
+    shape: Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False), DocumentedAs("number")]
     """Shape of the distribution: below 1, short and very long times are frequent; 1 is exponential;
     above 1, times are close to `scale`."""
 
 
-class WeibullDuration(Part):
+class WeibullDuration(SettingsModel):
     """Weibull-distributed times."""
 
     weibull: WeibullSpec
     """Parameters of the distribution."""
 
 
-class UniformSpec(Part):
+class UniformSpec(SettingsModel):
     min: Micros
     """Shortest time."""
 
@@ -204,14 +204,14 @@ class UniformSpec(Part):
         return self
 
 
-class UniformDuration(Part):
+class UniformDuration(SettingsModel):
     """Times between two bounds, all equally probable."""
 
     uniform: UniformSpec
     """Bounds of the times."""
 
 
-class EmpiricalDuration(Part):
+class EmpiricalDuration(SettingsModel):
     """Times drawn from those in a file."""
 
     empirical: FileColumn

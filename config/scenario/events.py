@@ -6,29 +6,31 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, Tag, model_validator
 
-from roadstead.config.part import Part
 from roadstead.config.scenario.fleet import GeneratedNodes
 from roadstead.config.scenario.values import (
+    DocumentedAs,
     LabelValue,
     Micros,
     NodeShare,
     PositiveMicros,
-    Unit,
     one_of,
     tag,
 )
+from roadstead.config.settings_model import SettingsModel
 
 
-class NodeChoice(Part):
+class NodeChoice(SettingsModel):
     """Nodes that meet all given conditions; without a condition, all nodes."""
 
     zone: LabelValue = ""
     """Zone of the nodes: value of their label `topology.kubernetes.io/zone`."""
 
-    names: Annotated[list[str], Field(max_length=100_000), Unit("names")] = Field(default=[])
+    names: Annotated[list[str], Field(max_length=100_000), DocumentedAs("names")] = Field(
+        default=[]
+    )
     """Names of the nodes."""
 
-    selector: Annotated[dict[str, str], Unit("labels")] = Field(default={})
+    selector: Annotated[dict[str, str], DocumentedAs("labels")] = Field(default={})
     """Labels of the nodes."""
 
 
@@ -43,7 +45,7 @@ class SomeNodes(NodeChoice):
 class NodeTaint(SomeNodes):
     """Nodes, and the taint that they get."""
 
-    key: Annotated[str, Field(min_length=1), Unit("label key")]
+    key: Annotated[str, Field(min_length=1), DocumentedAs("label key")]
     """Key of the taint."""
 
     value: LabelValue = ""
@@ -63,7 +65,7 @@ class NodeFailures(NodeChoice):
     """Mean time of a repair."""
 
 
-class EventTime(Part):
+class EventTime(SettingsModel):
     """When an event occurs."""
 
     at: Micros | None = None
@@ -142,7 +144,7 @@ class RemoveEvent(EventTime):
     """Nodes that are deleted, with their pods."""
 
 
-class FailuresEvent(Part):
+class FailuresEvent(SettingsModel):
     """Nodes fail at random."""
 
     nodes: NodeFailures

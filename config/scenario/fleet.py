@@ -1,4 +1,7 @@
-"""Schema of a scenario's nodes: generated ones, manifests, traces, and shapes."""
+"""Schema of a scenario's nodes: generated ones, manifests, traces, and shapes of nodes.
+
+openb: the trace of Alibaba's GPU cluster (USENIX ATC 2023).
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,23 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, Tag
 
-from roadstead.config.part import Part
 from roadstead.config.scenario.values import (
+    DocumentedAs,
     FileName,
     LabelValue,
     Name,
-    Nodes,
-    Unit,
+    PositiveCount,
     one_of,
     tag,
 )
+from roadstead.config.settings_model import SettingsModel
 from roadstead.protocol.objects.base import Resources
 
 
-class TaintEntry(Part):
+class TaintEntry(SettingsModel):
     """A taint of a node."""
 
-    key: Annotated[str, Unit("label key")]
+    key: Annotated[str, DocumentedAs("label key")]
     """Key of the taint."""
 
     value: LabelValue = ""
@@ -32,14 +35,14 @@ class TaintEntry(Part):
     """What the taint does to pods that do not tolerate it."""
 
 
-class ShapeEntry(Part):
-    """A size of node."""
+class NodeShape(SettingsModel):
+    """A shape of nodes: what a node offers, with its labels and taints."""
 
-    allocatable: Annotated[Resources, Unit("resources")]
+    allocatable: Annotated[Resources, DocumentedAs("resources")]
     """Resources of the node that pods can request, as in a manifest: `cpu: 64`, `memory: 256Gi`,
     `nvidia.com/gpu: 8`. `pods` is 110 unless it is given."""
 
-    labels: Annotated[dict[str, str], Unit("labels")] = Field(default={})
+    labels: Annotated[dict[str, str], DocumentedAs("labels")] = Field(default={})
     """Labels of the node, in addition to those of its name and zone."""
 
     taints: list[TaintEntry] = Field(default=[])
@@ -47,27 +50,27 @@ class ShapeEntry(Part):
 
 
 def _shape(value: object) -> object:
-    if not isinstance(value, (str, dict, ShapeEntry)):
+    if not isinstance(value, (str, dict, NodeShape)):
         raise ValueError("must be the name of a shape, or a shape")
     return value
 
 
 NodeShapeChoice = Annotated[
-    str | ShapeEntry, BeforeValidator(_shape), Unit("name of a shape, or a shape")
+    str | NodeShape, BeforeValidator(_shape), DocumentedAs("name of a shape, or a shape")
 ]
 
 
-class GeneratedNodes(Part):
-    """Equal nodes, spread over zones."""
+class GeneratedNodes(SettingsModel):
+    """Nodes of one shape, or of the sizes of openb, spread over zones."""
 
-    nodes: Nodes
+    nodes: PositiveCount
     """Number of nodes."""
 
     shape: NodeShapeChoice = "openb"
     """Name of an included shape, or of one in `shapes`, or a shape that is written out. `openb`: a
-    mixture of sizes as in the openb trace, drawn with seed 0."""
+    mixture of sizes as in openb, the trace of a GPU cluster of Alibaba, drawn with seed 0."""
 
-    zones: Nodes = 4
+    zones: PositiveCount = 4
     """Number of zones. Nodes are assigned to them in turn: `zone-0`, `zone-1` and so on."""
 
     name: Name = ""
@@ -75,22 +78,22 @@ class GeneratedNodes(Part):
     is written out), with a number where it is in use."""
 
 
-class GeneratedFleet(Part):
+class GeneratedFleet(SettingsModel):
     """Nodes of a shape."""
 
     generate: GeneratedNodes
     """Nodes to generate."""
 
 
-class ManifestFleet(Part):
+class ManifestFleet(SettingsModel):
     """Nodes and other objects from manifests."""
 
-    manifests: Annotated[FileName | list[FileName], Unit("files")]
+    manifests: Annotated[FileName | list[FileName], DocumentedAs("files")]
     """Files, folders or globs with nodes, pods, budgets, priority classes, volumes and others, as
     for `roadstead schedule --cluster`. Pending pods arrive at the start."""
 
 
-class TraceFleet(Part):
+class TraceFleet(SettingsModel):
     """The nodes of a trace."""
 
     trace: FileName

@@ -41,16 +41,16 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFile:
-    """A scenario, with the file from which each of its top-level keys is.
+    """A scenario. origins: the file in which each of its top-level keys is written.
 
-    named: the files that it names, in the order in which `existing` returned them.
+    named_files: the files that it names, in the order in which `existing_file` returned them.
     """
 
     scenario: Scenario
     document: Mapping[str, object]
     main: SourceText
     origins: Mapping[str, SourceText] = field(default_factory=dict)
-    named: dict[Path, None] = field(default_factory=dict, compare=False)
+    named_files: dict[Path, None] = field(default_factory=dict, compare=False)
 
     def origin(self, path: Sequence[str | int]) -> SourceText:
         """Return the file in which a path is written."""
@@ -60,12 +60,12 @@ class ScenarioFile:
         """Return the file that a value names: relative to the file in which that is written."""
         return self.origin(path).directory / name
 
-    def existing(self, path: Sequence[str | int], name: str) -> Path:
+    def existing_file(self, path: Sequence[str | int], name: str) -> Path:
         """Return the file that a value names. InputError if there is none."""
         found = self.file(path, name)
         if rule := _file_problem(found):
             raise self.error(path, rule, name)
-        self.named[found] = None
+        self.named_files[found] = None
         return found
 
     def place(self, path: Sequence[str | int]) -> str:

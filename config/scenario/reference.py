@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from roadstead.config.scenario.distributions import FixedDuration
 from roadstead.config.scenario.schema import Scenario
-from roadstead.config.scenario.structure import Model, fields_of, models_in, unit_of
+from roadstead.config.scenario.structure import Model, documented_type, fields_of, models_in
 from roadstead.config.scenario.values import time_text
 from roadstead.config.settings import Settings
 
@@ -30,13 +30,17 @@ def reference_markdown() -> str:
 
 @dataclass(slots=True)
 class _Reference:
-    """Walks the schema depth first; a model that occurs again refers to its first place."""
+    """The page, made by a walk of the schema, depth first.
 
-    place_of: dict[Model, str] = field(default_factory=dict)
+    section_of: the path under which each model is described. If it occurs again, the page refers
+    to this path.
+    """
+
+    section_of: dict[Model, str] = field(default_factory=dict)
 
     def section(self, model: Model, path: str) -> Iterator[str]:
         """Yield the lines for a mapping at a path, and for what is below it."""
-        self.place_of[model] = path
+        self.section_of[model] = path
         yield from (f"### `{path}`" if path else "### The document", "")
         if text := _docstring(model):
             yield from (text, "")
@@ -45,15 +49,16 @@ class _Reference:
             yield f"| `{key}` | {self._cells(info)} |"
         yield ""
         for key, info in fields_of(model):
-            yield from self._below(info, f"{path}.{key}" if path else key)
+            yield from self._nested_sections(info, f"{path}.{key}" if path else key)
 
     def _choice(self, models: Sequence[Model], new: Sequence[Model], path: str) -> Iterator[str]:
         """Yield the lines for a mapping that has exactly one of some keys.
 
-        The keys that go with only some of them are listed with these. new: models without a place.
+        A key that only some of the models have is listed with those. new: models without a
+        section.
         """
-        self.place_of |= dict.fromkeys(new, path)
-        choices = [_own_keys(each)[0] for each in models]
+        self.section_of |= dict.fromkeys(new, path)
+        choices = [_keys_of(each)[0] for each in models]
         yield from (f"### `{path}`", "", f"Exactly one of {_listed(choices)}.", "")
         yield from _CHOICE_HEADER
         rows: dict[str, FieldInfo] = {}
@@ -61,21 +66,22 @@ class _Reference:
         for model in new:
             for key, info in fields_of(model):
                 rows.setdefault(key, info)
-                models_of.setdefault(key, []).append(_own_keys(model)[0])
-        shown = [_own_keys(each)[0] for each in new]
+                models_of.setdefault(key, []).append(_keys_of(model)[0])
+        shown = [_keys_of(each)[0] for each in new]
         with_ = {
-            key: "" if models_of[key] == [key] else _among(models_of[key], shown) for key in rows
+            key: "" if models_of[key] == [key] else _shorter_list(models_of[key], shown)
+            for key in rows
         }
-        # The choices first, then the keys that go with some of them, those of most of them last.
+        # First the keys that identify a model, then those of few models, then those of many.
         for key in sorted(rows, key=lambda key: bool(with_[key]) * len(models_of[key])):
             yield f"| `{key}` | {with_[key]} | {self._cells(rows[key])} |"
         yield ""
         for key, info in rows.items():
-            yield from self._below(info, f"{path}.{key}")
+            yield from self._nested_sections(info, f"{path}.{key}")
 
-    def _below(self, info: FieldInfo, path: str) -> Iterator[str]:
+    def _nested_sections(self, info: FieldInfo, path: str) -> Iterator[str]:
         models = list(models_in(info.annotation))
-        new = [each for each in models if each not in self.place_of and each not in _ELSEWHERE]
+        new = [each for each in models if each not in self.section_of and each not in _ELSEWHERE]
         path += _brackets(info)
         if new and _is_choice(info):
             yield from self._choice(models, new, path)
@@ -86,18 +92,18 @@ class _Reference:
         return f"{self._type(info)} | {_default(info)} | {_sentence(info)}"
 
     def _type(self, info: FieldInfo) -> str:
-        text = unit_of(info) or _type_text(info.annotation)
+        text = documented_type(info) or _type_text(info.annotation)
         models = list(models_in(info.annotation))
         if not models:
             return text
         if models[0] in _ELSEWHERE:
             return f"{text}, see {_ELSEWHERE[models[0]]}"
-        place = self.place_of.get(models[-1])
-        return text if place is None else f"{text}, as `{place}`"
+        section = self.section_of.get(models[-1])
+        return text if section is None else f"{text}, as `{section}`"
 
 
-def _among(keys: Sequence[str], all_keys: Sequence[str]) -> str:
-    """Return the words for some of several keys, the shorter ones."""
+def _shorter_list(keys: Sequence[str], all_keys: Sequence[str]) -> str:
+    """Return some of all keys in words: these keys, or "all but" the others if those are fewer."""
     others = [key for key in all_keys if key not in keys]
     if not others:
         return "any"
@@ -110,8 +116,8 @@ def _docstring(model: Model) -> str:
     return " ".join(own.split())
 
 
-def _own_keys(model: Model) -> list[str]:
-    """Return the keys, that by which a choice is known first."""
+def _keys_of(model: Model) -> list[str]:
+    """Return the keys of a model; the first one identifies it in a union."""
     return [key for key, _ in fields_of(model)]
 
 
@@ -170,7 +176,7 @@ def _default(info: FieldInfo) -> str:
         return "none"
     if isinstance(value, list):
         return f"`{len(value)}`" if value == list(range(len(value))) else f"`{value}`"
-    if unit_of(info).startswith("time"):
+    if documented_type(info).startswith("time"):
         return f"`{time_text(value)}`"
     return f"`{value}`"
 

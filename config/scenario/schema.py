@@ -6,7 +6,6 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from roadstead.config.part import Part
 from roadstead.config.scenario.distributions import (
     DURATIONS,
     FixedDuration,
@@ -14,19 +13,20 @@ from roadstead.config.scenario.distributions import (
     with_fixed,
 )
 from roadstead.config.scenario.events import NodeEvent
-from roadstead.config.scenario.fleet import FleetEntry, ShapeEntry
+from roadstead.config.scenario.fleet import FleetEntry, NodeShape
 from roadstead.config.scenario.values import (
+    DocumentedAs,
     FileName,
     Fraction,
     Micros,
     Name,
     PositiveMicros,
-    Unit,
     one_of,
     tag,
 )
 from roadstead.config.scenario.workload import AnyWorkload
 from roadstead.config.settings import Settings
+from roadstead.config.settings_model import SettingsModel
 
 API_VERSION: Final = "roadstead.dev/v1"
 KIND: Final = "Scenario"
@@ -34,32 +34,36 @@ SAMPLES_MAX: Final = 10_000_000
 SEEDS_MAX: Final = 10_000
 ENTRIES_MAX: Final = 10_000
 
-PerSecond = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), Unit("nodes per second")]
+PerSecond = Annotated[
+    float, Field(gt=0, le=1e6, allow_inf_nan=False), DocumentedAs("nodes per second")
+]
 
 
-class ScenarioMetadata(Part):
+class ScenarioMetadata(SettingsModel):
     name: Annotated[Name, Field(min_length=1)]
     """Name of the scenario."""
 
-    description: Annotated[str, Field(max_length=10_000), Unit("text")] = ""
+    description: Annotated[str, Field(max_length=10_000), DocumentedAs("text")] = ""
     """What the scenario shows, for people."""
 
 
-class SchedulerChoice(Part):
+class SchedulerChoice(SettingsModel):
     """The scheduler configurations under which the scenario is played."""
 
-    config: Annotated[list[FileName], Field(max_length=100), Unit("files")] = Field(default=[])
+    config: Annotated[list[FileName], Field(max_length=100), DocumentedAs("files")] = Field(
+        default=[]
+    )
     """Files with a KubeSchedulerConfiguration. Several ones are compared on the same seeds."""
 
-    preset: Annotated[list[str], Field(max_length=100), Unit("names")] = Field(default=[])
+    preset: Annotated[list[str], Field(max_length=100), DocumentedAs("names")] = Field(default=[])
     """Included configurations, as for `roadstead schedule --preset`; compared with those of
     `config`."""
 
-    settings: Annotated[Settings, Unit("settings")] = Settings()
+    settings: Annotated[Settings, DocumentedAs("settings")] = Settings()
     """Roadstead's own settings, as in `roadstead.yaml`."""
 
 
-class ControllerTimes(Part):
+class ControllerTimes(SettingsModel):
     """Times and rates of the controllers, with the names of kube-controller-manager's flags."""
 
     node_monitor_grace_period: PositiveMicros = 50_000_000
@@ -73,32 +77,34 @@ class ControllerTimes(Part):
     """Nodes per second of one zone whose pods are evicted."""
 
     secondary_node_eviction_rate: Annotated[
-        float, Field(ge=0, le=1e6, allow_inf_nan=False), Unit("nodes per second")
+        float, Field(ge=0, le=1e6, allow_inf_nan=False), DocumentedAs("nodes per second")
     ] = 0.01
     """The same in a zone that is unhealthy and large."""
 
     unhealthy_zone_threshold: Fraction = 0.55
     """Part of a zone's nodes that are not ready from which on the zone is unhealthy."""
 
-    large_cluster_size_threshold: Annotated[int, Field(ge=0, le=10_000_000), Unit("nodes")] = 50
+    large_cluster_size_threshold: Annotated[
+        int, Field(ge=0, le=10_000_000), DocumentedAs("nodes")
+    ] = 50
     """Number of nodes of a zone above which it is large; in an unhealthy zone that is not large, no
     pods are evicted."""
 
 
-class RunLimits(Part):
+class RunLimits(SettingsModel):
     """Bounds of one run. A run that exceeds one of them ends with an error."""
 
-    pods: Annotated[int, Field(ge=1, le=100_000_000), Unit("number")] = 10_000_000
+    pods: Annotated[int, Field(ge=1, le=100_000_000), DocumentedAs("number")] = 10_000_000
     """Maximum number of pods that exist at one time."""
 
-    rows: Annotated[int, Field(ge=1, le=10**12), Unit("number")] = 1_000_000_000
+    rows: Annotated[int, Field(ge=1, le=10**12), DocumentedAs("number")] = 1_000_000_000
     """Maximum number of rows of one table of the results."""
 
-    memory_mib: Annotated[int, Field(ge=64, le=2**24), Unit("MiB")] = 16_384
+    memory_mib: Annotated[int, Field(ge=64, le=2**24), DocumentedAs("MiB")] = 16_384
     """Maximum memory of the process."""
 
 
-class MeasuredTime(Part):
+class MeasuredTime(SettingsModel):
     measured: Literal[True]
     """The time that the decision really took, so that two runs differ; `decision_time: measured` is
     short for it."""
@@ -130,16 +136,18 @@ def _seeds(value: object) -> object:
     return value
 
 
-Seeds = Annotated[list[int], BeforeValidator(_seeds), Unit("number, or numbers")]
+Seeds = Annotated[list[int], BeforeValidator(_seeds), DocumentedAs("number, or numbers")]
 
 
-class Scenario(Part):
+class Scenario(SettingsModel):
     """A scenario: a fleet, what arrives at it, and what happens to it."""
 
-    api_version: Annotated[Literal["roadstead.dev/v1"], Unit("text")] = Field(alias="apiVersion")
+    api_version: Annotated[Literal["roadstead.dev/v1"], DocumentedAs("text")] = Field(
+        alias="apiVersion"
+    )
     """Version of this format."""
 
-    kind: Annotated[Literal["Scenario"], Unit("text")]
+    kind: Annotated[Literal["Scenario"], DocumentedAs("text")]
     """Type of this document."""
 
     metadata: ScenarioMetadata
@@ -152,7 +160,7 @@ class Scenario(Part):
     fleet: Annotated[list[FleetEntry], Field(min_length=1, max_length=ENTRIES_MAX)]
     """Nodes at the start: all entries joined."""
 
-    shapes: dict[str, ShapeEntry] = Field(default={}, max_length=ENTRIES_MAX)
+    shapes: dict[str, NodeShape] = Field(default={}, max_length=ENTRIES_MAX)
     """Sizes of nodes by name, for `shape`, in addition to the included ones."""
 
     workload: list[AnyWorkload] = Field(default=[], max_length=ENTRIES_MAX)

@@ -9,7 +9,7 @@ from typing import Annotated, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from roadstead.config.scenario.values import Unit
+from roadstead.config.scenario.values import DocumentedAs
 
 Model = type[BaseModel]
 
@@ -41,20 +41,20 @@ def models_in(annotation: object) -> Iterator[Model]:
             yield from models_in(part)
 
 
-def unit_of(info: FieldInfo) -> str:
-    """Return the words for the type of a field; "" if it has none."""
+def documented_type(info: FieldInfo) -> str:
+    """Return the words for a type in docs/scenario.md (`DocumentedAs`); "" if it has none."""
     for each in info.metadata:
-        if isinstance(each, Unit):
+        if isinstance(each, DocumentedAs):
             return each.text
-    return _unit_in(info.annotation)
+    return _documented_type_in(info.annotation)
 
 
-def _unit_in(annotation: object) -> str:
+def _documented_type_in(annotation: object) -> str:
     if get_origin(annotation) is Annotated:
         _, *metadata = get_args(annotation)
-        return next((each.text for each in metadata if isinstance(each, Unit)), "")
+        return next((each.text for each in metadata if isinstance(each, DocumentedAs)), "")
     if get_origin(annotation) in (Union, UnionType):
-        parts = [_unit_in(part) for part in get_args(annotation) if part is not NoneType]
+        parts = [_documented_type_in(part) for part in get_args(annotation) if part is not NoneType]
         return next((part for part in parts if part), "")
     return ""
 

@@ -1,6 +1,6 @@
 """Values of a scenario: times, percentages, file names, and choices of exactly one key.
 
-A type carries a `Unit`, the words for it in the reference page.
+`DocumentedAs` in a type: the words for it in docs/scenario.md.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TAG_START: Final = "<"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """The words for a type in the reference page."""
+class DocumentedAs:
+    """Metadata of a type: the words for it in docs/scenario.md, such as `number`."""
 
     text: str
 
@@ -126,7 +126,7 @@ def _label(value: str) -> str:
 
 
 def one_of(*keys: str) -> Discriminator:
-    """Return what chooses a model of a union by the one key of `keys` that a mapping has."""
+    """Return a discriminator of a union, each of whose models has exactly one of the keys."""
 
     def tag_of(value: object) -> str | None:
         found = [key for key in keys if isinstance(value, Mapping) and key in value]
@@ -141,34 +141,34 @@ def tag(key: str) -> str:
     return f"{TAG_START}{key}>"
 
 
-Micros = Annotated[int, BeforeValidator(micros), Unit("time")]
+Micros = Annotated[int, BeforeValidator(micros), DocumentedAs("time")]
 PositiveMicros = Annotated[
-    int, BeforeValidator(micros), AfterValidator(_after_zero), Unit("time above 0")
+    int, BeforeValidator(micros), AfterValidator(_after_zero), DocumentedAs("time above 0")
 ]
 Rate = Annotated[
     float,
     Field(ge=RATE_MIN_PER_HOUR, le=RATE_MAX_PER_HOUR, allow_inf_nan=False),
-    Unit("per hour"),
+    DocumentedAs("per hour"),
 ]
-Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), Unit("factor")]
-Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), Unit("number")]
+Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), DocumentedAs("factor")]
+Weight = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), DocumentedAs("number")]
 Fraction = Annotated[
     float,
     Field(ge=0, le=1, allow_inf_nan=False),
     BeforeValidator(_fraction),
-    Unit("percentage, or 0 to 1"),
+    DocumentedAs("percentage, or 0 to 1"),
 ]
 PositiveFraction = Annotated[
     float,
     Field(gt=0, le=1, allow_inf_nan=False),
     BeforeValidator(_fraction),
-    Unit("percentage, or 0 to 1"),
+    DocumentedAs("percentage, or 0 to 1"),
 ]
-Nodes = Annotated[int, Field(ge=1, le=1_000_000), Unit("number")]
-Replicas = Annotated[int, Field(ge=0, le=1_000_000), Unit("number")]
-_SHARE = Unit("number or percentage")
-NodeShare = Annotated[Nodes | Percentage, BeforeValidator(percentage), _SHARE]
-PodShare = Annotated[Replicas | Percentage, BeforeValidator(percentage), _SHARE]
-FileName = Annotated[str, BeforeValidator(_file_name), Unit("file")]
-Name = Annotated[str, AfterValidator(_name), Unit("name")]
-LabelValue = Annotated[str, AfterValidator(_label), Unit("text")]
+PositiveCount = Annotated[int, Field(ge=1, le=1_000_000), DocumentedAs("number")]
+PodCount = Annotated[int, Field(ge=0, le=1_000_000), DocumentedAs("number")]
+_SHARE = DocumentedAs("number or percentage")
+NodeShare = Annotated[PositiveCount | Percentage, BeforeValidator(percentage), _SHARE]
+PodShare = Annotated[PodCount | Percentage, BeforeValidator(percentage), _SHARE]
+FileName = Annotated[str, BeforeValidator(_file_name), DocumentedAs("file")]
+Name = Annotated[str, AfterValidator(_name), DocumentedAs("name")]
+LabelValue = Annotated[str, AfterValidator(_label), DocumentedAs("text")]

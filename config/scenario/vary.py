@@ -27,7 +27,7 @@ CONFIG: Final = "config"
 LISTS: Final = (("scheduler", "config"), ("scheduler", "preset"))
 """Paths of lists; a single value is a list of one."""
 
-NEAR: Final = 3
+NEAR_NAMES_MAX: Final = 3
 SOURCE: Final = "--vary"
 
 Path = tuple[str | int, ...]
@@ -35,18 +35,18 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A key of a scenario, as it was given, and the values to play."""
+    """A key of a scenario, as written in `--vary`, and its values, each of which is simulated."""
 
     key: str
     path: Path
     values: tuple[object, ...]
 
 
-def read_axis(file: ScenarioFile, given: str) -> Axis:
+def read_axis(file: ScenarioFile, option: str) -> Axis:
     """Read `KEY=V1,V2,…`; a value is YAML. Raises InputError, with near names for a wrong key."""
-    key, separator, text = given.partition("=")
+    key, separator, text = option.partition("=")
     if not separator or not text.strip():
-        raise InputError("must be KEY=V1,V2,…", source=SOURCE, value=cut_short(given))
+        raise InputError("must be KEY=V1,V2,…", source=SOURCE, value=cut_short(option))
     values = read_document(f"[{text}]", source=f"{SOURCE} {cut_short(key)}")
     if not isinstance(values, list) or not values:
         raise InputError("has no values", source=SOURCE, field=cut_short(key))
@@ -83,7 +83,11 @@ def _check_key(value: Mapping[str, object], path: Path, part: str, key: str) -> 
         known.append(CONFIG)
     if part in known:
         return
-    close = get_close_matches(part, known, n=NEAR) or sorted(value)[:NEAR] or sorted(known)[:NEAR]
+    close = (
+        get_close_matches(part, known, n=NEAR_NAMES_MAX)
+        or sorted(value)[:NEAR_NAMES_MAX]
+        or sorted(known)[:NEAR_NAMES_MAX]
+    )
     raise _refused(key, f"has no key {cut_short(part)} (near: {', '.join(close)})")
 
 
@@ -93,7 +97,7 @@ def _entry(entries: Sequence[object], part: str, key: str) -> int:
     names = {name: number for number, each in enumerate(entries) for name in _names(each)}
     if part in names:
         return names[part]
-    close = get_close_matches(part, names, n=NEAR) or sorted(names)[:NEAR]
+    close = get_close_matches(part, names, n=NEAR_NAMES_MAX) or sorted(names)[:NEAR_NAMES_MAX]
     wanted = ", ".join((f"0 to {len(entries) - 1}", *close))
     raise _refused(key, f"has no entry {cut_short(part)} (want {wanted})")
 
@@ -118,8 +122,8 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
         _put(file, document, path_of(document, key), value)
     named = ", ".join(f"{key}={cut_short(value)}" for key, value in values.items())
     source = f"{file.main.source} with {named}" if values else file.main.source
-    made = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
-    return replace(made, main=file.main, origins=file.origins)
+    varied = read_scenario(json.dumps(document), source=source, directory=file.main.directory)
+    return replace(varied, main=file.main, origins=file.origins)
 
 
 def _put(file: ScenarioFile, document: dict[str, object], path: Path, value: object) -> None:
@@ -166,11 +170,11 @@ def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
     assert isinstance(document, dict), "a packed scenario"
     document.pop("extends", None)
     text = json.dumps(document)
-    made = read_scenario(text, source=source, directory=Folder(str(plain["directory"])))
+    varied = read_scenario(text, source=source, directory=Folder(str(plain["directory"])))
     origins = plain["origins"]
     assert isinstance(origins, dict), "a packed scenario"
     return replace(
-        made,
+        varied,
         origins={
             key: SourceText(str(name), text, Folder(str(folder)))
             for key, (name, folder) in origins.items()

@@ -6,22 +6,22 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from roadstead.config.part import Part
 from roadstead.config.scenario.distributions import Arrivals, Duration
 from roadstead.config.scenario.values import (
+    DocumentedAs,
     Factor,
     FileName,
     Fraction,
     Micros,
     Name,
+    PodCount,
     PodShare,
     PositiveFraction,
-    Replicas,
-    Unit,
     Weight,
     one_of,
     tag,
 )
+from roadstead.config.settings_model import SettingsModel
 
 
 def _template(value: object) -> object:
@@ -31,12 +31,12 @@ def _template(value: object) -> object:
 
 
 Template = Annotated[
-    str | dict[str, Any], BeforeValidator(_template), Unit("file, or pod template")
+    str | dict[str, Any], BeforeValidator(_template), DocumentedAs("file, or pod template")
 ]
 """The name of a file, or a pod template that is written out."""
 
 
-class PodChoice(Part):
+class PodChoice(SettingsModel):
     """Pods that one arrival may bring."""
 
     template: Template
@@ -46,12 +46,12 @@ class PodChoice(Part):
     weight: Weight = 1.0
     """Probability of this choice, relative to the other ones of the entry."""
 
-    gang: Annotated[int, Field(ge=1, le=10_000), Unit("number")] = 1
+    gang: Annotated[int, Field(ge=1, le=10_000), DocumentedAs("number")] = 1
     """Number of pods that arrive at one time. More than one form a pod group, of which all pods
     or none are placed if the profile has the plugin Coscheduling."""
 
 
-class WorkloadEntry(Part):
+class WorkloadEntry(SettingsModel):
     """What all entries of the workload have."""
 
     name: Name = ""
@@ -90,17 +90,17 @@ class PodsWorkload(WorkloadEntry):
     """Pods that arrive, chosen by weight."""
 
 
-class ScaleStep(Part):
+class ScaleStep(SettingsModel):
     """A change of the number of replicas."""
 
     at: Micros
     """Time of the change."""
 
-    replicas: Replicas
+    replicas: PodCount
     """Number of replicas from then on."""
 
 
-class RolloutStep(Part):
+class RolloutStep(SettingsModel):
     """A change of the template."""
 
     at: Micros
@@ -110,7 +110,7 @@ class RolloutStep(Part):
     """Template of the pods from then on, as in `template`."""
 
 
-class ControllerEntry(Part):
+class ControllerEntry(SettingsModel):
     """What all controllers have."""
 
     template: Template
@@ -140,7 +140,7 @@ class ControllerEntry(Part):
 class ScaledController(ControllerEntry):
     """What controllers with replicas have."""
 
-    replicas: Replicas | None = None
+    replicas: PodCount | None = None
     """Number of pods; by default the number in the file, else 1."""
 
     scale: list[ScaleStep] = Field(default=[], max_length=100_000)
@@ -197,13 +197,13 @@ class JobEntry(ControllerEntry):
     duration: Duration
     """Time for which a pod of the job runs."""
 
-    completions: Replicas | None = None
+    completions: PodCount | None = None
     """Number of pods that must succeed; by default the number in the file, else `parallelism`."""
 
-    parallelism: Replicas | None = None
+    parallelism: PodCount | None = None
     """Maximum number of pods at a time; by default the number in the file, else 1."""
 
-    backoff_limit: Annotated[int, Field(ge=0, le=2**31 - 1), Unit("number")] | None = None
+    backoff_limit: Annotated[int, Field(ge=0, le=2**31 - 1), DocumentedAs("number")] | None = None
     """Number of failed pods after which the job has failed; by default the number in the file, else
     6."""
 

@@ -4,7 +4,7 @@ Each model names only the fields that scheduling reads; `validate` turns plain d
 """
 
 from roadstead.protocol.objects.base import (
-    Manifest as Manifest,
+    ApiModel as ApiModel,
 )
 from roadstead.protocol.objects.base import (
     without_nulls as without_nulls,

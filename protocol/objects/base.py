@@ -27,7 +27,6 @@ from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 T = TypeVar("T")
 
 NAME_MAX_CHARS = 253
-SHARED_MAX = 32768
 _NUMBER_MAX_BITS = 4096
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME_MAX_CHARS)]
@@ -38,12 +37,15 @@ Bytes = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Weight = Annotated[int, Field(ge=0, le=100)]
 Port = Annotated[int, Field(ge=0, le=65535)]
-_NOTHING: dict[str, Any] = {}
+_EMPTY_MAP: dict[str, Any] = {}
 
 
-def nothing() -> dict[str, Any]:
-    """Return the one empty map for all absent ones; models are frozen, so nothing writes to it."""
-    return _NOTHING
+def empty_map() -> dict[str, Any]:
+    """Return one empty dict, the value of every map field that a manifest leaves out.
+
+    Models are frozen, so it is never changed.
+    """
+    return _EMPTY_MAP
 
 
 Labels = dict[str, str]
@@ -60,8 +62,8 @@ def read_quantity(value: object) -> Quantity:
     try:
         quantity = value if type(value) is Quantity else parse_quantity(_quantity_text(value))
     except QuantityError as error:
-        rule = 'is not a quantity (want e.g. "500m", "4")'
-        raise PydanticCustomError("quantity", rule) from error
+        message = 'is not a quantity (want e.g. "500m", "4")'
+        raise PydanticCustomError("quantity", message) from error
     if quantity.unscaled < 0:
         raise PydanticCustomError("quantity_sign", "must not be negative")
     return quantity
@@ -74,6 +76,7 @@ def _quantity_text(value: object) -> str:
         return str(value)
     if type(value) is float and math.isfinite(value):
         return repr(value)
+    # A text that `parse_quantity` refuses.
     return "?"
 
 
@@ -84,7 +87,10 @@ _RESOURCES: TypeAdapter[dict[str, Quantity]] = TypeAdapter(
 
 
 def _read_resources(value: object) -> Mapping[str, Quantity]:
-    """Read resource amounts; the plain case without pydantic, which takes four times as long."""
+    """Read resource amounts.
+
+    The usual case, a dict of valid texts, is read without pydantic, which takes four times as long.
+    """
     if type(value) is dict:
         try:
             found = {key: parse_quantity(text) for key, text in value.items() if type(key) is str}
@@ -113,11 +119,15 @@ def _only_text_or_number(value: object) -> object:
 IntOrString = Annotated[int | str, BeforeValidator(_only_text_or_number)]
 
 
-class _Shared:
-    """Cache that makes equal parts of manifests one object: pods of one template differ in little.
+PART_CACHE_MAX_ENTRIES = 32768
 
-    Validating a part costs ten times as much as finding it in the cache, and the parts of a hundred
-    thousand pods would take a gigabyte. Keys are exact bytes, so that 1 does not equal True.
+
+class _Interned:
+    """Validates equal values once and returns the same object for all of them.
+
+    Pods of one template differ in little. Validating a part costs ten times as much as finding it
+    here, and the parts of a hundred thousand pods would take a gigabyte. Keys are exact bytes, so
+    that 1 does not equal True.
     """
 
     def __init__(self) -> None:
@@ -130,19 +140,19 @@ class _Shared:
             return handler(value)
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= SHARED_MAX:
+            if len(self._known) >= PART_CACHE_MAX_ENTRIES:
                 self._known.clear()
             found = self._known[key] = handler(value)
         return found
 
 
-def shared() -> WrapValidator:
-    """Mark a field whose value is the same in many objects."""
-    return WrapValidator(_Shared())
+def interned() -> WrapValidator:
+    """Mark a field whose value is the same in many objects, as the containers of a Deployment."""
+    return WrapValidator(_Interned())
 
 
-class Manifest(BaseModel):
-    """A part of an API object.
+class ApiModel(BaseModel):
+    """Base of the models of API objects and of the structs in them.
 
     Types are strict as in the API server: no number for a string, no boolean for a number. Fields
     that scheduling never reads are dropped unchecked.

@@ -12,15 +12,15 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BeforeValidator, Field
 
 from roadstead.protocol.objects.base import (
+    ApiModel,
     Bytes,
     Count,
     ListOf,
-    Manifest,
     Name,
     OptionalName,
     ResourceQuantity,
     Resources,
-    nothing,
+    empty_map,
 )
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.selectors import NodeSelector, Toleration
@@ -53,24 +53,24 @@ def _capacity_value(value: object) -> object:
     return {"value": value} if type(value) in (str, int, float) else value
 
 
-class CelSelector(Manifest):
+class CelSelector(ApiModel):
     expression: Annotated[str, Field(min_length=1, max_length=EXPRESSION_MAX_CHARS)]
 
 
-class DeviceSelector(Manifest):
+class DeviceSelector(ApiModel):
     """A condition on a device; CEL is the only kind."""
 
     cel: CelSelector
 
 
-class OpaqueConfiguration(Manifest):
+class OpaqueConfiguration(ApiModel):
     """Parameters for a driver, which scheduling passes on unread."""
 
     driver: Name
-    parameters: _Json = Field(default_factory=nothing)
+    parameters: _Json = Field(default_factory=empty_map)
 
 
-class DeviceConfiguration(Manifest):
+class DeviceConfiguration(ApiModel):
     """A configuration of a class, a claim or an allocation."""
 
     opaque: OpaqueConfiguration | None = None
@@ -78,7 +78,7 @@ class DeviceConfiguration(Manifest):
     source: Literal["", "FromClass", "FromClaim"] = ""
 
 
-class DeviceClassSpec(Manifest):
+class DeviceClassSpec(ApiModel):
     selectors: _Selectors[DeviceSelector] = ()
     config: Annotated[ListOf[DeviceConfiguration], Field(max_length=CLAIM_MAX_CONFIGS)] = ()
     extended_resource_name: OptionalName | None = None
@@ -90,11 +90,11 @@ class DeviceClass(ApiObject):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class CapacityRequirements(Manifest):
-    requests: Resources = Field(default_factory=nothing)
+class CapacityRequirements(ApiModel):
+    requests: Resources = Field(default_factory=empty_map)
 
 
-class ExactDeviceRequest(Manifest):
+class ExactDeviceRequest(ApiModel):
     """What a request, or an alternative of one, asks for."""
 
     device_class_name: Name
@@ -112,7 +112,7 @@ class DeviceSubRequest(ExactDeviceRequest):
     name: Name
 
 
-class ClaimDeviceRequest(Manifest):
+class ClaimDeviceRequest(ApiModel):
     """One request of a claim: exactly one of `exactly` and `firstAvailable` is set."""
 
     name: Name
@@ -122,13 +122,13 @@ class ClaimDeviceRequest(Manifest):
     ] = ()
 
 
-class ClaimDeviceConstraint(Manifest):
+class ClaimDeviceConstraint(ApiModel):
     requests: Annotated[ListOf[str], Field(max_length=CLAIM_MAX_REQUESTS)] = ()
     match_attribute: OptionalName | None = None
     distinct_attribute: OptionalName | None = None
 
 
-class ClaimDevices(Manifest):
+class ClaimDevices(ApiModel):
     requests: Annotated[ListOf[ClaimDeviceRequest], Field(max_length=CLAIM_MAX_REQUESTS)] = ()
     constraints: Annotated[
         ListOf[ClaimDeviceConstraint], Field(max_length=CLAIM_MAX_CONSTRAINTS)
@@ -136,11 +136,11 @@ class ClaimDevices(Manifest):
     config: Annotated[ListOf[DeviceConfiguration], Field(max_length=CLAIM_MAX_CONFIGS)] = ()
 
 
-class ResourceClaimSpec(Manifest):
+class ResourceClaimSpec(ApiModel):
     devices: ClaimDevices = ClaimDevices()
 
 
-class AllocationResult(Manifest):
+class AllocationResult(ApiModel):
     """One device of an allocation."""
 
     request: OptionalName = ""
@@ -155,12 +155,12 @@ class AllocationResult(Manifest):
     consumed_capacity: Resources | None = None
 
 
-class AllocatedDevices(Manifest):
+class AllocatedDevices(ApiModel):
     results: Annotated[ListOf[AllocationResult], Field(max_length=CLAIM_MAX_RESULTS)] = ()
     config: Annotated[ListOf[DeviceConfiguration], Field(max_length=2 * CLAIM_MAX_CONFIGS)] = ()
 
 
-class ClaimAllocation(Manifest):
+class ClaimAllocation(ApiModel):
     """The devices of a claim and the nodes that reach them."""
 
     devices: AllocatedDevices = AllocatedDevices()
@@ -168,19 +168,19 @@ class ClaimAllocation(Manifest):
     allocation_timestamp: str | None = None
 
 
-class ClaimConsumer(Manifest):
+class ClaimConsumer(ApiModel):
     api_group: OptionalName = ""
     resource: OptionalName = ""
     name: OptionalName = ""
     uid: str = ""
 
 
-class DeviceCondition(Manifest):
+class DeviceCondition(ApiModel):
     type: str = ""
     status: str = ""
 
 
-class AllocatedDeviceStatus(Manifest):
+class AllocatedDeviceStatus(ApiModel):
     """What a driver reports of an allocated device."""
 
     driver: OptionalName = ""
@@ -190,7 +190,7 @@ class AllocatedDeviceStatus(Manifest):
     conditions: ListOf[DeviceCondition] = ()
 
 
-class DevicesOfClaimStatus(Manifest):
+class DevicesOfClaimStatus(ApiModel):
     allocation: ClaimAllocation | None = None
     reserved_for: Annotated[ListOf[ClaimConsumer], Field(max_length=CLAIM_MAX_CONSUMERS)] = ()
     devices: ListOf[AllocatedDeviceStatus] = ()
@@ -203,7 +203,7 @@ class ResourceClaim(ApiObject):
     status: DevicesOfClaimStatus = DevicesOfClaimStatus()
 
 
-class ResourceClaimTemplateSpec(Manifest):
+class ResourceClaimTemplateSpec(ApiModel):
     metadata: TemplateMeta = TemplateMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
@@ -214,7 +214,7 @@ class ResourceClaimTemplate(ApiObject):
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
 
 
-class DeviceAttribute(Manifest):
+class DeviceAttribute(ApiModel):
     """The value of an attribute; exactly one field is set."""
 
     int_value: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None = Field(None, alias="int")
@@ -227,13 +227,13 @@ class DeviceAttribute(Manifest):
     )
 
 
-class CapacityRange(Manifest):
+class CapacityRange(ApiModel):
     min: ResourceQuantity | None = None
     max: ResourceQuantity | None = None
     step: ResourceQuantity | None = None
 
 
-class CapacityRequestPolicy(Manifest):
+class CapacityRequestPolicy(ApiModel):
     """What requests of a capacity may consume."""
 
     default: ResourceQuantity | None = None
@@ -241,44 +241,44 @@ class CapacityRequestPolicy(Manifest):
     valid_range: CapacityRange | None = None
 
 
-class DeviceCapacityValue(Manifest):
+class DeviceCapacityValue(ApiModel):
     value: ResourceQuantity
     request_policy: CapacityRequestPolicy | None = None
 
 
-class Counter(Manifest):
+class Counter(ApiModel):
     value: ResourceQuantity
 
 
-class CounterSet(Manifest):
+class CounterSet(ApiModel):
     name: Name
-    counters: dict[str, Counter] = Field(default_factory=nothing)
+    counters: dict[str, Counter] = Field(default_factory=empty_map)
 
 
-class ConsumedCounters(Manifest):
+class ConsumedCounters(ApiModel):
     """What a device consumes of a counter set of its pool."""
 
     counter_set: Name
-    counters: dict[str, Counter] = Field(default_factory=nothing)
+    counters: dict[str, Counter] = Field(default_factory=empty_map)
 
 
-class DeviceTaint(Manifest):
+class DeviceTaint(ApiModel):
     key: Name
     value: OptionalName = ""
     effect: Literal["", "None", "NoSchedule", "NoExecute"] = ""
 
 
-class Device(Manifest):
+class Device(ApiModel):
     """A device of a slice."""
 
     name: Name
     attributes: Annotated[dict[str, DeviceAttribute], Field(max_length=DEVICE_MAX_VALUES)] = Field(
-        default_factory=nothing
+        default_factory=empty_map
     )
     capacity: Annotated[
         dict[str, Annotated[DeviceCapacityValue, BeforeValidator(_capacity_value)]],
         Field(max_length=DEVICE_MAX_VALUES),
-    ] = Field(default_factory=nothing)
+    ] = Field(default_factory=empty_map)
     consumes_counters: ListOf[ConsumedCounters] = ()
     node_name: OptionalName | None = None
     node_selector: NodeSelector | None = None
@@ -290,7 +290,7 @@ class Device(Manifest):
     allow_multiple_allocations: bool = False
 
 
-class ResourcePool(Manifest):
+class ResourcePool(ApiModel):
     """The pool of a slice. Only slices of the newest generation count."""
 
     name: Name
@@ -298,7 +298,7 @@ class ResourcePool(Manifest):
     resource_slice_count: Count
 
 
-class ResourceSliceSpec(Manifest):
+class ResourceSliceSpec(ApiModel):
     driver: Name
     pool: ResourcePool
     node_name: OptionalName | None = None
@@ -315,7 +315,7 @@ class ResourceSlice(ApiObject):
     spec: ResourceSliceSpec
 
 
-class TaintedDevices(Manifest):
+class TaintedDevices(ApiModel):
     """Criteria of a taint rule; a device must match each of the given ones."""
 
     device_class_name: OptionalName | None = None
@@ -325,7 +325,7 @@ class TaintedDevices(Manifest):
     selectors: _Selectors[DeviceSelector] = ()
 
 
-class DeviceTaintRuleSpec(Manifest):
+class DeviceTaintRuleSpec(ApiModel):
     device_selector: TaintedDevices | None = None
     taint: DeviceTaint
 

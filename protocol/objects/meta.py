@@ -7,17 +7,17 @@ from typing import Annotated
 from pydantic import Field
 
 from roadstead.protocol.objects.base import (
+    ApiModel,
     Labels,
     ListOf,
-    Manifest,
     Name,
     OptionalName,
-    nothing,
-    shared,
+    empty_map,
+    interned,
 )
 
 
-class OwnerReference(Manifest):
+class OwnerReference(ApiModel):
     """An owner of an object; at most one owner is its controller."""
 
     api_version: str = ""
@@ -27,12 +27,12 @@ class OwnerReference(Manifest):
     controller: bool = False
 
 
-class TemplateMeta(Manifest):
+class TemplateMeta(ApiModel):
     """Metadata of a template, copied to its pods or claims."""
 
     name: OptionalName = ""
-    labels: Labels = Field(default_factory=nothing)
-    annotations: Labels = Field(default_factory=nothing)
+    labels: Labels = Field(default_factory=empty_map)
+    annotations: Labels = Field(default_factory=empty_map)
 
 
 class ObjectMeta(TemplateMeta):
@@ -44,7 +44,7 @@ class ObjectMeta(TemplateMeta):
     generate_name: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
-    owner_references: Annotated[ListOf[OwnerReference], shared()] = ()
+    owner_references: Annotated[ListOf[OwnerReference], interned()] = ()
     finalizers: ListOf[str] = ()
 
     @property
@@ -53,7 +53,7 @@ class ObjectMeta(TemplateMeta):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class ApiObject(Manifest):
+class ApiObject(ApiModel):
     """Fields of every top-level object; `kind` may be absent, as in a typed list."""
 
     api_version: Annotated[str, Field(max_length=253)] = ""

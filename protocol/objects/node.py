@@ -6,38 +6,38 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Bytes, ListOf, Manifest, Resources, nothing, shared
+from roadstead.protocol.objects.base import ApiModel, Bytes, ListOf, Resources, empty_map, interned
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import Taint
 
 
-class NodeSpec(Manifest):
+class NodeSpec(ApiModel):
     """Taints, and whether the node is cordoned."""
 
     taints: ListOf[Taint] = ()
     unschedulable: bool = False
 
 
-class ContainerImage(Manifest):
+class ContainerImage(ApiModel):
     """An image on the node, under each of its names."""
 
     names: ListOf[str] = ()
     size_bytes: Bytes = 0
 
 
-class NodeCondition(Manifest):
+class NodeCondition(ApiModel):
     """A condition of a node; its change is an event."""
 
     type: str = ""
     status: str = ""
 
 
-class NodeStatus(Manifest):
+class NodeStatus(ApiModel):
     """Capacity, allocatable resources, images and conditions of a node."""
 
-    allocatable: Resources = Field(default_factory=nothing)
-    capacity: Resources = Field(default_factory=nothing)
-    images: ListOf[Annotated[ContainerImage, shared()]] = ()
+    allocatable: Resources = Field(default_factory=empty_map)
+    capacity: Resources = Field(default_factory=empty_map)
+    images: ListOf[Annotated[ContainerImage, interned()]] = ()
     conditions: ListOf[NodeCondition] = ()
 
 

@@ -7,23 +7,23 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from roadstead.protocol.objects.base import (
+    ApiModel,
     Int32,
     Labels,
     ListOf,
-    Manifest,
     Name,
     OptionalName,
     Port,
     Resources,
-    nothing,
-    shared,
+    empty_map,
+    interned,
 )
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.selectors import Affinity, Toleration, TopologySpreadConstraint
 from roadstead.protocol.objects.volumes import Volume
 
 
-class ContainerPort(Manifest):
+class ContainerPort(ApiModel):
     """A port of a container; scheduling reads those with a host port."""
 
     container_port: Port = 0
@@ -32,14 +32,14 @@ class ContainerPort(Manifest):
     protocol: Literal["", "TCP", "UDP", "SCTP"] = ""
 
 
-class ResourceRequirements(Manifest):
+class ResourceRequirements(ApiModel):
     """Requests and limits, each resource a quantity no less than zero."""
 
-    requests: Resources = Field(default_factory=nothing)
-    limits: Resources = Field(default_factory=nothing)
+    requests: Resources = Field(default_factory=empty_map)
+    limits: Resources = Field(default_factory=empty_map)
 
 
-class Container(Manifest):
+class Container(ApiModel):
     """A container or an init container; an init container that always restarts is a sidecar."""
 
     name: str = ""
@@ -49,11 +49,11 @@ class Container(Manifest):
     restart_policy: Literal["", "Always", "OnFailure", "Never"] = ""
 
 
-class SchedulingGate(Manifest):
+class SchedulingGate(ApiModel):
     name: Name
 
 
-class PodResourceClaim(Manifest):
+class PodResourceClaim(ApiModel):
     """A reference to a claim of devices, or to the template that one is made from."""
 
     name: Name
@@ -61,18 +61,18 @@ class PodResourceClaim(Manifest):
     resource_claim_template_name: OptionalName | None = None
 
 
-class PodSpec(Manifest):
+class PodSpec(ApiModel):
     """Spec of a pod."""
 
-    containers: Annotated[ListOf[Container], shared()] = ()
-    init_containers: Annotated[ListOf[Container], shared()] = ()
+    containers: Annotated[ListOf[Container], interned()] = ()
+    init_containers: Annotated[ListOf[Container], interned()] = ()
     resources: ResourceRequirements | None = None
-    overhead: Resources = Field(default_factory=nothing)
+    overhead: Resources = Field(default_factory=empty_map)
     node_name: OptionalName = ""
-    node_selector: Labels = Field(default_factory=nothing)
-    affinity: Annotated[Affinity | None, shared()] = None
-    tolerations: Annotated[ListOf[Toleration], shared()] = ()
-    topology_spread_constraints: Annotated[ListOf[TopologySpreadConstraint], shared()] = ()
+    node_selector: Labels = Field(default_factory=empty_map)
+    affinity: Annotated[Affinity | None, interned()] = None
+    tolerations: Annotated[ListOf[Toleration], interned()] = ()
+    topology_spread_constraints: Annotated[ListOf[TopologySpreadConstraint], interned()] = ()
     volumes: ListOf[Volume] = ()
     scheduling_gates: ListOf[SchedulingGate] = ()
     resource_claims: ListOf[PodResourceClaim] = ()
@@ -85,28 +85,28 @@ class PodSpec(Manifest):
     active_deadline_seconds: int | None = None
 
 
-class ContainerStatus(Manifest):
+class ContainerStatus(ApiModel):
     """Status of a container, for in-place resize."""
 
     name: str = ""
     resources: ResourceRequirements | None = None
-    allocated_resources: Resources = Field(default_factory=nothing)
+    allocated_resources: Resources = Field(default_factory=empty_map)
 
 
-class PodCondition(Manifest):
+class PodCondition(ApiModel):
     type: str = ""
     status: str = ""
     reason: str = ""
 
 
-class ResourceClaimStatus(Manifest):
+class ResourceClaimStatus(ApiModel):
     """The claim that was created from a pod's claim template."""
 
     name: str = ""
     resource_claim_name: OptionalName | None = None
 
 
-class PodStatus(Manifest):
+class PodStatus(ApiModel):
     """Status of a pod."""
 
     phase: Literal["", "Pending", "Running", "Succeeded", "Failed", "Unknown"] = ""
@@ -125,7 +125,7 @@ class Pod(ApiObject):
     status: PodStatus = PodStatus()
 
 
-class PodTemplate(Manifest):
+class PodTemplate(ApiModel):
     """The template of a workload's pods."""
 
     metadata: TemplateMeta = TemplateMeta()

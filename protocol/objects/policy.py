@@ -7,14 +7,14 @@ from typing import Literal
 from pydantic import Field
 
 from roadstead.protocol.objects.base import (
+    ApiModel,
     Count,
     Int32,
     IntOrString,
     Labels,
     ListOf,
-    Manifest,
     Resources,
-    nothing,
+    empty_map,
 )
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import LabelSelector, Toleration
@@ -24,8 +24,8 @@ class Namespace(ApiObject):
     """A namespace; pod affinity selects it by label."""
 
 
-class ServiceSpec(Manifest):
-    selector: Labels = Field(default_factory=nothing)
+class ServiceSpec(ApiModel):
+    selector: Labels = Field(default_factory=empty_map)
 
 
 class Service(ApiObject):
@@ -34,7 +34,7 @@ class Service(ApiObject):
     spec: ServiceSpec = ServiceSpec()
 
 
-class DisruptionBudgetSpec(Manifest):
+class DisruptionBudgetSpec(ApiModel):
     """The pods that a budget selects, and how many of them must stay or may be evicted."""
 
     min_available: IntOrString | None = None
@@ -42,12 +42,12 @@ class DisruptionBudgetSpec(Manifest):
     selector: LabelSelector | None = None
 
 
-class DisruptionBudgetStatus(Manifest):
+class DisruptionBudgetStatus(ApiModel):
     disruptions_allowed: Count = 0
     current_healthy: Count = 0
     desired_healthy: Count = 0
     expected_pods: Count = 0
-    disrupted_pods: dict[str, str | None] = Field(default_factory=nothing)
+    disrupted_pods: dict[str, str | None] = Field(default_factory=empty_map)
 
 
 class PodDisruptionBudget(ApiObject):
@@ -57,7 +57,7 @@ class PodDisruptionBudget(ApiObject):
     status: DisruptionBudgetStatus = DisruptionBudgetStatus()
 
 
-class PodGroupSpec(Manifest):
+class PodGroupSpec(ApiModel):
     """How many pods of a gang must find a node together, and for how long they may wait."""
 
     min_member: Count = 0
@@ -78,18 +78,18 @@ class PriorityClass(ApiObject):
     preemption_policy: Literal["", "Never", "PreemptLowerPriority"] = ""
 
 
-class LimitRangeItem(Manifest):
+class LimitRangeItem(ApiModel):
     """Defaults and bounds for the containers, pods or claims of a namespace."""
 
     type: str = ""
-    default: Resources = Field(default_factory=nothing)
-    default_request: Resources = Field(default_factory=nothing)
-    max: Resources = Field(default_factory=nothing)
-    min: Resources = Field(default_factory=nothing)
-    max_limit_request_ratio: Resources = Field(default_factory=nothing)
+    default: Resources = Field(default_factory=empty_map)
+    default_request: Resources = Field(default_factory=empty_map)
+    max: Resources = Field(default_factory=empty_map)
+    min: Resources = Field(default_factory=empty_map)
+    max_limit_request_ratio: Resources = Field(default_factory=empty_map)
 
 
-class LimitRangeSpec(Manifest):
+class LimitRangeSpec(ApiModel):
     limits: ListOf[LimitRangeItem] = ()
 
 
@@ -110,7 +110,7 @@ QuotaScope = Literal[
 ]
 
 
-class ScopeRequirement(Manifest):
+class ScopeRequirement(ApiModel):
     """`scopeName operator values`: which pods or claims a quota counts."""
 
     scope_name: QuotaScope
@@ -118,20 +118,20 @@ class ScopeRequirement(Manifest):
     values: ListOf[str] = ()
 
 
-class ScopeSelector(Manifest):
+class ScopeSelector(ApiModel):
     match_expressions: ListOf[ScopeRequirement] = ()
 
 
-class ResourceQuotaSpec(Manifest):
+class ResourceQuotaSpec(ApiModel):
     """Bounds of what the objects in all scopes may use together in a namespace."""
 
-    hard: Resources = Field(default_factory=nothing)
+    hard: Resources = Field(default_factory=empty_map)
     scopes: ListOf[QuotaScope] = ()
     scope_selector: ScopeSelector | None = None
 
 
-class ResourceQuotaStatus(Manifest):
-    used: Resources = Field(default_factory=nothing)
+class ResourceQuotaStatus(ApiModel):
+    used: Resources = Field(default_factory=empty_map)
 
 
 class ResourceQuota(ApiObject):
@@ -141,12 +141,12 @@ class ResourceQuota(ApiObject):
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
-class Overhead(Manifest):
-    pod_fixed: Resources = Field(default_factory=nothing)
+class Overhead(ApiModel):
+    pod_fixed: Resources = Field(default_factory=empty_map)
 
 
-class RuntimeScheduling(Manifest):
-    node_selector: Labels = Field(default_factory=nothing)
+class RuntimeScheduling(ApiModel):
+    node_selector: Labels = Field(default_factory=empty_map)
     tolerations: ListOf[Toleration] = ()
 
 

@@ -11,18 +11,18 @@ from typing import Literal
 from pydantic import Field
 
 from roadstead.protocol.objects.base import (
+    ApiModel,
     Labels,
     ListOf,
-    Manifest,
     Name,
     OptionalName,
     Positive,
     Weight,
-    nothing,
+    empty_map,
 )
 
 
-class SelectorRequirement(Manifest):
+class SelectorRequirement(ApiModel):
     """`key operator values`; absent values differ from empty ones, as in upstream's messages."""
 
     key: str = ""
@@ -30,41 +30,41 @@ class SelectorRequirement(Manifest):
     values: list[str] | None = None
 
 
-class LabelSelector(Manifest):
+class LabelSelector(ApiModel):
     """metav1.LabelSelector: an empty one matches everything, an absent one nothing."""
 
-    match_labels: Labels = Field(default_factory=nothing)
+    match_labels: Labels = Field(default_factory=empty_map)
     match_expressions: ListOf[SelectorRequirement] = ()
 
 
-class NodeSelectorTerm(Manifest):
+class NodeSelectorTerm(ApiModel):
     """Expressions over labels and over fields (`metadata.name`), all of which must hold."""
 
     match_expressions: ListOf[SelectorRequirement] = ()
     match_fields: ListOf[SelectorRequirement] = ()
 
 
-class NodeSelector(Manifest):
+class NodeSelector(ApiModel):
     """Terms of which one must match; without terms it matches no node."""
 
     node_selector_terms: ListOf[NodeSelectorTerm] = ()
 
 
-class PreferredSchedulingTerm(Manifest):
+class PreferredSchedulingTerm(ApiModel):
     """A weighted node selector term."""
 
     weight: Weight = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Manifest):
+class NodeAffinity(ApiModel):
     """Required and preferred nodes of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: ListOf[PreferredSchedulingTerm] = ()
 
 
-class PodAffinityTerm(Manifest):
+class PodAffinityTerm(ApiModel):
     """Pods by label and namespace, in one topology domain."""
 
     topology_key: Name
@@ -75,21 +75,21 @@ class PodAffinityTerm(Manifest):
     mismatch_label_keys: ListOf[str] = ()
 
 
-class WeightedPodAffinityTerm(Manifest):
+class WeightedPodAffinityTerm(ApiModel):
     """A preferred pod affinity term."""
 
     weight: Weight = 0
     pod_affinity_term: PodAffinityTerm
 
 
-class PodAffinity(Manifest):
+class PodAffinity(ApiModel):
     """Required and preferred pods to be near to, or (as podAntiAffinity) away from."""
 
     required_during_scheduling_ignored_during_execution: ListOf[PodAffinityTerm] = ()
     preferred_during_scheduling_ignored_during_execution: ListOf[WeightedPodAffinityTerm] = ()
 
 
-class Affinity(Manifest):
+class Affinity(ApiModel):
     """The three kinds of affinity; each may be absent."""
 
     node_affinity: NodeAffinity | None = None
@@ -97,7 +97,7 @@ class Affinity(Manifest):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(Manifest):
+class TopologySpreadConstraint(ApiModel):
     """How evenly the pods that a selector matches are spread over topology domains."""
 
     max_skew: Positive
@@ -110,7 +110,7 @@ class TopologySpreadConstraint(Manifest):
     match_label_keys: ListOf[str] = ()
 
 
-class Taint(Manifest):
+class Taint(ApiModel):
     """A taint of a node. The time it was added is kept as written: a new time is a change."""
 
     key: OptionalName = ""
@@ -119,7 +119,7 @@ class Taint(Manifest):
     time_added: str | None = None
 
 
-class Toleration(Manifest):
+class Toleration(ApiModel):
     """A toleration of a pod; without an effect it tolerates all effects."""
 
     key: str = ""

@@ -7,15 +7,15 @@ from typing import Literal
 from pydantic import Field
 
 from roadstead.protocol.objects.base import (
+    ApiModel,
     Count,
     Labels,
     ListOf,
-    Manifest,
     Name,
     OptionalName,
     ResourceQuantity,
     Resources,
-    nothing,
+    empty_map,
 )
 from roadstead.protocol.objects.meta import ApiObject
 from roadstead.protocol.objects.selectors import LabelSelector, NodeSelector
@@ -35,7 +35,7 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWrit
 VolumeMode = Literal["", "Filesystem", "Block"]
 
 
-class ClaimReference(Manifest):
+class ClaimReference(ApiModel):
     """The claim that a volume is bound to."""
 
     namespace: OptionalName = ""
@@ -43,19 +43,19 @@ class ClaimReference(Manifest):
     uid: str = ""
 
 
-class CsiVolume(Manifest):
+class CsiVolume(ApiModel):
     driver: str = ""
     volume_handle: str = ""
 
 
-class VolumeNodeAffinity(Manifest):
+class VolumeNodeAffinity(ApiModel):
     required: NodeSelector | None = None
 
 
-class PersistentVolumeSpec(Manifest):
+class PersistentVolumeSpec(ApiModel):
     """Spec of a persistent volume."""
 
-    capacity: Resources = Field(default_factory=nothing)
+    capacity: Resources = Field(default_factory=empty_map)
     access_modes: ListOf[AccessMode] = ()
     claim_ref: ClaimReference | None = None
     storage_class_name: OptionalName = ""
@@ -74,7 +74,7 @@ class PersistentVolumeSpec(Manifest):
     rbd: Rbd | None = None
 
 
-class VolumePhase(Manifest):
+class VolumePhase(ApiModel):
     phase: str = ""
 
 
@@ -85,12 +85,12 @@ class PersistentVolume(ApiObject):
     status: VolumePhase = VolumePhase()
 
 
-class ClaimResources(Manifest):
-    requests: Resources = Field(default_factory=nothing)
-    limits: Resources = Field(default_factory=nothing)
+class ClaimResources(ApiModel):
+    requests: Resources = Field(default_factory=empty_map)
+    limits: Resources = Field(default_factory=empty_map)
 
 
-class PersistentVolumeClaimSpec(Manifest):
+class PersistentVolumeClaimSpec(ApiModel):
     """Spec of a claim. An absent class differs from an empty one."""
 
     access_modes: ListOf[AccessMode] = ()
@@ -109,12 +109,12 @@ class PersistentVolumeClaim(ApiObject):
     status: VolumePhase = VolumePhase()
 
 
-class TopologyRequirement(Manifest):
+class TopologyRequirement(ApiModel):
     key: str = ""
     values: ListOf[str] = ()
 
 
-class TopologySelectorTerm(Manifest):
+class TopologySelectorTerm(ApiModel):
     match_label_expressions: ListOf[TopologyRequirement] = ()
 
 
@@ -122,16 +122,16 @@ class StorageClass(ApiObject):
     """A storage class."""
 
     provisioner: str = ""
-    parameters: Labels = Field(default_factory=nothing)
+    parameters: Labels = Field(default_factory=empty_map)
     volume_binding_mode: Literal["", "Immediate", "WaitForFirstConsumer"] = ""
     allowed_topologies: ListOf[TopologySelectorTerm] = ()
 
 
-class DriverLimit(Manifest):
+class DriverLimit(ApiModel):
     count: Count | None = None
 
 
-class NodeDriver(Manifest):
+class NodeDriver(ApiModel):
     """A CSI driver on one node."""
 
     name: Name
@@ -140,7 +140,7 @@ class NodeDriver(Manifest):
     allocatable: DriverLimit | None = None
 
 
-class CsiNodeSpec(Manifest):
+class CsiNodeSpec(ApiModel):
     drivers: ListOf[NodeDriver] = ()
 
 
@@ -150,7 +150,7 @@ class CSINode(ApiObject):
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
-class CsiDriverSpec(Manifest):
+class CsiDriverSpec(ApiModel):
     storage_capacity: bool | None = None
     attach_required: bool | None = None
 
@@ -170,18 +170,18 @@ class CSIStorageCapacity(ApiObject):
     maximum_volume_size: ResourceQuantity | None = None
 
 
-class AttachmentSource(Manifest):
+class AttachmentSource(ApiModel):
     persistent_volume_name: OptionalName | None = None
     inline_volume_spec: PersistentVolumeSpec | None = None
 
 
-class VolumeAttachmentSpec(Manifest):
+class VolumeAttachmentSpec(ApiModel):
     attacher: str = ""
     node_name: OptionalName = ""
     source: AttachmentSource = AttachmentSource()
 
 
-class VolumeAttachmentStatus(Manifest):
+class VolumeAttachmentStatus(ApiModel):
     attached: bool = False
 
 

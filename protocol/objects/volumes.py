@@ -6,89 +6,89 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Int32, ListOf, Manifest, Name
+from roadstead.protocol.objects.base import ApiModel, Int32, ListOf, Name
 
 Text = Annotated[str, Field(max_length=4096)]
 
 
-class ClaimSource(Manifest):
+class ClaimSource(ApiModel):
     """A persistent volume claim by name."""
 
     claim_name: Name
     read_only: bool = False
 
 
-class EphemeralSource(Manifest):
+class EphemeralSource(ApiModel):
     """A claim that is created for the pod, named after pod and volume."""
 
     volume_claim_template: dict[str, object] | None = None
 
 
-class AwsDisk(Manifest):
+class AwsDisk(ApiModel):
     volume_id: Text = Field("", alias="volumeID")
     fs_type: Text = ""
     partition: Int32 = 0
     read_only: bool = False
 
 
-class GceDisk(Manifest):
+class GceDisk(ApiModel):
     pd_name: Text = ""
     fs_type: Text = ""
     partition: Int32 = 0
     read_only: bool = False
 
 
-class AzureDisk(Manifest):
+class AzureDisk(ApiModel):
     disk_name: Text = ""
     disk_uri: Text = Field("", alias="diskURI")
     read_only: bool = False
 
 
-class AzureFile(Manifest):
+class AzureFile(ApiModel):
     secret_name: Text = ""
     share_name: Text = ""
     read_only: bool = False
 
 
-class CinderDisk(Manifest):
+class CinderDisk(ApiModel):
     volume_id: Text = Field("", alias="volumeID")
     read_only: bool = False
 
 
-class PortworxVolume(Manifest):
+class PortworxVolume(ApiModel):
     volume_id: Text = Field("", alias="volumeID")
     read_only: bool = False
 
 
-class VsphereDisk(Manifest):
+class VsphereDisk(ApiModel):
     volume_path: Text = ""
 
 
-class Iscsi(Manifest):
+class Iscsi(ApiModel):
     target_portal: Text = ""
     iqn: Text = ""
     lun: Int32 = 0
     read_only: bool = False
 
 
-class Rbd(Manifest):
+class Rbd(ApiModel):
     monitors: ListOf[str] = ()
     image: Text = ""
     pool: Text = ""
     read_only: bool = False
 
 
-class CsiInlineVolume(Manifest):
+class CsiInlineVolume(ApiModel):
     """A volume that a CSI driver creates with the pod."""
 
     driver: Text = ""
 
 
-class EmptyDir(Manifest):
+class EmptyDir(ApiModel):
     """A directory on the node that ends with the pod; only evictions read that there is one."""
 
 
-class Volume(Manifest):
+class Volume(ApiModel):
     """A volume. Types that nothing reads (configMap, secret …) are dropped."""
 
     name: Text = ""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from roadstead.protocol.objects.base import Labels, ListOf, Manifest, nothing
+from roadstead.protocol.objects.base import ApiModel, Labels, ListOf, empty_map
 from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.pod import PodTemplate
 from roadstead.protocol.objects.selectors import LabelSelector
@@ -17,9 +17,9 @@ REPLICAS_MAX = 10_000_000
 Replicas = Annotated[int, Field(ge=0, le=REPLICAS_MAX)]
 
 
-class ReplicationControllerSpec(Manifest):
+class ReplicationControllerSpec(ApiModel):
     replicas: Replicas = 1
-    selector: Labels = Field(default_factory=nothing)
+    selector: Labels = Field(default_factory=empty_map)
     template: PodTemplate = PodTemplate()
 
 
@@ -29,7 +29,7 @@ class ReplicationController(ApiObject):
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
-class ReplicaSetSpec(Manifest):
+class ReplicaSetSpec(ApiModel):
     replicas: Replicas = 1
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
@@ -47,18 +47,18 @@ class Deployment(ApiObject):
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
 
-class ClaimTemplate(Manifest):
+class ClaimTemplate(ApiModel):
     """Template of a claim that each pod of a stateful set gets."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
-class Ordinals(Manifest):
+class Ordinals(ApiModel):
     start: Annotated[int, Field(ge=0, le=REPLICAS_MAX)] = 0
 
 
-class StatefulSetSpec(Manifest):
+class StatefulSetSpec(ApiModel):
     replicas: Replicas = 1
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
@@ -72,7 +72,7 @@ class StatefulSet(ApiObject):
     spec: StatefulSetSpec = StatefulSetSpec()
 
 
-class DaemonSetSpec(Manifest):
+class DaemonSetSpec(ApiModel):
     selector: LabelSelector | None = None
     template: PodTemplate = PodTemplate()
 
@@ -83,7 +83,7 @@ class DaemonSet(ApiObject):
     spec: DaemonSetSpec = DaemonSetSpec()
 
 
-class JobSpec(Manifest):
+class JobSpec(ApiModel):
     """Parallel pods up to a number of completions; 1 each where the manifest names neither."""
 
     parallelism: Replicas | None = None
@@ -99,12 +99,12 @@ class Job(ApiObject):
     spec: JobSpec = JobSpec()
 
 
-class JobTemplate(Manifest):
+class JobTemplate(ApiModel):
     metadata: TemplateMeta = TemplateMeta()
     spec: JobSpec = JobSpec()
 
 
-class CronJobSpec(Manifest):
+class CronJobSpec(ApiModel):
     schedule: str = ""
     suspend: bool = False
     job_template: JobTemplate = JobTemplate()

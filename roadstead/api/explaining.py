@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import Pod
-from roadstead.inputs.find_pod import GivenPod
+from roadstead.inputs.find_pod import InputPod
 from roadstead.inputs.loaded import Loaded
 from roadstead.report.explain_sections import PendingReport, pending_report
 from roadstead.run import Launcher, Progress, RunInputs, RunPlan
@@ -17,7 +17,7 @@ def explain_pod(
     launcher: Launcher,
     loaded: Loaded,
     plan: RunPlan,
-    given: GivenPod,
+    given: InputPod,
     progress: Callable[[Progress], None],
     *,
     after_run: bool,

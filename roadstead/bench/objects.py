@@ -12,7 +12,7 @@ from typing import TypeVar
 from roadstead.bench.templates import Document, Template
 from roadstead.facts.compile import compile_node, compile_pod
 from roadstead.facts.compile_storage import BIND_COMPLETED, compile_claim, compile_volume
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, NAME_PLACEHOLDER, NodeFacts
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import ClaimFacts, ClaimReference, VolumeFacts
 from roadstead.manifests.defaults import default_node, default_pod
@@ -83,7 +83,7 @@ def node_class(
         document = _with_allocatable(document, allocatable)
     node = default_node(checked(Node, document, source, name="node"))
     facts = compile_node(node)
-    own = dict(facts.labels) | dict(labels) | {HOSTNAME_LABEL: OWN_NAME}
+    own = dict(facts.labels) | dict(labels) | {HOSTNAME_LABEL: NAME_PLACEHOLDER}
     return replace(facts, name="", labels=tuple(sorted(own.items())))
 
 

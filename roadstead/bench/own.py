@@ -12,7 +12,13 @@ from roadstead.bench import own_devices
 from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, ZONE_LABEL, NodeFacts, class_of_node
+from roadstead.facts.node import (
+    HOSTNAME_LABEL,
+    NAME_PLACEHOLDER,
+    ZONE_LABEL,
+    NodeFacts,
+    class_of_node,
+)
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.fleet.generate import raw_stream
@@ -84,7 +90,7 @@ def _mixed_node(index: int) -> NodeFacts:
 def _node(cpu_milli: int, memory_bytes: int, zone: str) -> NodeFacts:
     return NodeFacts(
         "",
-        labels=((HOSTNAME_LABEL, OWN_NAME), (ZONE_LABEL, zone)),
+        labels=((HOSTNAME_LABEL, NAME_PLACEHOLDER), (ZONE_LABEL, zone)),
         allocatable=(("cpu", cpu_milli), ("memory", memory_bytes)),
         allocatable_pods=110,
     )

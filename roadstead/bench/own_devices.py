@@ -20,7 +20,7 @@ from roadstead.facts.devices import (
     Placement,
     SliceFacts,
 )
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, NAME_PLACEHOLDER, NodeFacts
 from roadstead.facts.pod import PodClaim, PodFacts
 
 NAMESPACE, DRIVER, CLASS = "bench", "gpu.example.com", "gpu"
@@ -86,7 +86,7 @@ def _script(
 
 _NODE = NodeFacts(
     "",
-    labels=((HOSTNAME_LABEL, OWN_NAME),),
+    labels=((HOSTNAME_LABEL, NAME_PLACEHOLDER),),
     allocatable=(("cpu", 64_000), ("memory", 512 << 30)),
     allocatable_pods=110,
 )

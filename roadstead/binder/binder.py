@@ -37,7 +37,7 @@ from roadstead.binder.verification import Verifier
 from roadstead.binder.volumes import BinderVolumes
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import PodFacts, unnominated
+from roadstead.facts.pod import PodFacts, without_nomination
 from roadstead.facts.run_mark import FINISHED, RunMark
 from roadstead.framework.profile import Profile
 from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
@@ -120,7 +120,7 @@ class Binder:
     ) -> None:
         """Add pods that already run, each on its node: bound from the start."""
         news = [
-            (uid, key, unnominated(facts), node_name)
+            (uid, key, without_nomination(facts), node_name)
             for (uid, key, facts), node_name in zip(pods, node_names, strict=True)
             if self.pods_known.apply_addition(uid, revision)
         ]
@@ -130,7 +130,7 @@ class Binder:
         """Add pending pods, which may be bound from now on."""
         indices = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
         news = pods if indices is None else [pods[index] for index in indices]
-        pending = [(uid, key, unnominated(facts)) for uid, key, facts in news]
+        pending = [(uid, key, without_nomination(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
 
     def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[BinderRecord]:
@@ -141,7 +141,7 @@ class Binder:
         records = self.core.records(uid for uid, _, _ in pods)
         known = {each.uid for each in records}
         changed = [
-            (uid, unnominated(facts))
+            (uid, without_nomination(facts))
             for uid, _, facts in pods
             if uid in known and self.pods_known.apply_addition(uid, revision)
         ]

@@ -20,7 +20,7 @@ from roadstead.cache.row_versions import RowVersion
 from roadstead.cache.state import ClusterState
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import Pod, identity_of, unnominated
+from roadstead.facts.pod import Pod, identity_of, without_nomination
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.revisions import newer_nodes
 from roadstead.storage import StorageChange
@@ -106,7 +106,7 @@ class SchedulerCache:
     ) -> None:
         """Count pods that run on nodes. started_s: start times by UID (seconds since 1970)."""
         placements = [
-            PodOnNode(identity.uid, identity.key, unnominated(facts), node)
+            PodOnNode(identity.uid, identity.key, without_nomination(facts), node)
             for (identity, facts), node in zip(pods, nodes, strict=True)
             if self.state.pods_known.apply_addition(identity.uid, revision)
         ]
@@ -119,7 +119,7 @@ class SchedulerCache:
         for (identity, facts), node_name in zip(pods, nodes, strict=True):
             is_there = self._core.node_of(identity.uid) == node_name
             if is_there and self.state.pods_known.apply_addition(identity.uid, revision):
-                deltas += self._core.update_pod(identity.uid, unnominated(facts), node_name)
+                deltas += self._core.update_pod(identity.uid, without_nomination(facts), node_name)
         self._changes.send(deltas)
 
     def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:

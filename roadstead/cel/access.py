@@ -14,9 +14,9 @@ from roadstead.cel.values import (
     Uint,
     Value,
     content_of,
-    encoded,
+    encoded_key,
+    go_text,
     go_type,
-    shown,
     type_name,
 )
 
@@ -25,22 +25,22 @@ _KEYS = frozenset({str, int, Uint, bool, float})
 
 def no_key(key: Value) -> CelRunError:
     """Return the error about a key that is not there."""
-    return CelRunError(f"no such key: {shown(key)}")
+    return CelRunError(f"no such key: {go_text(key)}")
 
 
 def qualify(value: Value, key: Value) -> Value:
     """Return the entry of a map, list or optional; raises CelRunError."""
     _check_key(key)
     if isinstance(value, dict):
-        place = encoded(key)
-        if place in value or isinstance(value, DomainMap):
-            return value[place]
+        stored_key = encoded_key(key)
+        if stored_key in value or isinstance(value, DomainMap):
+            return value[stored_key]
         raise no_key(key)
     if isinstance(value, list):
         at = _index(key)
         if 0 <= at < len(value):
             return value[at]
-        raise CelRunError(f"index out of bounds: {shown(key)}")
+        raise CelRunError(f"index out of bounds: {go_text(key)}")
     if isinstance(value, Optional):
         return qualify_if_present(content_of(value), key) if value.has_value else NONE
     raise no_key(key)
@@ -52,9 +52,9 @@ def qualify_if_present(value: Value, key: Value) -> Optional:
     if isinstance(value, Optional):
         return qualify_if_present(content_of(value), key) if value.has_value else NONE
     if isinstance(value, dict):
-        place = encoded(key)
-        if place in value or isinstance(value, DomainMap):
-            return Optional(value[place])
+        stored_key = encoded_key(key)
+        if stored_key in value or isinstance(value, DomainMap):
+            return Optional(value[stored_key])
     elif isinstance(value, list):
         at = _index(key)
         if 0 <= at < len(value):
@@ -77,6 +77,6 @@ def _index(key: Value) -> int:
         return int(key)
     if isinstance(key, float):
         if key != key // 1 or abs(key) > 2**62:
-            raise CelRunError(f"unsupported index value {shown(key)} in list")
+            raise CelRunError(f"unsupported index value {go_text(key)} in list")
         return int(key)
     raise CelRunError(f"unsupported index type '{type_name(key)}' in list")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from roadstead.cel.declared_sizes import declared_size
 from roadstead.cel.estimates import (
     ONE,
-    TOP,
+    UINT64_MAX,
     UNKNOWN,
     ZERO,
     CallEstimate,
@@ -32,7 +32,9 @@ from roadstead.cel.types import BYTES, CIDR, FORMAT, IP, QUANTITY, SEMVER, STRIN
 
 _FORMAT_CHARS, _FORMAT_REGEX_CHARS = 64, 128
 _ADDRESS_BYTES = Estimate(4, 16)
-_READ = frozenset(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"])
+_PARSING = frozenset(
+    ["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"]
+)
 _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 
 
@@ -73,7 +75,7 @@ def estimate_call(
     size = args[0].size_or_unknown
     if name == "url":
         return CallEstimate(size.scaled(TEXT_FACTOR), size)
-    if name in _READ:
+    if name in _PARSING:
         return CallEstimate(size.scaled(TEXT_FACTOR))
     if name == "ip.isCanonical":
         return CallEstimate(size.scaled(2 * TEXT_FACTOR))
@@ -143,19 +145,19 @@ def _join(target: Argument, args: list[Argument]) -> CallEstimate:
 def _ceil_quotient(number: int, divisor: int) -> int:
     # As upstream, the conversion of what a uint64 cannot hold gives its largest power.
     quotient = math.ceil(float(number) / float(divisor))
-    return 2**63 if quotient > TOP else quotient
+    return 2**63 if quotient > UINT64_MAX else quotient
 
 
 def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
     most = least = kept_most = kept_least = 0
     if old.low == 0:
-        most, kept_most = min(size.high + 1, TOP), size.high
+        most, kept_most = min(size.high + 1, UINT64_MAX), size.high
     elif new.high <= old.low:
         kept_most = size.high
     else:
         most = _ceil_quotient(size.high, old.low)
     if old.high == 0:
-        least, kept_least = min(size.low + 1, TOP), size.low
+        least, kept_least = min(size.low + 1, UINT64_MAX), size.low
     elif old.high <= new.low:
         kept_least = size.low
     else:
@@ -195,7 +197,7 @@ def _list_estimate(
         product = args[0].size_or_unknown.times(args[1].size_or_unknown)
         return CallEstimate(product.scaled(factor).plus(ONE))
     if overload == "lists_range":
-        return _allocating(1, fixed(args[0].literal_int(TOP)))
+        return _allocating(1, fixed(args[0].literal_int(UINT64_MAX)))
     if target is None:
         return None
     size = target.size_or_unknown
@@ -205,7 +207,7 @@ def _list_estimate(
     if overload == "list_reverse":
         return _allocating(1, size)
     if overload in ("list_flatten", "list_flatten_int"):
-        depth = args[0].literal_int(TOP) if args else 1
+        depth = args[0].literal_int(UINT64_MAX) if args else 1
         return _allocating(float(depth), size)
     if overload == "list_distinct":
         return _allocating(2, size.times(size))

@@ -14,7 +14,7 @@ from roadstead.cel.tree import (
     OPTIONAL_SELECT,
     OR,
     Call,
-    Fold,
+    Comprehension,
     Ident,
     ListNode,
     Literal,
@@ -96,16 +96,16 @@ class _Checker:
         self.bindings: Bindings = {}
         self.issues: list[Issue] = []
 
-    def _report(self, place: int, text: str) -> None:
-        self.issues.append(Issue(place, text))
+    def _report(self, offset: int, text: str) -> None:
+        self.issues.append(Issue(offset, text))
 
-    def _undeclared(self, place: int, name: str) -> Type:
-        self._report(place, f"undeclared reference to '{name}' (in container '')")
+    def _undeclared(self, offset: int, name: str) -> Type:
+        self._report(offset, f"undeclared reference to '{name}' (in container '')")
         return ERROR
 
-    def _mismatch(self, place: int, expected: Type, found: Type) -> None:
+    def _mismatch(self, offset: int, expected: Type, found: Type) -> None:
         self._report(
-            place, f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
+            offset, f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
         )
 
     def _new_param(self) -> Type:
@@ -138,10 +138,10 @@ class _Checker:
                 type_ = self._list(node)
             case MapNode():
                 type_ = self._map(node)
-            case Fold():
-                type_ = self._fold(node)
+            case Comprehension():
+                type_ = self._comprehension(node)
             case StructNode():
-                type_ = self._undeclared(node.place, node.name)
+                type_ = self._undeclared(node.offset, node.name)
             case _:
                 raise AssertionError(f"unknown node {type(node).__name__}")
         node.type = type_
@@ -154,7 +154,7 @@ class _Checker:
             return variable
         named = NAMED_TYPES.get(node.name.removeprefix("."))
         if named is None:
-            return self._undeclared(node.place, node.name)
+            return self._undeclared(node.offset, node.name)
         node.name, node.is_type = node.name.removeprefix("."), True
         return type_of(named)
 
@@ -162,37 +162,37 @@ class _Checker:
         name = None if node.is_test else qualified_name(node)
         named = NAMED_TYPES.get(name.removeprefix(".")) if name else None
         if name and named is not None:
-            node.resolved = Ident(node.place, name.removeprefix("."))
+            node.resolved = Ident(node.offset, name.removeprefix("."))
             node.resolved.is_type = True
             node.resolved.type = type_of(named)
             return node.resolved.type
-        found = self._field(node.place, node.operand, node.name, is_optional=False)
+        found = self._field(node.offset, node.operand, node.name, is_optional=False)
         return BOOL if node.is_test else substitute(self.bindings, found, is_final=False)
 
-    def _field(self, place: int, operand: Node, name: str, is_optional: bool) -> Type:
+    def _field(self, offset: int, operand: Node, name: str, is_optional: bool) -> Type:
         whole = substitute(self.bindings, self.check(operand), is_final=False)
         type_, was_optional = unwrap_optional(whole)
         found = ERROR
         if type_.kind == MAP:
             found = type_.params[1]
         elif type_.kind == STRUCT:
-            found = self._struct_field(place, type_, name)
+            found = self._struct_field(offset, type_, name)
         elif type_.kind == PARAM:
             self._assign((DYN, type_))
             found = DYN
         else:
             if not type_.is_dyn_or_error:
                 text = f"type '{type_.formatted()}' does not support field selection"
-                self._report(place, text)
+                self._report(offset, text)
             found = DYN
         return maybe_optional(found, is_optional or was_optional)
 
-    def _struct_field(self, place: int, type_: Type, name: str) -> Type:
+    def _struct_field(self, offset: int, type_: Type, name: str) -> Type:
         if type_ != DEVICE:
-            self._report(place, f"unexpected failed resolution of '{type_.name}'")
+            self._report(offset, f"unexpected failed resolution of '{type_.name}'")
             return ERROR
         if name not in _FIELDS:
-            self._report(place, f"undefined field '{name}'")
+            self._report(offset, f"undefined field '{name}'")
             return ERROR
         return _FIELDS[name]
 
@@ -202,7 +202,7 @@ class _Checker:
             assert isinstance(name, Literal)
             assert isinstance(name.value, str)
             name.type = STRING
-            found = self._field(node.place, node.args[0], name.value, is_optional=True)
+            found = self._field(node.offset, node.args[0], name.value, is_optional=True)
             node.overloads = ("select_optional_field",)
             return substitute(self.bindings, found, is_final=False)
         for arg in node.args:
@@ -210,7 +210,7 @@ class _Checker:
         if node.target is None:
             overloads = FUNCTIONS.get(node.name.removeprefix("."))
             if overloads is None:
-                return self._undeclared(node.place, node.name)
+                return self._undeclared(node.offset, node.name)
             node.name = node.name.removeprefix(".")
             return self._resolve(node, overloads)
         prefix = qualified_name(node.target)
@@ -221,7 +221,7 @@ class _Checker:
         self.check(node.target)
         overloads = FUNCTIONS.get(node.name)
         if overloads is None:
-            return self._undeclared(node.place, node.name)
+            return self._undeclared(node.offset, node.name)
         return self._resolve(node, overloads)
 
     def _resolve(self, node: Call, overloads: tuple[Overload, ...]) -> Type:
@@ -255,7 +255,7 @@ class _Checker:
         is_wrong = False
         for arg, type_ in zip(node.args, types, strict=True):
             if not self._assign((type_, BOOL)):
-                self._mismatch(arg.place, BOOL, type_)
+                self._mismatch(arg.offset, BOOL, type_)
                 is_wrong = True
         return ERROR if is_wrong else BOOL
 
@@ -271,7 +271,7 @@ class _Checker:
         target = f"{names.pop(0)}." if node.target is not None else ""
         signature = f"{target}({', '.join(names)})"
         self._report(
-            node.place, f"found no matching overload for '{node.name}' applied to '{signature}'"
+            node.offset, f"found no matching overload for '{node.name}' applied to '{signature}'"
         )
 
     def _unwrapped(self, node: Node, is_optional: bool) -> Type:
@@ -280,7 +280,7 @@ class _Checker:
             return type_
         content, was_optional = unwrap_optional(type_)
         if not was_optional and not content.is_dyn:
-            self._mismatch(node.place, optional_of(content), content)
+            self._mismatch(node.offset, optional_of(content), content)
         return content
 
     def _list(self, node: ListNode) -> Type:
@@ -310,7 +310,7 @@ class _Checker:
         # The validator of literals reports what does not belong together.
         return DYN
 
-    def _fold(self, node: Fold) -> Type:
+    def _comprehension(self, node: Comprehension) -> Type:
         self.check(node.items)
         accumulated = self.check(node.start)
         items = substitute(self.bindings, _typed(node.items), is_final=False)
@@ -326,7 +326,7 @@ class _Checker:
         self._scopes.pop()
         return substitute(self.bindings, result, is_final=False)
 
-    def _iterated(self, node: Fold, items: Type) -> tuple[Type, Type]:
+    def _iterated(self, node: Comprehension, items: Type) -> tuple[Type, Type]:
         if items.kind == LIST:
             element = items.params[0]
             return (INT, element) if node.second else (element, element)
@@ -339,13 +339,13 @@ class _Checker:
             f"expression of type '{items.formatted()}' cannot be range of a comprehension "
             "(must be list, map, or dynamic)"
         )
-        self._report(node.items.place, text)
+        self._report(node.items.offset, text)
         return ERROR, ERROR
 
     def _expect(self, node: Node, expected: Type) -> None:
         found = self.check(node)
         if not self._assign((expected, found)):
-            self._mismatch(node.place, expected, found)
+            self._mismatch(node.offset, expected, found)
 
 
 def _typed(node: Node) -> Type:

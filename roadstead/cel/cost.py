@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from roadstead.cel.call_estimates import Argument, estimate_call, estimate_standard_call
 from roadstead.cel.declared_sizes import Path, declared_size
 from roadstead.cel.estimates import (
-    NOTHING_YET,
+    EMPTY_RANGE,
     ONE,
     UNKNOWN,
     ZERO,
@@ -19,7 +19,7 @@ from roadstead.cel.estimates import (
     Estimate,
     fixed,
 )
-from roadstead.cel.tree import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from roadstead.cel.tree import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select
 from roadstead.cel.types import DYN, LIST, MAP, PARAM, SCALARS, STRUCT, Type
 
 _LIST_COST, _MAP_COST = fixed(10), fixed(30)
@@ -27,20 +27,20 @@ _LIST_COST, _MAP_COST = fixed(10), fixed(30)
 
 def estimate_max_cost(root: Node) -> int:
     """Return the most that a checked expression may cost, at most 2**64 - 1."""
-    return _Coster().cost(root).high
+    return _CostEstimator().cost(root).high
 
 
 @dataclass(frozen=True, slots=True)
-class _Local:
+class _Variable:
     path: Path
     size: Estimate | None
     entry: EntrySize | None
 
 
-class _Coster:
+class _CostEstimator:
     def __init__(self) -> None:
         self._paths: dict[Node, Path] = {}
-        self._locals: dict[str, list[_Local]] = {}
+        self._locals: dict[str, list[_Variable]] = {}
         self._sizes: dict[Node, Estimate] = {}
         self._entries: dict[Node, EntrySize] = {}
 
@@ -59,15 +59,15 @@ class _Coster:
                 return self._list(node)
             case MapNode():
                 return self._map(node)
-            case Fold():
-                return self._binding(node) if node.is_binding else self._fold(node)
+            case Comprehension():
+                return self._binding(node) if node.is_binding else self._comprehension(node)
         raise AssertionError(f"unknown node {type(node).__name__}")
 
-    def _local(self, name: str) -> _Local | None:
+    def _local(self, name: str) -> _Variable | None:
         stack = self._locals.get(name)
         return stack[-1] if stack else None
 
-    def _push(self, name: str, local: _Local) -> None:
+    def _push(self, name: str, local: _Variable) -> None:
         self._locals.setdefault(name, []).append(local)
 
     def _ident(self, node: Ident) -> Estimate:
@@ -113,7 +113,7 @@ class _Coster:
         if node.target is not None:
             total = self.cost(node.target)
             target = self._argument(node.target)
-        cost, size = NOTHING_YET, None
+        cost, size = EMPTY_RANGE, None
         for overload in node.overloads:
             estimate = self._overload_cost(node, overload, target, args, costs)
             cost = cost.union(estimate.cost)
@@ -138,12 +138,12 @@ class _Coster:
         args: list[Argument],
         costs: list[Estimate],
     ) -> CallEstimate:
-        together = ZERO
+        args_cost = ZERO
         for cost in costs:
-            together = together.plus(cost)
+            args_cost = args_cost.plus(cost)
         estimate = estimate_call(node.name, overload, target, args)
         if estimate is not None:
-            return CallEstimate(estimate.cost.plus(together), estimate.result)
+            return CallEstimate(estimate.cost.plus(args_cost), estimate.result)
         if overload in ("logical_or", "logical_and"):
             return CallEstimate(Estimate(costs[0].low, costs[0].plus(costs[1]).high))
         if overload == "conditional":
@@ -151,7 +151,7 @@ class _Coster:
         if overload in ("add_string", "add_bytes", "add_list"):
             self._join_entries(node)
         estimate = estimate_standard_call(overload, target, args)
-        return CallEstimate(estimate.cost.plus(together), estimate.result)
+        return CallEstimate(estimate.cost.plus(args_cost), estimate.result)
 
     def _conditional(self, node: Call, costs: list[Estimate]) -> CallEstimate:
         _, chosen, other = node.args
@@ -170,7 +170,7 @@ class _Coster:
 
     def _list(self, node: ListNode) -> Estimate:
         total = ZERO
-        size = NOTHING_YET if node.elements else ZERO
+        size = EMPTY_RANGE if node.elements else ZERO
         for element in node.elements:
             total = total.plus(self.cost(element))
             size = size.union(self._size_or_unknown(element))
@@ -179,7 +179,7 @@ class _Coster:
 
     def _map(self, node: MapNode) -> Estimate:
         total = ZERO
-        keys = values = NOTHING_YET if node.entries else ZERO
+        keys = values = EMPTY_RANGE if node.entries else ZERO
         for entry in node.entries:
             total = total.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             keys = keys.union(self._size_or_unknown(entry.key))
@@ -187,9 +187,9 @@ class _Coster:
         self._entries[node] = EntrySize(False, keys, values)
         return total.plus(_MAP_COST)
 
-    def _fold(self, node: Fold) -> Estimate:
+    def _comprehension(self, node: Comprehension) -> Estimate:
         total = self.cost(node.items).plus(self.cost(node.start))
-        self._push(node.accumulator, self._bound(node.start))
+        self._push(node.accumulator, self._variable_of(node.start))
         names = self._push_iterated(node)
         condition = self.cost(node.condition)
         step = self.cost(node.step)
@@ -208,17 +208,17 @@ class _Coster:
                 self._entries[node] = entry
         return total
 
-    def _bound(self, node: Node) -> _Local:
-        return _Local(self._path(node), self._size(node), self._entry(node))
+    def _variable_of(self, node: Node) -> _Variable:
+        return _Variable(self._path(node), self._size(node), self._entry(node))
 
-    def _push_iterated(self, node: Fold) -> list[str]:
+    def _push_iterated(self, node: Comprehension) -> list[str]:
         entry = self._entry(node.items)
         path = self._path(node.items)
         is_list = entry.is_list if entry is not None else _type(node.items).kind == LIST
         keys = entry.key if entry is not None else None
         values = entry.value if entry is not None else None
-        key = _Local((*path, "@indices" if is_list else "@keys"), keys, None)
-        value = _Local((*path, "@items" if is_list else "@values"), values, None)
+        key = _Variable((*path, "@indices" if is_list else "@keys"), keys, None)
+        value = _Variable((*path, "@items" if is_list else "@values"), values, None)
         if not node.second:
             self._push(node.variable, value if is_list else key)
             return [node.variable]
@@ -226,9 +226,9 @@ class _Coster:
         self._push(node.second, value)
         return [node.variable, node.second]
 
-    def _binding(self, node: Fold) -> Estimate:
+    def _binding(self, node: Comprehension) -> Estimate:
         total = self.cost(node.items).plus(self.cost(node.start))
-        self._push(node.accumulator, self._bound(node.start))
+        self._push(node.accumulator, self._variable_of(node.start))
         total = total.plus(self.cost(node.result))
         self._locals[node.accumulator].pop()
         self._copy_sizes(node, node.result)

@@ -15,31 +15,31 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Decl:
+class _DeclaredSize:
     """The declared size of a part of `device`."""
 
     elements: int
-    fields: dict[str, _Decl] | None = None
-    key: _Decl | None = None
-    element: _Decl | None = None
+    fields: dict[str, _DeclaredSize] | None = None
+    key: _DeclaredSize | None = None
+    element: _DeclaredSize | None = None
 
 
-_ATTRIBUTE: Final = _Decl(64)
+_ATTRIBUTE: Final = _DeclaredSize(64)
 _ENTRIES, _DOMAIN_CHARS, _ID_CHARS, _DRIVER_CHARS = 32, 63, 32, 63
 
 
-def _domains(value: _Decl) -> _Decl:
-    inner = _Decl(_ENTRIES, key=_Decl(_ID_CHARS), element=value)
-    return _Decl(_ENTRIES, key=_Decl(_DOMAIN_CHARS), element=inner)
+def _domains(value: _DeclaredSize) -> _DeclaredSize:
+    inner = _DeclaredSize(_ENTRIES, key=_DeclaredSize(_ID_CHARS), element=value)
+    return _DeclaredSize(_ENTRIES, key=_DeclaredSize(_DOMAIN_CHARS), element=inner)
 
 
-_DEVICE: Final = _Decl(
+_DEVICE: Final = _DeclaredSize(
     0,
     fields={
-        "driver": _Decl(_DRIVER_CHARS),
+        "driver": _DeclaredSize(_DRIVER_CHARS),
         "attributes": _domains(_ATTRIBUTE),
-        "capacity": _domains(_Decl(0)),
-        "allowMultipleAllocations": _Decl(1),
+        "capacity": _domains(_DeclaredSize(0)),
+        "allowMultipleAllocations": _DeclaredSize(1),
     },
 )
 
@@ -48,7 +48,7 @@ def declared_size(path: Path) -> Estimate | None:
     """Return the size that a part of `device` may have, if it is declared."""
     if not path or path[0] != "device":
         return None
-    current: _Decl | None = _DEVICE
+    current: _DeclaredSize | None = _DEVICE
     for name in path[1:]:
         assert current is not None
         if name in ("@items", "@values"):

@@ -10,7 +10,7 @@ from typing import Final
 
 NO_OVERLOAD: Final = "no such overload"
 COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
-NO_PLACE: Final = -1
+NO_OFFSET: Final = -1
 ISSUES_MAX: Final = 100
 
 _WIDE_DOT, _WIDE_MARK = "\uff0e", "\uff3e"
@@ -38,9 +38,9 @@ class CelCostError(CelAbortError):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One error of an expression. place: offset in characters, or `NO_PLACE`."""
+    """One error of an expression. offset: in characters, or `NO_OFFSET`."""
 
-    place: int
+    offset: int
     text: str
 
 
@@ -57,26 +57,26 @@ def no_overload() -> CelRunError:
     return CelRunError(NO_OVERLOAD)
 
 
-def describe(issues: list[Issue], source: str) -> str:
-    """Return all issues as upstream prints them: sorted by place, each with its line."""
+def issues_text(issues: list[Issue], source: str) -> str:
+    """Return all issues as upstream prints them: sorted by offset, each with its line."""
     lines = source.split("\n")
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    ordered = sorted(issues[:ISSUES_MAX], key=lambda issue: issue.place)
-    texts = [_described(issue, lines, starts, bool(source)) for issue in ordered]
+    ordered = sorted(issues[:ISSUES_MAX], key=lambda issue: issue.offset)
+    texts = [_issue_text(issue, lines, starts, bool(source)) for issue in ordered]
     if len(issues) > ISSUES_MAX:
         texts.append(f"{len(issues) - ISSUES_MAX} more errors were truncated")
     return "\n".join(texts)
 
 
-def _described(issue: Issue, lines: list[str], starts: list[int], has_source: bool) -> str:
-    if issue.place == NO_PLACE:
+def _issue_text(issue: Issue, lines: list[str], starts: list[int], has_source: bool) -> str:
+    if issue.offset == NO_OFFSET:
         return f"ERROR: <input>:-1:0: {issue.text}"
     number = next(
-        n for n in range(len(lines)) if issue.place < starts[n + 1] or n == len(lines) - 1
+        n for n in range(len(lines)) if issue.offset < starts[n + 1] or n == len(lines) - 1
     )
-    column = issue.place - starts[number]
+    column = issue.offset - starts[number]
     # Without characters there is no line to show, and upstream's column is one less.
     if not has_source:
         return f"ERROR: <input>:1:0: {issue.text}"

@@ -1,4 +1,4 @@
-"""Ranges of sizes and costs, with upstream's arithmetic: unsigned 64 bits, cut off at the top.
+"""Ranges of sizes and costs, with upstream's arithmetic: uint64 that stops at its maximum.
 
 Upstream: cel-go 0.26 checker/cost.go (SizeEstimate, CostEstimate).
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-TOP: Final = 2**64 - 1
-_TOP_DOUBLE = float(2**64)
+UINT64_MAX: Final = 2**64 - 1
+_UINT64_END = float(2**64)
 
 
 class Estimate(NamedTuple):
@@ -20,11 +20,15 @@ class Estimate(NamedTuple):
 
     def plus(self, other: Estimate) -> Estimate:
         """Return the sum."""
-        return Estimate(min(self.low + other.low, TOP), min(self.high + other.high, TOP))
+        return Estimate(
+            min(self.low + other.low, UINT64_MAX), min(self.high + other.high, UINT64_MAX)
+        )
 
     def times(self, other: Estimate) -> Estimate:
         """Return the product."""
-        return Estimate(min(self.low * other.low, TOP), min(self.high * other.high, TOP))
+        return Estimate(
+            min(self.low * other.low, UINT64_MAX), min(self.high * other.high, UINT64_MAX)
+        )
 
     def scaled(self, factor: float) -> Estimate:
         """Return the product with a factor, rounded up."""
@@ -37,11 +41,11 @@ class Estimate(NamedTuple):
 
 def _scaled(number: int, factor: float) -> int:
     double = float(number)
-    if double > 0 and factor > 0 and double > _TOP_DOUBLE / factor:
-        return TOP
+    if double > 0 and factor > 0 and double > _UINT64_END / factor:
+        return UINT64_MAX
     product = double * factor
-    if product >= _TOP_DOUBLE:
-        return TOP
+    if product >= _UINT64_END:
+        return UINT64_MAX
     return math.ceil(product)
 
 
@@ -52,9 +56,9 @@ def fixed(number: int) -> Estimate:
 
 ZERO: Final = fixed(0)
 ONE: Final = fixed(1)
-UNKNOWN: Final = Estimate(0, TOP)
-NOTHING_YET: Final = Estimate(TOP, 0)
-"""The range that any union replaces."""
+UNKNOWN: Final = Estimate(0, UINT64_MAX)
+EMPTY_RANGE: Final = Estimate(UINT64_MAX, 0)
+"""The range without numbers: its union with another one is the other one."""
 
 
 class EntrySize(NamedTuple):

@@ -19,8 +19,8 @@ from roadstead.cel.values import (
     TypeValue,
     Uint,
     Value,
-    decoded,
-    shown,
+    decoded_key,
+    go_text,
     type_name,
 )
 
@@ -47,15 +47,15 @@ UNFIT: Final = {
 
 
 class Clause(NamedTuple):
-    """A clause of a text. kind: its letter; place: of its argument."""
+    """A clause of a text. kind: its letter. argument: index of the value to print."""
 
     kind: str
     precision: int
-    place: int
+    argument: int
 
 
 def format_text(text: str, args: list[Value]) -> str:
-    """Replace each clause of the text by the argument in its place.
+    """Replace each clause of the text by its argument.
 
     Raises:
         CelRunError: a clause is unknown, lacks an argument or does not fit it.
@@ -65,7 +65,7 @@ def format_text(text: str, args: list[Value]) -> str:
     for part in clauses(text, len(args)):
         if isinstance(part, Clause):
             try:
-                part = _formatted(part.kind, part.precision, args[part.place])
+                part = _formatted(part.kind, part.precision, args[part.argument])
             except CelRunError as error:
                 raise CelRunError(f"error during formatting: {error}") from None
         chars += len(part)
@@ -80,42 +80,42 @@ def clauses(text: str, count: int) -> Iterator[Clause | str]:
     Raises:
         CelRunError: a clause is unknown or lacks an argument.
     """
-    place, used = 0, 0
-    while place < len(text):
-        if text[place] != "%":
-            end = text.find("%", place)
+    position, used = 0, 0
+    while position < len(text):
+        if text[position] != "%":
+            end = text.find("%", position)
             end = len(text) if end < 0 else end
-            yield text[place:end]
-            place = end
-        elif text[place + 1 : place + 2] == "%":
+            yield text[position:end]
+            position = end
+        elif text[position + 1 : position + 2] == "%":
             yield "%"
-            place += 2
+            position += 2
         else:
             if used >= count:
                 raise CelRunError(f"index {used} out of range")
-            if place + 1 >= len(text):
+            if position + 1 >= len(text):
                 raise CelRunError("unexpected end of string")
-            precision, place = _precision(text, place + 1)
-            kind = text[place]
+            precision, position = _precision(text, position + 1)
+            kind = text[position]
             if kind not in UNFIT:
                 raise CelRunError(
                     f'could not parse formatting clause: unrecognized formatting clause "{kind}"'
                 )
             yield Clause(kind, precision, used)
-            place += 1
+            position += 1
             used += 1
 
 
-def _precision(text: str, place: int) -> tuple[int, int]:
-    if text[place] != ".":
-        return _PRECISION, place
-    end = place + 1
+def _precision(text: str, position: int) -> tuple[int, int]:
+    if text[position] != ".":
+        return _PRECISION, position
+    end = position + 1
     while end < len(text) and text[end] in "0123456789":
         end += 1
     prefix = "could not parse formatting clause: error while parsing precision: "
     if end == len(text):
         raise CelRunError(f"{prefix}could not find end of precision specifier")
-    digits = text[place + 1 : end]
+    digits = text[position + 1 : end]
     if not digits or len(digits) > 9:
         raise CelRunError(
             f"{prefix}error while converting precision to integer: strconv.Atoi: parsing "
@@ -182,7 +182,7 @@ def _string(value: Value, depth: int) -> str:
         return f"[{', '.join(_member(element, depth) for element in value)}]"
     if isinstance(value, dict):
         entries = sorted(
-            (_key(decoded(key)), _member(inner, depth)) for key, inner in value.items()
+            (_key(decoded_key(key)), _member(inner, depth)) for key, inner in value.items()
         )
         return "{" + ", ".join(f"{key}:{inner}" for key, inner in entries) + "}"
     if value is None:
@@ -197,7 +197,7 @@ def _key(key: Value) -> str:
         return quoted(key)
     if isinstance(key, bool) or not isinstance(key, int):
         if isinstance(key, bool):
-            return shown(key)
+            return go_text(key)
         raise CelRunError(f"no formatting function for map key of type {type_name(key)}")
     return str(int(key))
 

@@ -34,7 +34,7 @@ from roadstead.cel.values import (
     Url,
     Value,
     content_of,
-    decoded,
+    decoded_key,
     type_name,
 )
 from roadstead.protocol.quantity import Quantity
@@ -110,7 +110,7 @@ def _of_non_zero(value: Value) -> Value:
     return NONE if is_zero else Optional(value)
 
 
-_WHOLE: Final[dict[str, Function]] = {
+_SELF_CHECKING: Final[dict[str, Function]] = {
     **OPERATORS,
     "matches": _matches,
     "contains": contains_text,
@@ -135,14 +135,14 @@ _BY_OVERLOAD: Final[dict[str, Function]] = {
 }
 
 
-def bound(name: str, overloads: tuple[str, ...], types: list[Type]) -> Function:
+def implementation_of(name: str, overloads: tuple[str, ...], types: list[Type]) -> Function:
     """Return what a call evaluates.
 
     overloads: those that the checker found; types: of the arguments, as far as they are known.
     """
-    whole = _WHOLE.get(name)
-    if whole is not None:
-        return whole
+    function = _SELF_CHECKING.get(name)
+    if function is not None:
+        return function
     declared = FUNCTIONS[name]
     if len(overloads) == 1:
         declared = tuple(overload for overload in declared if overload.id == overloads[0])
@@ -206,7 +206,7 @@ def _map_guard(key_guard: _Guard | None, inner: _Guard | None) -> _Guard:
         if not isinstance(value, dict):
             return False
         for key, entry in value.items():
-            fits_key = key_guard is None or key_guard(decoded(key))
+            fits_key = key_guard is None or key_guard(decoded_key(key))
             return fits_key and (inner is None or inner(entry))
         return True
 

@@ -52,7 +52,7 @@ def _is_valid(parse: Callable[[str], object], *errors: type[Exception]) -> Calla
     return checked
 
 
-def whole(quantity: Quantity) -> int | None:
+def whole_int64(quantity: Quantity) -> int | None:
     """Return the amount if upstream keeps it as a whole int64, else None."""
     if quantity.is_big or quantity.exponent < 0 or quantity.exponent > 18:
         return None
@@ -61,7 +61,7 @@ def whole(quantity: Quantity) -> int | None:
 
 
 def _as_integer(quantity: Quantity) -> int:
-    amount = whole(quantity)
+    amount = whole_int64(quantity)
     if amount is None:
         raise CelRunError("cannot convert value to integer")
     return amount
@@ -174,7 +174,7 @@ KUBERNETES_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
     "quantity_compare_to": lambda first, second: first.cmp(second),
     "quantity_get_float": _as_float,
     "quantity_get_int": _as_integer,
-    "quantity_is_integer": lambda quantity: whole(quantity) is not None,
+    "quantity_is_integer": lambda quantity: whole_int64(quantity) is not None,
     "quantity_add": _plus,
     "quantity_add_int": _plus,
     "quantity_sub": _minus,

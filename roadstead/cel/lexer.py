@@ -63,39 +63,39 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    place: int
+    offset: int
 
 
 def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
     """Return all tokens but spaces and comments, then `END`; and what begins no token."""
     found: list[Token] = []
     issues: list[Issue] = []
-    place = 0
-    while place < len(source):
-        match = _TOKEN.match(source, place)
+    offset = 0
+    while offset < len(source):
+        match = _TOKEN.match(source, offset)
         if match is None:
-            end = _failure(source, place)
+            end = _failure(source, offset)
             if len(issues) < ISSUES_MAX:
-                issues.append(Issue(place, _not_recognized(source[place : end + 1])))
-            place = end + 1
+                issues.append(Issue(offset, _not_recognized(source[offset : end + 1])))
+            offset = end + 1
             continue
         kind, text = match.lastgroup or "", match.group()
         if kind == "SIGN" or (kind == IDENTIFIER and text in _KEYWORDS):
             kind = text
         if kind != "SPACE":
-            found.append(Token(kind, text, place))
-        place = match.end()
+            found.append(Token(kind, text, offset))
+        offset = match.end()
     found.append(Token(END, END, len(source)))
     return found, issues
 
 
-def _failure(source: str, place: int) -> int:
-    """Return where upstream's lexer gives up on what begins at `place`."""
-    if source[place] in "&|=":
-        return place + 1
-    if source[place] not in "\"'":
-        return place
-    at = place + 1
+def _failure(source: str, offset: int) -> int:
+    """Return where upstream's lexer gives up on what begins at `offset`."""
+    if source[offset] in "&|=":
+        return offset + 1
+    if source[offset] not in "\"'":
+        return offset
+    at = offset + 1
     while at < len(source) and source[at] not in "\n\r":
         if source[at] != "\\":
             at += 1

@@ -20,10 +20,10 @@ from roadstead.cel.values import (
     Uint,
     Value,
     compare,
-    encoded,
+    encoded_key,
+    go_text,
     is_ordered,
     is_same,
-    shown,
 )
 
 
@@ -148,13 +148,13 @@ def _sorted_by(values: list[Value], keys: list[Value]) -> list[Value]:
         raise CelRunError("list elements must be comparable")
     if len(keys) > 1 and len(set(map(type, keys))) > 1:
         raise CelRunError("list elements must have the same type")
-    places = list(range(len(values)))
+    indices = list(range(len(values)))
 
     def order(one: int, other: int) -> int:
         return _order(keys[one], keys[other]) or 0
 
-    places.sort(key=cmp_to_key(order))
-    return [values[place] for place in places]
+    indices.sort(key=cmp_to_key(order))
+    return [values[index] for index in indices]
 
 
 def _sets_contain(values: list[Value], wanted: list[Value]) -> bool:
@@ -168,24 +168,24 @@ def _sets_intersect(first: list[Value], second: list[Value]) -> bool:
 
 
 def _insert(target: dict[Value, Value], key: Value, value: Value) -> dict[Value, Value]:
-    place = encoded(key)
-    if place in target:
-        raise CelRunError(f"insert failed: key {shown(key)} already exists")
+    stored_key = encoded_key(key)
+    if stored_key in target:
+        raise CelRunError(f"insert failed: key {go_text(key)} already exists")
     check_items(len(target) + 1)
     if not isinstance(target, GrowingMap):
-        return {**target, place: value}
-    target[place] = value
+        return {**target, stored_key: value}
+    target[stored_key] = value
     return target
 
 
 def _insert_all(target: dict[Value, Value], entries: dict[Value, Value]) -> dict[Value, Value]:
-    for place, value in entries.items():
-        if place in target:
-            raise CelRunError(f"insert failed: key {shown(place)} already exists")
+    for stored_key, value in entries.items():
+        if stored_key in target:
+            raise CelRunError(f"insert failed: key {go_text(stored_key)} already exists")
         check_items(len(target) + 1)
         if not isinstance(target, GrowingMap):
             target = GrowingMap(target)
-        target[place] = value
+        target[stored_key] = value
     return target
 
 
@@ -201,7 +201,7 @@ def _unwrapped(values: list[Value]) -> list[Value]:
     found: list[Value] = []
     for value in values:
         if not isinstance(value, Optional):
-            raise CelRunError(f"value {shown(value)} is not optional")
+            raise CelRunError(f"value {go_text(value)} is not optional")
         if value.has_value:
             found.append(value.value)
     return found

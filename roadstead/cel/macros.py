@@ -23,7 +23,7 @@ from roadstead.cel.tree import (
     SORT_BY_KEYS,
     UNUSED,
     Call,
-    Fold,
+    Comprehension,
     Ident,
     ListNode,
     Literal,
@@ -46,25 +46,25 @@ Expansion = Node | Issue | None
 _Macro = Callable[[int, Node, list[Node]], Expansion]
 
 
-def expand(place: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
+def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
     """Return what replaces the call, what is wrong with it, or None if it is no macro."""
     if target is None:
-        return _has(place, args[0]) if (name, len(args)) == ("has", 1) else None
+        return _has(offset, args[0]) if (name, len(args)) == ("has", 1) else None
     macro = _MACROS.get((name, len(args)))
-    return macro(place, target, args) if macro is not None else None
+    return macro(offset, target, args) if macro is not None else None
 
 
-def _has(place: int, operand: Node) -> Expansion:
+def _has(offset: int, operand: Node) -> Expansion:
     if not isinstance(operand, Select) or operand.is_test:
-        return Issue(operand.place, "invalid argument to has() macro")
-    return Select(place, operand.operand, operand.name, is_test=True)
+        return Issue(operand.offset, "invalid argument to has() macro")
+    return Select(offset, operand.operand, operand.name, is_test=True)
 
 
-class _Maker:
-    """Makes nodes at the place of a macro."""
+class _NodeBuilder:
+    """Builds nodes, all at the offset of a macro."""
 
-    def __init__(self, place: int) -> None:
-        self._place = place
+    def __init__(self, offset: int) -> None:
+        self._place = offset
 
     def call(self, name: str, *args: Node) -> Call:
         return Call(self._place, name, list(args))
@@ -81,17 +81,17 @@ class _Maker:
     def items(self, *elements: Node) -> ListNode:
         return ListNode(self._place, list(elements))
 
-    def fold(
+    def comprehension(
         self, items: Node, names: tuple[str, str], start: Node, condition: Node, step: Node
-    ) -> Fold:
+    ) -> Comprehension:
         first, second = names
-        return Fold(
+        return Comprehension(
             self._place, items, first, second, ACCUMULATOR, start, condition, step, self.ident()
         )
 
-    def binding(self, name: str, start: Node, result: Node) -> Fold:
+    def binding(self, name: str, start: Node, result: Node) -> Comprehension:
         never = self.literal(False)
-        return Fold(
+        return Comprehension(
             self._place, self.items(), UNUSED, "", name, start, never, self.ident(name), result
         )
 
@@ -101,35 +101,35 @@ def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | 
     names: list[str] = []
     for arg in args[:count]:
         if not isinstance(arg, Ident):
-            return Issue(arg.place, refusal)
+            return Issue(arg.offset, refusal)
         names.append(arg.name)
     if count == 2 and names[0] == names[1]:
-        return Issue(args[1].place, f"duplicate variable name: {names[0]}")
+        return Issue(args[1].offset, f"duplicate variable name: {names[0]}")
     for name, arg in zip(names, args, strict=False):
         if name in (ACCUMULATOR, _OLD_ACCUMULATOR):
-            return Issue(arg.place, _OVERWRITES)
+            return Issue(arg.offset, _OVERWRITES)
     return names[0], names[1] if count == 2 else ""
 
 
 def _quantifier(kind: str, count: int) -> _Macro:
-    def expanded(place: int, target: Node, args: list[Node]) -> Expansion:
+    def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
         names = _variables(args, count, _NOT_SIMPLE)
         if isinstance(names, Issue):
             return names
-        make, predicate = _Maker(place), args[count]
+        make, predicate = _NodeBuilder(offset), args[count]
         if kind == "all":
             condition = make.call(NOT_STRICTLY_FALSE, make.ident())
             step = make.call(AND, make.ident(), predicate)
-            return make.fold(target, names, make.literal(True), condition, step)
+            return make.comprehension(target, names, make.literal(True), condition, step)
         if kind == "exists":
             condition = make.call(NOT_STRICTLY_FALSE, make.call(NOT, make.ident()))
             step = make.call(OR, make.ident(), predicate)
-            return make.fold(target, names, make.literal(False), condition, step)
+            return make.comprehension(target, names, make.literal(False), condition, step)
         counted = make.call(ADD, make.ident(), make.literal(1))
         step = make.call(CONDITIONAL, predicate, counted, make.ident())
-        fold = make.fold(target, names, make.literal(0), make.literal(True), step)
-        fold.result = make.call(EQUALS, make.ident(), make.literal(1))
-        return fold
+        counted_all = make.comprehension(target, names, make.literal(0), make.literal(True), step)
+        counted_all.result = make.call(EQUALS, make.ident(), make.literal(1))
+        return counted_all
 
     return expanded
 
@@ -137,44 +137,44 @@ def _quantifier(kind: str, count: int) -> _Macro:
 def _transform(kind: str, count: int) -> _Macro:
     refusal = _NOT_SIMPLE if count == 2 else "argument is not an identifier"
 
-    def expanded(place: int, target: Node, args: list[Node]) -> Expansion:
+    def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
         names = _variables(args, count, refusal)
         if isinstance(names, Issue):
             return names
-        make, value = _Maker(place), args[-1]
+        make, value = _NodeBuilder(offset), args[-1]
         start: Node = make.items()
         if kind == "list":
             step = make.call(ADD, make.ident(), make.items(value))
         else:
-            start = MapNode(place, [])
+            start = MapNode(offset, [])
             key = [make.ident(names[0])] if kind == "map" else []
             step = make.call(MAP_INSERT, make.ident(), *key, value)
         if len(args) == count + 2:
             step = make.call(CONDITIONAL, args[count], step, make.ident())
-        return make.fold(target, names, start, make.literal(True), step)
+        return make.comprehension(target, names, start, make.literal(True), step)
 
     return expanded
 
 
-def _filter(place: int, target: Node, args: list[Node]) -> Expansion:
+def _filter(offset: int, target: Node, args: list[Node]) -> Expansion:
     names = _variables(args, 1, "argument is not an identifier")
     if isinstance(names, Issue):
         return names
-    make = _Maker(place)
+    make = _NodeBuilder(offset)
     step = make.call(ADD, make.ident(), make.items(args[0]))
     step = make.call(CONDITIONAL, args[1], step, make.ident())
-    return make.fold(target, names, make.items(), make.literal(True), step)
+    return make.comprehension(target, names, make.items(), make.literal(True), step)
 
 
 def _optional_map(is_flat: bool) -> _Macro:
     name = "optFlatMap" if is_flat else "optMap"
 
-    def expanded(place: int, target: Node, args: list[Node]) -> Expansion:
+    def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
         if not isinstance(args[0], Ident):
-            return Issue(args[0].place, f"{name}() variable name must be a simple identifier")
+            return Issue(args[0].offset, f"{name}() variable name must be a simple identifier")
         if sum(1 for _ in walk(target)) > COPY_MAX_NODES:
-            return Issue(place, f"{name}() of an expression with too many parts")
-        make = _Maker(place)
+            return Issue(offset, f"{name}() of an expression with too many parts")
+        make = _NodeBuilder(offset)
         value = make.method("value", copied(target))
         mapped: Node = make.binding(args[0].name, value, args[1])
         if not is_flat:
@@ -185,25 +185,25 @@ def _optional_map(is_flat: bool) -> _Macro:
     return expanded
 
 
-def _bind(place: int, target: Node, args: list[Node]) -> Expansion:
+def _bind(offset: int, target: Node, args: list[Node]) -> Expansion:
     if not isinstance(target, Ident) or target.name != "cel":
         return None
     if not isinstance(args[0], Ident):
-        return Issue(args[0].place, "cel.bind() variable names must be simple identifiers")
-    return _Maker(place).binding(args[0].name, args[1], args[2])
+        return Issue(args[0].offset, "cel.bind() variable names must be simple identifiers")
+    return _NodeBuilder(offset).binding(args[0].name, args[1], args[2])
 
 
-def _sort_by(place: int, target: Node, args: list[Node]) -> Expansion:
-    if not isinstance(target, (ListNode, Ident, Fold, Call)) and not (
+def _sort_by(offset: int, target: Node, args: list[Node]) -> Expansion:
+    if not isinstance(target, (ListNode, Ident, Comprehension, Call)) and not (
         isinstance(target, Select) and not target.is_test
     ):
         text = (
             "sortBy can only be applied to a list, identifier, comprehension, call or select "
             "expression"
         )
-        return Issue(target.place, text)
-    make = _Maker(place)
-    keys = _transform("list", 1)(place, make.ident(_SORT_INPUT), args)
+        return Issue(target.offset, text)
+    make = _NodeBuilder(offset)
+    keys = _transform("list", 1)(offset, make.ident(_SORT_INPUT), args)
     if not isinstance(keys, Node):
         return keys
     ordered = make.method(SORT_BY_KEYS, make.ident(_SORT_INPUT), keys)

@@ -23,19 +23,19 @@ from roadstead.cel.values import (
     Uint,
     Value,
     compare,
-    encoded,
+    encoded_key,
     is_ordered,
     is_same,
 )
 
 
-class Growing(list[Value]):
+class GrowingList(list[Value]):
     """The list that a comprehension builds; only its accumulator holds it."""
 
     __slots__ = ()
 
 
-def _untraited(value: Value, name: str) -> CelRunError:
+def _no_such_overload(value: Value, name: str) -> CelRunError:
     # Texts, durations and timestamps receive calls of any name, and know none of these.
     if isinstance(value, (str, Duration, Timestamp)):
         return no_overload()
@@ -81,14 +81,14 @@ def add(first: Value, second: Value) -> Value:
         return added(first, second.nanoseconds)
     if isinstance(first, (str, bytes, Duration, Timestamp)) or kind in (int, float, Uint):
         raise no_overload()
-    raise _untraited(first, "_+_")
+    raise _no_such_overload(first, "_+_")
 
 
 def _concatenated(first: list[Value], second: Value) -> list[Value]:
     if not isinstance(second, list):
         raise no_overload()
     check_items(len(first) + len(second))
-    if isinstance(first, Growing):
+    if isinstance(first, GrowingList):
         first.extend(second)
         return first
     return first + second
@@ -111,7 +111,7 @@ def subtract(first: Value, second: Value) -> Value:
         return checked_duration(first.nanoseconds - second.nanoseconds)
     if _is_int(first) or isinstance(first, (float, Uint, Timestamp, Duration)):
         raise no_overload()
-    raise _untraited(first, "_-_")
+    raise _no_such_overload(first, "_-_")
 
 
 def multiply(first: Value, second: Value) -> Value:
@@ -124,7 +124,7 @@ def multiply(first: Value, second: Value) -> Value:
         return _checked_uint(int(first) * int(second))
     if _is_int(first) or isinstance(first, (float, Uint)):
         raise no_overload()
-    raise _untraited(first, "_*_")
+    raise _no_such_overload(first, "_*_")
 
 
 def divide(first: Value, second: Value) -> Value:
@@ -137,7 +137,7 @@ def divide(first: Value, second: Value) -> Value:
         return _double_quotient(first, second)
     if _is_int(first) or isinstance(first, (float, Uint)):
         raise no_overload()
-    raise _untraited(first, "_/_")
+    raise _no_such_overload(first, "_/_")
 
 
 def _quotient(first: int, second: int) -> int:
@@ -170,7 +170,7 @@ def modulo(first: Value, second: Value) -> Value:
         return Uint(rest) if isinstance(first, Uint) else (-rest if first < 0 else rest)
     if _is_int(first) or isinstance(first, Uint):
         raise no_overload()
-    raise _untraited(first, "_%_")
+    raise _no_such_overload(first, "_%_")
 
 
 def negate(value: Value) -> Value:
@@ -183,7 +183,7 @@ def negate(value: Value) -> Value:
         return checked_duration(-value.nanoseconds)
     if isinstance(value, bool):
         raise no_overload()
-    raise _untraited(value, "-_")
+    raise _no_such_overload(value, "-_")
 
 
 def logical_not(value: Value) -> Value:
@@ -200,7 +200,7 @@ def relation(name: str, holds: Callable[[int], bool]) -> Callable[[Value, Value]
 
     def related(first: Value, second: Value) -> Value:
         if not is_ordered(first):
-            raise _untraited(first, name)
+            raise _no_such_overload(first, name)
         return holds(compare(first, second))
 
     return related
@@ -217,7 +217,7 @@ def contains(value: Value, container: Value) -> Value:
     if isinstance(container, list):
         return any(is_same(value, element) for element in container)
     if isinstance(container, dict):
-        return not isinstance(value, (list, dict)) and encoded(value) in container
+        return not isinstance(value, (list, dict)) and encoded_key(value) in container
     raise no_overload()
 
 

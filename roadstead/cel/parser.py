@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from roadstead.cel.errors import NO_PLACE, Issue, IssuesError
+from roadstead.cel.errors import NO_OFFSET, Issue, IssuesError
 from roadstead.cel.lexer import (
     END,
     IDENTIFIER,
@@ -69,7 +69,7 @@ def parse(source: str) -> Node:
     root = parser.expression()
     parser.expect_end()
     if sum(1 for _ in walk(root)) > NODES_MAX:
-        raise IssuesError([Issue(NO_PLACE, "expression has too many parts")])
+        raise IssuesError([Issue(NO_OFFSET, "expression has too many parts")])
     if parser.issues:
         raise IssuesError(parser.issues)
     return root
@@ -98,7 +98,7 @@ class _Parser:
         if self._token.kind != kind:
             shown = kind if kind in (END, IDENTIFIER) else f"'{kind}'"
             if kind in (")", "]") and self._token.kind == END:
-                self._fail(self._token.place, f"Syntax error: missing {shown} at '<EOF>'")
+                self._fail(self._token.offset, f"Syntax error: missing {shown} at '<EOF>'")
             self._mismatch(shown)
         return self._next()
 
@@ -109,11 +109,11 @@ class _Parser:
             return
         is_last = self._tokens[self._at + 1].kind == END
         word = "extraneous" if is_last else "mismatched"
-        self._fail(token.place, f"Syntax error: {word} input '{token.text}' expecting <EOF>")
+        self._fail(token.offset, f"Syntax error: {word} input '{token.text}' expecting <EOF>")
 
     def _mismatch(self, expected: str, word: str = "mismatched") -> NoReturn:
         text = f"Syntax error: {word} input '{self._token.text}' expecting {expected}"
-        self._fail(self._token.place, text)
+        self._fail(self._token.offset, text)
 
     def _refuse_start(self, *others: str) -> NoReturn:
         """Fail where an expression should begin, or one of the other signs."""
@@ -128,17 +128,17 @@ class _Parser:
         kind = self._token.kind
         return kind in _BEGINNINGS or (f"'{kind}'" in _BEGINNINGS and f"'{kind}'" not in _OTHERS)
 
-    def _fail(self, place: int, text: str) -> NoReturn:
-        raise IssuesError([*self.issues, Issue(place, text)])
+    def _fail(self, offset: int, text: str) -> NoReturn:
+        raise IssuesError([*self.issues, Issue(offset, text)])
 
     def _deepen(self) -> None:
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            self._fail(NO_PLACE, f"expression recursion limit exceeded: {DEPTH_MAX}")
+            self._fail(NO_OFFSET, f"expression recursion limit exceeded: {DEPTH_MAX}")
 
     def _lengthen(self, length: int) -> int:
         if length == DEPTH_MAX:
-            self._fail(NO_PLACE, "max recursion depth exceeded")
+            self._fail(NO_OFFSET, "max recursion depth exceeded")
         return length + 1
 
     def expression(self) -> Node:
@@ -148,17 +148,17 @@ class _Parser:
         if question := self._take("?"):
             chosen = self._logical(OR)
             self._expect(":")
-            node = Call(question.place, CONDITIONAL, [node, chosen, self.expression()])
+            node = Call(question.offset, CONDITIONAL, [node, chosen, self.expression()])
         self._depth -= 1
         return node
 
     def _logical(self, name: str) -> Node:
         sign = "||" if name == OR else "&&"
-        terms, places = [self._term(name)], []
+        terms, offsets = [self._term(name)], []
         while token := self._take(sign):
-            places.append(token.place)
+            offsets.append(token.offset)
             terms.append(self._term(name))
-        return _balanced(name, terms, places, 0, len(places) - 1) if places else terms[0]
+        return _balanced(name, terms, offsets, 0, len(offsets) - 1) if offsets else terms[0]
 
     def _term(self, name: str) -> Node:
         return self._logical(AND) if name == OR else self._operation(0)
@@ -174,7 +174,7 @@ class _Parser:
             length = self._lengthen(length)
             # Upstream counts an operator as a level of what is on its right.
             self._deepen()
-            node = Call(token.place, names[token.kind], [node, self._operation(level + 1)])
+            node = Call(token.offset, names[token.kind], [node, self._operation(level + 1)])
             self._depth -= 1
         return node
 
@@ -190,7 +190,7 @@ class _Parser:
         node = self._member(is_signed=False)
         if count % 2 == 0:
             return node
-        return Call(token.place, NOT if token.kind == "!" else NEGATE, [node])
+        return Call(token.offset, NOT if token.kind == "!" else NEGATE, [node])
 
     def _member(self, is_signed: bool = True) -> Node:
         node = self._primary(is_signed)
@@ -204,17 +204,17 @@ class _Parser:
     def _selected(self, operand: Node, dot: Token) -> Node:
         is_optional = self._take("?") is not None
         if self._token.kind == "ESC_IDENTIFIER":
-            self._fail(self._token.place, "unsupported syntax: '`'")
+            self._fail(self._token.offset, "unsupported syntax: '`'")
         if self._token.kind != IDENTIFIER and not is_optional:
-            self._fail(self._token.place, _no_field(self._token))
+            self._fail(self._token.offset, _no_field(self._token))
         name = self._expect(IDENTIFIER)
         if is_optional:
-            return Call(dot.place, OPTIONAL_SELECT, [operand, Literal(name.place, name.text)])
+            return Call(dot.offset, OPTIONAL_SELECT, [operand, Literal(name.offset, name.text)])
         opening = self._take("(")
         if opening is None:
-            return Select(dot.place, operand, name.text)
+            return Select(dot.offset, operand, name.text)
         args = self._arguments()
-        return self._call(opening.place, name.text, operand, args)
+        return self._call(opening.offset, name.text, operand, args)
 
     def _indexed(self, operand: Node, bracket: Token) -> Node:
         name = OPTIONAL_INDEX if self._take("?") else INDEX
@@ -222,7 +222,7 @@ class _Parser:
             self._refuse_start("'?'")
         index = self.expression()
         self._expect("]")
-        return Call(bracket.place, name, [operand, index])
+        return Call(bracket.offset, name, [operand, index])
 
     def _arguments(self) -> list[Node]:
         args: list[Node] = []
@@ -236,12 +236,12 @@ class _Parser:
         self._expect(")")
         return args
 
-    def _call(self, place: int, name: str, target: Node | None, args: list[Node]) -> Node:
-        expanded = expand(place, name, target, args)
+    def _call(self, offset: int, name: str, target: Node | None, args: list[Node]) -> Node:
+        expanded = expand(offset, name, target, args)
         if isinstance(expanded, Issue):
             self.issues.append(expanded)
-            return Literal(place, None)
-        return expanded or Call(place, name, args, target)
+            return Literal(offset, None)
+        return expanded or Call(offset, name, args, target)
 
     def _primary(self, is_signed: bool) -> Node:
         token = self._next()
@@ -257,13 +257,13 @@ class _Parser:
             case "." | "IDENTIFIER":
                 return self._name(token)
             case "true" | "false":
-                return Literal(token.place, token.kind == "true")
+                return Literal(token.offset, token.kind == "true")
             case "null":
-                return Literal(token.place, None)
+                return Literal(token.offset, None)
             case "-" if is_signed:
-                return self._number(token.place, self._next(), "-")
+                return self._number(token.offset, self._next(), "-")
             case "NUM_INT" | "NUM_UINT" | "NUM_FLOAT":
-                return self._number(token.place, token, "")
+                return self._number(token.offset, token, "")
             case "STRING" | "BYTES":
                 return self._text(token)
         self._at -= 1
@@ -275,11 +275,11 @@ class _Parser:
         if struct := self._struct(dot, name):
             return struct
         if name.text in RESERVED:
-            self.issues.append(Issue(token.place, f"reserved identifier: {name.text}"))
+            self.issues.append(Issue(token.offset, f"reserved identifier: {name.text}"))
         if opening := self._take("("):
             args = self._arguments()
-            return self._call(opening.place, dot + name.text, None, args)
-        return Ident(name.place, dot + name.text)
+            return self._call(opening.offset, dot + name.text, None, args)
+        return Ident(name.offset, dot + name.text)
 
     def _struct(self, dot: str, name: Token) -> Node | None:
         at, parts = self._at, [name.text]
@@ -297,7 +297,7 @@ class _Parser:
             fields.append((field, self.expression()))
             if self._take(",") is None and self._token.kind != "}":
                 self._mismatch("{'}', ','}")
-        return StructNode(self._tokens[at].place, dot + ".".join(parts), fields)
+        return StructNode(self._tokens[at].offset, dot + ".".join(parts), fields)
 
     def _list(self, bracket: Token) -> Node:
         elements: list[Node] = []
@@ -309,7 +309,7 @@ class _Parser:
             elements.append(self.expression())
             if self._take(",") is None and self._token.kind != "]":
                 self._mismatch("{']', ','}")
-        return ListNode(bracket.place, elements, frozenset(optional))
+        return ListNode(bracket.offset, elements, frozenset(optional))
 
     def _map(self, brace: Token) -> Node:
         entries: list[MapEntry] = []
@@ -318,31 +318,31 @@ class _Parser:
             is_optional = self._take("?") is not None
             key = self.expression()
             colon = self._expect(":")
-            entries.append(MapEntry(colon.place, key, self.expression(), is_optional))
+            entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
             if self._take(",") is None and self._token.kind != "}":
                 self._mismatch("{'}', ','}")
-        return MapNode(brace.place, entries)
+        return MapNode(brace.offset, entries)
 
     def _take_lone_comma(self, closing: str) -> None:
         # The grammar allows `[,]` and `{,}`.
         if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
             self._next()
 
-    def _number(self, place: int, token: Token, sign: str) -> Node:
+    def _number(self, offset: int, token: Token, sign: str) -> Node:
         try:
-            return Literal(place, number_of(token, sign))
+            return Literal(offset, number_of(token, sign))
         except ValueError as error:
-            self.issues.append(Issue(place, str(error)))
-            return Literal(place, None)
+            self.issues.append(Issue(offset, str(error)))
+            return Literal(offset, None)
 
     def _text(self, token: Token) -> Node:
         is_bytes = token.kind == "BYTES"
         try:
             text = unquoted(token.text[1:] if is_bytes else token.text, is_bytes)
         except ValueError as error:
-            self.issues.append(Issue(token.place, str(error)))
-            return Literal(token.place, "")
-        return Literal(token.place, text.encode("latin-1") if is_bytes else text)
+            self.issues.append(Issue(token.offset, str(error)))
+            return Literal(token.offset, "")
+        return Literal(token.offset, text.encode("latin-1") if is_bytes else text)
 
 
 def _no_field(token: Token) -> str:
@@ -352,11 +352,11 @@ def _no_field(token: Token) -> str:
     return f"Syntax error: no viable alternative at input '.{shown}'"
 
 
-def _balanced(name: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+def _balanced(name: str, terms: list[Node], offsets: list[int], low: int, high: int) -> Node:
     middle = (low + high + 1) // 2
-    left = terms[middle] if middle == low else _balanced(name, terms, places, low, middle - 1)
+    left = terms[middle] if middle == low else _balanced(name, terms, offsets, low, middle - 1)
     if middle == high:
         right = terms[middle + 1]
     else:
-        right = _balanced(name, terms, places, middle + 1, high)
-    return Call(places[middle], name, [left, right])
+        right = _balanced(name, terms, offsets, middle + 1, high)
+    return Call(offsets[middle], name, [left, right])

@@ -1,4 +1,4 @@
-"""The planner: a checked tree to closures over one list of variables.
+"""The planner: it turns a checked tree into closures over one list of variables.
 
 Two plans are possible. Where the estimated cost of an expression is within the limit, nothing is
 counted. Otherwise each step adds its cost, as upstream's tracker, and ends at the limit.
@@ -14,14 +14,14 @@ from typing import Final
 
 from roadstead.cel.access import is_present, no_key, qualify, qualify_if_present
 from roadstead.cel.checker import DEVICE_VARIABLE
+from roadstead.cel.comprehensions import SlotTable, plan_comprehension
 from roadstead.cel.conversions import CONVERSIONS
 from roadstead.cel.errors import CelAbortError, CelRunError
-from roadstead.cel.folds import SlotTable, plan_fold
-from roadstead.cel.functions import PATTERN_FUNCTIONS, bound, with_pattern
+from roadstead.cel.functions import PATTERN_FUNCTIONS, implementation_of, with_pattern
 from roadstead.cel.regexes import RegexError
 from roadstead.cel.run_costs import LIST_COST, MAP_COST, call_cost, constant_cost
 from roadstead.cel.steps import (
-    DEVICE,
+    DEVICE_SLOT,
     Step,
     Variables,
     and_step,
@@ -47,7 +47,7 @@ from roadstead.cel.tree import (
     OPTIONAL_INDEX,
     OPTIONAL_SELECT,
     Call,
-    Fold,
+    Comprehension,
     Ident,
     ListNode,
     Literal,
@@ -67,7 +67,10 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A step. is_constant: upstream evaluates it while it compiles; is_fixed: so may we."""
+    """A step. is_constant: upstream evaluates it when it compiles, which changes costs and errors.
+
+    is_fixed: its value is always the same, so that it can be evaluated when it is planned.
+    """
 
     run: Step
     is_constant: bool = False
@@ -81,7 +84,7 @@ def constant(value: Value, is_constant: bool = True) -> Planned:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A planned expression. variables: how many it needs, `DEVICE` and `METER` among them."""
+    """A planned expression. variables: number of variables, with `DEVICE_SLOT` and `COST_SLOT`."""
 
     run: Step
     variables: int
@@ -122,8 +125,8 @@ class _Planner:
                 return self._list(node)
             case MapNode():
                 return self._map(node)
-            case Fold():
-                return Planned(plan_fold(node, self.slots, self._run, self._is_metered))
+            case Comprehension():
+                return Planned(plan_comprehension(node, self.slots, self._run, self._is_metered))
         raise AssertionError(f"unknown node {type(node).__name__}")
 
     def _run(self, node: Node) -> Step:
@@ -144,7 +147,7 @@ class _Planner:
         if node.is_type:
             return constant(TypeValue(node.name))
         if node.name == DEVICE_VARIABLE and not self.slots.is_declared(node.name):
-            return Planned(self._metered(lambda variables: variables[DEVICE], 1))
+            return Planned(self._metered(lambda variables: variables[DEVICE_SLOT], 1))
         return Planned(self._metered(self.slots.reader(node.name), 1))
 
     def _select(self, node: Select) -> Planned:
@@ -177,7 +180,7 @@ class _Planner:
 
         def attribute(variables: Variables) -> Value:
             try:
-                return variables[DEVICE][field][domain_name][key]  # type: ignore[index]
+                return variables[DEVICE_SLOT][field][domain_name][key]  # type: ignore[index]
             except KeyError:
                 raise no_key(key) from None
 
@@ -200,7 +203,7 @@ class _Planner:
         if self._is_metered:
             overload = node.overloads[0] if len(node.overloads) == 1 else ""
             return Planned(_metered_call(node.name, overload, function, runs))
-        return _folded(call_step(function, runs), planned)
+        return _constant_folded(call_step(function, runs), planned)
 
     def _function(
         self, node: Call, nodes: list[Node], planned: list[Planned]
@@ -215,7 +218,7 @@ class _Planner:
                     raise PlanError(str(error)) from None
         if node.name == IN and not self._is_metered:
             return contains_fast
-        return bound(node.name, node.overloads, [arg.type or DYN for arg in nodes])
+        return implementation_of(node.name, node.overloads, [arg.type or DYN for arg in nodes])
 
     def _constant_member(self, runs: list[Step]) -> Planned:
         values = runs[1](_NO_VARIABLES)
@@ -266,7 +269,7 @@ class _Planner:
             return Planned(equality_step(runs[0], runs[1], is_negated))
         value = runs[1](_NO_VARIABLES)
         run = equality_with_step(runs[0], value, is_negated)
-        return _folded(run, planned)
+        return _constant_folded(run, planned)
 
     def _index(self, node: Call, key: Planned, runs: list[Step]) -> Step:
         first, second = runs
@@ -378,8 +381,8 @@ def _list_or_abort(run: Step) -> Step:
     return checked
 
 
-def _folded(run: Step, args: list[Planned]) -> Planned:
-    """Evaluate now what can only have one value; what fails, fails when it is reached."""
+def _constant_folded(run: Step, args: list[Planned]) -> Planned:
+    """Evaluate a call of fixed arguments once; if that fails, it fails again when it is reached."""
     if not all(arg.is_fixed for arg in args):
         return Planned(run)
     try:

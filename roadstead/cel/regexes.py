@@ -82,9 +82,9 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
     """Return all occurrences, at most `limit` if it is not negative; raises CelRunError."""
     regex = _compiled(pattern, "Illegal regex: ")
     results: list[object] = []
-    place, last_end = 0, -1
-    while place <= len(text) and len(results) != limit:
-        found = regex.search(text, place)
+    position, last_end = 0, -1
+    while position <= len(text) and len(results) != limit:
+        found = regex.search(text, position)
         if found is None:
             break
         start, end = found.start(), found.end()
@@ -92,5 +92,5 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[object]:
         if end > start or start != last_end:
             results.append(text[start:end])
         last_end = end
-        place = end if end > start else end + 1
+        position = end if end > start else end + 1
     return results

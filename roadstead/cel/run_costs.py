@@ -51,7 +51,7 @@ CONSTANT_COST = frozenset(
     ]
 )
 TRAVERSING = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
-_READ = frozenset(
+_COST_BY_LENGTH = frozenset(
     [
         "url",
         "lowerAscii",
@@ -151,7 +151,7 @@ def constant_cost(name: str, overload: str) -> int | None:
     if name in CONSTANT_COST or overload == "cidr_ip":
         return 1
     depends = (
-        name in TRAVERSING | _READ | _SIZED
+        name in TRAVERSING | _COST_BY_LENGTH | _SIZED
         or overload in _BY_FIRST | BY_SMALLER_OPERAND | _LIST_OUTPUT | _STANDARD_SIZED
         or overload.startswith(("list_sets_", "list_flatten"))
         or overload.endswith(("_sort", "_sortByAssociatedKeys"))
@@ -186,7 +186,7 @@ def _library_cost(name: str, overload: str, args: list[Value], result: Value) ->
         return 1
     if name in TRAVERSING:
         return traversal(args[0])
-    if name in _READ or name == "ip":
+    if name in _COST_BY_LENGTH or name == "ip":
         return _part(size_of(args[0]), TEXT_FACTOR)
     if name in ("replace", "split", "ip.isCanonical"):
         return _part(size_of(args[0]) * 2, TEXT_FACTOR)

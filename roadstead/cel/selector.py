@@ -21,7 +21,7 @@ from roadstead.cel.errors import (
     CelCompileError,
     CelRunError,
     IssuesError,
-    describe,
+    issues_text,
 )
 from roadstead.cel.limits import COST_MAX, EXPRESSION_MAX_BYTES
 from roadstead.cel.parser import parse
@@ -123,7 +123,7 @@ def _compiled(expression: str) -> CompiledSelector | str:
         try:
             return _compile(expression)
         except IssuesError as error:
-            return f"compilation failed: {describe(error.issues, expression)}"
+            return f"compilation failed: {issues_text(error.issues, expression)}"
         except PlanError as error:
             return f"program instantiation failed: {error}"
         except RecursionError:

@@ -18,25 +18,25 @@ from roadstead.cel.values import (
     Uint,
     Value,
     content_of,
-    encoded,
+    encoded_key,
     equal,
-    reread,
-    shown,
+    go_text,
+    rewrapped,
 )
 
 Variables = list[Value]
-"""The variables of one evaluation; the first two are `DEVICE` and `METER`."""
+"""The variables of one evaluation; the first two are `DEVICE_SLOT` and `COST_SLOT`."""
 
 Step = Callable[[Variables], Value]
 
-DEVICE: Final = 0
-METER: Final = 1
+DEVICE_SLOT: Final = 0
+COST_SLOT: Final = 1
 
 
 def spend(variables: Variables, cost: int) -> None:
     """Count the cost of a step; raises CelCostError beyond `COST_MAX`."""
-    spent: int = variables[METER] + cost  # type: ignore[operator]
-    variables[METER] = spent
+    spent: int = variables[COST_SLOT] + cost  # type: ignore[operator]
+    variables[COST_SLOT] = spent
     if spent > COST_MAX:
         raise CelCostError
 
@@ -90,7 +90,7 @@ def or_step(left: Step, right: Step) -> Step:
 
 
 def _absorbed(run: Step, variables: Variables, wanted: bool, error: CelRunError) -> Value:
-    """Return `wanted` if the step yields it; otherwise the first error stays."""
+    """Return the value of `run` if it is `wanted`, else raise the error of the first operand."""
     try:
         value = run(variables)
     except CelRunError:
@@ -106,9 +106,9 @@ def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
     def conditional(variables: Variables) -> Value:
         value = condition(variables)
         if value is True:
-            return reread(chosen(variables))
+            return rewrapped(chosen(variables))
         if value is False:
-            return reread(other(variables))
+            return rewrapped(other(variables))
         raise no_overload()
 
     return conditional
@@ -218,7 +218,7 @@ def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
                 if not isinstance(value, Optional):
                     raise CelRunError(
                         "cannot initialize optional list element from non-optional value "
-                        f"{shown(value)}"
+                        f"{go_text(value)}"
                     )
                 if not value.has_value:
                     continue
@@ -236,19 +236,19 @@ def map_step(keys: list[Step], values: list[Step], optional: frozenset[int]) -> 
         entries: dict[Value, Value] = {}
         for at, run in enumerate(keys):
             key = run(variables)
-            place = encoded(key)
+            stored_key = encoded_key(key)
             value = values[at](variables)
             if at in optional:
                 if not isinstance(value, Optional):
                     raise CelRunError(
-                        f"cannot initialize optional entry '{shown(key)}' from non-optional value "
-                        f"{shown(value)}"
+                        f"cannot initialize optional entry '{go_text(key)}' from non-optional "
+                        f"value {go_text(value)}"
                     )
                 if not value.has_value:
-                    entries.pop(place, None)
+                    entries.pop(stored_key, None)
                     continue
                 value = value.value
-            entries[place] = value
+            entries[stored_key] = value
         return entries
 
     return made

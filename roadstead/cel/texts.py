@@ -12,7 +12,7 @@ from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.formatting import format_text
 from roadstead.cel.limits import check_chars, check_items
 from roadstead.cel.regexes import find, find_all
-from roadstead.cel.values import Value, shown
+from roadstead.cel.values import Value, go_text
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -34,8 +34,8 @@ _QUOTED = str.maketrans(
 )
 
 
-def _out_of_range(place: int) -> CelRunError:
-    return CelRunError(f"index out of range: {place}")
+def _out_of_range(index: int) -> CelRunError:
+    return CelRunError(f"index out of range: {index}")
 
 
 def starts_with(text: Value, part: Value) -> Value:
@@ -59,10 +59,10 @@ def contains_text(text: Value, part: Value) -> Value:
     raise no_overload()
 
 
-def _char_at(text: str, place: int) -> str:
-    if not 0 <= place <= len(text):
-        raise _out_of_range(place)
-    return text[place : place + 1]
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _out_of_range(index)
+    return text[index : index + 1]
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
@@ -132,7 +132,7 @@ def _join(parts: list[Value], separator: str = "") -> str:
     texts: list[str] = []
     for part in parts:
         if not isinstance(part, str):
-            raise CelRunError(f"join: invalid input: {shown(part)}")
+            raise CelRunError(f"join: invalid input: {go_text(part)}")
         texts.append(part)
     check_chars(sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1))
     return separator.join(texts)

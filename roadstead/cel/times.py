@@ -43,16 +43,16 @@ def parse_duration(text: str) -> Duration | None:
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return Duration(0)
-    total, place = 0, 0
-    while place < len(body):
-        match = _PART.match(body, place)
+    total, position = 0, 0
+    while position < len(body):
+        match = _PART.match(body, position)
         if match is None or not (match[1] or match[2]) or match[3] not in _UNITS:
             return None
         unit = _UNITS[match[3]]
         fraction = match[2] or ""
         total += int(match[1] or "0") * unit
         total += int(fraction[:18] or "0") * unit // 10 ** len(fraction[:18])
-        place = match.end()
+        position = match.end()
     if not body:
         return None
     total = -total if text[0] == "-" else total

@@ -1,6 +1,6 @@
 """The tree of a CEL expression, as the parser builds it and the checker annotates it.
 
-Nodes are mutable: the checker sets `type`, `reference` and `overloads`, and resolves names.
+Nodes are mutable: the checker sets `type` and `overloads`, and resolves names.
 Upstream: cel-go 0.26 common/ast/expr.go.
 """
 
@@ -48,9 +48,9 @@ PRODUCTS: Final = {"*": "_*_", "/": "_/_", "%": "_%_"}
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """Any node. place: offset in characters of what errors point at."""
+    """Any node. offset: in characters, the position in the expression that errors show."""
 
-    place: int
+    offset: int
     type: Type | None = field(default=None, init=False)
 
     def children(self) -> Iterator[Node]:
@@ -113,7 +113,7 @@ class ListNode(Node):
 
 @dataclass(slots=True, eq=False)
 class MapEntry:
-    place: int
+    offset: int
     key: Node
     value: Node
     is_optional: bool = False
@@ -141,8 +141,12 @@ class StructNode(Node):
 
 
 @dataclass(slots=True, eq=False)
-class Fold(Node):
-    """A comprehension: what all macros over lists and maps, and `cel.bind`, expand to."""
+class Comprehension(Node):
+    """A loop, as all macros over lists and maps, and `cel.bind`, expand to (ComprehensionExpr).
+
+    accumulator = start; for variable in items: stop if not condition, else accumulator = step; the
+    value is result. second: another variable, or "": then `variable` is the key or index.
+    """
 
     items: Node
     variable: str
@@ -193,28 +197,28 @@ def copied(node: Node) -> Node:
     """Return a copy of the tree below a node that is not yet checked."""
     match node:
         case Literal():
-            return Literal(node.place, node.value)
+            return Literal(node.offset, node.value)
         case Ident():
-            return Ident(node.place, node.name)
+            return Ident(node.offset, node.name)
         case Select():
-            return Select(node.place, copied(node.operand), node.name, node.is_test)
+            return Select(node.offset, copied(node.operand), node.name, node.is_test)
         case Call():
             target = copied(node.target) if node.target is not None else None
-            return Call(node.place, node.name, [copied(arg) for arg in node.args], target)
+            return Call(node.offset, node.name, [copied(arg) for arg in node.args], target)
         case ListNode():
-            return ListNode(node.place, [copied(e) for e in node.elements], node.optional)
+            return ListNode(node.offset, [copied(e) for e in node.elements], node.optional)
         case MapNode():
             entries = [
-                MapEntry(e.place, copied(e.key), copied(e.value), e.is_optional)
+                MapEntry(e.offset, copied(e.key), copied(e.value), e.is_optional)
                 for e in node.entries
             ]
-            return MapNode(node.place, entries)
+            return MapNode(node.offset, entries)
         case StructNode():
             fields = [(name, copied(value)) for name, value in node.fields]
-            return StructNode(node.place, node.name, fields)
-        case Fold():
+            return StructNode(node.offset, node.name, fields)
+        case Comprehension():
             parts = [copied(part) for part in node.children()]
             items, start, condition, step, result = parts
             names = (node.variable, node.second, node.accumulator)
-            return Fold(node.place, items, *names, start, condition, step, result)
+            return Comprehension(node.offset, items, *names, start, condition, step, result)
     raise AssertionError(f"unknown node {type(node).__name__}")

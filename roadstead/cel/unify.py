@@ -139,10 +139,10 @@ def _binds(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
     return True, True
 
 
-def _occurs(bindings: Bindings, param: Type, within: Type) -> bool:
-    if param == within:
+def _occurs(bindings: Bindings, param: Type, type_: Type) -> bool:
+    if param == type_:
         return True
-    if within.kind == PARAM:
-        bound = bindings.get(within.name)
+    if type_.kind == PARAM:
+        bound = bindings.get(type_.name)
         return bound is not None and _occurs(bindings, param, bound)
-    return any(_occurs(bindings, param, inner) for inner in within.params)
+    return any(_occurs(bindings, param, inner) for inner in type_.params)

@@ -72,7 +72,7 @@ def _invalid_arguments(
         try:
             convert(call.args[0].value)
         except CelRunError:
-            yield Issue(call.args[0].place, f"invalid {name} argument")
+            yield Issue(call.args[0].offset, f"invalid {name} argument")
 
 
 def _formatted_nodes(calls: list[Call]) -> set[Node]:
@@ -103,7 +103,7 @@ def _type(node: Node, is_optional: bool = False) -> Type:
 
 def _mismatch(node: Node, expected: Type, found: Type) -> Issue:
     text = f"expected type '{expected.formatted()}' but found '{found.formatted()}'"
-    return Issue(node.place, text)
+    return Issue(node.offset, text)
 
 
 def _mixed_list(node: ListNode) -> Iterator[Issue]:
@@ -142,17 +142,17 @@ def _format_issues(call: Call, text: str, args: list[Node]) -> Iterator[Issue]:
             if not isinstance(clause, Clause):
                 continue
             seen += 1
-            bad = _unfit(clause.kind, args[clause.place])
+            bad = _unfit(clause.kind, args[clause.argument])
             if bad is not None:
                 given = f"{UNFIT[clause.kind]}, was given {_type(bad).name}"
-                yield Issue(bad.place, f"error during formatting: {given}")
+                yield Issue(bad.offset, f"error during formatting: {given}")
                 return
     except CelRunError as error:
-        yield Issue(call.place, str(error))
+        yield Issue(call.offset, str(error))
         return
     if len(args) > seen:
         text = f"too many arguments supplied to string.format (expected {seen}, got {len(args)})"
-        yield Issue(call.place, text)
+        yield Issue(call.offset, text)
 
 
 def _unfit(kind: str, arg: Node) -> Node | None:

@@ -86,8 +86,8 @@ def content_of(optional: Optional) -> Value:
     return optional.value
 
 
-def reread(value: Value) -> Value:
-    """Return a value as a variable or a choice yields it.
+def rewrapped(value: Value) -> Value:
+    """Return a value as reading a variable, or `a ? b : c`, yields it.
 
     Upstream unwraps an optional there and wraps it again, which fails for types of Kubernetes.
     """
@@ -149,7 +149,7 @@ class DomainMap(dict[object, object]):
         return _EMPTY
 
 
-def encoded(key: Value) -> Value:
+def encoded_key(key: Value) -> Value:
     """Return the key under which a map stores `key`.
 
     Raises:
@@ -162,7 +162,7 @@ def encoded(key: Value) -> Value:
     return key
 
 
-def decoded(key: Value) -> Value:
+def decoded_key(key: Value) -> Value:
     """Return the key that was encoded."""
     return key.value if isinstance(key, _BoolKey) else key
 
@@ -172,7 +172,7 @@ def items_of(value: Value) -> Iterator[Value]:
     if isinstance(value, list):
         return iter(value)
     if isinstance(value, dict):
-        return map(decoded, value)
+        return map(decoded_key, value)
     raise CelRunError(f"got '{go_type(value)}', expected iterable type")
 
 
@@ -224,7 +224,9 @@ _GO_TYPES: dict[type, str] = {
     Network: "cel.CIDR",
 }
 _STRICT = (Quantity, Semver, Url, NamedFormat, Address, Network)
-_ALIKE = frozenset({str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue})
+_COMPARED_BY_PYTHON = frozenset(
+    {str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue}
+)
 _NUMBERS = frozenset({int, Uint, float})
 
 
@@ -249,7 +251,7 @@ def equal(first: Value, second: Value) -> bool:
         CelRunError: the first is of a type of Kubernetes and the second is not of the same.
     """
     kind = type(first)
-    if kind is type(second) and kind in _ALIKE:
+    if kind is type(second) and kind in _COMPARED_BY_PYTHON:
         return first == second
     if first is None or second is None:
         return False
@@ -342,7 +344,7 @@ def _is_nan(value: Value) -> bool:
     return type(value) is float and math.isnan(value)
 
 
-def shown(value: Value) -> str:
+def go_text(value: Value) -> str:
     """Return a value as it is written in errors about keys (Go's `%v`)."""
     match value:
         case bool():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from roadstead.config.concurrency import KIND_LABEL, DecisionTime, Kind
+from roadstead.config.concurrency import JOB_KIND_LABEL, DecisionTime, JobKind
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 
@@ -32,9 +32,9 @@ def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
     return [pod for pod in pods if job_of(pod.pod_class.facts) == job] if job else pods[:1]
 
 
-def kind_of(facts: PodFacts, time: DecisionTime) -> Kind:
+def kind_of(facts: PodFacts, time: DecisionTime) -> JobKind:
     """Return the kind of a pod's job: from its label, else its profile's, else batch."""
-    kind_label = dict(facts.labels).get(KIND_LABEL)
+    kind_label = dict(facts.labels).get(JOB_KIND_LABEL)
     if kind_label == "service":
         return "service"
     if kind_label == "batch":
@@ -51,7 +51,7 @@ class SimulatedLatency:
 
     @property
     def is_on(self) -> bool:
-        return self._time.is_given
+        return self._time.is_positive
 
     def wait_s(self, pods: Sequence[PodInCycle]) -> float:
         """Return the seconds of delay for pods of one job; each attempt is delayed once."""

@@ -19,7 +19,7 @@ from roadstead.devices.extended_claims import extended_need, is_served_by_class
 from roadstead.devices.state import DeviceState
 from roadstead.facts.devices import ClaimSpec, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import OWN_CLAIM, PodFacts
+from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME, PodFacts
 from roadstead.protocol.generated_names import BASE_MAX_CHARS, suffix_of
 
 
@@ -27,7 +27,7 @@ def may_need_claim(devices: DeviceState, pod: PodFacts) -> bool:
     """Whether a pod may get a claim of its own on some node."""
     return (
         devices.gates.extended_resource
-        and bool(pod.extended)
+        and bool(pod.extended_requests)
         and is_served_by_class(dict(pod.requests), devices.served)
     )
 
@@ -63,14 +63,21 @@ def own_claim_on(
     if left_claim(devices, pod) is not None:
         raise PodClaimError("cannot schedule extended resource claim")
     need = extended_need(
-        dict(pod.requests), pod.extended, devices.served, allocatable, has_claims=has_claims
+        dict(pod.requests),
+        pod.extended_requests,
+        devices.served,
+        allocatable,
+        has_claims=has_claims,
     )
     if need.missing:
         raise PodClaimError("cannot fit resource")
     if need.requests is None:
         return None
     return DeviceClaimFacts(
-        pod.namespace, OWN_CLAIM, spec=ClaimSpec(need.requests), is_for_extended_resources=True
+        pod.namespace,
+        UNWRITTEN_CLAIM_NAME,
+        spec=ClaimSpec(need.requests),
+        is_for_extended_resources=True,
     )
 
 

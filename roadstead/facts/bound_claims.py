@@ -13,9 +13,10 @@ from roadstead.facts.storage import ClaimFacts, VolumeFacts
 
 @dataclass(frozen=True, slots=True)
 class BoundClaims:
-    """State of claims and volumes after a commit. removed: names of removed volumes.
+    """Claims, volumes and claims of devices as a commit left them.
 
-    device_claims: claims of devices after the commit. removed_claims: keys of removed ones.
+    removed: names of volumes that it removed. removed_claims: keys of claims of devices that it
+    removed.
     """
 
     claims: tuple[ClaimFacts, ...] = ()

@@ -35,8 +35,9 @@ class SelectsPods:
 class ClusterFacts:
     """Facts of the whole cluster, of which every worker and scheduler holds a copy.
 
-    namespaces: (name, labels). selecting: Services, ReplicationControllers, ReplicaSets and
-    StatefulSets, in the given order. storage: volumes, claims, classes and drivers.
+    namespaces: (name, labels). selecting: objects that select pods (Services,
+    ReplicationControllers, ReplicaSets and StatefulSets), in the given order. storage: volumes,
+    claims, classes and drivers.
     budgets: PodDisruptionBudgets. pod_groups: PodGroups, and the groups of running pods.
     devices: claims, slices and classes of devices.
     """
@@ -64,10 +65,13 @@ def compile_cluster(
     from roadstead.facts.parse_selectors import parse_label_selector
 
     selecting = (
-        *(_selects(each, _exactly(each.spec.selector)) for each in services),
-        *(_selects(each, _exactly(each.spec.selector)) for each in replication_controllers),
-        *(_selects(each, parse_label_selector(each.spec.selector)) for each in replica_sets),
-        *(_selects(each, parse_label_selector(each.spec.selector)) for each in stateful_sets),
+        *(_selecting(each, _selector_of_labels(each.spec.selector)) for each in services),
+        *(
+            _selecting(each, _selector_of_labels(each.spec.selector))
+            for each in replication_controllers
+        ),
+        *(_selecting(each, parse_label_selector(each.spec.selector)) for each in replica_sets),
+        *(_selecting(each, parse_label_selector(each.spec.selector)) for each in stateful_sets),
     )
     return ClusterFacts(
         tuple((n.metadata.name, tuple(sorted(n.metadata.labels.items()))) for n in namespaces),
@@ -78,13 +82,13 @@ def compile_cluster(
     )
 
 
-def _selects(found: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
+def _selecting(found: objects.ApiObject, selector: LabelSelector | None) -> SelectsPods:
     return SelectsPods(
         type(found).__name__, found.metadata.namespace, found.metadata.name, selector
     )
 
 
-def _exactly(labels: dict[str, str]) -> LabelSelector | None:
+def _selector_of_labels(labels: dict[str, str]) -> LabelSelector | None:
     """Return the selector of a label map; an empty one selects nothing, as for a Service."""
     if not labels:
         return None

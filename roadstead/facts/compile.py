@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
 from roadstead.facts.avoid_pods import avoided_controllers
+from roadstead.facts.identity_cache import cached_by_identity
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.parse_selectors import (
     SelectorError,
@@ -20,7 +21,7 @@ from roadstead.facts.parse_selectors import (
     parse_preferred_terms,
 )
 from roadstead.facts.pod import (
-    OWN_CLAIM,
+    UNWRITTEN_CLAIM_NAME,
     HostPort,
     Labels,
     Owner,
@@ -36,7 +37,6 @@ from roadstead.facts.pod import (
 from roadstead.facts.pod_groups import membership
 from roadstead.facts.requests import amounts, extended_requests, is_sidecar, requested
 from roadstead.facts.selectors import NodeSelectorTerm
-from roadstead.facts.sharing import cached_by_identity
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.protocol import objects
 
@@ -63,12 +63,12 @@ class FactsPool:
 
 
 def compile_pod(
-    pod: objects.Pod, served: Container[str] = frozenset()
+    pod: objects.Pod, device_resources: Container[str] = frozenset()
 ) -> tuple[PodIdentity, PodFacts]:
     """Compile a pod to its identity and facts.
 
-    served: extended resources that classes of devices serve; a pod that requests one of them may
-    get a claim of its own.
+    device_resources: extended resources of which a DeviceClass has the name; the scheduler may make
+    a claim of devices for a pod that requests one of them.
 
     Raises:
         QuantityError: requests so far apart in size that they cannot be added.
@@ -82,9 +82,15 @@ def compile_pod(
     affinity, preferred_affinity = _pod_affinity(wanted.pod_affinity, namespace)
     anti, preferred_anti = _pod_affinity(wanted.pod_anti_affinity, namespace)
     claims = _device_claims(pod) if spec.resource_claims else ()
-    if served and any(amount and name in served for name, amount in asked.requests):
-        extended = extended_requests(pod)
-        claims = (*claims, PodClaim(OWN_CLAIM, extended=extended)) if extended else claims
+    if device_resources and any(
+        amount and name in device_resources for name, amount in asked.requests
+    ):
+        device_requests = extended_requests(pod)
+        claims = (
+            (*claims, PodClaim(UNWRITTEN_CLAIM_NAME, extended=device_requests))
+            if device_requests
+            else claims
+        )
     return identity, PodFacts(
         namespace=namespace,
         labels=_labels(meta.labels),
@@ -148,7 +154,7 @@ def compile_node(node: objects.Node) -> NodeFacts:
     )
 
 
-def described(found: objects.ApiObject) -> str:
+def name_in_errors(found: objects.ApiObject) -> str:
     """Return the name of an object in errors: `Pod "web"`."""
     return objects.describe(type(found).__name__, {"metadata": {"name": found.metadata.name}})
 
@@ -316,7 +322,7 @@ def _ephemeral(name: str, pod: PodIdentity) -> Labels:
     return (("claimName", f"{pod.name}-{name}"), ("podName", pod.name), ("podUID", pod.uid))
 
 
-def _source(source: objects.Manifest) -> Labels:
+def _source(source: objects.ApiModel) -> Labels:
     """Return the fields of a volume's source as text pairs; a list gives one pair per element."""
     pairs: list[tuple[str, str]] = []
     for field in source.model_fields_set:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE, described
+from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
 from roadstead.facts.csi_migration import (
     PLUGIN_OF,
     MigrationError,
@@ -230,4 +230,4 @@ def _selector(
     try:
         return parse_label_selector(selector)
     except SelectorError as error:
-        raise InputError(str(error), obj=described(owner), field=field) from error
+        raise InputError(str(error), obj=name_in_errors(owner), field=field) from error

@@ -64,7 +64,7 @@ class MigrationError(Exception):
     """A volume cannot be translated; the text is upstream's."""
 
 
-def counts_for_limits(plugin: str, migrated: tuple[str, ...]) -> bool:
+def counts_as_csi_volume(plugin: str, migrated: tuple[str, ...]) -> bool:
     """Whether a node counts volumes of an in-tree plugin as those of its CSI driver.
 
     Upstream: nodevolumelimits/utils.go, isCSIMigrationOn, for a node that has a CSINode.
@@ -72,8 +72,8 @@ def counts_for_limits(plugin: str, migrated: tuple[str, ...]) -> bool:
     return plugin in _ALWAYS_MIGRATED or (plugin == _PORTWORX and plugin in migrated)
 
 
-def moves_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
-    """Whether a node evaluates a volume's node affinity as its CSI driver translates it.
+def translates_topology(plugin: str, migrated: tuple[str, ...]) -> bool:
+    """Whether a node evaluates a volume's node affinity as translated to its CSI driver.
 
     Upstream: volumebinding/binder.go, tryTranslatePVToCSI.
     """

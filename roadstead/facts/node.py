@@ -15,8 +15,8 @@ REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernete
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = ZONE_LABELS[1]
 
-OWN_NAME = "\0"
-"""Placeholder for the node's name in a class's hostname label (no label value holds a NUL)."""
+NAME_PLACEHOLDER = "\0"
+"""Value of the hostname label in a class of nodes; no label value of a node holds a NUL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +47,23 @@ class NodeFacts:
         return f"{region}:\x00:{zone}" if zone or region else ""
 
 
-_of_class = attrgetter(*(each.name for each in fields(NodeFacts)[2:]))
+_class_fields = attrgetter(*(each.name for each in fields(NodeFacts)[2:]))
 """Getter of all fields of a node except name and labels, the first two."""
 
 
 def named_node(node_class: NodeFacts, name: str) -> NodeFacts:
-    """Return the node of this class and name; the name replaces `OWN_NAME` in labels."""
-    labels = tuple((key, name if value == OWN_NAME else value) for key, value in node_class.labels)
+    """Return the node of this class and name; the name replaces `NAME_PLACEHOLDER` in labels."""
+    labels = tuple(
+        (key, name if value == NAME_PLACEHOLDER else value) for key, value in node_class.labels
+    )
     # Not by `replace`, which takes three times as long: this runs for every node of a cluster.
-    return NodeFacts(name, labels, *_of_class(node_class))
+    return NodeFacts(name, labels, *_class_fields(node_class))
 
 
 def class_of_node(facts: NodeFacts) -> NodeFacts:
     """Return the facts without the node's name, which is also replaced in the hostname label."""
     labels = tuple(
-        (key, OWN_NAME if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
+        (key, NAME_PLACEHOLDER if (key, value) == (HOSTNAME_LABEL, facts.name) else value)
         for key, value in facts.labels
     )
     return replace(facts, name="", labels=labels)

@@ -103,16 +103,19 @@ class Volume:
     source: tuple[tuple[str, str], ...]
 
 
-OWN_CLAIM: Final = "<extended-resources>"
-"""Name of a pod's own claim for extended resources before it is written; no object has it."""
+UNWRITTEN_CLAIM_NAME: Final = "<extended-resources>"
+"""Name of the claim that the scheduler makes for a pod's extended resources, until it is written.
+
+Upstream: the special claim. No object has this name.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedRequest:
-    """What a container asks of an extended resource, as a request of the pod's own claim.
+    """A container's request of an extended resource, as a request of the claim made for the pod.
 
-    name: `container-I-request-J`, by the place of the container in the pod, initial ones first,
-    and of the resource among the container's sorted ones.
+    name: `container-I-request-J`: I counts init containers, then containers; J counts the sorted
+    resources of the container.
     """
 
     name: str
@@ -126,8 +129,8 @@ class PodClaim:
 
     generated: name of the claim that was made from the template; "" if the pod needs none, None if
     it was not made yet.
-    extended: only of the claim that scheduling makes for extended resources which classes of
-    devices serve (DRAExtendedResource). A pod has at most one of these, at the end of its claims.
+    extended: only of the claim that the scheduler makes for extended resources of which a
+    DeviceClass has the name (DRAExtendedResource). It is the last claim of a pod, if there is one.
     """
 
     name: str
@@ -181,8 +184,8 @@ class PodFacts:
         their defaults. None: the same as on a node.
     images: normalized (":latest" added) image of each container and init container, in order.
     is_terminating: it is being deleted. is_preempted: it is being deleted by a preemption.
-    claims_as: the pod itself, if it has claims of devices: it must own some of them, and reserves
-        all.
+    claims_as: UID and name of a pod with claims of devices, as their owner and consumer; None
+        without claims.
     """
 
     namespace: str = "default"
@@ -218,8 +221,8 @@ class PodFacts:
     is_preempted: bool = False
 
     @property
-    def extended(self) -> tuple[ExtendedRequest, ...]:
-        """What the pod's containers ask of extended resources that classes of devices serve."""
+    def extended_requests(self) -> tuple[ExtendedRequest, ...]:
+        """The containers' requests of extended resources of which a DeviceClass has the name."""
         return self.device_claims[-1].extended if self.device_claims else ()
 
     @property
@@ -263,10 +266,10 @@ def identity_of(uid: str, key: str) -> PodIdentity:
     return PodIdentity(uid, namespace, name)
 
 
-def unnominated(facts: PodFacts) -> PodFacts:
+def without_nomination(facts: PodFacts) -> PodFacts:
     """Return the facts without the nominated node, as a pod is counted on its node."""
     return replace(facts, nominated_node_name="") if facts.nominated_node_name else facts
 
 
-NOBODY = PodIdentity("", "", "")
+NO_IDENTITY = PodIdentity("", "", "")
 """Identity for calls that do not read the identity of a pod."""

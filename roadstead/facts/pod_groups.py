@@ -78,11 +78,11 @@ def _number(metadata: Mapping[str, str], keys: Iterable[str], errors: list[str])
 
 
 def pod_groups(
-    given: Iterable[objects.PodGroup], running: Iterable[PodFacts]
+    manifests: Iterable[objects.PodGroup], running: Iterable[PodFacts]
 ) -> tuple[PodGroup, ...]:
     """Return the groups of manifests and running pods, with the number of running members."""
     groups = {}
-    for each in given:
+    for each in manifests:
         wait_s = each.spec.schedule_timeout_seconds
         group = PodGroup(
             each.metadata.namespace or "default",

@@ -1,4 +1,4 @@
-"""Facts printed as parts of manifests, for traces and extenders."""
+"""Conversion of facts to parts of manifests, for traces and extenders."""
 
 from __future__ import annotations
 

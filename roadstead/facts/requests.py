@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+from roadstead.facts.identity_cache import cached_by_identity
 from roadstead.facts.pod import ExtendedRequest
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, is_counted_resource
-from roadstead.facts.sharing import cached_by_identity
 from roadstead.protocol.names import is_extended_resource
 from roadstead.protocol.objects import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from roadstead.protocol.quantity import Quantity
@@ -35,7 +35,7 @@ _ZERO = Quantity(0)
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """Requests of a pod, in the forms that `PodFacts` documents."""
+    """Requests of a pod: `requests`, `nonzero_…` and `container_requests` of `PodFacts`."""
 
     requests: Amounts
     nonzero: tuple[int, int]
@@ -45,7 +45,9 @@ class Requested:
 def requested(pod: Pod) -> Requested:
     """Compute the requests of a pod; pods that share their containers share the result."""
     spec = pod.spec
-    if not (spec.init_containers or spec.resources or spec.overhead or resized(pod)):
+    if not (
+        spec.init_containers or spec.resources or spec.overhead or statuses_with_resources(pod)
+    ):
         return _requested_by(spec.containers)
     requests = pod_requests(pod)
     of_containers = container_requests(pod) if has_pod_level_requests(pod) else None
@@ -70,7 +72,7 @@ def pod_requests(pod: Pod, missing: Requests = _NONE) -> Requests:
 
 def _of_containers(pod: Pod, missing: Requests) -> Requests:
     spec = pod.spec
-    statuses = resized(pod)
+    statuses = statuses_with_resources(pod)
     if len(spec.containers) == 1 and not spec.init_containers:
         return _container_requests(spec.containers[0], statuses, pod, missing)
     return _aggregate(pod, statuses, missing)
@@ -161,7 +163,7 @@ def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Reque
 _NO_STATUSES: Mapping[str, ContainerStatus] = {}
 
 
-def resized(pod: Pod) -> Mapping[str, ContainerStatus]:
+def statuses_with_resources(pod: Pod) -> Mapping[str, ContainerStatus]:
     """Return the container statuses that report resources, by container name."""
     status = pod.status
     if not (status.container_statuses or status.init_container_statuses):
@@ -177,8 +179,8 @@ def _container_requests(
     requests: Requests = container.resources.requests if container.resources else _NONE
     status = statuses.get(container.name)
     if status is not None and status.resources is not None:
-        given = [status.resources.requests, status.allocated_resources]
-        requests = _max(given if is_resize_infeasible(pod) else [requests, *given])
+        reported = [status.resources.requests, status.allocated_resources]
+        requests = _max(reported if is_resize_infeasible(pod) else [requests, *reported])
     return {**missing, **requests} if missing else requests
 
 

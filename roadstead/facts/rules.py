@@ -1,4 +1,4 @@
-"""The filters that a pod must pass at its commit, by the profile that placed it."""
+"""The filters that are checked again when a pod is bound, by the profile that placed it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Hard filters of the profiles. filters: (scheduler name, names of its filter plugins).
+    """Filters of the profiles. filters: (scheduler name, names of its filter plugins).
 
     extended_resource: the gate DRAExtendedResource is on, so resources that a node does not offer
     are not counted there.

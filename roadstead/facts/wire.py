@@ -1,4 +1,4 @@
-"""Facts of a pod as bytes: packed once per class, unpacked once per process.
+"""Facts of a pod as bytes (wire format): packed once per class, unpacked once per process.
 
 Equal bytes are unpacked to one object, so that lookups by identity stay cheap. Requested amounts
 are packed apart from all other fields: classes that differ only in amounts share the packed rest.
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import cast
 
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.pod_amounts import AMOUNTS, NAMES, amounts_of, other_fields_of
+from roadstead.facts.pod_amounts import AMOUNT_FIELDS, FIELD_NAMES, amounts_of, other_fields_of
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 
 MAX_CACHED_CLASSES = 65_536
@@ -29,9 +29,9 @@ class _Amounts:
     container_requests: tuple[tuple[str, int], ...] | None
 
 
-_START = NAMES.index(AMOUNTS[0])
-_STOP = _START + len(AMOUNTS)
-assert NAMES[_START:_STOP] == AMOUNTS, "the amounts are adjacent"
+_START = FIELD_NAMES.index(AMOUNT_FIELDS[0])
+_STOP = _START + len(AMOUNT_FIELDS)
+assert FIELD_NAMES[_START:_STOP] == AMOUNT_FIELDS, "the amounts are adjacent"
 
 OtherFields = tuple[object, ...]
 
@@ -54,8 +54,8 @@ def decode_facts(data: bytes) -> PodFacts:
 
 @lru_cache(maxsize=MAX_CACHED_CLASSES)
 def _encode_other_fields(rest: OtherFields) -> bytes:
-    nothing = amounts_of(PodFacts())
-    return pack(to_wire(_make(*rest[:_START], *nothing, *rest[_START:])))
+    no_amounts = amounts_of(PodFacts())
+    return pack(to_wire(_make(*rest[:_START], *no_amounts, *rest[_START:])))
 
 
 @lru_cache(maxsize=MAX_CACHED_CLASSES)

@@ -30,8 +30,8 @@ POD_KINDS: Final = ("pod", "pods", "po")
 
 
 @dataclass(frozen=True, slots=True)
-class GivenPod:
-    """A pod of the inputs. node_name: where it runs; "" for one that is pending."""
+class InputPod:
+    """A pod of the inputs. node_name: where it runs; "" for a pending one."""
 
     identity: PodIdentity
     facts: PodFacts
@@ -46,7 +46,7 @@ class GivenPod:
 class FoundPod:
     """The pod found. note: message for the user on how it was chosen; "" for nothing."""
 
-    pod: GivenPod
+    pod: InputPod
     note: str = ""
 
 
@@ -82,11 +82,11 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
     )
 
 
-def _pods(inputs: RunInputs) -> Iterator[GivenPod]:
+def _pods(inputs: RunInputs) -> Iterator[InputPod]:
     for identity, facts in inputs.pending:
-        yield GivenPod(identity, facts, "")
+        yield InputPod(identity, facts, "")
     for running in inputs.running:
-        yield GivenPod(*running)
+        yield InputPod(*running)
 
 
 def _kind_of(name: str) -> tuple[str, str]:
@@ -106,11 +106,11 @@ def _is_named(workload: str, kind: str, name: str) -> bool:
     return bool(key) and kind in ("", found_kind) and name in (key, key.partition("/")[2])
 
 
-def _has_prefix(pod: GivenPod, name: str) -> bool:
+def _has_prefix(pod: InputPod, name: str) -> bool:
     return pod.identity.key.startswith(name) or pod.identity.name.startswith(name)
 
 
-def _first_of(name: str, pods: Sequence[GivenPod]) -> FoundPod:
+def _first_of(name: str, pods: Sequence[InputPod]) -> FoundPod:
     """Return the first pending pod of the one workload, or else its first running pod."""
     workloads = sorted({each.workload or f"Pod {each.identity.key}" for each in pods})
     if len(workloads) > 1:
@@ -122,7 +122,7 @@ def _first_of(name: str, pods: Sequence[GivenPod]) -> FoundPod:
     return FoundPod(first, f"{what}; the first of them is explained, {first.identity.key}.")
 
 
-def _note_of_pod(pod: GivenPod) -> str:
+def _note_of_pod(pod: InputPod) -> str:
     if not pod.node_name:
         return ""
     return f"{pod.identity.key} runs on {pod.node_name}; it is explained as if it were pending."
@@ -138,7 +138,7 @@ def _refuse_several(name: str, what: str, of: Sequence[str]) -> NoReturn:
     )
 
 
-def _hint(pods: Sequence[GivenPod], name: str) -> str:
+def _hint(pods: Sequence[InputPod], name: str) -> str:
     """Return a hint with the most similar names, or else the first ones."""
     keys = dict.fromkeys(each.identity.key for each in pods)
     keys |= dict.fromkeys(each.workload.partition(" ")[2] for each in pods if each.workload)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod_batch import PodBatch, pod_batch
+from roadstead.facts.pod_list import PodList, pod_list
 from roadstead.protocol.codec import from_wire, to_wire
 from roadstead.run import RunInputs
 
@@ -16,9 +16,9 @@ class InputColumns:
     """`RunInputs` and facts of the cluster in columns. running_on: the node of each running pod."""
 
     nodes: NodeList
-    running: PodBatch
+    running: PodList
     running_on: tuple[str, ...]
-    pending: PodBatch
+    pending: PodList
     cluster: ClusterFacts
 
 
@@ -26,9 +26,9 @@ def encode_inputs(inputs: RunInputs, cluster: ClusterFacts) -> list[object]:
     """Return the inputs of a run as plain data."""
     columns = InputColumns(
         NodeList.of(inputs.nodes),
-        pod_batch((identity, facts) for identity, facts, _ in inputs.running),
+        pod_list((identity, facts) for identity, facts, _ in inputs.running),
         tuple(node for _, _, node in inputs.running),
-        pod_batch(inputs.pending),
+        pod_list(inputs.pending),
         cluster,
     )
     return to_wire(columns)

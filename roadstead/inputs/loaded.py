@@ -36,7 +36,7 @@ def load_trace(path: Path, *, with_digests: bool) -> Loaded:
     """Load a trace file, nodes and pods in its order; InputError if it is not one."""
     from roadstead.fleet.trace_file import read_trace
 
-    return of_trace(read_trace(path), (digest_of_file(path),) if with_digests else ())
+    return inputs_of_trace(read_trace(path), (digest_of_file(path),) if with_digests else ())
 
 
 def load_generated(nodes: int, pods: int, seed: int, *, with_digests: bool) -> Loaded:
@@ -46,10 +46,10 @@ def load_generated(nodes: int, pods: int, seed: int, *, with_digests: bool) -> L
 
     trace = generate_fleet(nodes, pods, seed)
     digests = (InputDigest(trace.source, trace_digest(trace)),) if with_digests else ()
-    return of_trace(trace, digests)
+    return inputs_of_trace(trace, digests)
 
 
-def of_trace(trace: Trace, digests: tuple[InputDigest, ...] = ()) -> Loaded:
+def inputs_of_trace(trace: Trace, digests: tuple[InputDigest, ...] = ()) -> Loaded:
     running, pending = split_pods(trace.pods())
     return Loaded(
         source=trace.source,

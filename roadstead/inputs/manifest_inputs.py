@@ -14,19 +14,19 @@ from roadstead.facts.compile import (
     FactsPool,
     compile_node,
     compile_pod,
-    described,
+    name_in_errors,
     pod_identity,
 )
 from roadstead.facts.pod import Pod
 from roadstead.facts.pod_groups import pod_groups
 from roadstead.inputs.loaded import Loaded, RunningPod, split_pods
-from roadstead.inputs.manifest_merge import expandable, merged
+from roadstead.inputs.manifest_merge import merged, workloads_to_expand
 from roadstead.inputs.manifest_owners import cluster_facts
 from roadstead.inputs.not_created import not_created, not_created_notes
 from roadstead.manifests import Manifests, expand_workloads, read_manifests
 from roadstead.manifests.creation import create
 from roadstead.manifests.files import STDIN, read_texts
-from roadstead.manifests.templates import object_key
+from roadstead.manifests.templates import namespaced_name
 from roadstead.protocol import objects
 from roadstead.protocol.documents import SIZE_MAX_BYTES
 from roadstead.protocol.errors import InputError, cut_short
@@ -68,11 +68,11 @@ def load_manifests(
     )
     everything = merged(existing, wanted)
     nodes = tuple(sorted(everything.nodes, key=lambda each: each.metadata.name.encode()))
-    expansion = expand_workloads(expandable(existing, wanted, everything), nodes)
+    expansion = expand_workloads(workloads_to_expand(existing, wanted, everything), nodes)
     all_pods = (*everything.pods, *expansion.pods)
     created = create(everything, all_pods, expansion.claims)
     refused = not_created(created.refused, all_pods, expansion.owner_of, everything.sources)
-    running, pending = split_pods(compile_pods(created.pods, _served(everything)))
+    running, pending = split_pods(compile_pods(created.pods, _device_resources(everything)))
     known, lost = on_known_nodes(running, {each.metadata.name for each in nodes})
     again = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
@@ -107,33 +107,35 @@ def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
             yield pod_identity(pod).uid
 
 
-def _served(manifests: Manifests) -> frozenset[str]:
-    """Return the extended resources that classes of devices serve."""
+def _device_resources(manifests: Manifests) -> frozenset[str]:
+    """Return the extended resources of which a DeviceClass has the name."""
     names = (each.spec.extended_resource_name for each in manifests.device_classes)
     return frozenset(name for name in names if name)
 
 
 def compile_pods(
-    pods: Iterable[objects.Pod], served: Container[str] = frozenset()
+    pods: Iterable[objects.Pod], device_resources: Container[str] = frozenset()
 ) -> Iterator[Pod]:
     """Compile pods; equal facts become one object, and a UID that occurs twice is an error.
 
-    served: as for `compile_pod`.
+    device_resources: as for `compile_pod`.
     """
     pool = FactsPool()
     key_of: dict[str, str] = {}
     for pod in pods:
         try:
-            identity, facts = compile_pod(pod, served)
+            identity, facts = compile_pod(pod, device_resources)
         except QuantityError as error:
-            raise InputError(str(error), obj=described(pod), field="spec.containers") from error
+            raise InputError(
+                str(error), obj=name_in_errors(pod), field="spec.containers"
+            ) from error
         other = key_of.get(identity.uid)
         key_of[identity.uid] = identity.key
         if other is not None:
             whose = "another pod of this name" if other == identity.key else other
             raise InputError(
                 f"is also the UID of {whose}: a UID must be unique",
-                obj=described(pod),
+                obj=name_in_errors(pod),
                 field="metadata.uid",
                 value=cut_short(identity.uid),
             )
@@ -185,7 +187,7 @@ def lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
 def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
     if not has_nodes:
         yield "The cluster has no nodes: no pod can be placed."
-    finished = sum(len(each.finished) for each in read)
+    finished = sum(len(each.finished_pods) for each in read)
     if finished:
         yield f"Left out: {counted(finished, 'finished pod')}."
     unknown = [text for each in read for text in each.unknown]
@@ -196,7 +198,7 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
     if unread := [each for each in budgets if "status" not in each.model_fields_set]:
         yield (
             f"Without a status: {counted(len(unread), 'disruption budget')} (first "
-            f"{'/'.join(object_key(unread[0]))}); as kube-scheduler reads them, they allow no "
+            f"{'/'.join(namespaced_name(unread[0]))}); as kube-scheduler reads them, they allow no "
             "disruption."
         )
     makers: dict[str, list[str]] = {}

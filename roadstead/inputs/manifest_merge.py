@@ -6,21 +6,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from roadstead.facts.compile import described
+from roadstead.facts.compile import name_in_errors
 from roadstead.manifests import Manifests
-from roadstead.manifests.templates import controller_key, object_key, workload_key
+from roadstead.manifests.templates import controller_key, kind_and_name, namespaced_name
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import ApiObject
 
 T = TypeVar("T", bound=ApiObject)
 
-# Workloads describe wishes, not a state: the newer manifest replaces the older one.
+# A workload says what is wanted, not what exists: that of `wanted` replaces that of `existing`.
 _WORKLOADS = (
     *("replication_controllers", "replica_sets", "stateful_sets", "deployments"),
     *("daemon_sets", "jobs", "cron_jobs"),
 )
 _OTHERS = (
-    *("nodes", "pods", "finished", "namespaces", "persistent_volumes", "persistent_volume_claims"),
+    *(
+        "nodes",
+        "pods",
+        "finished_pods",
+        "namespaces",
+        "persistent_volumes",
+        "persistent_volume_claims",
+    ),
     *("storage_classes", "csi_nodes", "csi_drivers", "csi_storage_capacities"),
     *("volume_attachments", "pod_disruption_budgets", "pod_groups", "services", "priority_classes"),
     *("limit_ranges", "resource_quotas", "runtime_classes"),
@@ -30,32 +37,36 @@ _OTHERS = (
 
 
 def merged(existing: Manifests, wanted: Manifests) -> Manifests:
-    """Merge the objects of both. A workload that is in both is taken from `wanted`.
+    """Merge the objects of both. A workload that is in both is that of `wanted`.
 
     Raises:
         InputError: another object is in both, with different content.
     """
     changes: dict[str, Any] = {}
-    for names, combined in ((_WORKLOADS, _newer), (_OTHERS, _equal)):
+    for names, combined in ((_WORKLOADS, _union_second_wins), (_OTHERS, _union_without_conflict)):
         for name in names:
             changes[name] = combined(getattr(existing, name), getattr(wanted, name))
+    # `existing` wins: errors about an object in both name the file of the cluster.
     return replace(existing, **changes, sources={**wanted.sources, **existing.sources})
 
 
-def expandable(existing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
-    """Return the workloads to expand: those of `wanted`, with all existing pods.
+def workloads_to_expand(existing: Manifests, wanted: Manifests, everything: Manifests) -> Manifests:
+    """Return the workloads from whose templates `expand_workloads` creates pods: those of `wanted`.
 
+    everything: both merged; the result has its pods, so that replicas that exist are counted.
     Replica sets and jobs of the cluster that belong to a workload of `wanted` are expanded with it.
     """
-    deployments = {workload_key(each) for each in wanted.deployments}
-    crons = {workload_key(each) for each in wanted.cron_jobs}
+    deployments = {kind_and_name(each) for each in wanted.deployments}
+    crons = {kind_and_name(each) for each in wanted.cron_jobs}
     return replace(
         wanted,
         pods=everything.pods,
         persistent_volume_claims=everything.persistent_volume_claims,
         priority_classes=everything.priority_classes,
-        replica_sets=_newer(_owned_by(existing.replica_sets, deployments), wanted.replica_sets),
-        jobs=_newer(_owned_by(existing.jobs, crons), wanted.jobs),
+        replica_sets=_union_second_wins(
+            _owned_by(existing.replica_sets, deployments), wanted.replica_sets
+        ),
+        jobs=_union_second_wins(_owned_by(existing.jobs, crons), wanted.jobs),
     )
 
 
@@ -63,17 +74,17 @@ def _owned_by(objects: Sequence[T], owners: set[tuple[str, str, str]]) -> tuple[
     return tuple(each for each in objects if controller_key(each) in owners)
 
 
-def _newer(existing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
-    both = {object_key(each): each for each in (*existing, *wanted)}
+def _union_second_wins(existing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
+    both = {namespaced_name(each): each for each in (*existing, *wanted)}
     return tuple(both.values())
 
 
-def _equal(existing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
+def _union_without_conflict(existing: Sequence[T], wanted: Sequence[T]) -> tuple[T, ...]:
     if not existing or not wanted:
         return (*existing, *wanted)
-    both = {object_key(each): each for each in existing}
+    both = {namespaced_name(each): each for each in existing}
     for each in wanted:
-        if both.setdefault(object_key(each), each) != each:
-            rule = "is in --cluster and in --pods, with different content: keep one of them"
-            raise InputError(rule, obj=described(each))
+        if both.setdefault(namespaced_name(each), each) != each:
+            message = "is in --cluster and in --pods, with different content: keep one of them"
+            raise InputError(message, obj=name_in_errors(each))
     return tuple(both.values())

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TypeVar
 
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
-from roadstead.facts.compile import DEFAULT_NAMESPACE, described
+from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
 from roadstead.facts.compile_devices import compile_devices
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.inputs.manifest_storage import storage_facts
@@ -36,7 +36,7 @@ def cluster_facts(
 ) -> ClusterFacts:
     """Compile the facts of the cluster.
 
-    created: the replica sets that deployments create; they select pods like given ones. claims,
+    created: the replica sets that deployments create; they select pods, too. claims,
     device_claims: all that exist once the pods are created.
 
     Raises:
@@ -67,7 +67,7 @@ def _check(owner: ReplicaSet | StatefulSet) -> None:
     try:
         parse_label_selector(owner.spec.selector)
     except SelectorError as error:
-        raise InputError(str(error), obj=described(owner), field="spec.selector") from error
+        raise InputError(str(error), obj=name_in_errors(owner), field="spec.selector") from error
 
 
 def _with_namespace(each: T) -> T:
@@ -78,10 +78,10 @@ def _with_namespace(each: T) -> T:
     return each.model_copy(update={"metadata": metadata})
 
 
-def _namespaces(given: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Namespace]:
+def _namespaces(listed: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Namespace]:
     """Yield the namespaces, those that only pods name included, with the label of their name."""
     seen = set()
-    for each in given:
+    for each in listed:
         seen.add(each.metadata.name)
         yield _named(each.metadata)
     for name in sorted({pod.metadata.namespace or DEFAULT_NAMESPACE for pod in pods} - seen):

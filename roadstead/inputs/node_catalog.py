@@ -23,8 +23,8 @@ from typing import Final, cast
 from roadstead.config.files import read_bytes
 from roadstead.facts.compile import compile_node
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts, class_of_node, named_node
-from roadstead.manifests.admission import check_node
 from roadstead.manifests.defaults import default_node
+from roadstead.manifests.object_checks import check_node
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import Node, validate

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.inputs.find_pod import FoundPod, find_pod
 from roadstead.inputs.loaded import Loaded
-from roadstead.manifests.creation import Refused
-from roadstead.manifests.templates import OwnerKey, controller_key, object_key, workload_key
+from roadstead.manifests.creation import RefusedObject
+from roadstead.manifests.templates import OwnerKey, controller_key, kind_and_name, namespaced_name
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import Pod
 from roadstead.report.not_created import group_not_created
@@ -22,7 +22,7 @@ GROUPS_MAX = 10
 
 
 def not_created(
-    refused: Sequence[Refused],
+    refused: Sequence[RefusedObject],
     pods: Iterable[Pod],
     owner_of: Mapping[OwnerKey, OwnerKey],
     sources: Mapping[OwnerKey, str],
@@ -34,15 +34,15 @@ def not_created(
     """
     if not refused:
         return ()
-    owners = {**{workload_key(each): controller_key(each) for each in pods}, **owner_of}
+    owners = {**{kind_and_name(each): controller_key(each) for each in pods}, **owner_of}
     return tuple(_not_created(each, owners, sources) for each in refused)
 
 
 def _not_created(
-    refused: Refused, owners: Mapping[OwnerKey, OwnerKey], sources: Mapping[OwnerKey, str]
+    refused: RefusedObject, owners: Mapping[OwnerKey, OwnerKey], sources: Mapping[OwnerKey, str]
 ) -> NotCreated:
     found = refused.found
-    key = workload_key(found)
+    key = kind_and_name(found)
     controller = found.metadata.controller
     if controller is not None:
         namespace = found.metadata.namespace or DEFAULT_NAMESPACE
@@ -55,7 +55,7 @@ def _not_created(
     # From the object to its owners, up to one that is in a manifest.
     while key not in sources and owner[0]:
         key, owner = owner, owners.get(owner, ("", "", ""))
-    name = "/".join(object_key(found))
+    name = "/".join(namespaced_name(found))
     source = sources.get(key, "")
     return NotCreated(type(found).__name__, name, workload, source, refused.reason)
 

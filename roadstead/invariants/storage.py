@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from roadstead.facts.bound_claims import BoundClaims
-from roadstead.facts.csi_migration import moves_topology
+from roadstead.facts.csi_migration import translates_topology
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, Volume
 from roadstead.facts.storage import (
@@ -120,7 +120,7 @@ def _unreached(storage: Storage, claim: ClaimFacts, node: NodeFacts) -> Iterator
         yield f"volume {claim.volume_name} of claim {claim.key} is not there"
         return
     csi_node = storage.csi_nodes.get(node.name)
-    has_moved = csi_node is not None and moves_topology(volume.in_tree, csi_node.migrated)
+    has_moved = csi_node is not None and translates_topology(volume.in_tree, csi_node.migrated)
     if not reaches(volume.migrated_terms if has_moved else volume.node_terms, node):
         yield f"the node does not reach volume {volume.name} of claim {claim.key}"
 

@@ -9,7 +9,7 @@ from roadstead.facts.csi_migration import (
     DRIVERS,
     PLUGIN_OF,
     MigrationError,
-    counts_for_limits,
+    counts_as_csi_volume,
     inline_handle,
 )
 from roadstead.facts.node import NodeFacts
@@ -49,7 +49,7 @@ def _attached(storage: Storage, pod: PodFacts, node: CsiNodeFacts) -> Iterator[A
     for volume in pod.volumes:
         if volume.kind in PLUGIN_OF:
             plugin = PLUGIN_OF[volume.kind]
-            if counts_for_limits(plugin, node.migrated):
+            if counts_as_csi_volume(plugin, node.migrated):
                 try:
                     yield DRIVERS[plugin], inline_handle(volume.kind, dict(volume.source))
                 except MigrationError:
@@ -77,13 +77,13 @@ def _of_claim(storage: Storage, claim: ClaimFacts, node: CsiNodeFacts) -> Iterat
         return
     if found.provisioner not in DRIVERS:
         yield found.provisioner, f"unbound {claim.key}"
-    elif counts_for_limits(found.provisioner, node.migrated):
+    elif counts_as_csi_volume(found.provisioner, node.migrated):
         yield DRIVERS[found.provisioner], f"unbound {claim.key}"
 
 
 def _of_volume(volume: VolumeFacts, node: CsiNodeFacts) -> Iterator[Attached]:
     source = volume.csi
-    if source is None and counts_for_limits(volume.in_tree, node.migrated):
+    if source is None and counts_as_csi_volume(volume.in_tree, node.migrated):
         source = volume.migrated
     if source is not None:
         yield source.driver, source.handle

@@ -27,7 +27,7 @@ from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import NOBODY, PodFacts, PodIdentity
+from roadstead.facts.pod import NO_IDENTITY, PodFacts, PodIdentity
 from roadstead.facts.wire import encode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
@@ -83,9 +83,11 @@ class DecisionPath(Protocol):
 
     def remove_node(self, name: str) -> None: ...
 
-    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
+    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None: ...
 
-    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None: ...
+    def remove_pod(
+        self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY
+    ) -> None: ...
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         """Undo a placement of `decide`, volumes included."""
@@ -139,11 +141,11 @@ class PlainPath:
     def node(self, name: str) -> NodeFacts:
         return self.table.facts(self.table.row_of(name))
 
-    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
         pod_class = self.classes.pod_class(facts)
         self.table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
 
-    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
         self.table.remove_pod(node_name, self.classes.pod_class(facts), uid=who.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
@@ -296,13 +298,13 @@ class WorkersPath(BatchPath):
         super().update_node(facts)
         self._worker_of[facts.name].update_node(facts)
 
-    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
         super().add_pod(node_name, facts, who)
         table = self._worker_of[node_name]
         pod_class = table.classes.pod_class(facts)
         table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
 
-    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NOBODY) -> None:
+    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
         super().remove_pod(node_name, facts, who)
         table = self._worker_of[node_name]
         table.remove_pod(node_name, table.classes.pod_class(facts), uid=who.uid)

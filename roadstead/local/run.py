@@ -28,7 +28,7 @@ from roadstead.extenders.chain import Extenders
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.facts.pod import Pod, PodFacts, identity_of, unnominated
+from roadstead.facts.pod import Pod, PodFacts, identity_of, without_nomination
 from roadstead.framework.members import GroupMembers
 from roadstead.journal import Journal, NullJournal
 from roadstead.local.commits import Commits
@@ -269,7 +269,7 @@ class LocalRun:
         bound: tuple[BoundVolumes, ...] = ()
         if isinstance(need, AssumePods):
             assumed = [
-                Assumption(a.uid, a.key, unnominated(a.facts), a.node_name, a.token)
+                Assumption(a.uid, a.key, without_nomination(a.facts), a.node_name, a.token)
                 for a in need.attempts
             ]
             outcome = self.cache.assume(assumed, self.now_s, bind_next=need.bind_next)
@@ -295,7 +295,7 @@ class LocalRun:
         rows = zip(need.attempts, versions, transactions, strict=True)
         requests = [
             BindRequest(
-                *(a.token, a.uid, a.key, a.node_name, unnominated(a.facts)),
+                *(a.token, a.uid, a.key, a.node_name, without_nomination(a.facts)),
                 *(OWNER, EPOCH, version, transaction),
             )
             for a, version, transaction in rows

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, TypeVar, cast
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
-from roadstead.manifests.admission import check_node, check_object
 from roadstead.manifests.defaults import default_node, default_pod
 from roadstead.manifests.device_versions import as_v1
 from roadstead.manifests.files import read_texts
 from roadstead.manifests.names import generated_name
+from roadstead.manifests.object_checks import check_node, check_object
 from roadstead.manifests.unknown_fields import unknown_fields
 from roadstead.protocol.documents import read_documents
 from roadstead.protocol.errors import InputError, cut_short
@@ -88,11 +88,11 @@ _BUILT_IN_GROUPS = frozenset({*API_GROUPS.values(), "extensions"})
 class Manifests:
     """Objects by kind, in the order in which they were read.
 
-    pods: those that have not terminated; the scheduler sees no others. finished: the terminated
-    ones. ignored: kind → number of objects that scheduling does not use. workload_documents: kind →
-    names and sources of objects of other kinds (custom resources) that contain a pod spec. unknown:
-    a message for each field that Kubernetes does not have; the field is ignored. sources: where
-    each object was read, for errors.
+    pods: those that have not terminated; the scheduler sees no others. finished_pods: the
+    terminated ones. ignored: kind → number of objects that scheduling does not use.
+    workload_documents: kind → names and sources of objects of other kinds (custom resources) that
+    contain a pod spec. unknown: a message for each field that Kubernetes does not have; the field
+    is ignored. sources: where each object was read, for errors.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -124,7 +124,7 @@ class Manifests:
     resource_claims: tuple[ResourceClaim, ...] = ()
     resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
     device_taint_rules: tuple[DeviceTaintRule, ...] = ()
-    finished: tuple[Pod, ...] = ()
+    finished_pods: tuple[Pod, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
     workload_documents: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -289,7 +289,7 @@ class _ManifestCollector:
         return Manifests(
             nodes=tuple(map(default_node, self._of(Node))),
             pods=unfinished,
-            finished=finished,
+            finished_pods=finished,
             ignored=dict(sorted(self._ignored.items())),
             workload_documents=dict(sorted(self._workload_documents.items())),
             unknown=tuple(self._unknown),
@@ -353,9 +353,9 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
 def _key_and_source(document: dict[str, object], source: str) -> str:
     """Return `NAMESPACE/NAME (SOURCE)` of an object of any kind, for a message."""
     metadata = document.get("metadata")
-    given = metadata if isinstance(metadata, dict) else {}
-    name = given.get("name") or given.get("generateName") or "without a name"
-    namespace = given.get("namespace") or DEFAULT_NAMESPACE
+    found = metadata if isinstance(metadata, dict) else {}
+    name = found.get("name") or found.get("generateName") or "without a name"
+    namespace = found.get("namespace") or DEFAULT_NAMESPACE
     return f"{_unquoted(namespace)}/{_unquoted(name)} ({source})"
 
 

@@ -6,7 +6,7 @@ pods, claims of ephemeral volumes, claims of devices from templates. A refused o
 created, as in a cluster: its controller retries again and again, and the scheduler never sees it.
 
 Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. An object that
-is invalid by itself ends a run: `roadstead.manifests.admission`.
+is invalid by itself ends a run: `roadstead.manifests.object_checks`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from roadstead.manifests.device_claims import DeviceClaims
 from roadstead.manifests.limit_ranges import LimitRanges
 from roadstead.manifests.quotas import Quotas
 from roadstead.manifests.runtime_classes import RefusedError, RuntimeClasses
-from roadstead.manifests.templates import object_key
+from roadstead.manifests.templates import namespaced_name
 from roadstead.protocol.objects import (
     PersistentVolumeClaim,
     Pod,
@@ -34,7 +34,7 @@ from roadstead.protocol.objects import (
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedObject:
     """An object that is not created. reason: upstream's text where it has one."""
 
     found: Pod | PersistentVolumeClaim | ResourceClaim | ResourceClaimTemplate
@@ -42,7 +42,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedObjects:
     """All objects that exist after admission.
 
     notes: what was applied, and which rules of the cluster were not checked.
@@ -51,7 +51,7 @@ class Created:
     pods: tuple[Pod, ...]
     claims: tuple[PersistentVolumeClaim, ...]
     device_claims: tuple[ResourceClaim, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedObject, ...]
     notes: tuple[str, ...]
 
 
@@ -59,7 +59,7 @@ def create(
     cluster: Manifests,
     pods: Sequence[Pod],
     created_claims: Sequence[PersistentVolumeClaim],
-) -> Created:
+) -> CreatedObjects:
     """Admit the pods and claims that are not stored yet.
 
     cluster: its limit ranges, quotas and classes, its own claims and finished pods. pods: all pods,
@@ -80,36 +80,38 @@ class _Creation:
         self._quotas = Quotas(cluster.resource_quotas, applied)
         self._default_class = default_class(cluster.storage_classes)
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
-        self._refused: list[Refused] = []
+        self._refused: list[RefusedObject] = []
         self._device_claims = self._admitted_device_claims()
         self._refused_claims: set[tuple[str, str]] = set()
 
-    def run(self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]) -> Created:
-        given = [self._with_default_class(each) for each in self._cluster.persistent_volume_claims]
+    def run(
+        self, pods: Sequence[Pod], created_claims: Sequence[PersistentVolumeClaim]
+    ) -> CreatedObjects:
+        listed = [self._with_default_class(each) for each in self._cluster.persistent_volume_claims]
         created = [self._with_default_class(each) for each in created_claims]
         stored = [each for each in pods if is_stored_pod(each)]
         in_use = set(_claims_in_use(stored))
-        for claim in (*given, *created):
-            if is_stored_claim(claim) or object_key(claim) in in_use:
-                self._claims[object_key(claim)] = claim
+        for claim in (*listed, *created):
+            if is_stored_claim(claim) or namespaced_name(claim) in in_use:
+                self._claims[namespaced_name(claim)] = claim
         for pod in stored:
             # Their claims were created with them; only the manifests lack them.
             for claim in map(self._with_default_class, ephemeral_claims(pod)):
-                self._claims.setdefault(object_key(claim), claim)
-        self._quotas.count_stored(stored, self._cluster.finished, self._claims.values())
-        self._create_claims((*given, *created))
+                self._claims.setdefault(namespaced_name(claim), claim)
+        self._quotas.count_stored(stored, self._cluster.finished_pods, self._claims.values())
+        self._create_claims((*listed, *created))
         kept = tuple(map(self._device_claims.with_claims, self._created(pods)))
         for pod in kept:
             self._create_claims(map(self._with_default_class, ephemeral_claims(pod)))
         notes = (*self._applied.notes(), *self._runtimes.notes(), *self._quotas.notes())
-        return Created(
+        return CreatedObjects(
             *(kept, tuple(self._claims.values()), tuple(self._device_claims.claims.values())),
             *(tuple(self._refused), notes),
         )
 
     def _admitted_device_claims(self) -> DeviceClaims:
         admin, cluster = AdminAccess(self._cluster.namespaces), self._cluster
-        given = [claim for claim in cluster.resource_claims if not admin.refuses(claim)]
+        admitted = [claim for claim in cluster.resource_claims if not admin.refuses(claim)]
         templates = cluster.resource_claim_templates
         objects: list[ResourceClaim | ResourceClaimTemplate] = [
             *cluster.resource_claims,
@@ -117,25 +119,25 @@ class _Creation:
         ]
         for each in objects:
             if admin.refuses(each):
-                self._refused.append(Refused(each, ADMIN_REASON))
-        return DeviceClaims(given, [e for e in templates if not admin.refuses_claims_of(e)])
+                self._refused.append(RefusedObject(each, ADMIN_REASON))
+        return DeviceClaims(admitted, [e for e in templates if not admin.refuses_claims_of(e)])
 
     def _with_default_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         changed = with_class(claim, self._default_class)
         if changed is not claim:
             what = f"default StorageClass {self._default_class}"
-            self._applied.add(what, "/".join(object_key(claim)), CLAIM)
+            self._applied.add(what, "/".join(namespaced_name(claim)), CLAIM)
         return changed
 
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim]) -> None:
         for claim in claims:
-            key = namespace, _ = object_key(claim)
+            key = namespace, _ = namespaced_name(claim)
             if key in self._claims:
                 continue
             reason = self._ranges.claim_problem(claim, namespace)
             reason = reason or self._quotas.admit_claim(claim, "/".join(key))
             if reason:
-                self._refused.append(Refused(claim, reason))
+                self._refused.append(RefusedObject(claim, reason))
                 self._refused_claims.add(key)
             else:
                 self._claims[key] = claim
@@ -149,11 +151,11 @@ class _Creation:
             try:
                 yield self._admitted(pod)
             except RefusedError as refused:
-                self._refused.append(Refused(pod, str(refused)))
+                self._refused.append(RefusedObject(pod, str(refused)))
 
     def _admitted(self, pod: Pod) -> Pod:
-        namespace, _ = object_key(pod)
-        key = "/".join(object_key(pod))
+        namespace, _ = namespaced_name(pod)
+        key = "/".join(namespaced_name(pod))
         self._check_own_claims(pod, namespace)
         if has_default_tolerations(pod.spec.tolerations):
             self._applied.add(DEFAULT_TOLERATIONS, key)
@@ -185,5 +187,5 @@ def _claims_in_use(stored: Iterable[Pod]) -> Iterator[tuple[str, str]]:
     for pod in stored:
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
-                namespace, _ = object_key(pod)
+                namespace, _ = namespaced_name(pod)
                 yield namespace, volume.persistent_volume_claim.claim_name

@@ -11,7 +11,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import tolerated
 from roadstead.manifests.names import PodNames, joined_name, template_hash
-from roadstead.manifests.templates import controller_key, pod_of, workload_key
+from roadstead.manifests.templates import controller_key, kind_and_name, pod_of
 from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     Affinity,
@@ -28,7 +28,7 @@ from roadstead.protocol.objects import (
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 _CONDITION = "node.kubernetes.io/"
-_TOLERATED = (
+_CONTROLLER_TOLERATIONS = (
     Toleration(key=f"{_CONDITION}not-ready", operator="Exists", effect=NO_EXECUTE),
     Toleration(key=f"{_CONDITION}unreachable", operator="Exists", effect=NO_EXECUTE),
     Toleration(key=f"{_CONDITION}disk-pressure", operator="Exists", effect=NO_SCHEDULE),
@@ -42,23 +42,23 @@ _NETWORK_UNAVAILABLE = Toleration(
 
 
 def daemon_pods(
-    daemon: DaemonSet, nodes: Sequence[Node], present: Sequence[Pod], names: PodNames
+    daemon: DaemonSet, nodes: Sequence[Node], existing: Sequence[Pod], names: PodNames
 ) -> Iterator[Pod]:
     """Yield a pod for each eligible node that has none of this daemon set."""
-    key, namespace = workload_key(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
-    served = {node_of(pod) for pod in present if controller_key(pod) == key}
+    key, namespace = kind_and_name(daemon), daemon.metadata.namespace or DEFAULT_NAMESPACE
+    covered = {node_of(pod) for pod in existing if controller_key(pod) == key}
     template = daemon_pod(daemon)
     _, facts = compile_pod(template)
     for node in nodes:
-        if node.metadata.name not in served and should_run(facts, compile_node(node)):
+        if node.metadata.name not in covered and should_run(facts, compile_node(node)):
             name = names.allocate(
                 namespace, partial(_name, daemon.metadata.name, node.metadata.name)
             )
-            yield _pinned(template, name, node.metadata.name)
+            yield _pod_for_node(template, name, node.metadata.name)
 
 
-def _name(daemon: str, node: str, again: int) -> str:
-    text = f"{daemon}/{node}/{again}" if again else f"{daemon}/{node}"
+def _name(daemon: str, node: str, collisions: int) -> str:
+    text = f"{daemon}/{node}/{collisions}" if collisions else f"{daemon}/{node}"
     return joined_name(daemon, suffix_of(text))
 
 
@@ -77,7 +77,7 @@ def node_of(pod: Pod) -> str:
 
 def daemon_pod(daemon: DaemonSet) -> Pod:
     """Return a pod of the daemon set that is not for a certain node yet."""
-    return _tolerant(_plain_pod(daemon))
+    return _with_controller_tolerations(_plain_pod(daemon))
 
 
 def _plain_pod(daemon: DaemonSet) -> Pod:
@@ -88,9 +88,9 @@ def _plain_pod(daemon: DaemonSet) -> Pod:
     return pod_of(daemon, daemon.spec.template, daemon.metadata.name, labels)
 
 
-def _tolerant(pod: Pod) -> Pod:
+def _with_controller_tolerations(pod: Pod) -> Pod:
     """Add the tolerations that the controller adds (AddOrUpdateDaemonPodTolerations)."""
-    added = [*_TOLERATED, *([_NETWORK_UNAVAILABLE] if pod.spec.host_network else [])]
+    added = [*_CONTROLLER_TOLERATIONS, *([_NETWORK_UNAVAILABLE] if pod.spec.host_network else [])]
     own = pod.spec.tolerations
     tolerations = (*own, *(each for each in added if each not in own))
     return pod.model_copy(update={"spec": pod.spec.model_copy(update={"tolerations": tolerations})})
@@ -98,15 +98,15 @@ def _tolerant(pod: Pod) -> Pod:
 
 def should_run(pod: PodFacts, node: NodeFacts) -> bool:
     """Whether a daemon set with this pod runs one on the node (NodeShouldRunDaemonPod)."""
-    return _is_for(pod, node) and _tolerates(pod, node, (NO_SCHEDULE, NO_EXECUTE))
+    return _selects_node(pod, node) and _tolerates(pod, node, (NO_SCHEDULE, NO_EXECUTE))
 
 
 def may_continue(pod: PodFacts, node: NodeFacts) -> bool:
     """Whether a daemon set leaves such a pod on the node (NodeShouldRunDaemonPod, too)."""
-    return _is_for(pod, node) and _tolerates(pod, node, (NO_EXECUTE,))
+    return _selects_node(pod, node) and _tolerates(pod, node, (NO_EXECUTE,))
 
 
-def _is_for(pod: PodFacts, node: NodeFacts) -> bool:
+def _selects_node(pod: PodFacts, node: NodeFacts) -> bool:
     if pod.node_name not in ("", node.name):
         return False
     labels = dict(node.labels)
@@ -122,7 +122,7 @@ def _tolerates(pod: PodFacts, node: NodeFacts, effects: tuple[str, ...]) -> bool
     )
 
 
-def _pinned(pod: Pod, name: str, node: str) -> Pod:
+def _pod_for_node(pod: Pod, name: str, node: str) -> Pod:
     """Return the pod for one node: its required node affinity becomes the node's name."""
     term = NodeSelectorTerm(
         match_fields=(SelectorRequirement(key="metadata.name", operator="In", values=[node]),)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roadstead.config.model import DEFAULT_SCHEDULER_NAME
-from roadstead.facts.compile import DEFAULT_NAMESPACE, described
+from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
+from roadstead.facts.identity_cache import cached_by_identity
 from roadstead.facts.requests import is_pod_level, pod_requests
 from roadstead.facts.resources import HUGE_PAGES_PREFIX
-from roadstead.facts.sharing import cached_by_identity
-from roadstead.manifests.admission import check_pod
+from roadstead.manifests.object_checks import check_pod
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import (
     Affinity,
@@ -40,7 +40,7 @@ MILLI = -3
 """The scale to which amounts are rounded up: thousandths (SetDefaults_ResourceList)."""
 
 EVICTED_AFTER_S = 300
-_TOLERATED_FOR_A_WHILE = tuple(
+_DEFAULT_TOLERATIONS = tuple(
     Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=EVICTED_AFTER_S)
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
@@ -59,7 +59,7 @@ def default_pod(
 
     Raises:
         InputError: the pod has no container, names a priority class that does not exist, or breaks
-            a rule of `roadstead.manifests.admission`.
+            a rule of `roadstead.manifests.object_checks`.
     """
     check_pod(pod, source=source)
     if not pod.spec.containers:
@@ -105,13 +105,12 @@ def _rounded(amounts: dict[str, Quantity]) -> dict[str, Quantity]:
 
 @cached_by_identity
 def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
-    """Add the tolerations of DefaultTolerationSeconds that no given one covers."""
+    """Add the tolerations of DefaultTolerationSeconds that the pod's own do not cover."""
     missing = tuple(
         each
-        for each in _TOLERATED_FOR_A_WHILE
+        for each in _DEFAULT_TOLERATIONS
         if not any(
-            given.key in ("", each.key) and given.effect in ("", each.effect)
-            for given in tolerations
+            own.key in ("", each.key) and own.effect in ("", each.effect) for own in tolerations
         )
     )
     return (*tolerations, *missing) if missing else tolerations
@@ -120,11 +119,11 @@ def _tolerations(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
 @cached_by_identity
 def has_default_tolerations(tolerations: tuple[Toleration, ...]) -> bool:
     """Whether `default_pod` added any of these: it adds the same objects to every pod."""
-    return any(each is added for each in tolerations for added in _TOLERATED_FOR_A_WHILE)
+    return any(each is added for each in tolerations for added in _DEFAULT_TOLERATIONS)
 
 
 def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> InputError:
-    return InputError(rule, source=source, obj=described(pod), field=field, value=value)
+    return InputError(rule, source=source, obj=name_in_errors(pod), field=field, value=value)
 
 
 def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> dict[str, object]:
@@ -199,8 +198,8 @@ def _pod_level_requests(
     bare = pod.spec.model_copy(update={**changes, "resources": None, "overhead": {}})
     updated = {"spec": bare, "status": PodStatus()}
     of_containers = pod_requests(pod.model_copy(update=updated))
-    given, limits = _rounded(resources.requests), _rounded(resources.limits)
-    requests: dict[str, Quantity] = dict(given)
+    limits = _rounded(resources.limits)
+    requests: dict[str, Quantity] = dict(_rounded(resources.requests))
     for name, value in of_containers.items():
         if is_pod_level(name) and not name.startswith(HUGE_PAGES_PREFIX):
             requests.setdefault(name, value)

@@ -23,8 +23,8 @@ from roadstead.manifests.templates import (
     Workload,
     controlled_by,
     controller_key,
-    object_key,
-    workload_key,
+    kind_and_name,
+    namespaced_name,
 )
 from roadstead.protocol.objects import (
     Deployment,
@@ -51,7 +51,7 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
     created: list[ReplicaSet] = []
     notes: list[str] = []
     for deployment in manifests.deployments:
-        key, wanted = workload_key(deployment), deployment.spec.replicas
+        key, wanted = kind_and_name(deployment), deployment.spec.replicas
         own = [index for index, each in enumerate(existing) if controller_key(each) == key]
         total = sum(existing[index].spec.replicas for index in own)
         same = [index for index in own if _is_same(existing[index].spec.template, deployment)]
@@ -69,7 +69,7 @@ def replica_sets_for(manifests: Manifests) -> ReplicaSets:
 
 def _rollout_note(deployment: Deployment, wanted: int, total: int) -> Iterator[str]:
     if total:
-        namespace, name = object_key(deployment)
+        namespace, name = namespaced_name(deployment)
         yield (
             f"Deployment {namespace}/{name} has another template than the pods that run: "
             f"{wanted:,} new ones are placed next to {total:,} old ones, which stay."
@@ -92,7 +92,7 @@ def _pods_of_missing_replica_set(deployment: Deployment, pods: Sequence[Pod]) ->
 
     That name is the deployment's name and the hash of the pod's template.
     """
-    namespace, name = object_key(deployment)
+    namespace, name = namespaced_name(deployment)
     for pod in pods:
         revision = pod.metadata.labels.get(TEMPLATE_HASH, "")
         created = joined_name(name, revision)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE, pod_identity
-from roadstead.manifests.templates import object_key
+from roadstead.manifests.templates import namespaced_name
 from roadstead.protocol.generated_names import suffix_of
 from roadstead.protocol.objects import (
     ObjectMeta,
@@ -28,13 +28,13 @@ Key = tuple[str, str]
 
 
 class DeviceClaims:
-    """The claims of a cluster, with those that its controller makes for pods."""
+    """The device claims of a cluster, with those that the controller makes for pods."""
 
     def __init__(
-        self, given: Iterable[ResourceClaim], templates: Iterable[ResourceClaimTemplate]
+        self, existing: Iterable[ResourceClaim], templates: Iterable[ResourceClaimTemplate]
     ) -> None:
-        self.claims: dict[Key, ResourceClaim] = {object_key(each): each for each in given}
-        self._templates = {object_key(each): each for each in templates}
+        self.claims: dict[Key, ResourceClaim] = {namespaced_name(each): each for each in existing}
+        self._templates = {namespaced_name(each): each for each in templates}
         self._made = self._by_owner()
 
     def with_claims(self, pod: Pod) -> Pod:
@@ -74,9 +74,9 @@ class DeviceClaims:
     def _make(self, pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         uid = pod_identity(pod).uid
-        base, again = f"{pod.metadata.name}-{name}"[:_BASE_MAX_CHARS], 0
-        while (namespace, made := _name(base, f"{uid}/{name}", again)) in self.claims:
-            again += 1
+        base, collisions = f"{pod.metadata.name}-{name}"[:_BASE_MAX_CHARS], 0
+        while (namespace, made := _name(base, f"{uid}/{name}", collisions)) in self.claims:
+            collisions += 1
         meta = template.spec.metadata
         claim = ResourceClaim(
             metadata=ObjectMeta(
@@ -100,5 +100,5 @@ class DeviceClaims:
         return claim
 
 
-def _name(base: str, seed: str, again: int) -> str:
-    return f"{base}-{suffix_of(f'{seed}/{again}' if again else seed)}"
+def _name(base: str, seed: str, collisions: int) -> str:
+    return f"{base}-{suffix_of(f'{seed}/{collisions}' if collisions else seed)}"

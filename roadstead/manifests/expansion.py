@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from roadstead.facts.compile import DEFAULT_NAMESPACE, described
+from roadstead.facts.compile import DEFAULT_NAMESPACE, name_in_errors
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.daemons import daemon_pods
 from roadstead.manifests.defaults import default_pod
@@ -26,9 +26,9 @@ from roadstead.manifests.templates import (
     OwnerKey,
     Workload,
     controller_key,
-    object_key,
+    kind_and_name,
+    namespaced_name,
     pod_of,
-    workload_key,
 )
 from roadstead.protocol.errors import InputError
 from roadstead.protocol.generated_names import suffix_of
@@ -68,25 +68,27 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     """
     _check_total(manifests)
     existing = Counter(controller_key(each) for each in manifests.pods)
-    names = PodNames(map(object_key, manifests.pods))
+    names = PodNames(map(namespaced_name, manifests.pods))
     sets = replica_sets_for(manifests)
     created_sets = sets.created
     pods: list[Pod] = []
     for controller in manifests.replication_controllers:
-        pods += _replicas(controller, existing[workload_key(controller)], names)
+        pods += _replicas(controller, existing[kind_and_name(controller)], names)
     for replica_set in (*sets.existing, *created_sets):
-        pods += _replicas(replica_set, existing[workload_key(replica_set)], names)
+        pods += _replicas(replica_set, existing[kind_and_name(replica_set)], names)
     for stateful in manifests.stateful_sets:
         pods += stateful_pods(stateful, manifests.pods)
     for daemon in manifests.daemon_sets:
         pods += daemon_pods(daemon, nodes, manifests.pods, names)
     created_jobs = tuple(_jobs(manifests))
     for job in (*manifests.jobs, *created_jobs):
-        pods += _job_pods(job, existing[workload_key(job)], names)
+        pods += _job_pods(job, existing[kind_and_name(job)], names)
     classes = {each.metadata.name: each for each in manifests.priority_classes}
     claims = tuple(stateful_claims(manifests.stateful_sets, manifests.persistent_volume_claims))
-    owner_of = {workload_key(each): controller_key(each) for each in (*created_sets, *created_jobs)}
-    owner_of |= {workload_key(claim): workload_key(owner) for owner, claim in claims}
+    owner_of = {
+        kind_and_name(each): controller_key(each) for each in (*created_sets, *created_jobs)
+    }
+    owner_of |= {kind_and_name(claim): kind_and_name(owner) for owner, claim in claims}
     return Expansion(
         pods=tuple(default_pod(pod, classes) for pod in pods),
         replica_sets=created_sets,
@@ -110,7 +112,7 @@ def _check_total(manifests: Manifests) -> None:
         total += replicas
         if total > PODS_MAX:
             rule = f"makes the pods of all workloads more than {PODS_MAX}"
-            raise InputError(rule, obj=described(workload), field="spec", value=str(replicas))
+            raise InputError(rule, obj=name_in_errors(workload), field="spec", value=str(replicas))
 
 
 def _replicas(
@@ -130,7 +132,7 @@ def _jobs(manifests: Manifests) -> Iterator[Job]:
     """Yield the first job of each cron job that has none yet and is not suspended."""
     owned = {controller_key(each) for each in manifests.jobs}
     for cron in manifests.cron_jobs:
-        if workload_key(cron) not in owned and not cron.spec.suspend:
+        if kind_and_name(cron) not in owned and not cron.spec.suspend:
             yield _job(cron)
 
 

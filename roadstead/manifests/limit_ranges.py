@@ -55,7 +55,7 @@ class LimitRanges:
             items = each.spec.limits
             found = _Range(f"{namespace}/{each.metadata.name}", items, *_defaults(items))
             self._ranges.setdefault(namespace, []).append(found)
-        # Values hold the parts themselves, so that their ids are not reused.
+        # Keyed by ids: the values also hold the objects, so that their ids are not reused.
         self._changed: dict[tuple[int, str], tuple[object, tuple[Container, ...]]] = {}
         self._checked: dict[tuple[object, ...], tuple[object, str]] = {}
 
@@ -74,11 +74,11 @@ class LimitRanges:
         if ranges is None:
             return ""
         parts = (spec.containers, spec.init_containers, spec.resources)
-        shape = (namespace, *map(id, parts))
-        known = self._checked.get(shape)
+        key = (namespace, *map(id, parts))
+        known = self._checked.get(key)
         if known is None:
             found = (_joined(_pod_problems(spec, each.items)) for each in ranges)
-            known = self._checked[shape] = parts, next(filter(None, found), "")
+            known = self._checked[key] = parts, next(filter(None, found), "")
         return known[1]
 
     def claim_problem(self, claim: PersistentVolumeClaim, namespace: str) -> str:
@@ -89,16 +89,19 @@ class LimitRanges:
                 return problem
         return ""
 
-    def _with_defaults(self, spec: PodSpec, of: _Range) -> PodSpec:
+    def _with_defaults(self, spec: PodSpec, limit_range: _Range) -> PodSpec:
         changes = {}
         for field in ("containers", "init_containers"):
             before: tuple[Container, ...] = getattr(spec, field)
-            known = self._changed.get((id(before), of.key))
+            known = self._changed.get((id(before), limit_range.key))
             if known is None:
-                after = tuple(_with_defaults(each, of.requests, of.limits) for each in before)
+                after = tuple(
+                    _with_defaults(each, limit_range.requests, limit_range.limits)
+                    for each in before
+                )
                 if all(new is old for new, old in zip(after, before, strict=True)):
                     after = before
-                known = self._changed[id(before), of.key] = before, after
+                known = self._changed[id(before), limit_range.key] = before, after
             if known[1] is not before:
                 changes[field] = known[1]
         return spec.model_copy(update=changes) if changes else spec
@@ -176,9 +179,11 @@ def _claim_problems(requests: Amounts, items: Iterable[LimitRangeItem]) -> Itera
                 yield problem
 
 
-def _below_min(of: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+def _below_min(
+    item_type: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
+) -> str:
     request, limit, enforced = _comparable(requests.get(name), limits.get(name), bound)
-    rule = f"minimum {name} usage per {of} is {bound}"
+    rule = f"minimum {name} usage per {item_type} is {bound}"
     if name not in requests:
         return f"{rule}.  No request is specified"
     if request < enforced:
@@ -188,9 +193,11 @@ def _below_min(of: str, name: str, bound: Quantity, requests: Amounts, limits: A
     return ""
 
 
-def _above_max(of: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+def _above_max(
+    item_type: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
+) -> str:
     request, limit, enforced = _comparable(requests.get(name), limits.get(name), bound)
-    rule = f"maximum {name} usage per {of} is {bound}"
+    rule = f"maximum {name} usage per {item_type} is {bound}"
     if name not in limits:
         return f"{rule}.  No limit is specified"
     if limit > enforced:
@@ -200,17 +207,19 @@ def _above_max(of: str, name: str, bound: Quantity, requests: Amounts, limits: A
     return ""
 
 
-def _request_above_max(of: str, name: str, bound: Quantity, requests: Amounts) -> str:
+def _request_above_max(item_type: str, name: str, bound: Quantity, requests: Amounts) -> str:
     request, _, enforced = _comparable(requests.get(name), None, bound)
-    rule = f"maximum {name} usage per {of} is {bound}"
+    rule = f"maximum {name} usage per {item_type} is {bound}"
     if name not in requests:
         return f"{rule}.  No request is specified"
     return f"{rule}, but request is {requests[name]}" if request > enforced else ""
 
 
-def _above_ratio(of: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+def _above_ratio(
+    item_type: str, name: str, bound: Quantity, requests: Amounts, limits: Amounts
+) -> str:
     request, limit, _ = _comparable(requests.get(name), limits.get(name), bound)
-    rule = f"{name} max limit to request ratio per {of} is {bound}, but"
+    rule = f"{name} max limit to request ratio per {item_type} is {bound}, but"
     if not request:
         return f"{rule} no request is specified or request is 0"
     if not limit:

@@ -1,4 +1,4 @@
-"""Names that controllers generate, here derived from the manifest: equal ones, equal names."""
+"""Names that controllers generate; here equal manifests give equal names."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from roadstead.protocol.objects.base import NAME_MAX_CHARS
 
 _HASH_CHARS = 10
 
-# Without a divisor in common with the size of the alphabet, so that different numbers have
-# different suffixes; those of neighbours share few characters.
+# Coprime to the size of the alphabet, so that different numbers have different suffixes; those of
+# consecutive numbers share few characters.
 _SPREAD = 8_675_309
 _OFFSET = 4_112_521
 
 
-def generated_name(base: str, index: int, again: int = 0) -> str:
+def generated_name(base: str, index: int, collisions: int = 0) -> str:
     """Return the name of a controller's index-th object with this base (SimpleNameGenerator).
 
-    again: how many names before this one were in use.
+    collisions: number of earlier names for this object that were in use.
     """
-    text = f"{base}{index}/{again}" if again else f"{base}{index}"
+    text = f"{base}{index}/{collisions}" if collisions else f"{base}{index}"
     return f"{base[:BASE_MAX_CHARS]}{suffix_of(text)}"
 
 
@@ -51,8 +51,8 @@ def unique_suffix(number: int) -> str:
 class PodNames:
     """Generated names, unique among the pods of a namespace.
 
-    A name in use is drawn again, as controllers do: of 40,000 pods of one replica set some fifty
-    would have the name of another one.
+    If a name is in use, another one is generated, as controllers do: of 40,000 pods of one replica
+    set some fifty would have the name of another one.
     """
 
     def __init__(self, used: Iterable[tuple[str, str]]) -> None:
@@ -60,11 +60,11 @@ class PodNames:
         for namespace, name in used:
             self._used[namespace].add(name)
 
-    def allocate(self, namespace: str, draw: Callable[[int], str]) -> str:
-        """Reserve and return the first free name. draw: the name after so many draws."""
-        used, again = self._used[namespace], 0
-        while (name := draw(again)) in used:
-            again += 1
+    def allocate(self, namespace: str, candidate: Callable[[int], str]) -> str:
+        """Reserve and return the first free name. candidate: the name after so many collisions."""
+        used, collisions = self._used[namespace], 0
+        while (name := candidate(collisions)) in used:
+            collisions += 1
         used.add(name)
         return name
 

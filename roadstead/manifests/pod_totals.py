@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from roadstead.facts.requests import is_pod_level, is_resize_infeasible, is_sidecar, resized
+from roadstead.facts.requests import (
+    is_pod_level,
+    is_resize_infeasible,
+    is_sidecar,
+    statuses_with_resources,
+)
 from roadstead.protocol.objects import Container, Pod, PodSpec
 from roadstead.protocol.quantity import Quantity
 
@@ -54,7 +59,8 @@ def pod_limits(pod: Pod) -> dict[str, Quantity]:
     """
     # Init containers that terminate are not resized.
     ending = {each.name for each in pod.spec.init_containers if not is_sidecar(each)}
-    statuses = {name: each for name, each in resized(pod).items() if name not in ending}
+    reported = statuses_with_resources(pod)
+    statuses = {name: each for name, each in reported.items() if name not in ending}
 
     def limits(container: Container) -> Amounts:
         own = limits_of(container)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from roadstead.facts.compile_storage import BETA_CLASS
-from roadstead.facts.requests import is_pod_level, pod_requests, resized
+from roadstead.facts.requests import is_pod_level, pod_requests, statuses_with_resources
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN
 from roadstead.manifests.pod_totals import Amounts, limits_of, pod_limits, requests_of
 from roadstead.protocol.names import is_extended_resource
@@ -58,22 +58,22 @@ class PodUsages:
     """Cache of usage: pods that share their containers share the result."""
 
     def __init__(self) -> None:
-        # Values hold the parts themselves, so that their ids are not reused.
+        # Keyed by ids: the values also hold the objects, so that their ids are not reused.
         self._known: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
 
     def of(self, pod: Pod) -> PodUsage:
         """Return the usage of a pod that is not finished."""
-        if resized(pod):
+        if statuses_with_resources(pod):
             return _usage(pod)
         spec = pod.spec
         parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
-        shape = tuple(map(id, parts))
-        if shape not in self._known:
-            self._known[shape] = parts, _usage(pod)
-        return self._known[shape][1]
+        key = tuple(map(id, parts))
+        if key not in self._known:
+            self._known[key] = parts, _usage(pod)
+        return self._known[key][1]
 
 
-def of_pods(names: Iterable[str]) -> Iterator[str]:
+def pod_resources(names: Iterable[str]) -> Iterator[str]:
     """Yield those of a quota's resources that pods use (MatchingResources)."""
     pages = (HUGE_PAGES_PREFIX, f"{REQUESTS}{HUGE_PAGES_PREFIX}")
     for name in names:
@@ -86,7 +86,7 @@ def of_pods(names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def of_claims(names: Iterable[str]) -> Iterator[str]:
+def claim_resources(names: Iterable[str]) -> Iterator[str]:
     """Yield those of a quota's resources that claims use."""
     suffixes = tuple(f"{_BY_CLASS}{each}" for each in _CLAIM_RESOURCES)
     for name in names:

@@ -22,11 +22,11 @@ from roadstead.manifests.quota_usage import (
     PodUsage,
     PodUsages,
     claim_in_scope,
+    claim_resources,
     claim_usage,
     missing_resources,
-    of_claims,
-    of_pods,
     pod_in_scope,
+    pod_resources,
 )
 from roadstead.protocol.objects import (
     PersistentVolumeClaim,
@@ -41,22 +41,29 @@ _ZERO = Quantity(0)
 
 @dataclass(slots=True)
 class _Quota:
-    """A quota. used: usage of each limited resource, updated during admission."""
+    """A quota. used: usage of each limited resource, updated during admission.
+
+    pod_resources, claim_resources: those of its resources that pods and claims use.
+    """
 
     key: str
     name: str
     hard: Amounts
     status: Amounts
     scopes: Sequence[ScopeRequirement]
-    of_pods: frozenset[str]
-    of_claims: frozenset[str]
+    pod_resources: frozenset[str]
+    claim_resources: frozenset[str]
     used: dict[str, Quantity] = field(default_factory=dict)
 
     def counts_pod(self, pod: Pod, usage: PodUsage) -> bool:
-        return bool(self.of_pods) and all(pod_in_scope(pod, usage, each) for each in self.scopes)
+        return bool(self.pod_resources) and all(
+            pod_in_scope(pod, usage, each) for each in self.scopes
+        )
 
     def counts_claim(self, claim: PersistentVolumeClaim) -> bool:
-        return bool(self.of_claims) and all(claim_in_scope(claim, each) for each in self.scopes)
+        return bool(self.claim_resources) and all(
+            claim_in_scope(claim, each) for each in self.scopes
+        )
 
     def sum_with(self, amounts: Amounts) -> dict[str, Quantity]:
         """Return the usage with an object added, of its resources; amounts of 0 are left out."""
@@ -120,7 +127,7 @@ class Quotas:
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         counting = list(self._counting(pod, namespace))
         for quota, usage in counting:
-            if missing := missing_resources(usage, quota.of_pods & MUST_BE_NAMED):
+            if missing := missing_resources(usage, quota.pod_resources & MUST_BE_NAMED):
                 return f"failed quota: {quota.name}: {missing}"
         if not counting:
             return ""
@@ -135,7 +142,7 @@ class Quotas:
     def notes(self) -> Iterator[str]:
         """Yield notes on resources that are not counted, and on usage read from a status."""
         for quota in (each for quotas in self._quotas.values() for each in quotas):
-            if ignored := sorted(quota.hard.keys() - quota.of_pods - quota.of_claims):
+            if ignored := sorted(quota.hard.keys() - quota.pod_resources - quota.claim_resources):
                 names = ", ".join(ignored)
                 what = f"{names} of ResourceQuota {quota.key}"
                 yield f"Not applied: {what}, since only pods and claims are counted."
@@ -167,8 +174,8 @@ class Quotas:
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
                 names = (
-                    *(quota.of_pods if (POD, namespace) not in seen else ()),
-                    *(quota.of_claims if (CLAIM, namespace) not in seen else ()),
+                    *(quota.pod_resources if (POD, namespace) not in seen else ()),
+                    *(quota.claim_resources if (CLAIM, namespace) not in seen else ()),
                 )
                 counted = {name: quota.status[name] for name in names if name in quota.status}
                 quota.used |= counted
@@ -190,6 +197,6 @@ def _quota(quota: ResourceQuota, namespace: str) -> _Quota:
         hard=hard,
         status=quota.status.used,
         scopes=scopes,
-        of_pods=frozenset(of_pods(hard)),
-        of_claims=frozenset(of_claims(hard)),
+        pod_resources=frozenset(pod_resources(hard)),
+        claim_resources=frozenset(claim_resources(hard)),
     )

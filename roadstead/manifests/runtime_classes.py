@@ -40,12 +40,12 @@ class RuntimeClasses:
             raise RefusedError(f"spec.overhead is not that of RuntimeClass {cut_short(name)}")
         if overhead and not spec.overhead:
             changes["overhead"] = overhead
-        wanted, given = runtime.scheduling.node_selector, spec.node_selector
-        if conflict := [key for key in wanted if given.get(key, wanted[key]) != wanted[key]]:
+        added, own = runtime.scheduling.node_selector, spec.node_selector
+        if conflict := [key for key in added if own.get(key, added[key]) != added[key]]:
             rule = f"contradicts RuntimeClass {cut_short(name)} in {cut_short(conflict[0])}"
             raise RefusedError(f"spec.nodeSelector {rule}")
-        if not wanted.items() <= given.items():
-            changes["node_selector"] = {**given, **wanted}
+        if not added.items() <= own.items():
+            changes["node_selector"] = {**own, **added}
         more = [e for e in runtime.scheduling.tolerations if e not in spec.tolerations]
         if more:
             changes["tolerations"] = (*spec.tolerations, *more)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.manifests.names import joined_name, template_hash
-from roadstead.manifests.templates import object_key, pod_of
+from roadstead.manifests.templates import namespaced_name, pod_of
 from roadstead.protocol.objects import (
     ClaimSource,
     ObjectMeta,
@@ -17,10 +17,10 @@ from roadstead.protocol.objects import (
 )
 
 
-def stateful_pods(stateful: StatefulSet, present: Sequence[Pod]) -> Iterator[Pod]:
+def stateful_pods(stateful: StatefulSet, existing: Sequence[Pod]) -> Iterator[Pod]:
     """Yield the pods that a stateful set lacks, by ordinal."""
     namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
-    names = {pod.metadata.name for pod in present if pod.metadata.namespace == namespace}
+    names = {pod.metadata.name for pod in existing if pod.metadata.namespace == namespace}
     revision = f"{stateful.metadata.name}-{template_hash(stateful.spec.template)}"
     for ordinal in _ordinals(stateful):
         name = joined_name(stateful.metadata.name, str(ordinal))
@@ -29,10 +29,10 @@ def stateful_pods(stateful: StatefulSet, present: Sequence[Pod]) -> Iterator[Pod
 
 
 def stateful_claims(
-    sets: Sequence[StatefulSet], present: Sequence[PersistentVolumeClaim]
+    sets: Sequence[StatefulSet], existing: Sequence[PersistentVolumeClaim]
 ) -> Iterator[tuple[StatefulSet, PersistentVolumeClaim]]:
     """Yield the claims that stateful sets create from their templates and that do not exist yet."""
-    known = set(map(object_key, present))
+    known = set(map(namespaced_name, existing))
     for stateful in sets:
         namespace = stateful.metadata.namespace or DEFAULT_NAMESPACE
         for template in stateful.spec.volume_claim_templates:

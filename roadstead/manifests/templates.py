@@ -9,18 +9,19 @@ from roadstead.protocol.objects import ApiObject, ObjectMeta, OwnerReference, Po
 
 Workload = ApiObject
 OwnerKey = tuple[str, str, str]
+"""(kind, namespace, name) of a workload."""
 _NO_LABELS: Mapping[str, str] = {}
 _API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
 
 
-def object_key(each: ApiObject) -> tuple[str, str]:
+def namespaced_name(each: ApiObject) -> tuple[str, str]:
     """Return (namespace, name)."""
     return each.metadata.namespace or DEFAULT_NAMESPACE, each.metadata.name
 
 
-def workload_key(workload: Workload) -> OwnerKey:
+def kind_and_name(workload: Workload) -> OwnerKey:
     """Return (kind, namespace, name)."""
-    return (type(workload).__name__, *object_key(workload))
+    return (type(workload).__name__, *namespaced_name(workload))
 
 
 def controller_key(each: ApiObject) -> OwnerKey:
@@ -47,7 +48,7 @@ def pod_of(
     owner: Workload, template: PodTemplate, name: str, labels: Mapping[str, str] = _NO_LABELS
 ) -> Pod:
     """Build a pod of a workload from the template's labels and spec; the workload controls it."""
-    reference = controlled_by(owner, owner.metadata.uid or "/".join(workload_key(owner)))
+    reference = controlled_by(owner, owner.metadata.uid or "/".join(kind_and_name(owner)))
     meta = ObjectMeta(
         name=name,
         namespace=owner.metadata.namespace or DEFAULT_NAMESPACE,

@@ -94,13 +94,14 @@ Fields = Mapping[str, str]
 """Field → the type of its value, or of the items of a list; "" if nothing below is checked."""
 
 
-def _type(leaves: str = "", **typed: str) -> dict[str, str]:
-    return dict.fromkeys(leaves.split(), "") | typed
+def _fields(unchecked: str = "", **typed: str) -> dict[str, str]:
+    """Return the fields of a type. unchecked: names of fields below which nothing is checked."""
+    return dict.fromkeys(unchecked.split(), "") | typed
 
 
-_WITHIN_POD: Final[Mapping[str, Fields]] = {
+_POD_TYPES: Final[Mapping[str, Fields]] = {
     "PodSpec": dict.fromkeys(POD_SPEC, "")
-    | _type(
+    | _fields(
         affinity="Affinity",
         containers="Container",
         ephemeralContainers="Container",
@@ -110,113 +111,115 @@ _WITHIN_POD: Final[Mapping[str, Fields]] = {
         topologySpreadConstraints="TopologySpreadConstraint",
     ),
     "Container": dict.fromkeys(CONTAINER, "")
-    | _type(ports="ContainerPort", resources="ResourceRequirements"),
-    "ContainerPort": _type("containerPort hostIP hostPort name protocol"),
-    "ResourceRequirements": _type("claims limits requests"),
-    "Toleration": _type("effect key operator tolerationSeconds value"),
-    "TopologySpreadConstraint": _type(
+    | _fields(ports="ContainerPort", resources="ResourceRequirements"),
+    "ContainerPort": _fields("containerPort hostIP hostPort name protocol"),
+    "ResourceRequirements": _fields("claims limits requests"),
+    "Toleration": _fields("effect key operator tolerationSeconds value"),
+    "TopologySpreadConstraint": _fields(
         "matchLabelKeys maxSkew minDomains nodeAffinityPolicy nodeTaintsPolicy topologyKey "
         "whenUnsatisfiable",
         labelSelector="LabelSelector",
     ),
-    "Affinity": _type(
+    "Affinity": _fields(
         nodeAffinity="AffinityToNodes", podAffinity="PodAffinity", podAntiAffinity="PodAffinity"
     ),
-    "AffinityToNodes": _type(
+    "AffinityToNodes": _fields(
         requiredDuringSchedulingIgnoredDuringExecution="NodeSelector",
         preferredDuringSchedulingIgnoredDuringExecution="PreferredSchedulingTerm",
     ),
-    "NodeSelector": _type(nodeSelectorTerms="NodeSelectorTerm"),
-    "NodeSelectorTerm": _type(matchExpressions="Requirement", matchFields="Requirement"),
-    "PreferredSchedulingTerm": _type("weight", preference="NodeSelectorTerm"),
-    "PodAffinity": _type(
+    "NodeSelector": _fields(nodeSelectorTerms="NodeSelectorTerm"),
+    "NodeSelectorTerm": _fields(matchExpressions="Requirement", matchFields="Requirement"),
+    "PreferredSchedulingTerm": _fields("weight", preference="NodeSelectorTerm"),
+    "PodAffinity": _fields(
         requiredDuringSchedulingIgnoredDuringExecution="PodAffinityTerm",
         preferredDuringSchedulingIgnoredDuringExecution="WeightedPodAffinityTerm",
     ),
-    "WeightedPodAffinityTerm": _type("weight", podAffinityTerm="PodAffinityTerm"),
-    "PodAffinityTerm": _type(
+    "WeightedPodAffinityTerm": _fields("weight", podAffinityTerm="PodAffinityTerm"),
+    "PodAffinityTerm": _fields(
         "matchLabelKeys mismatchLabelKeys namespaces topologyKey",
         labelSelector="LabelSelector",
         namespaceSelector="LabelSelector",
     ),
-    "LabelSelector": _type("matchLabels", matchExpressions="Requirement"),
-    "Requirement": _type("key operator values"),
+    "LabelSelector": _fields("matchLabels", matchExpressions="Requirement"),
+    "Requirement": _fields("key operator values"),
 }
-_AROUND_POD: Final[Mapping[str, Fields]] = {
-    "PodTemplateSpec": _type("metadata", spec="PodSpec"),
-    "JobTemplateSpec": _type("metadata", spec="JobSpec"),
-    "DeploymentSpec": _type(
+_WORKLOAD_TYPES: Final[Mapping[str, Fields]] = {
+    "PodTemplateSpec": _fields("metadata", spec="PodSpec"),
+    "JobTemplateSpec": _fields("metadata", spec="JobSpec"),
+    "DeploymentSpec": _fields(
         "minReadySeconds paused progressDeadlineSeconds replicas revisionHistoryLimit strategy",
         selector="LabelSelector",
         template="PodTemplateSpec",
     ),
-    "ReplicaSetSpec": _type(
+    "ReplicaSetSpec": _fields(
         "minReadySeconds replicas", selector="LabelSelector", template="PodTemplateSpec"
     ),
-    "ReplicationControllerSpec": _type(
+    "ReplicationControllerSpec": _fields(
         "minReadySeconds replicas selector", template="PodTemplateSpec"
     ),
-    "StatefulSetSpec": _type(
+    "StatefulSetSpec": _fields(
         "minReadySeconds ordinals persistentVolumeClaimRetentionPolicy podManagementPolicy "
         "replicas revisionHistoryLimit serviceName updateStrategy volumeClaimTemplates",
         selector="LabelSelector",
         template="PodTemplateSpec",
     ),
-    "DaemonSetSpec": _type(
+    "DaemonSetSpec": _fields(
         "minReadySeconds revisionHistoryLimit updateStrategy",
         selector="LabelSelector",
         template="PodTemplateSpec",
     ),
-    "JobSpec": _type(
+    "JobSpec": _fields(
         "activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode completions "
         "managedBy manualSelector maxFailedIndexes parallelism podFailurePolicy "
         "podReplacementPolicy successPolicy suspend ttlSecondsAfterFinished",
         selector="LabelSelector",
         template="PodTemplateSpec",
     ),
-    "CronJobSpec": _type(
+    "CronJobSpec": _fields(
         "concurrencyPolicy failedJobsHistoryLimit schedule startingDeadlineSeconds "
         "successfulJobsHistoryLimit suspend timeZone",
         jobTemplate="JobTemplateSpec",
     ),
-    "PodDisruptionBudgetSpec": _type(
+    "PodDisruptionBudgetSpec": _fields(
         "maxUnavailable minAvailable unhealthyPodEvictionPolicy", selector="LabelSelector"
     ),
-    "ResourceQuotaSpec": _type("hard scopeSelector scopes"),
-    "LimitRangeSpec": _type(limits="LimitRangeItem"),
-    "LimitRangeItem": _type("default defaultRequest max maxLimitRequestRatio min type"),
+    "ResourceQuotaSpec": _fields("hard scopeSelector scopes"),
+    "LimitRangeSpec": _fields(limits="LimitRangeItem"),
+    "LimitRangeItem": _fields("default defaultRequest max maxLimitRequestRatio min type"),
 }
-_OF_DEVICES: Final[Mapping[str, Fields]] = {
-    "ResourceSliceSpec": _type(
+_DEVICE_TYPES: Final[Mapping[str, Fields]] = {
+    "ResourceSliceSpec": _fields(
         "allNodes driver nodeName perDeviceNodeSelection sharedCounters",
         devices="Device",
         nodeSelector="NodeSelector",
         pool="ResourcePool",
     ),
-    "ResourcePool": _type("generation name resourceSliceCount"),
-    "Device": _type(
+    "ResourcePool": _fields("generation name resourceSliceCount"),
+    "Device": _fields(
         "allNodes allowMultipleAllocations attributes bindingConditions bindingFailureConditions "
         "bindsToNode capacity consumesCounters name nodeName taints",
         nodeSelector="NodeSelector",
     ),
-    "DeviceClassSpec": _type("config extendedResourceName", selectors="DeviceSelector"),
-    "DeviceSelector": _type("cel"),
-    "ResourceClaimTemplateSpec": _type("metadata", spec="ResourceClaimSpec"),
-    "ResourceClaimSpec": _type(devices="ClaimDevices"),
-    "ClaimDevices": _type("config", constraints="DeviceConstraint", requests="ClaimDeviceRequest"),
-    "DeviceConstraint": _type("distinctAttribute matchAttribute requests"),
-    "ClaimDeviceRequest": _type(
+    "DeviceClassSpec": _fields("config extendedResourceName", selectors="DeviceSelector"),
+    "DeviceSelector": _fields("cel"),
+    "ResourceClaimTemplateSpec": _fields("metadata", spec="ResourceClaimSpec"),
+    "ResourceClaimSpec": _fields(devices="ClaimDevices"),
+    "ClaimDevices": _fields(
+        "config", constraints="DeviceConstraint", requests="ClaimDeviceRequest"
+    ),
+    "DeviceConstraint": _fields("distinctAttribute matchAttribute requests"),
+    "ClaimDeviceRequest": _fields(
         "name", exactly="ExactDeviceRequest", firstAvailable="ExactDeviceRequest"
     ),
-    "ExactDeviceRequest": _type(
+    "ExactDeviceRequest": _fields(
         "adminAccess allocationMode capacity count deviceClassName name",
         selectors="DeviceSelector",
         tolerations="Toleration",
     ),
-    "DeviceTaintRuleSpec": _type("taint", deviceSelector="TaintedDevices"),
-    "TaintedDevices": _type("device deviceClassName driver pool", selectors="DeviceSelector"),
+    "DeviceTaintRuleSpec": _fields("taint", deviceSelector="TaintedDevices"),
+    "TaintedDevices": _fields("device deviceClassName driver pool", selectors="DeviceSelector"),
 }
-TYPES: Final[Mapping[str, Fields]] = {**_WITHIN_POD, **_AROUND_POD, **_OF_DEVICES}
+TYPES: Final[Mapping[str, Fields]] = {**_POD_TYPES, **_WORKLOAD_TYPES, **_DEVICE_TYPES}
 
 KINDS: Final = (
     *("Pod", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"),
@@ -229,14 +232,14 @@ KINDS: Final = (
 def unknown_fields(kind: str, document: Mapping[str, object]) -> Iterator[InputError]:
     """Yield an error for each unknown field, with the known fields that may be meant."""
     if kind in KINDS:
-        yield from _of(document.get("spec"), f"{kind}Spec", "spec")
+        yield from _errors_of(document.get("spec"), f"{kind}Spec", "spec")
 
 
-def _of(found: object, kind: str, where: str) -> Iterator[InputError]:
+def _errors_of(found: object, kind: str, where: str) -> Iterator[InputError]:
     """Yield the errors of a value of a type, or of each item of a list of them."""
     if isinstance(found, list):
         for index, each in enumerate(found):
-            yield from _of(each, kind, f"{where}[{index}]")
+            yield from _errors_of(each, kind, f"{where}[{index}]")
     if not isinstance(found, Mapping):
         return
     known = TYPES[kind]
@@ -247,4 +250,4 @@ def _of(found: object, kind: str, where: str) -> Iterator[InputError]:
             rule = f"is no field that Kubernetes has{hint}"
             yield InputError(rule, field=where, value=cut_short(name))
         elif known[name]:
-            yield from _of(value, known[name], f"{where}.{name}")
+            yield from _errors_of(value, known[name], f"{where}.{name}")

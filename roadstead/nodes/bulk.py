@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadstead.facts.node import OWN_NAME, NodeFacts
+from roadstead.facts.node import NAME_PLACEHOLDER, NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.nodes.columns import I32, I64, UP_TO_DATE, Columns
 from roadstead.nodes.labels import MISSING, OWN
@@ -78,5 +78,5 @@ def _label_codes(columns: Columns, classes: list[NodeFacts]) -> dict[str, I32]:
                 codes = found[key] = np.full(len(classes), MISSING, dtype=np.int32)
             # `label` would assign codes to own names (`LabelColumn.encode_own_names`).
             column = columns.labels.get(key) or columns.label(key)
-            codes[index] = OWN if value == OWN_NAME else column.values.code(value)
+            codes[index] = OWN if value == NAME_PLACEHOLDER else column.values.code(value)
     return found

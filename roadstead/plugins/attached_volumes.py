@@ -16,7 +16,7 @@ from roadstead.facts.csi_migration import (
     DRIVERS,
     PLUGIN_OF,
     MigrationError,
-    counts_for_limits,
+    counts_as_csi_volume,
     inline_handle,
 )
 from roadstead.facts.pod import PodFacts, Volume
@@ -71,7 +71,7 @@ def _inline(volume: Volume, node: CsiNodeFacts | None) -> Iterator[CsiSource]:
 
 
 def _is_migrated(plugin: str, node: CsiNodeFacts | None) -> bool:
-    return node is not None and counts_for_limits(plugin, node.migrated)
+    return node is not None and counts_as_csi_volume(plugin, node.migrated)
 
 
 def _of_claim(

@@ -19,7 +19,7 @@ def check_supported(devices: DeviceState, pod: PodFacts, plugin: str) -> None:
 
     What a trace or a generator says of a pod does not suffice to make its claim.
     """
-    if not devices.gates.extended_resource or pod.extended:
+    if not devices.gates.extended_resource or pod.extended_requests:
         return
     served = (name for name, amount in pod.requests if amount and name in devices.served)
     name = next(filter(is_extended_resource, served), "")

@@ -110,7 +110,7 @@ class NodeResourcesFit(
         if not self._leaves_to_devices or not is_scalar_resource(name):
             return False
         if is_extended_resource(name):
-            return bool(pod.facts.extended) and name in self._devices.served
+            return bool(pod.facts.extended_requests) and name in self._devices.served
         asked = (each for each, amount in pod.request_of.items() if amount)
         return name in self._devices.served or not any(map(is_extended_resource, asked))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from roadstead.devices.assumed import names_of
 from roadstead.devices.claims import consumer_of
 from roadstead.facts.devices import Allocation, DeviceClaimFacts
-from roadstead.facts.pod import OWN_CLAIM, PodFacts
+from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME, PodFacts
 from roadstead.framework.changes import node_change_events, pod_change_events
 from roadstead.framework.events import (
     ASSIGNED_POD_ADD,
@@ -109,9 +109,9 @@ class PodEvents:
                 key = f"{pod.namespace}/{name}"
                 claim = self._claims.get(key) or DeviceClaimFacts(pod.namespace, name)
                 yield replace(claim, allocation=None), pod
-            if pod.extended:
+            if pod.extended_requests:
                 # Whether it was made, and its name, do not matter: devices may be free again.
-                yield DeviceClaimFacts(pod.namespace, OWN_CLAIM, owner_kind="Pod"), pod
+                yield DeviceClaimFacts(pod.namespace, UNWRITTEN_CLAIM_NAME, owner_kind="Pod"), pod
 
     def _of(
         self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False

@@ -70,9 +70,9 @@ def _add(
         if known is None:
             known = vectors[id(facts)] = (facts, _vector(facts, column))
         use[index] += known[1]
-        if facts.extended:
+        if facts.extended_requests:
             offered = {name for name, _ in nodes[index].allocatable}
-            for each in {each.resource for each in facts.extended}.difference(offered):
+            for each in {each.resource for each in facts.extended_requests}.difference(offered):
                 if each in column:
                     use[index, column[each]] -= known[1][column[each]]
 

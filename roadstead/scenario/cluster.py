@@ -8,7 +8,7 @@ from typing import Final
 
 from roadstead.config.scenario.values import Percentage, percentage
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
-from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, described
+from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, name_in_errors
 from roadstead.facts.compile_devices import compile_claim_spec
 from roadstead.facts.devices import ClaimSpec
 from roadstead.facts.node import NodeFacts
@@ -25,7 +25,7 @@ from roadstead.inputs.manifest_inputs import (
 from roadstead.inputs.manifest_owners import cluster_facts
 from roadstead.manifests import Manifests
 from roadstead.manifests.creation import create
-from roadstead.manifests.templates import object_key
+from roadstead.manifests.templates import namespaced_name
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import PodDisruptionBudget
 from roadstead.scenario.controllers import ControllerObjects, share_of
@@ -97,7 +97,10 @@ def compile_cluster_part(
             *lost_notes(lost, 0),
             *manifest_notes((manifests,), has_nodes=True),
             *created.notes,
-            *(f"Not created: {described(each.found)}: {each.reason}" for each in created.refused),
+            *(
+                f"Not created: {name_in_errors(each.found)}: {each.reason}"
+                for each in created.refused
+            ),
         ),
     )
 
@@ -119,7 +122,7 @@ def _budget(budget: PodDisruptionBudget) -> BudgetPlan:
     try:
         selector = parse_label_selector(budget.spec.selector)
     except SelectorError as error:
-        raise InputError(str(error), obj=described(budget), field="spec.selector") from error
+        raise InputError(str(error), obj=name_in_errors(budget), field="spec.selector") from error
     return BudgetPlan(
         budget.metadata.namespace or DEFAULT_NAMESPACE,
         budget.metadata.name,
@@ -145,12 +148,12 @@ def _share(budget: PodDisruptionBudget, field: str, value: int | str | None) -> 
 
 def _refused(budget: PodDisruptionBudget, field: str, value: object, rule: str) -> InputError:
     where = f"spec.{field}"
-    return InputError(rule, obj=described(budget), field=where, value=cut_short(value))
+    return InputError(rule, obj=name_in_errors(budget), field=where, value=cut_short(value))
 
 
 def _claim_templates(manifests: Manifests) -> tuple[tuple[str, ClaimSpec], ...]:
     """Return what the claims of each template of claims ask for, by `namespace/name`."""
     return tuple(
-        ("/".join(object_key(each)), compile_claim_spec(each.spec.spec))
+        ("/".join(namespaced_name(each)), compile_claim_spec(each.spec.spec))
         for each in manifests.resource_claim_templates
     )

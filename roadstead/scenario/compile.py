@@ -62,7 +62,7 @@ def config_texts(file: ScenarioFile) -> Iterator[SchedulerConfigText]:
     """Yield the configurations of a scenario: files, then presets. InputError if one is missing."""
     chosen = file.scenario.scheduler
     for number, name in enumerate(chosen.config):
-        path = file.existing(("scheduler", "config", number), name)
+        path = file.existing_file(("scheduler", "config", number), name)
         text = read_bytes(path, MAX_TEXT_BYTES).decode(errors="replace")
         yield SchedulerConfigText(path.stem, str(path), text)
     for number, name in enumerate(chosen.preset):
@@ -167,7 +167,7 @@ class _Compilation:
 
     def trace_at(self, at: At, name: str) -> Trace:
         """Read the trace that a path names, once. Raises InputError."""
-        path = self.file.existing(at, name).resolve()
+        path = self.file.existing_file(at, name).resolve()
         if path not in self.traces:
             self.traces[path] = read_trace(path)
         return self.traces[path]

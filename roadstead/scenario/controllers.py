@@ -18,10 +18,10 @@ from roadstead.config.scenario.workload import (
     StatefulSetEntry,
 )
 from roadstead.facts.compile import DEFAULT_NAMESPACE
-from roadstead.manifests.admission import check_object
 from roadstead.manifests.daemons import daemon_pod
 from roadstead.manifests.deployments import replica_set_of
 from roadstead.manifests.names import joined_name
+from roadstead.manifests.object_checks import check_object
 from roadstead.manifests.stateful import stateful_claims, stateful_pods
 from roadstead.manifests.templates import pod_of
 from roadstead.protocol.generated_names import suffix_of

@@ -26,7 +26,7 @@ def input_digests(file: ScenarioFile) -> tuple[InputDigest, ...]:
     """
     text = json.dumps(file.document, sort_keys=True, default=str)
     found = [InputDigest(DOCUMENT, hashlib.sha256(text.encode()).hexdigest())]
-    for path in file.named:
+    for path in file.named_files:
         found.append(InputDigest(_name(file, path), digest_of_file(path).sha256))
     if paths := manifest_paths(file):
         for source, content in read_texts(paths, stdin=io.BytesIO(b"")):

@@ -20,7 +20,7 @@ from roadstead.config.scenario.events import (
     SomeNodes,
     TaintEvent,
 )
-from roadstead.config.scenario.fleet import GeneratedNodes, ShapeEntry
+from roadstead.config.scenario.fleet import GeneratedNodes, NodeShape
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.facts.compile import compile_node
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts, renamed_node
@@ -28,8 +28,8 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.shapes import NAMED_SHAPES
-from roadstead.manifests.admission import check_node
 from roadstead.manifests.defaults import default_node
+from roadstead.manifests.object_checks import check_node
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import qualified_name_errors, subdomain_errors
@@ -106,8 +106,8 @@ class NodeCompiler:
             facts = in_zone[index % zones]
             yield replace(_labelled(facts, {HOSTNAME_LABEL: name}), name=name)
 
-    def _shape(self, given: str | ShapeEntry, at: At) -> NodeFacts:
-        if isinstance(given, ShapeEntry):
+    def _shape(self, given: str | NodeShape, at: At) -> NodeFacts:
+        if isinstance(given, NodeShape):
             return self._node(given, at)
         if given in self.file.scenario.shapes:
             return self._node(self.file.scenario.shapes[given], ("shapes", given))
@@ -117,9 +117,9 @@ class NodeCompiler:
         allocatable = {
             name: objects.base.read_quantity(text) for name, text in NAMED_SHAPES[given].items()
         }
-        return self._node(ShapeEntry(allocatable=allocatable), at)
+        return self._node(NodeShape(allocatable=allocatable), at)
 
-    def _node(self, shape: ShapeEntry, at: At) -> NodeFacts:
+    def _node(self, shape: NodeShape, at: At) -> NodeFacts:
         """Compile the node of a shape, without a name, as one of a manifest."""
         pods = {"pods": Quantity(PODS_PER_NODE)}
         node = objects.Node(

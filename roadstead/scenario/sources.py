@@ -201,7 +201,7 @@ class WorkloadCompiler:
                 return EmpiricalTimes(self._column(given.empirical, (*at, "empirical")))
 
     def _column(self, given: schema.FileColumn, at: At) -> NDArray[np.int64]:
-        path = self.file.existing((*at, "path"), given.path)
+        path = self.file.existing_file((*at, "path"), given.path)
         return read_times(path, given.column, given.unit)
 
 

@@ -14,7 +14,7 @@ from roadstead.config.files import read_bytes
 from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.values import Percentage, percentage
-from roadstead.facts.compile import FactsPool, compile_pod, described
+from roadstead.facts.compile import FactsPool, compile_pod, name_in_errors
 from roadstead.facts.pod import PodFacts
 from roadstead.manifests import Manifests, read_manifests
 from roadstead.manifests.creation import create
@@ -74,7 +74,7 @@ class TemplateObject:
 
     def _refusal(self, path: Sequence[str], rule: str) -> InputError:
         field, value = ".".join(path), cut_short(self.written(path))
-        obj = described(self.found)
+        obj = name_in_errors(self.found)
         return InputError(rule, source=self.source, obj=obj, field=field, value=value)
 
 
@@ -101,7 +101,7 @@ class Templates:
         """
         if not isinstance(given, str):
             return self._inline(at, given)
-        path = self._file.existing(at, given)
+        path = self._file.existing_file(at, given)
         found = self._known.get(str(path))
         if found is None:
             text = read_bytes(path, MAX_TEXT_BYTES)
@@ -148,26 +148,26 @@ class Templates:
         created = create(self._cluster, [made], [])
         for refused in created.refused:
             rule = f"would not be created: {refused.reason}"
-            raise InputError(rule, source=template.source, obj=described(refused.found))
+            raise InputError(rule, source=template.source, obj=name_in_errors(refused.found))
         (admitted,) = created.pods
         for volume in admitted.spec.volumes:
             if volume.ephemeral is not None:
                 rule = "is ephemeral: a scenario does not create a claim for each pod"
                 where = f"spec.volumes: {volume.name}"
-                raise InputError(rule, source=template.source, obj=described(pod), field=where)
+                raise InputError(rule, source=template.source, obj=name_in_errors(pod), field=where)
         for index, claim in enumerate(admitted.spec.resource_claims):
             name = claim.resource_claim_template_name
             named = {each.name for each in admitted.status.resource_claim_statuses}
             if name is not None and claim.name not in named:
                 rule = "names no ResourceClaimTemplate of the cluster"
                 where = f"spec.resourceClaims[{index}].resourceClaimTemplateName"
-                obj, value = described(pod), cut_short(name)
+                obj, value = name_in_errors(pod), cut_short(name)
                 raise InputError(rule, source=template.source, obj=obj, field=where, value=value)
         if admitted.spec.node_name:
             raise InputError(
                 "must be empty: the scheduler places the pods of a scenario",
                 source=template.source,
-                obj=described(pod),
+                obj=name_in_errors(pod),
                 field="spec.nodeName",
                 value=cut_short(admitted.spec.node_name),
             )
@@ -183,7 +183,9 @@ class Templates:
         try:
             _, facts = compile_pod(pod)
         except QuantityError as error:
-            raise InputError(str(error), obj=described(pod), field="spec.containers") from error
+            raise InputError(
+                str(error), obj=name_in_errors(pod), field="spec.containers"
+            ) from error
         return self.intern(facts)
 
     def intern(self, facts: PodFacts) -> PodFacts:
@@ -247,7 +249,7 @@ def template_of(found: ApiObject) -> PodTemplate:
 def _objects(read: Manifests) -> Iterable[ApiObject]:
     return chain[ApiObject](
         read.pods,
-        read.finished,
+        read.finished_pods,
         read.deployments,
         read.replica_sets,
         read.replication_controllers,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from roadstead.devices.ahead import DevicesAhead
 from roadstead.devices.state import DeviceState
-from roadstead.facts.csi_migration import moves_topology
+from roadstead.facts.csi_migration import translates_topology
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.storage import (
     AttachmentFacts,
@@ -72,7 +72,7 @@ class StorageState:
         found = self._moved.get(plugin)
         if found is None:
             nodes = self.csi_nodes.values()
-            names = (each.name for each in nodes if moves_topology(plugin, each.migrated))
+            names = (each.name for each in nodes if translates_topology(plugin, each.migrated))
             found = self._moved[plugin] = frozenset(names)
         return found
 

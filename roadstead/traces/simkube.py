@@ -25,10 +25,10 @@ import msgpack
 from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_pod
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_S
-from roadstead.manifests.admission import check_object
 from roadstead.manifests.collection import Manifests
 from roadstead.manifests.defaults import default_pod
 from roadstead.manifests.expansion import expand_workloads
+from roadstead.manifests.object_checks import check_object
 from roadstead.protocol import objects
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.quantity import QuantityError

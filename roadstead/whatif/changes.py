@@ -151,7 +151,7 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
     requests = tuple((name, amount if name == resource else old) for name, old in facts.requests)
     less = dict(facts.requests)[resource] - amount
     changes: dict[str, object] = {}
-    if facts.extended:
+    if facts.extended_requests:
         changes["device_claims"] = _asking_less(facts, resource, amount)
     if resource == "cpu":
         changes["nonzero_cpu_milli"] = max(0, facts.nonzero_cpu_milli - less)
@@ -163,7 +163,7 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
 def _asking_less(facts: PodFacts, resource: str, amount: int) -> tuple[PodClaim, ...]:
     """Return the pod's claims; its own asks for no more of a resource, for its last containers."""
     left, kept = amount, []
-    for each in facts.extended:
+    for each in facts.extended_requests:
         if each.resource != resource:
             kept.append(each)
         elif left:

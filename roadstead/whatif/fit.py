@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from roadstead.facts.pod import Pod
-from roadstead.inputs.find_pod import GivenPod
+from roadstead.inputs.find_pod import InputPod
 from roadstead.report.fit_result import AdmittingChange, FitNode, FitResult, FitSpec, Refusal
 from roadstead.report.node_use import zone_name
 from roadstead.report.pods import workload_of
@@ -35,7 +35,7 @@ class CountedSpec:
     """A pod whose replicas are counted. name: as given. ratio: replicas in each round."""
 
     name: str
-    pod: GivenPod
+    pod: InputPod
     ratio: int = 1
 
     @property

@@ -17,7 +17,7 @@ from roadstead.devices.state import DeviceState
 from roadstead.facts.compile_devices import compile_allocation, compile_claim_spec
 from roadstead.facts.devices import Allocation, DeviceRequest
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import OWN_CLAIM, PodFacts
+from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME, PodFacts
 from roadstead.local.decision_paths import DecisionPath
 from roadstead.protocol.objects.devices import ClaimAllocation, ResourceClaimSpec
 from scripts.recordings.cases import mapping
@@ -131,7 +131,7 @@ def in_flight_differences(
     # The pod's own claim has a name from its assumption on.
     in_flight = [each for each in claims.values() if each.is_in_flight]
     names = {
-        each.key: f"{each.namespace}/{OWN_CLAIM}"
+        each.key: f"{each.namespace}/{UNWRITTEN_CLAIM_NAME}"
         for each in in_flight
         if each.is_for_extended_resources and each.owner_uid == pod.uid
     }

@@ -17,7 +17,7 @@ from roadstead.actors.messages import (
     RunningPods,
     UpdateAssumptions,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import ClusterChanges, NodeNames
 from roadstead.actors.messages.recovery import EndOwner, OwnerEpoch, PodNodes, PodRemoval, Restream
@@ -75,7 +75,7 @@ class World:
 
 async def test_a_pod_is_sent_with_its_name_if_it_differs_from_the_uid():
     world = await World().with_nodes()
-    pods = pod_batch([(identity("p"), SMALL), (PodIdentity("default/q", "default", "q"), SMALL)])
+    pods = pod_list([(identity("p"), SMALL), (PodIdentity("default/q", "default", "q"), SMALL)])
     await world.cache.assume(AssumeBatch(pods, ("n1", "n1"), ("t-p", "t-q")))
     await turns()
 
@@ -89,7 +89,7 @@ async def test_a_pod_is_sent_with_its_name_if_it_differs_from_the_uid():
 async def test_an_already_running_pod_is_sent_with_its_start_time():
     world = await World().with_nodes()
     old = PodIdentity("uid-old", "default", "old", started_s=70.0)
-    pods = pod_batch([(identity("p"), SMALL), (old, SMALL)])
+    pods = pod_list([(identity("p"), SMALL), (old, SMALL)])
 
     await world.cache.add_running(RunningPods(pods, ("n1", "n2")))
     assert world.last().started_s == ((1, 70.0),)

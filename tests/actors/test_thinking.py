@@ -9,7 +9,7 @@ from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import open_runtime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.supervisor import Supervisor
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.config.settings import ActorDeadlines
 from roadstead.facts.pod import Owner
 from tests.actors.test_runs import TWO_PROFILES
@@ -27,7 +27,7 @@ def _long_looks(monkeypatch):
 
 def latency(batch=(0.0, 0.0), service=(0.0, 0.0)):
     kinds = {"batch": batch, "service": service}
-    return DecisionTime(**{kind: KindTime(job_s=j, task_s=t) for kind, (j, t) in kinds.items()})
+    return DecisionTime(**{kind: JobTime(job_s=j, task_s=t) for kind, (j, t) in kinds.items()})
 
 
 def run(inputs, **how):

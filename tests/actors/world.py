@@ -5,7 +5,7 @@ import threading
 from inspect import isawaitable
 
 from roadstead.actors.interface import NOTHING, ActorLostError
-from roadstead.actors.messages import PackedChanges, pod_batch
+from roadstead.actors.messages import PackedChanges, pod_list
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import first_of, open_runtime
 from roadstead.actors.runtime.simulated import SimulatedRuntime
@@ -96,7 +96,7 @@ def pods_of(*names, facts=None):
 
 
 def batch_of(*names, facts=None):
-    return pod_batch(pods_of(*names, facts=facts))
+    return pod_list(pods_of(*names, facts=facts))
 
 
 def inputs_of(nodes, pending, running=()):

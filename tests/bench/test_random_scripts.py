@@ -17,7 +17,7 @@ from roadstead.bench.script import (
     WaitMode,
 )
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, ZONE_LABEL, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, NAME_PLACEHOLDER, ZONE_LABEL, NodeFacts
 from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
@@ -31,7 +31,7 @@ NAMESPACES = ("a", "b")
 def _node(zone):
     return NodeFacts(
         "",
-        labels=((HOSTNAME_LABEL, OWN_NAME), (ZONE_LABEL, zone)),
+        labels=((HOSTNAME_LABEL, NAME_PLACEHOLDER), (ZONE_LABEL, zone)),
         allocatable=(("cpu", 2000), ("memory", 1 << 30)),
         allocatable_pods=20,
     )

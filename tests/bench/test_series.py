@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts
+from roadstead.facts.node import HOSTNAME_LABEL, NAME_PLACEHOLDER, NodeFacts
 from tests.builders import pod
 
 A, B, C = (pod(cpu=cpu) for cpu in (100, 200, 300))
 
 
 def test_nodes_alternate_among_classes_and_have_their_own_names():
-    big = NodeFacts("", labels=((HOSTNAME_LABEL, OWN_NAME),), allocatable_pods=9)
+    big = NodeFacts("", labels=((HOSTNAME_LABEL, NAME_PLACEHOLDER),), allocatable_pods=9)
     series = NodeSeries((big, NodeFacts("")), 3, "n-", first=5)
 
     nodes = series.part(0, 10)

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.cel.lexer import END, tokens_of, unquoted
 from roadstead.cel.parser import parse
-from roadstead.cel.tree import Call, Fold, Literal, Select, copied, qualified_name, walk
+from roadstead.cel.tree import Call, Comprehension, Literal, Select, copied, qualified_name, walk
 from tests.cel.evaluating import compile_error, evaluate, holds
 
 
@@ -14,7 +14,7 @@ def test_spaces_and_comments_are_no_tokens() -> None:
     tokens, issues = tokens_of("a // b\n\t== 1")
 
     assert [token.text for token in tokens] == ["a", "==", "1", END]
-    assert [token.place for token in tokens] == [0, 8, 11, 12]
+    assert [token.offset for token in tokens] == [0, 8, 11, 12]
     assert issues == []
 
 
@@ -76,7 +76,7 @@ def test_macros_become_comprehensions() -> None:
     test = parse("has(a.b)")
     call = parse("a.bind(x, 1, x)")
 
-    assert isinstance(fold, Fold)
+    assert isinstance(fold, Comprehension)
     assert fold.variable == "x"
     assert isinstance(test, Select)
     assert test.is_test

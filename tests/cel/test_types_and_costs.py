@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roadstead.cel.checker import check
 from roadstead.cel.declarations import FUNCTIONS
-from roadstead.cel.estimates import TOP, Estimate, fixed
+from roadstead.cel.estimates import UINT64_MAX, Estimate, fixed
 from roadstead.cel.parser import parse
 from roadstead.cel.selector import compile_selector
 from roadstead.cel.types import DYN, INT, STRING, list_of, map_of, param, read_type
@@ -90,21 +90,21 @@ def test_notations_of_types_are_read() -> None:
     assert sum(map(len, FUNCTIONS.values())) > 300
 
 
-numbers = st.one_of(st.integers(0, 100), st.integers(0, TOP))
+numbers = st.one_of(st.integers(0, 100), st.integers(0, UINT64_MAX))
 estimates = st.builds(Estimate, numbers, numbers)
 
 
 @given(estimates, estimates, st.floats(0, 10))
 def test_estimates_never_leave_64_bits(one: Estimate, other: Estimate, factor: float) -> None:
     for result in (one.plus(other), one.times(other), one.scaled(factor), one.union(other)):
-        assert 0 <= result.low <= TOP
-        assert 0 <= result.high <= TOP
+        assert 0 <= result.low <= UINT64_MAX
+        assert 0 <= result.high <= UINT64_MAX
 
 
 def test_costs_are_rounded_up() -> None:
     assert fixed(11).scaled(0.1) == fixed(2)
-    assert fixed(TOP).plus(fixed(1)) == fixed(TOP)
-    assert fixed(TOP).scaled(0.1).high == 1844674407370955264
+    assert fixed(UINT64_MAX).plus(fixed(1)) == fixed(UINT64_MAX)
+    assert fixed(UINT64_MAX).scaled(0.1).high == 1844674407370955264
 
 
 @pytest.mark.parametrize(

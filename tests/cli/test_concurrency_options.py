@@ -31,7 +31,7 @@ def test_without_flags_there_is_one_exact_scheduler(settings):
     found = settings()
 
     assert (found.schedulers, found.concurrency) == (1, "exact")
-    assert not found.decision_time.is_given
+    assert not found.decision_time.is_positive
 
 
 def test_flags_name_mode_conflicts_transaction_and_staleness(settings):

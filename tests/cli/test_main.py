@@ -92,7 +92,7 @@ def test_help_shows_actual_defaults_and_presets(run: Run) -> None:
         assert re.search(rf"--{name} N .*?\[default: {getattr(Settings(), name)}\]", text)
     assert re.search(rf"--workers N\|auto .*?\[default: {Settings().workers}\]", text)
     assert re.search(r"--partitions N .*?\[default: one for each scheduler, at least 2\]", text)
-    parts = [Settings(mode="partitioned", schedulers=count).part_count for count in (1, 2, 5)]
+    parts = [Settings(mode="partitioned", schedulers=count).partition_count for count in (1, 2, 5)]
     assert parts == [2, 2, 5]
     assert ", ".join(list_presets()) == PRESETS
     assert (Settings().runtime, Settings().tie_break) == ("ray", "random")

@@ -245,7 +245,9 @@ def test_the_default_configuration_is_written_completely_and_without_a_percentag
     assert "percentageOfNodesToScore" not in document["config"]
     sampled = {"percentageOfNodesToScore": 0}
     assert document["config"] | sampled == load_preset("default").document
-    assert not load_config(json.dumps(document["config"]), source="run.json").config.shares()
+    assert not load_config(
+        json.dumps(document["config"]), source="run.json"
+    ).config.sampling_percentages()
     assert document["inputs"] == [{"name": str(trace), "sha256": sha256(trace)}]
 
 

@@ -357,7 +357,7 @@ def test_values_become_settings_only_where_they_apply(tmp_path):
     assert (exact.runtime, exact.seed, exact.staleness_s) == ("ray", 7, None)
     assert (slow.runtime, slow.staleness_s) == ("inline", 2.0)
     assert slow.decision_time.service.of(3) == 0.5
-    assert exact.decision_time.is_given is False
+    assert exact.decision_time.is_positive is False
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -36,7 +36,10 @@ def test_the_output_loads_as_the_same_configuration() -> None:
 
         preset = load_preset(options[1]).config
         assert again.config == replace(preset, percentage_is_set=True)
-        assert (preset.shares(), again.config.shares()) == ({}, {"default-scheduler": 0})
+        assert (preset.sampling_percentages(), again.config.sampling_percentages()) == (
+            {},
+            {"default-scheduler": 0},
+        )
 
 
 def test_texts_that_go_would_read_as_another_type_are_quoted() -> None:

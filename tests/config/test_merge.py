@@ -15,7 +15,7 @@ from roadstead.config.merge import (
     merge_plugins,
     score_weights,
 )
-from roadstead.config.schema import Plugins, PluginSet, WirePlugin
+from roadstead.config.schema import Plugins, PluginSet, V1Plugin
 
 POINTS = {
     "A": frozenset({"filter", "score"}),
@@ -27,8 +27,8 @@ POINTS = {
 
 def chosen(*names: str, disabled: tuple[str, ...] = ()) -> PluginSet:
     return PluginSet(
-        enabled=[WirePlugin(name=name) for name in names],
-        disabled=[WirePlugin(name=name) for name in disabled],
+        enabled=[V1Plugin(name=name) for name in names],
+        disabled=[V1Plugin(name=name) for name in disabled],
     )
 
 
@@ -103,7 +103,7 @@ def test_plugins_that_can_not_be_combined_are_refused_at_their_point(
 
 
 def test_custom_plugin_replaces_a_default_one_in_its_place() -> None:
-    custom = Plugins(multi_point=PluginSet(enabled=[WirePlugin(name="NodeName", weight=7)]))
+    custom = Plugins(multi_point=PluginSet(enabled=[V1Plugin(name="NodeName", weight=7)]))
 
     merged = merge_plugins(default_plugins(), custom)
 
@@ -131,10 +131,8 @@ def test_a_plugin_listed_twice_over_a_default_stays_twice_so_that_it_is_refused(
 
 def test_a_weight_at_score_overrides_multi_point_and_zero_means_one() -> None:
     plugins = Plugins(
-        multi_point=PluginSet(
-            enabled=[WirePlugin(name="A", weight=4), WirePlugin(name="B", weight=5)]
-        ),
-        score=PluginSet(enabled=[WirePlugin(name="A", weight=0), WirePlugin(name="C", weight=-2)]),
+        multi_point=PluginSet(enabled=[V1Plugin(name="A", weight=4), V1Plugin(name="B", weight=5)]),
+        score=PluginSet(enabled=[V1Plugin(name="A", weight=0), V1Plugin(name="C", weight=-2)]),
     )
 
     assert score_weights(plugins) == {"A": 1, "C": -2, "B": 5}

@@ -158,7 +158,7 @@ def test_a_partitioned_run_has_a_partition_for_each_scheduler_by_default() -> No
     assert load_settings(f"{many}\npartitions: 8").partitions == 8
     assert load_settings("mode: partitioned").partitions == 2
     assert load_settings("mode: partitioned", overrides={"schedulers": 4}).partitions == 4
-    assert [load_settings(text).part_count for text in (many, "partitions: 3")] == [5, 1]
+    assert [load_settings(text).partition_count for text in (many, "partitions: 3")] == [5, 1]
 
 
 @pytest.mark.parametrize(
@@ -190,4 +190,4 @@ def test_decision_time_is_the_sum_for_the_job_and_each_of_its_pods() -> None:
 
     assert time.of("service").of(4) == 12.0
     assert time.of("batch").of(4) == 0.0
-    assert (time.is_given, Settings().decision_time.is_given) == (True, False)
+    assert (time.is_positive, Settings().decision_time.is_positive) == (True, False)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from roadstead.config.errors import ConfigError
+from roadstead.config.go_struct import to_document
 from roadstead.config.load import LoadedConfig
 from roadstead.config.schema import KubeSchedulerConfiguration
-from roadstead.config.wire import to_document
 
 Load = Callable[..., LoadedConfig]
 

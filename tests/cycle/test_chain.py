@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import chain
 from roadstead.cycle.needs import YieldToMessages
 from roadstead.cycle.node_search import NodeSearch
@@ -104,7 +104,7 @@ def test_a_chain_ends_if_its_batches_are_slow():
     "searches_nodes",
     [
         {"node_search": NodeSearch({"default-scheduler": 50})},
-        {"latency": DecisionTime(batch=KindTime(job_s=1.0, task_s=0.0))},
+        {"latency": DecisionTime(batch=JobTime(job_s=1.0, task_s=0.0))},
     ],
 )
 def test_sampled_pods_and_pods_with_decision_time_form_no_chain(searches_nodes):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import class_cache, scheduling_cycle
 from roadstead.cycle.needs import CallExtenders, CatchUp, YieldToMessages
 from roadstead.cycle.node_search import NodeSearch
@@ -123,7 +123,7 @@ def test_pods_decided_by_the_kernel_and_by_the_reference_are_one_batch():
 
 
 def test_a_pod_that_fits_nowhere_on_a_state_read_after_thinking_is_final():
-    latency = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
+    latency = DecisionTime(batch=JobTime(job_s=6.0, task_s=0.0))
     world = World(decision_time=latency, latency=latency, **STALE)
     world.decide(world.pods(1))
 
@@ -140,7 +140,7 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_is_rejected_on_a_fresh_one():
 
 
 def test_a_state_that_is_fresh_after_thinking_is_not_read_again():
-    latency = DecisionTime(batch=KindTime(job_s=5.0, task_s=0.0))
+    latency = DecisionTime(batch=JobTime(job_s=5.0, task_s=0.0))
     world = World(decision_time=latency, latency=latency, **STALE)
     world.decide(world.pods(1))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import jobs
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import SimulatedLatency, first_job, job_of, kind_of
@@ -12,8 +12,8 @@ from tests.builders import pod
 
 CLASSES = PodClasses()
 TIME = DecisionTime(
-    batch=KindTime(job_s=0.5, task_s=0.25),
-    service=KindTime(job_s=10.0),
+    batch=JobTime(job_s=0.5, task_s=0.25),
+    service=JobTime(job_s=10.0),
     profiles={"web": "service", "night": "batch"},
 )
 

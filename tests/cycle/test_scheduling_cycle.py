@@ -3,7 +3,7 @@ answers."""
 
 import pytest
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import PodInCycle
@@ -123,7 +123,7 @@ def test_a_pod_that_fits_nowhere_on_a_stale_state_is_decided_on_a_fresh_one():
 
 
 def test_a_single_scheduler_thinks_before_it_reads():
-    latency = DecisionTime(batch=KindTime(job_s=2.0, task_s=0.5))
+    latency = DecisionTime(batch=JobTime(job_s=2.0, task_s=0.5))
     world = World(decision_time=latency, latency=latency)
 
     world.decide(world.pods(3))
@@ -133,7 +133,7 @@ def test_a_single_scheduler_thinks_before_it_reads():
 
 
 def test_a_state_that_became_too_old_while_thinking_is_read_again():
-    latency = DecisionTime(batch=KindTime(job_s=6.0, task_s=0.0))
+    latency = DecisionTime(batch=JobTime(job_s=6.0, task_s=0.0))
     world = World(decision_time=latency, latency=latency, **STALE)
 
     world.decide(world.pods(1))

@@ -11,7 +11,7 @@ from roadstead.facts.devices import (
     Placement,
     SliceFacts,
 )
-from roadstead.facts.pod import OWN_CLAIM, ExtendedRequest, PodClaim, PodReference
+from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME, ExtendedRequest, PodClaim, PodReference
 from tests.builders import node, pod
 
 DRIVER = "gpu.example.com"
@@ -58,7 +58,7 @@ def asking(uid, *counts, claims=(), **fields):
         for index, count in enumerate(counts)
     )
     named = tuple(PodClaim(name, claim_name=name) for name in claims)
-    own = PodClaim(OWN_CLAIM, extended=extended)
+    own = PodClaim(UNWRITTEN_CLAIM_NAME, extended=extended)
     who = PodReference(uid, uid)
     return pod(others={GPU: sum(counts)}, device_claims=(*named, own), claims_as=who, **fields)
 

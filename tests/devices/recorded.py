@@ -25,7 +25,7 @@ from roadstead.facts.compile_devices import (
 )
 from roadstead.facts.devices import Allocation, ClaimSpec, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import OWN_CLAIM, PodFacts
+from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME, PodFacts
 from roadstead.protocol.objects import validate
 from roadstead.protocol.objects.devices import ClaimAllocation
 
@@ -193,12 +193,16 @@ class RecordedCase:
         ):
             return "cannot schedule extended resource claim", None
         allocatable = {name for name, _ in node.allocatable}
-        need = extended_need(totals, facts.extended, mapping, allocatable, has_claims=has_claims)
+        need = extended_need(
+            totals, facts.extended_requests, mapping, allocatable, has_claims=has_claims
+        )
         if need.missing:
             return "cannot fit resource", None
         if need.requests is None:
             return "", None
-        claim = DeviceClaimFacts(facts.namespace, OWN_CLAIM, spec=ClaimSpec(need.requests))
+        claim = DeviceClaimFacts(
+            facts.namespace, UNWRITTEN_CLAIM_NAME, spec=ClaimSpec(need.requests)
+        )
         return "", claim
 
 

@@ -28,7 +28,7 @@ def need(*containers, allocatable=(), has_claims=False):
     )
     _, facts = compile_pod(pod, {GPU, NIC})
     return extended_need(
-        dict(facts.requests), facts.extended, MAPPING, allocatable, has_claims=has_claims
+        dict(facts.requests), facts.extended_requests, MAPPING, allocatable, has_claims=has_claims
     )
 
 

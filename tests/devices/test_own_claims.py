@@ -9,7 +9,7 @@ from roadstead.devices.claims import PodClaimError
 from roadstead.devices.gates import DeviceGates
 from roadstead.devices.own_claims import may_need_claim, offered_by, own_claim_on
 from roadstead.devices.state import DeviceState, released
-from roadstead.facts.pod import OWN_CLAIM
+from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME
 from tests.builders import node, pod
 from tests.devices.fleet import GPU, N1, N2, SERVING, asking, claim, devices, left_by, slice_of
 
@@ -40,7 +40,7 @@ class TestOnANode:
     def test_it_has_a_request_for_each_container(self):
         own = own_on(state(), asking("p", 2, 1), N1)
 
-        assert (own.key, own.is_for_extended_resources) == (f"default/{OWN_CLAIM}", True)
+        assert (own.key, own.is_for_extended_resources) == (f"default/{UNWRITTEN_CLAIM_NAME}", True)
         assert [(each.name, each.device_class, each.count) for each in own.spec.requests] == [
             ("container-0-request-0", "gpu", 2),
             ("container-1-request-0", "gpu", 1),

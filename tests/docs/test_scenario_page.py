@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from roadstead.config.scenario.read import read_scenario
 from roadstead.config.scenario.reference import reference_markdown
 from roadstead.config.scenario.schema import Scenario
-from roadstead.config.scenario.structure import fields_of, models_in, unit_of
+from roadstead.config.scenario.structure import documented_type, fields_of, models_in
 from roadstead.config.settings import Settings
 from roadstead.fleet.shapes import NAMED_SHAPES
 
@@ -42,7 +42,7 @@ def test_every_key_is_in_the_reference_with_a_sentence_and_a_type(model):
         assert rows, f"{key} of {model.__name__}"
         assert (info.description or "").rstrip().endswith("."), f"{key} of {model.__name__}"
         is_nested = any(issubclass(each, BaseModel) for each in models_in(info.annotation))
-        assert unit_of(info) or is_nested or "Literal" in str(info.annotation), (
+        assert documented_type(info) or is_nested or "Literal" in str(info.annotation), (
             f"{key} of {model.__name__} has a unit"
         )
 

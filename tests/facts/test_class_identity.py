@@ -9,7 +9,13 @@ from typing import Any, cast
 import pytest
 
 from roadstead.facts.compile import FactsPool, compile_node, compile_pod
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, NodeFacts, class_of_node, renamed_node
+from roadstead.facts.node import (
+    HOSTNAME_LABEL,
+    NAME_PLACEHOLDER,
+    NodeFacts,
+    class_of_node,
+    renamed_node,
+)
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.wire import decode_facts, encode_facts
 from roadstead.protocol.objects import Node, Pod, validate
@@ -453,7 +459,7 @@ def test_another_class_of_nodes_is_made_by(path: str, value: object, name: str) 
 def test_a_hostname_that_is_not_the_nodes_name_belongs_to_the_class() -> None:
     own, other = node_class_of(NODE), node_class_of(renamed("n1", "elsewhere"))
 
-    assert dict(own.labels)[HOSTNAME_LABEL] == OWN_NAME
+    assert dict(own.labels)[HOSTNAME_LABEL] == NAME_PLACEHOLDER
     assert dict(other.labels)[HOSTNAME_LABEL] == "elsewhere"
     assert own != other
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.facts import sharing
+from roadstead.facts import identity_cache
 from roadstead.facts.compile import FactsPool, compile_node, compile_pod, normalized_image
+from roadstead.facts.identity_cache import cached_by_identity
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import (
     HostPort,
@@ -23,7 +24,6 @@ from roadstead.facts.pod import (
     Volume,
 )
 from roadstead.facts.selectors import LabelSelector, Requirement
-from roadstead.facts.sharing import cached_by_identity
 from roadstead.facts.taints import Taint, Toleration, tolerated
 from roadstead.protocol.objects import Node, Pod, validate
 
@@ -486,7 +486,7 @@ def test_requests_are_the_largest_needs_in_a_pods_life(
 def test_results_are_cached_by_identity_and_evicted_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sharing, "CACHE_MAX", 2)
+    monkeypatch.setattr(identity_cache, "CACHE_MAX", 2)
     asked: list[tuple[int, ...]] = []
 
     @cached_by_identity

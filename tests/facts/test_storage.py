@@ -7,11 +7,11 @@ from roadstead.facts.csi_migration import (
     REGION,
     ZONE,
     MigrationError,
-    counts_for_limits,
+    counts_as_csi_volume,
     inline_handle,
-    moves_topology,
     persistent_source,
     persistent_terms,
+    translates_topology,
 )
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
 from roadstead.facts.storage import (
@@ -246,11 +246,14 @@ def test_the_migrated_plugins_are_known():
     portworx, vsphere = "kubernetes.io/portworx-volume", "kubernetes.io/vsphere-volume"
     every = ("kubernetes.io/aws-ebs", portworx, vsphere)
 
-    assert counts_for_limits("kubernetes.io/aws-ebs", ())
-    assert [counts_for_limits(portworx, each) for each in ((), every)] == [False, True]
-    assert not counts_for_limits(vsphere, every)
-    assert [moves_topology("kubernetes.io/aws-ebs", each) for each in ((), every)] == [False, True]
-    assert not moves_topology(vsphere, every)
+    assert counts_as_csi_volume("kubernetes.io/aws-ebs", ())
+    assert [counts_as_csi_volume(portworx, each) for each in ((), every)] == [False, True]
+    assert not counts_as_csi_volume(vsphere, every)
+    assert [translates_topology("kubernetes.io/aws-ebs", each) for each in ((), every)] == [
+        False,
+        True,
+    ]
+    assert not translates_topology(vsphere, every)
 
 
 def test_manifests_get_the_defaults_of_the_api_server_and_its_controllers():

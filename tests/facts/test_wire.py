@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from roadstead.facts import wire
-from roadstead.facts.pod_amounts import AMOUNTS, amounts_of, other_fields_of
+from roadstead.facts.pod_amounts import AMOUNT_FIELDS, amounts_of, other_fields_of
 from roadstead.facts.wire import decode_facts, encode_facts
 from roadstead.protocol.codec import CodecError, pack, to_wire, unpack
 from tests.builders import pod
@@ -30,7 +30,7 @@ def test_facts_beside_amounts_are_encoded_once_for_pods_that_share_them():
     assert len(rests) == 1
     assert other_fields_of(small) == other_fields_of(large)
     assert amounts_of(small) != amounts_of(large)
-    assert len(AMOUNTS) == len(amounts_of(small))
+    assert len(AMOUNT_FIELDS) == len(amounts_of(small))
 
 
 def test_bytes_that_encode_no_facts_are_refused():

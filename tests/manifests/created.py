@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from roadstead.manifests import expand_workloads, read_manifests
-from roadstead.manifests.creation import Created, create
+from roadstead.manifests.creation import CreatedObjects, create
 
 Document = dict[str, Any]
 
@@ -39,7 +39,7 @@ def quota(hard: Any, name: str = "q", used: Any = None, **spec: Any) -> Document
     return found | ({"status": {"used": used}} if used else {})
 
 
-def created(*documents: Document) -> Created:
+def created(*documents: Document) -> CreatedObjects:
     """Return the objects after the workloads have created their pods and admission is done."""
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": documents}).encode()
     manifests = read_manifests(["-"], stdin=io.BytesIO(text))

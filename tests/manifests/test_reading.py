@@ -178,7 +178,7 @@ def test_finished_pods_are_counted_and_left_out() -> None:
     pods = [named(POD, phase.lower()) | {"status": {"phase": phase}} for phase in phases]
     manifests = read_objects(*pods)
     assert pod_names(manifests) == ["running", "pending"]
-    assert len(manifests.finished) == 2
+    assert len(manifests.finished_pods) == 2
 
 
 def test_a_duplicate_object_is_refused_with_both_sources(folder: Path) -> None:

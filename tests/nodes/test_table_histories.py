@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from roadstead.facts.node import HOSTNAME_LABEL, OWN_NAME, class_of_node, named_node
+from roadstead.facts.node import HOSTNAME_LABEL, NAME_PLACEHOLDER, class_of_node, named_node
 from roadstead.facts.node_list import NodeList
 from roadstead.nodes.table import NodeTable, name_hash
 from tests.builders import table_of
@@ -15,7 +15,7 @@ from tests.strategies import NODE_NAMES, nodes, small_pods
 
 
 def with_hostname(node_class):
-    labels = dict(node_class.labels) | {HOSTNAME_LABEL: OWN_NAME}
+    labels = dict(node_class.labels) | {HOSTNAME_LABEL: NAME_PLACEHOLDER}
     return replace(node_class, labels=tuple(sorted(labels.items())))
 
 

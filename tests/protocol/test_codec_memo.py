@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from roadstead.protocol.codec import CodecError, from_wire, pack, to_wire, unpack
-from roadstead.protocol.codec_memo import BYTES_MAX, KNOWN_MAX
+from roadstead.protocol.codec_memo import CACHE_MAX_VALUES, CACHED_VALUE_MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ def test_data_of_no_message_are_refused_by_the_decoder():
 
 
 def test_many_and_long_values_are_sent_as_others():
-    for number in range(KNOWN_MAX + 2):
+    for number in range(CACHE_MAX_VALUES + 2):
         assert sent(Spec("a", number)).number == number
-    long = Spec("x" * (BYTES_MAX + 1))
+    long = Spec("x" * (CACHED_VALUE_MAX_BYTES + 1))
     assert sent(long) == long
     assert sent(long) is not sent(long), "long ones are not remembered"
 

@@ -76,7 +76,7 @@ def test_a_transcript_is_printed_with_the_content_of_each_message(script, path, 
     error, count, submit, lease, report = capsys.readouterr().out.splitlines()
     assert error.startswith("queue: queue: ")
     assert count == "3 messages"
-    assert "submit from the driver: PodBatch(" in submit
+    assert "submit from the driver: PodList(" in submit
     assert "lease from scheduler-0 (epoch 1): LeaseRequest(owner='scheduler-0', epoch=1" in lease
     assert "LeaseReport(lease_id=1, done=('uid-b',)" in report
 

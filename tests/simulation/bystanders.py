@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from roadstead.cycle.batch import Accelerator, PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.kernel import start as kernel_start
 from roadstead.kernel.coverage import Coverage
 from roadstead.nodes.pod_class import PodClasses
@@ -156,8 +156,8 @@ def _nominations_left(world, facts, node_name):
     """(node, facts) → number of nominations after a pod is placed and its own nomination is
     removed.
     """
-    left = Counter((name, unnominated(each)) for each, name in world[2])
-    own = facts.nominated_node_name, unnominated(facts)
+    left = Counter((name, without_nomination(each)) for each, name in world[2])
+    own = facts.nominated_node_name, without_nomination(facts)
     if node_name is not None and left[own]:
         left[own] -= 1
     return +left

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 
 from roadstead.actors.interface import NOBODY, NoNodeError, open_reply
-from roadstead.actors.messages import BIND, BindBatch, pod_batch
+from roadstead.actors.messages import BIND, BindBatch, pod_list
 from roadstead.actors.names import BINDER, CACHE, JOURNAL_COPY, QUEUE
 from roadstead.actors.runs.client import Client
 from roadstead.actors.runs.launch import first_of
@@ -241,7 +241,7 @@ async def _haunted(runtime):
         pods = (pod for pod in core.pods.present.values() if pod.state is BinderState.PENDING)
         for pod in islice(pods, 3):
             for node in core.placements.nodes:
-                pods_of_it = pod_batch([(identity_of(pod.uid, pod.key), pod.facts)])
+                pods_of_it = pod_list([(identity_of(pod.uid, pod.key), pod.facts)])
                 token = f"ghost/{pod.uid}/{node}"
                 batch = BindBatch("scheduler-0", 99, pods_of_it, (node,), (token,))
                 life.handle(NOBODY.envelope(BIND.name, batch), replies.append)

@@ -11,7 +11,7 @@ import json
 import random
 from dataclasses import replace
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Owner, PodIdentity
@@ -60,7 +60,7 @@ def in_some_mode(scenario, seed):
 def _latency(draw):
     # Short enough that all pods can be tried again within the time allowed for recovery.
     job_s, task_s = draw.choice((0.0, 0.0, 0.05, 0.1)), draw.choice((0.0, 0.01))
-    return DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))
+    return DecisionTime(batch=JobTime(job_s=job_s, task_s=task_s))
 
 
 def _jobs(pods):

@@ -18,7 +18,7 @@ from roadstead.actors.messages import (
     RunEnded,
     RunningPods,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import OwnerEpoch, PodRemoval, ResolveAttempts, Uids
@@ -246,11 +246,11 @@ class _Ramble:
         some = [
             (who, self._other(who) if self._draw.random() < 0.2 else facts) for who, facts in pods
         ]
-        self._do("add_pending", pod_batch(some, self._next_revision()))
+        self._do("add_pending", pod_list(some, self._next_revision()))
 
     def _update(self):
         pods = [(who, self._other(who)) for who, _ in self._some(self._pods, 1)]
-        self._do("update_pods", pod_batch(pods, self._next_revision()))
+        self._do("update_pods", pod_list(pods, self._next_revision()))
 
     def _delete(self):
         uids = tuple(who.uid for who, _ in self._some(self._pods, 1))
@@ -270,7 +270,7 @@ class _Ramble:
             if self._core.pod_status(who.uid)[0].value in may
         ]
         nodes = tuple(self._draw.choice(self._nodes).name for _ in pods)
-        self._do("add_running", RunningPods(pod_batch(pods), nodes))
+        self._do("add_running", RunningPods(pod_list(pods), nodes))
 
     # Binds.
 
@@ -305,12 +305,10 @@ class _Ramble:
             few = draw.randint(1, len(pods))
             some, *more = (each[:few] for each in rows)
             nodes, tokens, read, jobs = map(tuple, more)
-            self._do(
-                "bind", BindBatch(owner, epoch, pod_batch(some), nodes, tokens, (), read, jobs)
-            )
+            self._do("bind", BindBatch(owner, epoch, pod_list(some), nodes, tokens, (), read, jobs))
         pods, nodes, tokens, read, jobs = rows
         batch = BindBatch(
-            *(owner, epoch, pod_batch(pods), tuple(nodes), tuple(tokens)),
+            *(owner, epoch, pod_list(pods), tuple(nodes), tuple(tokens)),
             *(volumes, tuple(read), tuple(jobs)),
         )
         self._sent.append(batch)
@@ -331,7 +329,7 @@ class _Ramble:
             f"p{self._core.last_lsn}-{number}" for number in range(draw.choice((1, 2, 3, 20, 20)))
         ]
         pods = [(PodIdentity(f"uid-{name}", "default", name), facts) for name in names]
-        coming = pod_batch(pods)
+        coming = pod_list(pods)
         if draw.random() < 0.3:
             pods[-1] = pods[-1][0], other
         epoch = max(1, self._core.current_epoch(owner) or 1)
@@ -343,7 +341,7 @@ class _Ramble:
         if draw.random() < 0.15:
             # One request appears in it twice.
             pods, nodes, tokens, read = ((*each, each[0]) for each in (pods, nodes, tokens, read))
-        batch = BindBatch(owner, epoch, pod_batch(pods), nodes, tokens, read_versions=read)
+        batch = BindBatch(owner, epoch, pod_list(pods), nodes, tokens, read_versions=read)
         self._sent.append(batch)
         if draw.random() < 0.2:
             # Refused because the pods are unknown; permanently, even if the pods are added later.

@@ -22,7 +22,7 @@ from roadstead.actors.messages import (
     RunningPods,
     UpdateAssumptions,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import NodeNames
 from roadstead.actors.messages.recovery import (
@@ -218,7 +218,7 @@ class _Ramble:
                 else ([draw.choice(self._attempts)])
             )
         self._attempts += rows
-        batch = pod_batch(pod for pod, _, _ in rows)
+        batch = pod_list(pod for pod, _, _ in rows)
         nodes, tokens = tuple(n for _, n, _ in rows), tuple(t for _, _, t in rows)
         await self._do("assume", AssumeBatch(batch, nodes, tokens))
 
@@ -278,7 +278,7 @@ class _Ramble:
             self._core.node_of(who.uid) or node
             for (who, _), node in zip(pods, self._names(len(pods)), strict=True)
         )
-        message = RunningPods(pod_batch(pods, self._next_revision()), nodes)
+        message = RunningPods(pod_list(pods, self._next_revision()), nodes)
         await self._do("add_running", message)
 
     async def _update_running(self):
@@ -287,7 +287,7 @@ class _Ramble:
             for who, _ in self._some(self._pods, 1, 2)
         ]
         nodes = tuple(self._core.node_of(who.uid) or "away" for who, _ in pods)
-        message = RunningPods(pod_batch(pods, self._next_revision()), nodes)
+        message = RunningPods(pod_list(pods, self._next_revision()), nodes)
         await self._do("update_running", message)
 
     async def _gone(self):
@@ -308,7 +308,7 @@ class _Ramble:
         nodes = tuple(self.draw.choice((name, name, "")) for name in self._names(len(pods)))
         preempts = tuple(self.draw.random() < 0.4 for _ in pods)
         gone = tuple(who.uid for who, _ in self._some(self._pods, 0, 1))
-        await self._do("nominate", NominateBatch(pod_batch(pods), nodes, preempts, gone))
+        await self._do("nominate", NominateBatch(pod_list(pods), nodes, preempts, gone))
 
     async def _contradict(self):
         """Send cluster events that contradict the state, directly to the core."""

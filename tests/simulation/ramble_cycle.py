@@ -9,7 +9,7 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-from roadstead.config.concurrency import DecisionTime, KindTime
+from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.batch import Accelerator, PodInCycle
@@ -88,13 +88,13 @@ class _World:
             settings["staleness_s"] = draw.choice((0.0, 2.0, 10.0))
         if draw.random() < 0.5:
             job_s, task_s = draw.choice((0.0, 1.0, 5.0)), draw.choice((0.0, 0.5))
-            settings["decision_time"] = DecisionTime(batch=KindTime(job_s=job_s, task_s=task_s))
+            settings["decision_time"] = DecisionTime(batch=JobTime(job_s=job_s, task_s=task_s))
         return settings
 
     def _new_pod(self):
         self._number += 1
         facts = pod(cpu=self._draw.choice((100, 200, 800, 2000)))
-        if not self._latency.is_given and self._draw.random() < 0.4:
+        if not self._latency.is_positive and self._draw.random() < 0.4:
             # Of a gang with or without waiting pods, see `WAITING`.
             gang = GroupMembership(self._draw.choice(("g1", "g2", WAITING)), 2)
             facts = replace(facts, pod_group=gang)
@@ -210,7 +210,7 @@ class _World:
         self._expect(scope.is_own == is_own, f"{self._pods[0].key} takes the scope {scope.is_own}")
         pods = [each for each in self._pods if self._is_own(each) == is_own]
         pods = pods[: self._reach[is_own]][: self._few]
-        return pods[:1] if self._latency.is_given else pods
+        return pods[:1] if self._latency.is_positive else pods
 
     def _is_old(self, scope, now_s):
         staleness_s = self._settled.staleness_s
@@ -253,7 +253,7 @@ class _World:
         yield Prepare(len(pods))
         if self._few:
             yield ScoreClasses(scope, pods)
-            if is_fresh and not self._latency.is_given:
+            if is_fresh and not self._latency.is_positive:
                 yield CatchUp(is_again=True)
         nodes, placed, place = [], [], 0
         while place < len(pods):

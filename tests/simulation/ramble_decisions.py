@@ -23,7 +23,7 @@ from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_held_table
 from roadstead.cycle.table_cycle import TableCycle
-from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
 from roadstead.framework.tie_break import TieBreak
@@ -285,7 +285,7 @@ class _Ramble:
         self._number += 1
         if self._cache.node_of(uid) is None and self.core.state_of(uid) not in ("binding",):
             key = f"{who.namespace}/{uid}"
-            item = PodOnNode(uid, key, unnominated(facts), self._host().name)
+            item = PodOnNode(uid, key, without_nomination(facts), self._host().name)
             self._tell(self._cache.confirm([item]))
 
     def _some_running(self):
@@ -318,7 +318,7 @@ class _Ramble:
                 self._facts[who] = replace(facts, nominated_node_name=name)
             else:
                 uid = f"nominated-{self._draw.randrange(3)}"
-            self._tell(self._cache.nominate(uid, name, unnominated(facts)))
+            self._tell(self._cache.nominate(uid, name, without_nomination(facts)))
 
     def _turn(self):
         if self._bounds is not None:
@@ -343,7 +343,7 @@ class _Ramble:
         pods = self._draw.choices([*self._facts.values()], k=count)
         if self._draw.random() < 0.5:
             pods = pods[:1] * len(pods)
-        pods = [unnominated(each) for each in pods]
+        pods = [without_nomination(each) for each in pods]
         hosts = self._held.table.node_names()
         if self._draw.random() < 0.6:
             # Each pod fits its node by itself, so that they only conflict with each other.
@@ -504,7 +504,7 @@ class _Ramble:
             if not each.facts.volumes and self._draw.random() < self._refused:
                 refused.append((each.token, unschedulable("not now")))
                 continue
-            facts = unnominated(each.facts)
+            facts = without_nomination(each.facts)
             item = Assumption(each.uid, each.key, facts, each.node_name, each.token)
             answer = self._cache.assume([item], 0.0)
             if answer.refused:
@@ -535,7 +535,10 @@ class _Ramble:
                     effects += self.core.deleted([victim.uid])
                     self._forget(victim.uid)
             deltas = self._cache.nominate(
-                each.uid, each.node_name, unnominated(each.facts), preempts=bool(each.victims)
+                each.uid,
+                each.node_name,
+                without_nomination(each.facts),
+                preempts=bool(each.victims),
             )
             self._tell(deltas)
         return effects

@@ -15,7 +15,7 @@ from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.facts.pod import PodIdentity, unnominated
+from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.framework.victims import Victim
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.placements import DeltaKind, TableStore
@@ -72,7 +72,7 @@ def nominations_at(cache, classes):
     """The same at the cache, for existing nodes."""
     known = cache.placements
     return Counter(
-        (name, classes.pod_class(unnominated(facts)))
+        (name, classes.pod_class(without_nomination(facts)))
         for name, facts in known.nominated.values()
         if name in known.nodes
     )
@@ -239,7 +239,7 @@ class _Ramble:
         """Another scheduler's attempt is bound."""
         who = self._pick()
         if self._cache.node_of(who.uid) is None:
-            facts = unnominated(self._facts[who])
+            facts = without_nomination(self._facts[who])
             placed = PodOnNode(who.uid, f"default/{who.uid}", facts, self._host().name)
             self._late += self._cache.confirm([placed])
 
@@ -259,7 +259,7 @@ class _Ramble:
         if self._cache.node_of(who.uid) is None:
             name = self._draw.choice((self._host().name, self._host().name, ""))
             self._facts[who] = replace(self._facts[who], nominated_node_name=name)
-            self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
+            self._late += self._cache.nominate(who.uid, name, without_nomination(self._facts[who]))
 
     # A batch and its results.
 
@@ -319,7 +319,7 @@ class _Ramble:
             self._facts[who] = replace(self._facts[who], nominated_node_name=name)
         if is_shown and self._draw.random() < 0.8 and self._cache.node_of(who.uid) is None:
             self._late += self._cache.remove_pods(self._cache.pods.present.keys() & uids)
-            self._late += self._cache.nominate(who.uid, name, unnominated(self._facts[who]))
+            self._late += self._cache.nominate(who.uid, name, without_nomination(self._facts[who]))
 
     def _pod(self, who):
         pod_class = self._classes.pod_class(self._facts[who])
@@ -338,7 +338,7 @@ class _Ramble:
 
     def _assume(self, who, name):
         self._tokens += 1
-        token, facts = f"ramble/1/{self._tokens}", unnominated(self._facts[who])
+        token, facts = f"ramble/1/{self._tokens}", without_nomination(self._facts[who])
         item = Assumption(who.uid, f"default/{who.uid}", facts, name, token)
         answer = self._cache.assume([item], 0.0)
         self._late += answer.deltas

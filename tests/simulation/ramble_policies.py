@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from types import SimpleNamespace
 
-from roadstead.config.concurrency import KIND_LABEL, DecisionTime, KindTime
+from roadstead.config.concurrency import JOB_KIND_LABEL, DecisionTime, JobTime
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.jobs import SimulatedLatency, first_job
 from roadstead.cycle.partitions import Partition
@@ -30,7 +30,7 @@ def _pods(scenario, draw):
     classes, pods = PodClasses(), []
     for who, facts in draw.sample(scenario.pods, min(10, len(scenario.pods))):
         owner = draw.choice((facts.owner, None, Owner("Job", f"j{draw.randrange(2)}", "")))
-        kind = draw.choice(((), ((KIND_LABEL, draw.choice(("service", "batch", "other"))),)))
+        kind = draw.choice(((), ((JOB_KIND_LABEL, draw.choice(("service", "batch", "other"))),)))
         name = draw.choice(("default-scheduler", "served"))
         labels = (*facts.labels, *kind)
         pod_class = classes.pod_class(
@@ -51,7 +51,7 @@ def _job(facts):
 def _of_thinking(pods, draw):
     times = {kind: (draw.choice((0.0, 1.0, 8.0)), draw.choice((0.0, 0.25))) for kind in KINDS}
     served = draw.choice(({}, {"served": "service"}, {"served": "batch"}))
-    named = {kind: KindTime(job_s=job_s, task_s=task_s) for kind, (job_s, task_s) in times.items()}
+    named = {kind: JobTime(job_s=job_s, task_s=task_s) for kind, (job_s, task_s) in times.items()}
     latency, paid = SimulatedLatency(DecisionTime(**named, profiles=served)), set()
     if latency.is_on != any(map(any, times.values())):
         yield f"is_on is {latency.is_on} with {times}"
@@ -70,7 +70,7 @@ def _of_thinking(pods, draw):
         wait_s = 0.0
         if new:
             facts = new[0].pod_class.facts
-            kind = dict(facts.labels).get(KIND_LABEL)
+            kind = dict(facts.labels).get(JOB_KIND_LABEL)
             kind = kind if kind in KINDS else served.get(facts.scheduler_name, "batch")
             wait_s = times[kind][0] + times[kind][1] * len(new)
         if (told_s := latency.wait_s(wanted)) != wait_s:

@@ -19,7 +19,9 @@ class Sampling:
     """
 
     def __init__(self, plan):
-        self.shares = plan.config().shares() if plan.settings.score_nodes == "config" else {}
+        self.shares = (
+            plan.config().sampling_percentages() if plan.settings.score_nodes == "config" else {}
+        )
         self._zones, self._order = {}, []
         self.start, self.is_content = 0, set()
 

@@ -31,7 +31,7 @@ class ShadowPerformer:
         self._checks_versions = settings.conflicts == "version"
         self._is_whole = settings.transaction == "all-or-nothing"
         self._began_s = clock_s()
-        self._takes_time, self._leases = settings.decision_time.is_given, ()
+        self._takes_time, self._leases = settings.decision_time.is_positive, ()
         self._heard = {}
         self._not_bound, self._asked_outside, self._to_finish = set(), set(), set()
         self._finished = set()

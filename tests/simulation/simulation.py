@@ -15,7 +15,7 @@ from roadstead.actors.messages import (
     SUBMIT,
     RunningPods,
     node_batch,
-    pod_batch,
+    pod_list,
 )
 from roadstead.actors.messages.changes import (
     DELETE_PODS,
@@ -341,7 +341,7 @@ class _World:
 
     async def submit(self, pods):
         """Send pods; keep those that the queue refuses."""
-        batch = pod_batch(pods, self.revision)
+        batch = pod_list(pods, self.revision)
         await self.tell(BINDER, ADD_PENDING, batch)
         self._said |= {who.uid: facts for who, facts in pods}
         answer = await self.tell(QUEUE, SUBMIT, batch)
@@ -354,7 +354,7 @@ class _World:
 
     async def update(self, pods):
         """Change pods, wherever they are; removed pods stay removed."""
-        batch = pod_batch(pods, self.revision)
+        batch = pod_list(pods, self.revision)
         here = await self.tell(BINDER, UPDATE_PODS, batch)
         at = dict(zip(here.pods.uids, here.nodes, strict=True))
         waiting = [pod for pod in pods if at.get(pod[0].uid) == ""]
@@ -363,7 +363,7 @@ class _World:
             self._process.network.record_fault("update of bound pods")
             for who, facts in bound if self._watch else ():
                 self._watch.world("pod_changes", who.uid, facts)
-            running = pod_batch(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
+            running = pod_list(bound, self.revision), tuple(at[who.uid] for who, _ in bound)
             await self.tell(CACHE, UPDATE_RUNNING, RunningPods(*running))
             await self._settle()
         changes = tuple(PodChange(self._said[who.uid], facts) for who, facts in bound)

@@ -46,7 +46,7 @@ def test_seeds_vary_every_setting():
                 settings.transaction,
                 settings.staleness_s,
                 settings.partition_policy,
-                settings.decision_time.is_given,
+                settings.decision_time.is_positive,
             ]
         )
 

@@ -3,7 +3,7 @@
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import Owner
 from roadstead.facts.selectors import LabelSelector
-from roadstead.inputs.find_pod import GivenPod
+from roadstead.inputs.find_pod import InputPod
 from roadstead.run import RunPlan
 from roadstead.whatif.fit import CountedSpec, FitQuestion, fit
 from tests.actors.world import identity, inputs_of, plan_of
@@ -13,7 +13,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def asked(name, facts, ratio=1):
-    return CountedSpec(name, GivenPod(identity(name), facts, ""), ratio)
+    return CountedSpec(name, InputPod(identity(name), facts, ""), ratio)
 
 
 def fit_of(nodes, facts, given=(), running=(), plan=None, **question):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.inputs.find_pod import GivenPod
+from roadstead.inputs.find_pod import InputPod
 from roadstead.whatif import grow as grow_module
 from roadstead.whatif.drain import drain
 from roadstead.whatif.evictions import EvictionRules
@@ -37,7 +37,7 @@ def test_the_given_pods_are_placed_with_their_claims_as_by_a_run(moment):
 def test_every_question_has_an_answer(moment):
     inputs, plan = moment
     who, facts = inputs.pending[0]
-    asked = CountedSpec("x", GivenPod(who, facts, ""))
+    asked = CountedSpec("x", InputPod(who, facts, ""))
 
     result = fit(inputs, plan, FitQuestion((asked,), max_replicas=200))
     assert result.is_limited or result.next.message

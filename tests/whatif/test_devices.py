@@ -42,5 +42,5 @@ def test_a_reduced_request_asks_for_fewer_devices():
 
     three, none = reduced(facts, GPU, 3), reduced(facts, GPU, 0)
 
-    assert [each.count for each in three.extended] == [2, 1]
-    assert (none.extended, [each.name for each in none.device_claims]) == ((), ["a"])
+    assert [each.count for each in three.extended_requests] == [2, 1]
+    assert (none.extended_requests, [each.name for each in none.device_claims]) == ((), ["a"])

@@ -1,7 +1,7 @@
 """Plans of comprehensions: loops over lists and maps (`all`, `map`, …), and `cel.bind`.
 
 A plan is a tree of steps: closures that compute one node of the expression from the list of
-variables (`steps.py`). A comprehension is a node `Fold` with the fields of upstream's
+variables (`steps.py`). A comprehension is a node `Comprehension` with the fields of upstream's
 ComprehensionExpr; its variables have slots in that list.
 
 Upstream: cel-go 0.26 interpreter/interpretable.go (evalFold, folder).
@@ -15,20 +15,20 @@ from typing import Final
 
 from roadstead.cel.errors import CelRunError, no_overload
 from roadstead.cel.lists import GrowingMap
-from roadstead.cel.operators import Growing
-from roadstead.cel.steps import METER, Step, Variables, spend
+from roadstead.cel.operators import GrowingList
+from roadstead.cel.steps import COST_SLOT, Step, Variables, spend
 from roadstead.cel.tree import (
     ACCUMULATOR,
     AND,
     NOT_STRICTLY_FALSE,
     OR,
     Call,
-    Fold,
+    Comprehension,
     Ident,
     Literal,
     Node,
 )
-from roadstead.cel.values import Value, decoded, go_type, items_of, reread
+from roadstead.cel.values import Value, decoded_key, go_type, items_of, rewrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ _UNSET: Final = object()
 class SlotTable:
     """The slots of variables in the list of variables, and the names that are visible now.
 
-    size: of the list. Its first two slots are `DEVICE` and `METER`.
+    size: of the list. Its first two slots are `DEVICE_SLOT` and `COST_SLOT`.
     """
 
-    size: int = METER + 1
+    size: int = COST_SLOT + 1
     _names: dict[str, list[Step]] = field(default_factory=dict)
 
     def add_slot(self) -> int:
@@ -77,7 +77,9 @@ class SlotTable:
         return self._names[name][-1]
 
 
-def plan_fold(node: Fold, slots: SlotTable, plan: Callable[[Node], Step], is_metered: bool) -> Step:
+def plan_comprehension(
+    node: Comprehension, slots: SlotTable, plan: Callable[[Node], Step], is_metered: bool
+) -> Step:
     """Return the step that computes a comprehension.
 
     plan: returns the step of a node below it. is_metered: count costs while it runs.
@@ -111,7 +113,7 @@ def plan_fold(node: Fold, slots: SlotTable, plan: Callable[[Node], Step], is_met
 
 
 def _plan_loop(
-    node: Fold,
+    node: Comprehension,
     slots: SlotTable,
     plan: Callable[[Node], Step],
     iterate: Callable[[Variables], Iterator[None]],
@@ -143,7 +145,7 @@ def _plan_loop(
 
 def _to_immutable(value: Value) -> Value:
     """Return the value of an accumulator as a list or map that nothing changes any more."""
-    if isinstance(value, Growing):
+    if isinstance(value, GrowingList):
         return list(value)
     return dict(value) if isinstance(value, GrowingMap) else value
 
@@ -156,15 +158,15 @@ def _to_mutable(value: Value) -> Value:
     # As upstream, for any empty list or map: an empty map of a device (DomainMap) loses its default
     # for domains that it lacks.
     if isinstance(value, list) and not value:
-        return Growing()
+        return GrowingList()
     if isinstance(value, dict) and not value:
         return GrowingMap()
     return value
 
 
 def _slot_reader(slot: int) -> Step:
-    # `reread`: upstream converts an optional that a variable holds, and some conversions fail.
-    return lambda variables: reread(variables[slot])
+    # `rewrapped`: upstream converts an optional that a variable holds, and some conversions fail.
+    return lambda variables: rewrapped(variables[slot])
 
 
 def _accumulator_reader(slot: int) -> Step:
@@ -196,8 +198,8 @@ def _iterations(
         # Not a generator itself, so that a wrong range is an error before the loop starts.
         value = items(variables)
         if isinstance(value, dict):
-            # `decoded`: keys that are bools are encoded, since True equals 1 in a dict.
-            found = iter([(decoded(key), entry) for key, entry in value.items()])
+            # `decoded_key`: keys that are bools are encoded, since True equals 1 in a dict.
+            found = iter([(decoded_key(key), entry) for key, entry in value.items()])
         elif isinstance(value, list):
             found = iter(list(enumerate(value)))
         else:
@@ -221,7 +223,7 @@ def _set_each_pair(
         yield
 
 
-def _predicate(node: Fold) -> Node | None:
+def _predicate(node: Comprehension) -> Node | None:
     """Return the predicate of `all` or `exists`; None for any other comprehension.
 
     They are recognized by their form, `@not_strictly_false(…)` as condition and `@result && p` or
@@ -277,7 +279,7 @@ def _quantifier(
     return quantify
 
 
-def _plan_binding(node: Fold, slots: SlotTable, plan: Callable[[Node], Step]) -> Step:
+def _plan_binding(node: Comprehension, slots: SlotTable, plan: Callable[[Node], Step]) -> Step:
     """Return the step of `cel.bind(name, start, result)`."""
     start = plan(node.start)
     slot = slots.add_slot()
@@ -294,7 +296,7 @@ def _plan_binding(node: Fold, slots: SlotTable, plan: Callable[[Node], Step]) ->
             variables[slot] = value
         if isinstance(value, _Failed):
             raise value.error
-        return reread(value)
+        return rewrapped(value)
 
     slots.declare(node.accumulator, read)
     result = plan(node.result)

@@ -1,19 +1,20 @@
-"""Pods as they are sent: columns, and a table of their classes; never one message per pod."""
+"""Lists of pods in messages: columns of their names, and a table of their classes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from roadstead.facts.pod import PodFacts, PodIdentity, unnominated
+from roadstead.facts.pod import PodFacts, PodIdentity, without_nomination
 from roadstead.facts.wire import decode_facts, encode_facts
 
 
 @dataclass(frozen=True, slots=True)
-class PodBatch:
+class PodList:
     """Pods as columns: `class_of[i]` is an index into `classes` (see `roadstead.facts.wire`).
 
-    started_s: (index, start time) of the pods that have one. revision: see `roadstead.revisions`.
+    started_s: (index, start time) of the pods that have one. revision: number of the sender's
+    message, by which a late copy is recognized (`roadstead.revisions`); 0 if it does not count.
     """
 
     classes: tuple[bytes, ...]
@@ -33,7 +34,7 @@ class PodBatch:
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts, prefix = classes[index]
             key = prefix + name
-            # As `pod_key` has it.
+            # The UID itself if both are equal, as `pod_key`, which would be a call for each pod.
             yield uid, uid if key == uid else key, facts
 
     def pods(self) -> Iterator[tuple[PodIdentity, PodFacts]]:
@@ -44,7 +45,7 @@ class PodBatch:
             yield PodIdentity(uid, facts.namespace, name), facts
 
 
-def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -> PodBatch:
+def pod_list(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -> PodList:
     """Return pods as columns, in order."""
     classes = ClassColumn()
     uids: list[str] = []
@@ -56,18 +57,20 @@ def pod_batch(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -
         names.append(identity.name)
         classes.add(facts)
     columns = classes.table, tuple(uids), tuple(names), tuple(classes.column)
-    return PodBatch(*columns, tuple(started_s), revision)
+    return PodList(*columns, tuple(started_s), revision)
 
 
-def pod_columns(uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]) -> PodBatch:
+def pod_list_of_columns(
+    uids: Sequence[str], keys: Sequence[str], facts: Sequence[PodFacts]
+) -> PodList:
     """Return pods, given by their keys (namespace/name), as columns, without nominated nodes."""
     classes, indices = ClassColumn(), {}
     for known, each in {id(each): each for each in facts}.items():
-        classes.add(unnominated(each))
+        classes.add(without_nomination(each))
         indices[known] = classes.column[-1], len(each.namespace) + 1
     found = [indices[id(each)] for each in facts]
     names = tuple([key[start:] for key, (_, start) in zip(keys, found, strict=True)])
-    return PodBatch(classes.table, tuple(uids), names, tuple([index for index, _ in found]))
+    return PodList(classes.table, tuple(uids), names, tuple([index for index, _ in found]))
 
 
 class ClassColumn:
@@ -95,4 +98,4 @@ class ClassColumn:
         return tuple(encode_facts(facts) for facts in self._index_of)
 
 
-NO_PODS = PodBatch((), (), (), ())
+NO_PODS = PodList((), (), (), ())

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import PodFacts, PodIdentity, identity_of
-from roadstead.facts.pod_batch import NO_PODS, ClassColumn, PodBatch, pod_batch, pod_columns
+from roadstead.facts.pod_list import NO_PODS, ClassColumn, PodList, pod_list, pod_list_of_columns
 from roadstead.protocol.codec import CodecError, from_wire, pack, to_wire, unpack
 from tests import strategies
 from tests.builders import pod
@@ -42,7 +42,7 @@ def test_each_pod_keeps_its_facts_when_temporary_objects_reuse_an_id():
     """A new object may have the memory address, and so the id, of a freed one."""
     pods = [PodIdentity(f"u{n}", namespace, f"p{n}") for n, namespace in enumerate(NAMESPACES)]
 
-    batch = pod_batch((who, PodFacts(who.namespace)) for who in pods)
+    batch = pod_list((who, PodFacts(who.namespace)) for who in pods)
 
     assert [facts.namespace for _, facts in batch.pods()] == list(NAMESPACES)
     assert len(batch.classes) == 2
@@ -51,8 +51,8 @@ def test_each_pod_keeps_its_facts_when_temporary_objects_reuse_an_id():
 @settings(max_examples=20)
 @given(pods(), st.integers(0, 9))
 def test_a_batch_returns_the_pods_from_which_it_was_made(given_pods, revision):
-    batch = pod_batch(given_pods, revision)
-    received = from_wire(PodBatch, unpack(pack(to_wire(batch))))
+    batch = pod_list(given_pods, revision)
+    received = from_wire(PodList, unpack(pack(to_wire(batch))))
 
     assert received == batch, "also after encoding and decoding"
     assert received.revision == revision
@@ -67,7 +67,7 @@ def test_a_batch_returns_the_pods_from_which_it_was_made(given_pods, revision):
 @settings(max_examples=20)
 @given(pods())
 def test_the_cheaper_form_by_key_has_the_same_pods(given_pods):
-    batch = pod_batch(given_pods)
+    batch = pod_list(given_pods)
 
     by_key = list(batch.keyed())
 
@@ -82,7 +82,7 @@ def test_columns_of_running_pods_have_no_nominated_node(given_pods):
     uids = [who.uid for who, _ in given_pods]
     keys = [who.key for who, _ in given_pods]
 
-    batch = pod_columns(uids, keys, [facts for _, facts in given_pods])
+    batch = pod_list_of_columns(uids, keys, [facts for _, facts in given_pods])
 
     wanted = [
         (who.uid, who.key, replace(facts, nominated_node_name="")) for who, facts in given_pods
@@ -94,7 +94,7 @@ def test_columns_of_running_pods_have_no_nominated_node(given_pods):
 @settings(max_examples=20)
 @given(pods())
 def test_each_class_is_encoded_once_and_classes_are_in_order_of_first_use(given_pods):
-    batch = pod_batch(given_pods)
+    batch = pod_list(given_pods)
 
     classes = list(dict.fromkeys(facts for _, facts in given_pods))
     assert len(batch.classes) == len(set(batch.classes)) == len(classes)
@@ -106,13 +106,13 @@ def test_a_thousand_pods_of_a_class_need_little_more_than_their_names():
     facts = [pod(cpu=100, labels=labels) for _ in range(1000)]
     identities = [identity_of(f"ns/p{number}", f"ns/p{number}") for number in range(1000)]
 
-    data = pack(to_wire(pod_batch(zip(identities, facts, strict=True))))
+    data = pack(to_wire(pod_list(zip(identities, facts, strict=True))))
 
     assert len(data) < 1000 * len("ns/p999 p999 0") + 3000, "bytes of the message"
 
 
 def test_a_pod_of_a_class_that_the_table_lacks_is_no_pod():
-    batch = pod_batch([(PodIdentity("u", "default", "p"), PodFacts())])
+    batch = pod_list([(PodIdentity("u", "default", "p"), PodFacts())])
 
     for wrong in (replace(batch, class_of=(1,)), replace(batch, classes=())):
         with pytest.raises(IndexError):
@@ -124,6 +124,6 @@ def test_a_pod_of_a_class_that_the_table_lacks_is_no_pod():
 
 
 def test_no_pods_are_an_empty_batch():
-    assert pod_batch([]) == NO_PODS == pod_columns([], [], [])
+    assert pod_list([]) == NO_PODS == pod_list_of_columns([], [], [])
     assert list(NO_PODS.pods()) == list(NO_PODS.keyed()) == []
     assert ClassColumn().table == ()

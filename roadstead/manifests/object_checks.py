@@ -1,4 +1,4 @@
-"""The API server's checks of well-formed objects: names, labels, amounts.
+"""The API server's validation of names, labels and amounts.
 
 Names end up in files and on terminals, so that accepted names have no path parts and no control
 characters. Parts that many objects share are checked once.
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from roadstead.facts.compile import described
+from roadstead.facts.compile import name_in_errors
+from roadstead.facts.identity_cache import cached_by_identity
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.resources import HUGE_PAGES_PREFIX, NATIVE_DOMAIN, STANDARD_RESOURCES
-from roadstead.facts.sharing import cached_by_identity
 from roadstead.manifests.field_problem import FieldProblem, RuleTexts
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import (
@@ -119,7 +119,7 @@ def check_node(node: Node, *, source: str) -> None:
 
 
 def _refusal(found: ApiObject, problem: FieldProblem, source: str) -> InputError:
-    rule, obj = f"is not allowed: {'; '.join(problem.rules)}", described(found)
+    rule, obj = f"is not allowed: {'; '.join(problem.rules)}", name_in_errors(found)
     return InputError(
         rule, source=source, obj=obj, field=problem.field, value=cut_short(problem.value)
     )

@@ -1,9 +1,8 @@
-"""Base of the schemas: Go's strict, case-sensitive decoding with pydantic.
+"""Base of the schemas: a Go struct as its YAML or JSON is decoded and printed.
 
-An unknown field is refused, a null leaves a field as it is, numbers and texts are never converted
-to each other, integers have the bounds of their Go type. Fields that Go prints even when they are
-empty are named in `always`. Upstream: apimachinery/pkg/runtime/serializer/json (strict),
-sigs.k8s.io/json.
+Decoding is strict, as upstream's: an unknown field is refused, a null leaves a field as it is,
+numbers and texts are never converted to each other, integers have the bounds of their Go type.
+Upstream: apimachinery/pkg/runtime/serializer/json (strict), sigs.k8s.io/json.
 """
 
 from __future__ import annotations
@@ -19,8 +18,12 @@ from pydantic.alias_generators import to_camel
 from roadstead.config.durations import Duration, parse_duration
 
 
-class Wire(BaseModel):
-    """One Go struct. Field defaults are Go's zero values; None is a nil pointer or slice."""
+class GoStruct(BaseModel):
+    """One Go struct. Field defaults are Go's zero values; None is a nil pointer or slice.
+
+    never_omitted: fields that Go prints even if they are empty (without `omitempty`).
+    refuses_null: keys that may be absent, but not null.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
@@ -30,8 +33,8 @@ class Wire(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
-    always: ClassVar[frozenset[str]] = frozenset()
-    null_counts: ClassVar[frozenset[str]] = frozenset()
+    never_omitted: ClassVar[frozenset[str]] = frozenset()
+    refuses_null: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod
@@ -40,9 +43,7 @@ class Wire(BaseModel):
             return {}
         if not isinstance(data, dict) or None not in data.values():
             return data
-        known = {
-            pod_class.alias or name for name, pod_class in cls.model_fields.items()
-        } - cls.null_counts
+        known = {field.alias or name for name, field in cls.model_fields.items()} - cls.refuses_null
         return {key: value for key, value in data.items() if value is not None or key not in known}
 
 
@@ -81,21 +82,21 @@ Int32: TypeAlias = Annotated[int, Field(ge=-(2**31), le=2**31 - 1), _zero_for_nu
 Int64: TypeAlias = Annotated[int, Field(ge=-(2**63), le=2**63 - 1), _zero_for_null(0)]
 Float32: TypeAlias = Annotated[float, AfterValidator(_float32), _zero_for_null(0.0)]
 Base64: TypeAlias = Annotated[str, AfterValidator(_base64), _zero_for_null("")]
-WireDuration: TypeAlias = Annotated[Duration, BeforeValidator(_duration)]
+GoDuration: TypeAlias = Annotated[Duration, BeforeValidator(_duration)]
 
-WireT = TypeVar("WireT", bound=Wire)
+GoStructT = TypeVar("GoStructT", bound=GoStruct)
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 
 
 def to_document(value: object) -> Any:  # noqa: ANN401  (a JSON document comes out)
     """Convert a model to the document that Go would print, without the zero values Go omits."""
-    if isinstance(value, Wire):
+    if isinstance(value, GoStruct):
         fields = type(value).model_fields
         return {
-            pod_class.alias or name: to_document(getattr(value, name))
-            for name, pod_class in fields.items()
-            if name in value.always or not _is_omitted(getattr(value, name), pod_class.default)
+            field.alias or name: to_document(getattr(value, name))
+            for name, field in fields.items()
+            if name in value.never_omitted or not _is_omitted(getattr(value, name), field.default)
         }
     if isinstance(value, Duration):
         return str(value)
@@ -111,11 +112,11 @@ def _is_omitted(value: object, zero: object) -> bool:
     # the zero is None the field is a pointer, and a pointer to 0 or "" is printed.
     if value is None or value in ([], {}):
         return True
-    return zero is not None and not isinstance(value, (Wire, Duration)) and value == zero
+    return zero is not None and not isinstance(value, (GoStruct, Duration)) and value == zero
 
 
-def sorted_keys(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
-    """Sort the keys of every mapping in a JSON value, as Go prints mappings."""
+def with_sorted_keys(value: Any) -> Any:  # noqa: ANN401  (JSON in, JSON out)
+    """Return a JSON value with the keys of every mapping sorted, as Go prints mappings."""
     if isinstance(value, dict):
-        return {key: sorted_keys(value[key]) for key in sorted(value)}
-    return [sorted_keys(item) for item in value] if isinstance(value, list) else value
+        return {key: with_sorted_keys(value[key]) for key in sorted(value)}
+    return [with_sorted_keys(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The base of Roadstead's settings, and the types that their parts share."""
+"""The base of the models of Roadstead's settings, and how they read a path."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 
-class Part(BaseModel):
-    """Base of a part of Roadstead's settings: strict, frozen, no unknown field."""
+class SettingsModel(BaseModel):
+    """Base of the models of settings and scenarios: strict, frozen, no unknown field."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True
     )
 
 
-def path_of(value: object) -> object:
-    """Return a path for a text; ValueError for anything that is no path. None stays None."""
+def read_path(value: object) -> object:
+    """Read a path from a text; None stays None. ValueError for anything else."""
     if value is None or isinstance(value, Path):
         return value
     if not isinstance(value, str) or not value or "\0" in value:

@@ -9,11 +9,11 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 
 def shares(text: str) -> dict[str, int]:
-    return load_config(HEAD + text, source="x").config.shares()
+    return load_config(HEAD + text, source="x").config.sampling_percentages()
 
 
 def test_the_default_configuration_samples_nothing() -> None:
-    assert default_config().shares() == {}
+    assert default_config().sampling_percentages() == {}
 
 
 @pytest.mark.parametrize(
