@@ -17,7 +17,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.fleet.generate import raw_stream
 from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, task_facts
-from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
+from roadstead.fleet.ten_classes import TEN_CLASSES, TEN_NAMESPACE, ten_node
 from roadstead.fleet.trace import Trace
 from roadstead.protocol.errors import InputError
 
@@ -52,7 +52,7 @@ def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Ten pod classes in a seeded order, such that ten pods fit on each node."""
     kinds = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
-    classes = tuple(map(_fitting, TEN_SHAPES))
+    classes = tuple(map(_fitting, TEN_CLASSES))
     column = np.argsort(raw_stream(seed, "bench order", pods), kind="stable") % len(classes)
     series = PodSeries(pods, TEN_NAMESPACE, classes, class_of=column.astype(np.int32))
     return _script(name, NodeSeries(kinds, nodes), series)

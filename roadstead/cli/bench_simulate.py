@@ -111,13 +111,13 @@ def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> Pl
     gc.collect()
     forget_peak()
     runs = shown_runs(made.horizon_us, 1)
-    with tempfile.TemporaryDirectory() as folder, runs as on_step:
+    with tempfile.TemporaryDirectory() as folder, runs as on_progress:
         summary = play(
             made,
             Variant(SEED),
             Path(folder),
             accelerator,
-            lambda engine: on_step(plan.name, engine),
+            lambda engine: on_progress(plan.name, engine),
             read_processor_s=time.process_time,
         )
     return played(plan, summary, calibration, own_peak_bytes())
@@ -157,7 +157,7 @@ def _print(results: Sequence[Played], commit: str) -> None:
     from rich.text import Text
 
     from roadstead.cli.bench_table import wide_console
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
     console = wide_console()
     additions = ", ".join(f"{each.additions_s:.2f}" for each in results)
@@ -168,7 +168,7 @@ def _print(results: Sequence[Played], commit: str) -> None:
         f"{CALIBRATED_S} s",
     ):
         console.print(Text(line, style="dim"))
-    columns = [text("scenario"), *map(Column, HEADS)]
+    columns = [text_column("scenario"), *map(Column, HEADS)]
     print_table(console, "", columns, [list(_cells(each)) for each in results])
 
 

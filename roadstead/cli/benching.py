@@ -20,7 +20,7 @@ from roadstead.bench.script import Script
 from roadstead.bench.speedscope import Samples, speedscope_document
 from roadstead.cli import plan as plans
 from roadstead.cli.concurrency_options import ConcurrencyOptions
-from roadstead.cli.options import PlanOptions
+from roadstead.cli.options import RunOptions
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import write_text
@@ -73,24 +73,24 @@ def read_older(path: Path | None) -> Json | None:
     return None if path is None else read_result(path)
 
 
-def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions) -> Settings:
+def settings_of(options: RunOptions, concurrency: ConcurrencyOptions) -> Settings:
     """The settings of all runs. Raises InputError."""
     plans.without_auto(concurrency)
-    return plans.read_settings(plan, None, concurrency.overrides())
+    return plans.read_settings(options, None, concurrency.overrides())
 
 
-def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Settings) -> Ran:
+def run_all(session: Session, wanted: Wanted, options: RunOptions, settings: Settings) -> Ran:
     """Run every workload as often as requested. Raises InputError or RoadsteadError."""
-    config = plans.read_config(plan)
+    config = plans.read_config(options)
     ran = Ran()
     entries = wanted.entries(settings.seed)
-    session.launcher().prepare(settings, plans.log_dir(plan))
+    session.launcher().prepare(settings, plans.log_dir(options))
     for entry in entries:
         script = entry.make()
         for note in script.notes:
             click.echo(f"{script.name}: {note}", err=True)
         chosen = _config_of(script, config)
-        run_plan = plans.make_plan(plan, settings, chosen, script.cluster)
+        run_plan = plans.make_plan(options, settings, chosen, script.cluster)
         runs = [_run(session, script, run_plan, wanted, ran) for _ in range(wanted.runs)]
         ran.outcomes += [workload_result(stretches) for stretches in zip(*runs, strict=True)]
     return ran

@@ -11,7 +11,7 @@ import click
 
 from roadstead.api.explaining import explain_pending, explain_pod
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import print_notes, write_text
@@ -38,7 +38,7 @@ class Question:
 class Answer:
     """The output of an explanation. top: as in `ShownLimits.of`. html: file for a page."""
 
-    form: Form
+    output_format: OutputFormat
     top: int | None = None
     html: Path | None = None
 
@@ -89,7 +89,7 @@ def _explain_pod(
 
         page = explanation_page(explanation, _page_facts(session, loaded), answer.top)
         write_text(answer.html, page)
-    if answer.form == "json":
+    if answer.output_format == "json":
         print_json(explanation.document())
         return
     from rich.console import Console
@@ -113,7 +113,7 @@ def _explain_pending(
         from roadstead.report.explain_page import pending_page
 
         write_text(answer.html, pending_page(report, _page_facts(session, loaded), answer.top))
-    if answer.form == "json":
+    if answer.output_format == "json":
         print_json(report.document())
         return
     from rich.console import Console

@@ -9,7 +9,7 @@ import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    Form,
+    OutputFormat,
     SourceOptions,
     format_option,
     gathered,
@@ -51,7 +51,7 @@ def stress_command(
     source: SourceOptions,
     jobs: JobOptions,
     output: Path | None,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Measure the cost of conflicts between schedulers, in a sweep over parameters.
 
@@ -95,4 +95,4 @@ def stress_command(
     if source.trace is not None or source.cluster or source.pods:
         source.check()
         asked = replace(asked, study=asked.study or "product")
-    stressing.stress(session, asked, source, scheduling.ResultTarget(form, output), jobs)
+    stressing.stress(session, asked, source, scheduling.ResultTarget(output_format, output), jobs)

@@ -198,7 +198,7 @@ def show(done: SweepResult, advice: Recommendation | None, report: ResultTarget)
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
-    if report.form == "json":
+    if report.output_format == "json":
         print_json(points_document(done, advice))
     else:
         _print_table(done, advice)
@@ -211,13 +211,16 @@ def _print_table(done: SweepResult, advice: Recommendation | None) -> None:
     from rich.text import Text
 
     from roadstead.report.stress_plots import plain
-    from roadstead.report.text_table import Column, indented, print_table, text
+    from roadstead.report.text_table import Column, indented, print_table, text_column
 
     names = [name for name, _ in done.sweep.axes]
     points = done.points()
     shown = [name for name in done.sweep.study.metrics if name in points[0].bands]
     shown = shown[:SHOWN_FIGURES]
-    columns = [*(text(plain(name)) for name in names), *(Column(plain(name)) for name in shown)]
+    columns = [
+        *(text_column(plain(name)) for name in names),
+        *(Column(plain(name)) for name in shown),
+    ]
     rows = [
         [
             *(str(point.values[name]) for name in names),

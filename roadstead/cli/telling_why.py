@@ -13,7 +13,7 @@ from roadstead.api.moment import time_of
 from roadstead.api.pod_story import Attempts, PodStory, choose_run, tell_story
 from roadstead.api.run_folder import run_folders
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.config.scenario.values import time_text
 from roadstead.protocol.errors import InputError, printable
 from roadstead.simulator.replay import Moment
@@ -31,13 +31,13 @@ class Question:
     plugins: tuple[str, ...]
 
 
-def why(folder: Path, question: Question, top: int | None, form: Form) -> None:
+def why(folder: Path, question: Question, top: int | None, output_format: OutputFormat) -> None:
     """Print the answer. Raises InputError."""
     at_us = None if question.at is None else time_of(question.at)
     path, run = choose_run(run_folders(folder), question.seed, question.config)
     story = tell_story(path, run.name, question.pod)
     moment = _moment(path, story, at_us, question)
-    if form == "json":
+    if output_format == "json":
         explanation = None if moment is None else moment.explanation.document()
         at = None if moment is None else moment.time_us
         document = asdict(story) | {"explained_at_us": at, "explanation": explanation}

@@ -23,8 +23,9 @@ from typing import Final
 
 import numpy as np
 
-from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View, has_room
-from roadstead.lab.cells import EXAMPLE, CellType
+from roadstead.lab.arrays import Ints
+from roadstead.lab.cell_types import EXAMPLE, CellType
+from roadstead.lab.omega_cell import Cell, Detection, Transaction, View, has_room
 from roadstead.lab.placement import (
     PLACEMENTS,
     Place,

@@ -17,7 +17,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from roadstead.lab.cell import Ints, has_room, rank_among_equals, room
+from roadstead.lab.arrays import Ints
+from roadstead.lab.omega_cell import has_room, rank_among_equals, room
 
 Place: TypeAlias = Callable[[Ints, Ints, Ints, int, np.random.Generator], Ints]
 """(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roadstead.lab.cell import Flags
+from roadstead.lab.arrays import Flags
 from roadstead.lab.statistics import share
 
 P90 = 90.0

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from roadstead.lab.cell import Ints
+from roadstead.lab.arrays import Ints
 
 
 class Draw(Protocol):

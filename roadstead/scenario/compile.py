@@ -33,10 +33,10 @@ from roadstead.scenario.nodes import NodeCompiler
 from roadstead.scenario.sources import WorkloadCompiler
 from roadstead.scenario.templates import At, Templates
 from roadstead.simulator.scenario import (
+    CompiledScenario,
     ControllerTimings,
     DecisionDelay,
     Limits,
-    Plan,
     SchedulerConfigText,
 )
 
@@ -48,7 +48,7 @@ def compile_scenario(
     file: ScenarioFile,
     plugins: Mapping[str, type[Plugin]] = NO_PLUGINS,
     configs: Sequence[SchedulerConfigText] | None = None,
-) -> Plan:
+) -> CompiledScenario:
     """Compile a scenario that was read. Raises InputError with file, line, path and rule.
 
     plugins: those of users that configurations may name. A scenario itself names no module, because
@@ -94,7 +94,7 @@ class _Compilation:
     configs: tuple[SchedulerConfigText, ...]
     traces: dict[Path, Trace] = field(default_factory=dict)
 
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
         manifests = self._manifests()
         nodes = NodeCompiler(self.file)
@@ -121,7 +121,7 @@ class _Compilation:
         node_events, failures = nodes.events()
         namespaces = [pair for trace in self.traces.values() for pair in trace.namespaces]
         cluster = compile_cluster_part(manifests, added, namespaces, at_start, templates)
-        return Plan(
+        return CompiledScenario(
             name=scenario.metadata.name,
             nodes=at_start,
             horizon_us=scenario.horizon,

@@ -27,7 +27,7 @@ from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts, renamed_
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.fleet.generate import generate_fleet
-from roadstead.fleet.shapes import NAMED_SHAPES
+from roadstead.fleet.sizes import NAMED_NODE_SIZES
 from roadstead.manifests.admission import check_node
 from roadstead.manifests.defaults import default_node
 from roadstead.protocol import objects
@@ -111,11 +111,11 @@ class NodeCompiler:
             return self._node(given, at)
         if given in self.file.scenario.shapes:
             return self._node(self.file.scenario.shapes[given], ("shapes", given))
-        if given not in NAMED_SHAPES:
-            known = ", ".join((OPENB, *self.file.scenario.shapes, *NAMED_SHAPES))
+        if given not in NAMED_NODE_SIZES:
+            known = ", ".join((OPENB, *self.file.scenario.shapes, *NAMED_NODE_SIZES))
             raise self.file.error(at, f"is not a shape (there are: {known})", given)
         allocatable = {
-            name: objects.base.read_quantity(text) for name, text in NAMED_SHAPES[given].items()
+            name: objects.base.read_quantity(text) for name, text in NAMED_NODE_SIZES[given].items()
         }
         return self._node(ShapeEntry(allocatable=allocatable), at)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from roadstead.lab import omega
-from roadstead.lab.cell import Cell
-from roadstead.lab.cells import EXAMPLE, TRACE, CellType
+from roadstead.lab.cell_types import EXAMPLE, TRACE, CellType
 from roadstead.lab.omega import OmegaModel, OmegaRun, simulate
+from roadstead.lab.omega_cell import Cell
 from roadstead.lab.placement import first_fit
 from roadstead.lab.workload import Always, Exponential, JobType
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roadstead.lab.cells import CELLS, EXAMPLE, TRACE
+from roadstead.lab.cell_types import CELLS, EXAMPLE, TRACE
 from roadstead.lab.tally import Tally
 from roadstead.lab.workload import Always, JobType, LabJob, LogNormal, jobs_of
 
