@@ -109,9 +109,11 @@ def bench_command(
     from roadstead.cli import benching
     from roadstead.report.paths import check_file
 
-    wanted = benching.Wanted(names, file, openb, runs, timeout_s, profiles=profile is not None)
+    selection = benching.BenchSelection(
+        names, file, openb, runs, timeout_s, profiles=profile is not None
+    )
     if lists:
-        benching.print_list(wanted)
+        benching.print_list(selection)
         return
     if not names and file is None:
         raise click.UsageError("no workload given: use NAME; --list shows all workloads")
@@ -119,7 +121,7 @@ def bench_command(
     if profile is not None:
         check_file(profile)
     settings = benching.settings_of(options, concurrency)
-    ran = benching.run_all(session, wanted, options, settings)
+    results = benching.run_all(session, selection, options, settings)
     if profile is not None:
-        benching.write_profile(profile, ran)
-    benching.report_runs(session, ran, settings, older, as_json=as_json)
+        benching.write_profile(profile, results)
+    benching.report_runs(session, results, settings, older, as_json=as_json)

@@ -93,15 +93,15 @@ def read_runs(folder: Path) -> Runs:
     Their keys are seeds, and what else distinguishes the runs of one folder.
     """
     if (folder / JSON_FILE).is_file():
-        return _alone(_read_sweep(folder / JSON_FILE))
+        return _by_seed(_read_sweep(folder / JSON_FILE))
     runs = runs_in(folder)
     if not runs:
         rule = "holds no run of `roadstead simulate` or `roadstead sweep`"
         raise InputError(rule, source=str(folder))
-    return _alone(_read_simulated(each) for each in runs)
+    return _by_seed(_read_simulated(each) for each in runs)
 
 
-def _alone(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
+def _by_seed(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
     """Key runs by seed; also by their variant, if there are several."""
     found = list(runs)
     is_one = len({variant for variant, _, _ in found}) == 1

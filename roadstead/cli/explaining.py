@@ -23,7 +23,7 @@ from roadstead.report.result import installed_versions
 from roadstead.run import RunPlan
 
 if TYPE_CHECKING:
-    from roadstead.report.explain_page import PageFacts
+    from roadstead.report.explain_page import PageOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def _explain_pod(
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
 
-        page = explanation_page(explanation, _page_facts(session, loaded), answer.top)
+        page = explanation_page(explanation, _page_origin(session, loaded), answer.top)
         write_text(answer.html, page)
     if answer.output_format == "json":
         print_json(explanation.document())
@@ -112,7 +112,7 @@ def _explain_pending(
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 
-        write_text(answer.html, pending_page(report, _page_facts(session, loaded), answer.top))
+        write_text(answer.html, pending_page(report, _page_origin(session, loaded), answer.top))
     if answer.output_format == "json":
         print_json(report.document())
         return
@@ -123,13 +123,13 @@ def _explain_pending(
     print_pending(Console(), report, ShownLimits.of(answer.top))
 
 
-def _page_facts(session: Session, loaded: Loaded) -> PageFacts:
-    from roadstead.report.explain_page import PageFacts
+def _page_origin(session: Session, loaded: Loaded) -> PageOrigin:
+    from roadstead.report.explain_page import PageOrigin
 
     inputs = loaded.inputs
     counts = f"{len(inputs.nodes):,} nodes, {len(inputs.running):,} running pods"
     versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
-    return PageFacts(
+    return PageOrigin(
         command=shlex.join(("roadstead", *session.args)),
         source=f"{loaded.source}: {counts}, {len(inputs.pending):,} pending",
         versions=versions,

@@ -295,9 +295,9 @@ def gathered(
 
     def decorate(command: Callback) -> Callback:
         @functools.wraps(command)
-        def call(**given: object) -> None:
-            mine: dict[str, Any] = {field: given.pop(field) for field in own & given.keys()}
-            command(**{name: kind(**mine)}, **given)
+        def call(**values: object) -> None:
+            mine: dict[str, Any] = {field: values.pop(field) for field in own & values.keys()}
+            command(**{name: kind(**mine)}, **values)
 
         decorated: Callback = call
         for parameter in reversed(parameters):

@@ -64,9 +64,9 @@ def simulate_command(
     """
     if force and resume:
         raise click.UsageError("--force and --resume exclude each other")
-    from roadstead.cli.simulating import Asked, simulate
+    from roadstead.cli.simulating import SimulateOptions, simulate
 
-    asked = Asked(
+    options = SimulateOptions(
         output,
         seed,
         is_replaced=force,
@@ -74,4 +74,4 @@ def simulate_command(
         is_wide=wide,
         output_format=output_format,
     )
-    simulate(scenario, plugin, asked)
+    simulate(scenario, plugin, options)

@@ -36,7 +36,7 @@ OWNERS_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SimulateOptions:
     """The options of the command. seed: None for all."""
 
     output: Path | None
@@ -47,12 +47,12 @@ class Asked:
     output_format: OutputFormat
 
 
-def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
+def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> None:
     """Play the runs of a scenario one after the other; write tables, print figures."""
     simulation = prepare_simulation(load_scenario(path), plugins)
-    folder = asked.output or Path(f"{path.stem}.run")
-    variants = simulation.variants(asked.seed)
-    replaces, resumes = asked.is_replaced, asked.is_resumed
+    folder = options.output or Path(f"{path.stem}.run")
+    variants = simulation.variants(options.seed)
+    replaces, resumes = options.is_replaced, options.is_resumed
     prepare_folder(simulation, folder, variants, is_replaced=replaces, is_resumed=resumes)
     for note in simulation.plan.notes:
         echo_note(f"note: {note}")
@@ -67,7 +67,7 @@ def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
         )
         raise
     by_name = dict(zip(variants, summaries, strict=True))
-    if asked.output_format == "json":
+    if options.output_format == "json":
         runs = [{"run": name, **each.as_json()} for name, each in by_name.items()]
         click.echo(json.dumps({"directory": str(folder), "runs": runs}, indent=2))
         return
@@ -75,7 +75,7 @@ def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
 
     console = Console()
     print_summaries(console, by_name)
-    if asked.is_wide:
+    if options.is_wide:
         print_waits(console, by_name)
     click.echo(f"\nTables: {folder}/*/{{{','.join(COLUMNS)}}}", err=True)
     click.echo(f"Report: {folder}/{REPORT_FILE}", err=True)

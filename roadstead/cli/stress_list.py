@@ -8,7 +8,7 @@ from rich.console import Console
 
 from roadstead.api.product_runs import DEFAULT_FLEET, SCENARIOS
 from roadstead.cli.stress_options import FLAGS
-from roadstead.cli.stress_plan import NAMES, PRODUCT
+from roadstead.cli.stress_plan import PARAMETER_OF_FLAG, PRODUCT
 from roadstead.cli.stress_product import PARAMETERS
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import MODEL_STUDIES, Parameter, Value
@@ -70,5 +70,5 @@ def flag_of(study: str, parameter: str) -> str:
 
 
 def _flags_of(study: str, parameter: str) -> Iterator[str]:
-    named = NAMES.get(study, {})
+    named = PARAMETER_OF_FLAG.get(study, {})
     return (f"--{flag}" for flag in FLAGS if named.get(flag, flag) == parameter)

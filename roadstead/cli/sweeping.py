@@ -120,8 +120,8 @@ def run_scenarios(
             raise InputError("holds other files; name a new directory", source=str(target.output))
     runs = planned.runs()
     progress = SweepProgress(lambda number: name_of(runs[number][0]))
-    is_away = joins_cluster(ENGINE, jobs)
-    if is_away and target.has_tables:
+    is_on_cluster = joins_cluster(ENGINE, jobs)
+    if is_on_cluster and target.has_tables:
         raise InputError("keeps no tables of runs on a cluster", source="--tables")
     folder = target.output.resolve() / "runs" if target.output and target.has_tables else None
     tasks: list[dict[str, Plain]] = [

@@ -12,7 +12,7 @@ from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import OutputFormat, format_option
 
 if TYPE_CHECKING:
-    from roadstead.traces.rewriting import Report, Written
+    from roadstead.traces.rewriting import ReportProgress, WrittenTrace
 
 _PATH = click.Path(path_type=Path)
 _TRACE = click.argument("path", metavar="TRACE", type=_PATH)
@@ -23,7 +23,7 @@ _SEED = click.option(
 FACTOR_MAX = 1000
 
 
-def _run(work: Callable[[Report], Written], output_format: OutputFormat) -> None:
+def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFormat) -> None:
     import json
 
     from roadstead.cli.trace_progress import shown_steps

@@ -36,17 +36,18 @@ def read_args(typed: str | None) -> object:
 
 def print_checks(path: str, test: PluginTest, output_format: OutputFormat) -> None:
     """Print the checks as a table with a verdict, or as one JSON document."""
-    kind, checks = test.subject.kind, test.checks
+    plugin_class, checks = test.subject.plugin_class, test.checks
     if output_format == "json":
         about = {
-            "plugin": kind.name,
+            "plugin": plugin_class.name,
             "path": path,
             "points": in_order(test.subject.points),
             "fleet": test.fleet,
         }
         print_json(about | {"checks": [asdict(check) for check in checks]})
         return
-    title = f"{kind.name} ({', '.join(in_order(test.subject.points))}) on {printable(test.fleet)}"
+    points = ", ".join(in_order(test.subject.points))
+    title = f"{plugin_class.name} ({points}) on {printable(test.fleet)}"
     rows: list[Cells] = [
         [
             each.name,

@@ -9,7 +9,7 @@ import click
 
 from roadstead.api.plugin_choice import choose_plugins
 from roadstead.cli.options import SourceOptions
-from roadstead.cli.plugin.advice import left_out
+from roadstead.cli.plugin.advice import missing_hooks_check
 from roadstead.cli.plugin.checks import run_checks
 from roadstead.cli.plugin.outcome import Check, CheckOutcome
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest, plugin_under_test
@@ -61,7 +61,7 @@ def _checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> tuple[Ch
         if (
             subject.filters_or_scores
             and not failed
-            and (advice := left_out(subject, fleets)) is not None
+            and (advice := missing_hooks_check(subject, fleets)) is not None
         ):
             checks.append(advice)
     return tuple(checks)
