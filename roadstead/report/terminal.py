@@ -12,7 +12,7 @@ from roadstead.report.concurrency_table import headline, print_schedulers
 from roadstead.report.not_created import RefusedObjects
 from roadstead.report.pods import PodLine, Workload
 from roadstead.report.result import ClaimedDevice
-from roadstead.report.summary import Reason, Summary, Use
+from roadstead.report.summary import Reason, ResourceUse, Summary
 from roadstead.report.text_table import Cells, Column, bar, print_table, text_column
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
 
@@ -134,12 +134,12 @@ def print_devices(console: Console, devices: Iterable[ClaimedDevice]) -> None:
     print_table(console, "Devices of claims", columns, rows)
 
 
-def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:
+def _print_utilization(console: Console, utilization: tuple[ResourceUse, ...]) -> None:
     names = ("allocatable", "before", "after", "%")
     columns = [text_column("resource"), *map(Column, names), Column("", "bar")]
     rows: list[Cells] = []
     for use in utilization:
-        if not _is_there(use):
+        if not _exists_in_fleet(use):
             continue
         amounts = (use.allocatable, use.before, use.after)
         shown = [human_amount(use.resource, amount) for amount in amounts]
@@ -148,13 +148,15 @@ def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:
     print_table(console, "Utilization", columns, rows)
 
 
-def _is_there(use: Use) -> bool:
+def _exists_in_fleet(use: ResourceUse) -> bool:
     """Whether the fleet has a resource at all: nodes list huge pages that they do not have."""
     return bool(use.allocatable or use.before or use.after)
 
 
-def _print_zones(console: Console, zones: dict[str, tuple[Use, ...]]) -> None:
-    resources = {use.resource: 0 for uses in zones.values() for use in uses if _is_there(use)}
+def _print_zones(console: Console, zones: dict[str, tuple[ResourceUse, ...]]) -> None:
+    resources = {
+        use.resource: 0 for uses in zones.values() for use in uses if _exists_in_fleet(use)
+    }
     shown = list(resources)[:RESOURCES_MAX]
     rows: list[Cells] = []
     for zone, uses in list(zones.items())[:ZONES_MAX]:

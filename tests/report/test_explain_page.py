@@ -10,13 +10,13 @@ import pytest
 from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import Status, unresolvable
-from roadstead.report.explain_page import PageFacts, explanation_page, pending_page
+from roadstead.report.explain_page import PageOrigin, explanation_page, pending_page
 from roadstead.report.explain_sections import pending_report
 from tests.report.test_explain_table import explained, scored
 
 HOSTILE = '<script>alert("x")</script><img src=//evil onerror=1>&amp;\u202e\x1b[2J'
 SHOWN = '<script>alert("x")</script><img src=//evil onerror=1>&amp;\\u202e\\x1b[2J'
-FACTS = PageFacts("roadstead explain 'a <b>'", "nodes.yaml: 2 nodes", "roadstead 1")
+FACTS = PageOrigin("roadstead explain 'a <b>'", "nodes.yaml: 2 nodes", "roadstead 1")
 VOID = {"meta", "br"}
 
 
@@ -132,7 +132,7 @@ def hostile(*cpu_milli: int) -> Explanation:
 
 
 def test_text_from_inputs_is_escaped_everywhere() -> None:
-    facts = PageFacts(HOSTILE, HOSTILE, HOSTILE)
+    facts = PageOrigin(HOSTILE, HOSTILE, HOSTILE)
     identity = PodIdentity("u", "default", HOSTILE)
     group = Explained(((identity, PodFacts()),), hostile(4000, 500))
     error = Explained(((PodIdentity("v", "default", "w"), PodFacts()),), None, HOSTILE)
