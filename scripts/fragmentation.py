@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
-from roadstead.bench.own import read_openb  # noqa: E402
+from roadstead.bench.roadstead_workloads import read_openb  # noqa: E402
 from roadstead.cycle.batch import Accelerator  # noqa: E402
 from roadstead.facts.cluster import ClusterFacts  # noqa: E402
 from roadstead.facts.node import NodeFacts  # noqa: E402

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roadstead.bench import own_devices
+from roadstead.bench import device_workloads
 from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
@@ -31,7 +31,7 @@ FEW_GPU_MILLI = 500
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCase:
+class RoadsteadCase:
     """One of Roadstead's workloads. sizes: (nodes, pods); the first one is the default."""
 
     name: str
@@ -138,19 +138,19 @@ def read_openb(path: Path) -> Trace:
     return read_trace(path)
 
 
-OWN = (
-    OwnCase(
+ROADSTEAD_CASES = (
+    RoadsteadCase(
         "TenClasses",
         ((5_000, 50_000), (1_000, 10_000), (50_000, 100_000), (1_000_000, 1_000_000)),
         ten_classes,
     ),
-    OwnCase(
+    RoadsteadCase(
         "AllDistinct",
         ((5_000, 10_000), (1_000, 5_000), (50_000, 10_000), (1_000_000, 1_000)),
         all_distinct,
     ),
-    OwnCase("TenClaimShapes", ((5_000, 10_000), (500, 1_000)), own_devices.ten_claims),
-    OwnCase("FilledDevices", ((12_500, 95_000), (125, 950)), own_devices.filled_fleet),
-    OwnCase("Million", ((1_000_000, 1_000_000),), million),
+    RoadsteadCase("TenClaimShapes", ((5_000, 10_000), (500, 1_000)), device_workloads.ten_claims),
+    RoadsteadCase("FilledDevices", ((12_500, 95_000), (125, 950)), device_workloads.filled_fleet),
+    RoadsteadCase("Million", ((1_000_000, 1_000_000),), million),
 )
 OPENB = "openb"
