@@ -10,8 +10,8 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import Trace
-from roadstead.scenario.arrival_times import HOUR_US, PoissonTimes, Window
-from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
+from roadstead.scenario.arrival_times import HOUR_US, ActiveWindow, PoissonTimes
+from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes
 from roadstead.simulator.limits import MIB_BYTES
 from roadstead.simulator.scenario import (
@@ -125,14 +125,14 @@ class DistinctArrivals:
 def poisson(size: PoissonSize, *, are_distinct: bool = False) -> CompiledScenario:
     """Return single arrivals of CLASSES classes at a constant rate, or of distinct pods."""
     choices = (
-        ChosenPods(f"pod-{number}", small_pod(100 + number, (100 + 10 * number) << 20), LIFECYCLE)
+        PodChoice(f"pod-{number}", small_pod(100 + number, (100 + 10 * number) << 20), LIFECYCLE)
         for number in range(CLASSES)
     )
     drawn = DrawnArrivals(
         index=0,
         name="poisson",
         times=PoissonTimes(size.arrivals * HOUR_US / size.horizon_us),
-        window=Window(),
+        window=ActiveWindow(),
         durations=ExponentialTimes(size.life_us),
         choices=tuple(choices),
     )

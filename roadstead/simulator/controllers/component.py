@@ -33,7 +33,7 @@ Key = tuple[str | int, ...]
 class Controllers(Component):
     """All controllers of a plan; a pod's `controller` is its index here.
 
-    plans: `Plan.controllers`. seed: of durations and failures. cores: by index.
+    plans: `CompiledScenario.controllers`. seed: of durations and failures. cores: by index.
     """
 
     def __init__(self, plans: Sequence[ControllerPlan], seed: int) -> None:
