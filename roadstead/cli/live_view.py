@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MINUTE_US: Final = 60_000_000
 PACE_S: Final = 8.0
-"""Least time that a day lasts on a terminal, so that it can be watched."""
+"""Minimum time in which a whole run is shown on a terminal, so that it can be watched."""
 
 EVENTS: Final = 9
 LINE_US: Final = 120 * MINUTE_US

@@ -66,6 +66,6 @@ def why_command(
     """
     if at is not None and tables_only:
         raise click.UsageError("--at needs the run to be played again: not with --tables-only")
-    from roadstead.cli.telling_why import Question, why
+    from roadstead.cli.why_output import WhyQuestion, why
 
-    why(folder, Question(pod, at, seed, config, tables_only, plugin), top, output_format)
+    why(folder, WhyQuestion(pod, at, seed, config, tables_only, plugin), top, output_format)

@@ -1,6 +1,6 @@
 """Rounded statistics of the openb trace: sizes of nodes and pods, and their frequencies.
 
-Taken from the lists of "Beware of Fragmentation" (USENIX ATC'23): the node sizes by count, the
+From the lists of "Beware of Fragmentation" (USENIX ATC'23): the node sizes by count, the
 most frequent pod sizes by their share of all pods, GPU model constraints by their share of one-GPU
 pods (the list with constraints on 33% of the GPU pods), and twentieths of the distributions of the
 gaps between arrivals and of lifetimes.

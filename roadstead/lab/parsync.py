@@ -28,7 +28,7 @@ Look: TypeAlias = Literal["fresh", "all"]
 SPARSE: Final = 0.02
 """Below this share of idle slots, slots are chosen from a list: most draws would hit busy ones."""
 
-GUESSES: Final = 4
+DRAW_ROUNDS: Final = 4
 """Rounds of repeated draws; slots that are still missing are chosen from a list."""
 
 EXTRA_TOLERANCE: Final = 1.0 / 256
@@ -55,7 +55,7 @@ class Slots:
         own = random.normal(0.0, np.sqrt(variance * (1.0 - between_partitions)), count)
         shared = random.normal(0.0, np.sqrt(variance * between_partitions), partitions)
         self.score = own + np.repeat(shared, np.diff(self.bounds))
-        self._heap = np.concatenate(([0.0], np.cumsum(np.exp(self.score))))
+        self._cumulative_weights = np.concatenate(([0.0], np.cumsum(np.exp(self.score))))
 
     @property
     def partitions(self) -> int:
@@ -78,32 +78,32 @@ class Slots:
         if count == 0:
             return found
         if 2 * count <= idle and idle >= SPARSE * (part.stop - part.start):
-            found = self._guessed(seen_busy, part, count, random)
+            found = self._draw_idle(seen_busy, part, count, random)
         if len(found) < count:
             rest = seen_busy.copy()
             rest[found] = True
-            more = self._listed(rest, part, count - len(found), random)
+            more = self._pick_from_list(rest, part, count - len(found), random)
             found = np.concatenate((found, more))
         return found
 
-    def _guessed(
+    def _draw_idle(
         self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
         """Draw from all slots of a part, and drop busy and repeated ones; may find too few."""
         # Cumulative weights: a uniform point between its ends falls to each slot by its weight.
-        heap = self._heap[part.start : part.stop + 1]
-        low, high = heap[0], heap[-1]
+        cumulative = self._cumulative_weights[part.start : part.stop + 1]
+        low, high = cumulative[0], cumulative[-1]
         found = np.empty(0, dtype=np.int64)
-        for _ in range(GUESSES):
+        for _ in range(DRAW_ROUNDS):
             points = low + random.random(2 * count + 8) * (high - low)
-            drawn = part.start + np.searchsorted(heap, points, side="right") - 1
+            drawn = part.start + np.searchsorted(cumulative, points, side="right") - 1
             drawn = np.concatenate((found, drawn[~seen_busy[drawn]]))
             found = drawn[rank_among_equals(drawn) == 0]
             if len(found) >= count:
                 break
         return found[:count]
 
-    def _listed(
+    def _pick_from_list(
         self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
         """Pick from a list of the idle slots, by weight without replacement.

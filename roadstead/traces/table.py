@@ -90,10 +90,10 @@ class TableReader:
             yield row
 
     def _csv(self, path: Path, meter: Meter) -> Iterator[Row]:
-        form = self.mapping.csv
-        if form.header:
-            return read_header_table(path, meter, delimiter=form.delimiter)
-        return read_numbered_table(path, meter, delimiter=form.delimiter)
+        table_format = self.mapping.csv
+        if table_format.header:
+            return read_header_table(path, meter, delimiter=table_format.delimiter)
+        return read_numbered_table(path, meter, delimiter=table_format.delimiter)
 
     def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
         names = list(dict.fromkeys(wanted))

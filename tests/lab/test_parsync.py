@@ -86,7 +86,7 @@ def test_guessed_and_listed_picks_have_equal_means(monkeypatch):
 
     guessed = means()
     # Without a guess all slots are picked from the list.
-    monkeypatch.setattr(parsync, "GUESSES", 0)
+    monkeypatch.setattr(parsync, "DRAW_ROUNDS", 0)
     listed = means()
 
     assert np.mean(guessed) == pytest.approx(np.mean(listed), abs=0.1)

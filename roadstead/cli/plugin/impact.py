@@ -1,4 +1,4 @@
-"""The effect of a plugin on the sample fleets: refused nodes, scores, and changed placements.
+"""The impact of a plugin on the sample fleets: refused nodes, scores, and changed placements.
 
 Checks that compare answers also pass if a plugin had nothing to decide. These checks report that.
 """
@@ -21,7 +21,7 @@ FILTERS = frozenset({"preFilter", "filter"})
 
 @dataclass(frozen=True, slots=True)
 class PodImpact:
-    """The effect of a plugin on one pod, just before the pod is decided.
+    """The impact of a plugin on one pod, just before the pod is decided.
 
     refused, passed, scored: numbers of nodes. is_ranked: whether the scores differ. goes, would_go:
     the chosen node with and without the plugin, or None.
@@ -53,7 +53,7 @@ def impact_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> li
 
 
 def pod_impacts(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodImpact]:
-    """Schedule the fleet's pods in order, and yield the plugin's effect on each of them."""
+    """Schedule the fleet's pods in order, and yield the plugin's impact on each of them."""
     path = PlainPath(subject.profiles)
     alone = subject.alone(path.classes)
     seen: list[tuple[int, int, tuple[int, ...]]] = []

@@ -20,7 +20,7 @@ from roadstead.simulator.replay import Moment
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhyQuestion:
     """at: text of a time, None for the bind. seed, config: None for the first run."""
 
     pod: str
@@ -31,7 +31,7 @@ class Question:
     plugins: tuple[str, ...]
 
 
-def why(folder: Path, question: Question, top: int | None, output_format: OutputFormat) -> None:
+def why(folder: Path, question: WhyQuestion, top: int | None, output_format: OutputFormat) -> None:
     """Print the answer. Raises InputError."""
     at_us = None if question.at is None else time_of(question.at)
     path, run = choose_run(run_folders(folder), question.seed, question.config)
@@ -54,7 +54,7 @@ def why(folder: Path, question: Question, top: int | None, output_format: Output
         print_explanation(Console(), moment.explanation, ShownLimits.of(top))
 
 
-def _moment(path: Path, story: PodStory, at_us: int | None, question: Question) -> Moment | None:
+def _moment(path: Path, story: PodStory, at_us: int | None, question: WhyQuestion) -> Moment | None:
     """Play the run again up to a time or the bind; None if that is not asked for, or impossible."""
     if question.is_from_tables or (at_us is None and story.pod.bound_us is None):
         return None
