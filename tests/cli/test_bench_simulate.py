@@ -33,7 +33,9 @@ def summary(processor_s: float, endings: int) -> RunSummary:
     )  # fmt: skip
 
 
-def figures(floor: Floor, processor_s: float, peak_bytes: int = 1) -> bench_simulate.Played:
+def figures(
+    floor: Floor, processor_s: float, peak_bytes: int = 1
+) -> bench_simulate.ScenarioFigures:
     plan = replace(PLANS["ten-classes"], floor=floor)
     calibration = Calibration(1, 2.1, 2.1)
     return figures_of(plan, summary(processor_s, 600), calibration, peak_bytes)
