@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-HOME = str(Path(__file__).resolve().parent.parent)
+PACKAGE_PARENT = str(Path(__file__).resolve().parent.parent)
 """The folder that contains our own package."""
 
 
@@ -36,7 +36,7 @@ def import_path() -> list[str]:
         for entry in sys.path
         if os.path.isabs(entry) and (entry in named or os.path.realpath(entry) != folder)
     ]
-    return kept if HOME in kept else [*kept, HOME]
+    return kept if PACKAGE_PARENT in kept else [*kept, PACKAGE_PARENT]
 
 
 def child_environment() -> dict[str, str]:

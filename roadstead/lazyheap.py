@@ -3,9 +3,10 @@
     a heap of the keys in use  ──►  for each key a deque of entries, by arrival number
 
 Entries of one key are mostly added and removed in order, which a deque does in constant time.
-Removing an item only deletes its ticket; its dead entry is dropped when it is first, or with all
-other dead entries when these outnumber the items. Order: by key, then by arrival number, then by
-ticket, so that equal keys never compare items and every run pops in the same order.
+Each item gets a ticket, a number of its own. A removed item leaves a dead entry, whose ticket no
+item has. It is dropped when it is first, or with all other dead entries when these outnumber the
+items. Order: by key, then by arrival number, then by ticket, so that equal keys never compare items
+and every run pops in the same order.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ without gaps, from which a copy of the store can be kept elsewhere. `add_nodes` 
 count the numbers, but return no deltas.
 
 A pod may be placed on an unknown node (its event was received first, or the node was removed before
-its pods). Such pods are kept aside and counted when the node is added. Upstream keeps an imaginary
+its pods). Such pods are not counted until the node is added. Upstream keeps an imaginary
 node for them (pkg/scheduler/backend/cache/cache.go, AddPod and RemoveNode).
 """
 
@@ -136,14 +136,16 @@ class Placements:
         self.counted = 0
 
     @property
-    def aside(self) -> int:
+    def uncounted(self) -> int:
         """The number of pods that are placed on unknown nodes."""
         return len(self) - self.counted
 
-    def pods_aside(self) -> list[PodFacts]:
+    def uncounted_pods(self) -> list[PodFacts]:
         """Return the pods that are placed on unknown nodes."""
-        away = [name for name in self._pods.nodes() if name not in self.nodes] if self.aside else []
-        return [facts for name in away for _, facts in self._pods_on(name)]
+        if not self.uncounted:
+            return []
+        unknown = [name for name in self._pods.nodes() if name not in self.nodes]
+        return [facts for name in unknown for _, facts in self._pods_on(name)]
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -166,18 +168,18 @@ class Placements:
             return self.update_node(facts)
         self.store.add_node(facts)
         deltas = [self._delta(DeltaKind.ADD_NODE, facts.name, node=facts)]
-        if self.aside:
-            aside = self._pods_on(facts.name)
-            deltas += [self._count(facts.name, uid, pod) for uid, pod in aside]
+        if self.uncounted:
+            placed = self._pods_on(facts.name)
+            deltas += [self._count(facts.name, uid, pod) for uid, pod in placed]
         return deltas + self._nominated_to(facts.name, DeltaKind.NOMINATE)
 
     def are_unknown(self, nodes: NodeList) -> bool:
-        """Whether all these nodes are new and distinct, without pods aside or nominations."""
+        """Whether all these nodes are new and distinct, without uncounted pods or nominations."""
         names = set(nodes.names)
         if len(names) != len(nodes) or not self.nodes.keys().isdisjoint(names):
             return False
         wanted = {name for name, _ in self.nominated.values()}
-        return wanted.isdisjoint(names) and not (self.aside and any(map(self._pods.on, names)))
+        return wanted.isdisjoint(names) and not (self.uncounted and any(map(self._pods.on, names)))
 
     def add_nodes(self, nodes: NodeList) -> None:
         """Add new nodes (`are_unknown`) as `add_node` does, but return no deltas."""
@@ -343,8 +345,8 @@ class Placements:
             "pods without a node, or without facts"
         )
         self._pods.validate()
-        aside = sum(name not in self.nodes for name in self._node_of.values())
-        assert aside == self.aside, "a pod is counted and aside"
+        uncounted = sum(name not in self.nodes for name in self._node_of.values())
+        assert uncounted == self.uncounted, "a pod is counted on an unknown node"
 
     def _nominated_to(self, node_name: str, kind: DeltaKind) -> list[Delta]:
         return [

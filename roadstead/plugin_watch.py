@@ -6,8 +6,8 @@ Python code is interrupted between two bytecode instructions. A call that blocks
 cannot be interrupted: it is stuck, and its process ends. The process of an actor is replaced; a run
 in one process ends with an error that names plugin and pod.
 
-A `Mark` writes the current call to a file that outlives the process, so that the next incarnation
-reads during which plugin call the last one ended.
+A `Mark` writes the current call to a file that outlives the process, so that the next process
+of the same actor knows which plugin call ended the one before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GRACE_S = 2.0
 STUCK = 70
 """Exit status of an actor's process that ended itself because of a plugin."""
 
-_LOOKS_PER_DEADLINE, _LONGEST_LOOK_S = 8, 0.25
+_CHECKS_PER_DEADLINE, _LONGEST_INTERVAL_S = 8, 0.25
 _MARK_BYTES = 4096
 _CALL, _ENDED = ".call", ".ended"
 
@@ -44,26 +44,26 @@ class PluginWatch:
 
     def __init__(self, deadline_s: float, on_stuck: OnStuck, grace_s: float = GRACE_S) -> None:
         self._deadline_s, self._grace_s, self._on_stuck = deadline_s, grace_s, on_stuck
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="plugin-watch", daemon=True)
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._check_calls, name="plugin-watch", daemon=True)
 
     def start(self) -> None:
         CALLS.limit_s = self._deadline_s
         self._thread.start()
 
     def stop(self) -> None:
-        self._is_over.set()
+        self._is_stopped.set()
         self._thread.join()
 
-    def _look(self) -> None:
-        """Look at the running call until `stop`; interrupt it at its deadline."""
-        wait_s = min(_LONGEST_LOOK_S, self._deadline_s / _LOOKS_PER_DEADLINE)
+    def _check_calls(self) -> None:
+        """Check the running call until `stop`; interrupt it at its deadline."""
+        wait_s = min(_LONGEST_INTERVAL_S, self._deadline_s / _CHECKS_PER_DEADLINE)
         seen: PluginCall | None = None
         since_s = 0.0
-        while not self._is_over.wait(wait_s):
+        while not self._is_stopped.wait(wait_s):
             call, now_s = CALLS.current, time.monotonic()
             if call is not seen:
-                # A new call. It has no start time: its time is measured from this look.
+                # A new call. It has no start time: its time is measured from this check.
                 seen, since_s = call, now_s
             elif call is not None and now_s - since_s >= self._deadline_s:
                 if not call.is_interrupted:
@@ -98,31 +98,31 @@ def end_process(call: PluginCall, kept: str) -> None:
     """End the process with status 1, and a message with the names of plugin and pod."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    text = f"The run failed: {story(call)}, and cannot be interrupted. {kept}".rstrip()
+    text = f"The run failed: {call_text(call)}, and cannot be interrupted. {kept}".rstrip()
     os.write(2, f"{text}\n".encode())
     os._exit(1)
 
 
-def story(call: PluginCall) -> str:
+def call_text(call: PluginCall) -> str:
     """Return a sentence on the plugin and the extension point that did not return."""
     of = "" if call.facts is None else f" for {pod_named(call.facts)}"
     return f'plugin "{call.plugin}" did not return from {call.point}{of} in time'
 
 
-FINDERS: dict[str, Callable[[PodFacts], str | None]] = {}
+POD_KEY_FINDERS: dict[str, Callable[[PodFacts], str | None]] = {}
 """By actor of this process: function that returns the key of a pod with these facts, or None."""
 
 
 def pod_named(facts: PodFacts) -> str:
     """Return a pod's name if an actor of this process knows it, else its namespace and requests."""
-    for find in FINDERS.values():
+    for find in POD_KEY_FINDERS.values():
         if key := find(facts):
             return f'pod "{key}"'
     asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "nothing"
     return f'a pod of namespace "{facts.namespace}" that asks for {asked}'
 
 
-def left_at(path: Path) -> tuple[str, str, str] | None:
+def call_at_exit(path: Path) -> tuple[str, str, str] | None:
     """Return the call (plugin, point, class) at which the process of a mark ended, or None."""
     file = path.with_suffix(_CALL)
     text = file.read_bytes().rstrip(b"\0") if file.exists() else b""
@@ -133,7 +133,7 @@ def left_at(path: Path) -> tuple[str, str, str] | None:
 
 
 class Mark:
-    """The current plugin call of this process, in a file that the next incarnation reads.
+    """The current plugin call of this process, in a file that its successor reads.
 
     path: without a suffix; `.call` has the call, `.ended` a line for each that never returned.
     """
@@ -146,12 +146,12 @@ class Mark:
         os.close(file)
 
     def begin(self, calls: PluginCalls, process: str) -> None:
-        """Count a strike (`PluginCalls`) for each call that ended an earlier incarnation.
+        """Count a strike (`PluginCalls`) for each call that ended an earlier process.
 
         Then mark the calls of this one. process: its name, for the reason of a strike.
         """
         ended = self._path.with_suffix(_ENDED)
-        if call := left_at(self._path):
+        if call := call_at_exit(self._path):
             with ended.open("a") as file:
                 file.write(f"{json.dumps(call)}\n")
             self._write(None)

@@ -23,7 +23,7 @@ class PodStore(Generic[RecordT, State, Event]):
     """Records of the present pods (`present`), and of the last `max_ended` that ended (`ended`).
 
     unknown: the state of a pod without a record. present_in, ended_in: the states of present and of
-    ended pods; in any other state a pod is forgotten. begun: number of pods that became present.
+    ended pods; in any other state a pod has no record. begun: number of pods that became present.
     ends: number of moves, by (old state, new state), to a state outside `present_in`.
     """
 
@@ -78,10 +78,10 @@ class PodStore(Generic[RecordT, State, Event]):
 
     def apply(self, record: RecordT, event: Event) -> None:
         """Apply an event to a record. IllegalTransitionError, with nothing changed, if illegal."""
-        arrow = self._table.follow(record.uid, record.state, event, record.history)
-        was, record.state = record.state, arrow.target
-        record.history = arrow.extend(record.history)
-        self._file_by_state((record,), was, arrow.target)
+        transition = self._table.follow(record.uid, record.state, event, record.history)
+        was, record.state = record.state, transition.target
+        record.history = transition.extend(record.history)
+        self._file_by_state((record,), was, transition.target)
 
     def apply_all(self, records: Sequence[RecordT], *events: Event) -> list[Moved[State]]:
         """Apply events, one after another, to distinct records, and return the moves.
@@ -106,15 +106,15 @@ class PodStore(Generic[RecordT, State, Event]):
 
     def validate(self) -> None:
         """Check that each record is kept according to its state, and that none is lost."""
-        assert not self._ended.keys() & self._present.keys(), "a pod is here and ended"
+        assert not self._ended.keys() & self._present.keys(), "a pod is present and ended"
         assert len(self._ended) <= self.max_ended, "too many pods are remembered"
         for uid, record in self._present.items():
             assert record.uid == uid, f"{record.uid} under {uid}"
-            assert record.state in self._present_in, f"{uid} is here as {record.state}"
+            assert record.state in self._present_in, f"{uid} is present as {record.state}"
         for uid, record in self._ended.items():
             assert record.state in self._ended_in, f"{uid} ended as {record.state}"
         ended = sum(count for (was, _), count in self.ends.items() if was in self._present_in)
-        counts = f"of {self.begun} pods {len(self._present)} are here and {ended} ended"
+        counts = f"of {self.begun} pods {len(self._present)} are present and {ended} ended"
         assert self.begun == len(self._present) + ended, counts
 
     def _file_by_state(self, records: Sequence[RecordT], was: State, to: State) -> None:

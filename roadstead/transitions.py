@@ -1,7 +1,7 @@
 """Transition tables as data, for every state machine of the core.
 
-A machine is a table `(state, event) -> state`. `follow` looks up a transition (an arrow), or raises
-with nothing changed. The error contains the recent history of its subject, so that one line of a
+A machine is a table `(state, event) -> state`. `follow` looks up a transition, or raises with
+nothing changed. The error contains the recent history of its subject, so that one line of a
 log explains the failure (an idea of dask's worker state machine).
 """
 
@@ -21,14 +21,14 @@ Event = TypeVar("Event", bound=StrEnum)
 StatefulT = TypeVar("StatefulT")
 
 HISTORIES_MAX = 4096
-"""Extended histories that one arrow caches, so that a million subjects share a few tuples."""
+"""Extended histories that one transition caches, so that a million subjects share a few tuples."""
 
 History = tuple[str, ...]
 """The last steps of one subject, oldest first; each is `event→state`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrow(Generic[State]):
+class Transition(Generic[State]):
     """One allowed transition: its target state, and its step in a history."""
 
     target: State
@@ -46,27 +46,30 @@ class Arrow(Generic[State]):
 
 
 class TransitionTable(Generic[State, Event]):
-    """The arrows of one machine, keyed by (state, event); immutable."""
+    """The transitions of one machine, keyed by (state, event); immutable."""
 
-    def __init__(self, machine: str, arrows: Mapping[tuple[State, Event], State]) -> None:
+    def __init__(self, machine: str, transitions: Mapping[tuple[State, Event], State]) -> None:
         self.machine = machine
-        self._arrows = {
-            pair: Arrow(target, f"{pair[1].value}→{target.value}")
-            for pair, target in arrows.items()
+        self._transitions = {
+            pair: Transition(target, f"{pair[1].value}→{target.value}")
+            for pair, target in transitions.items()
         }
 
     def __iter__(self) -> Iterator[tuple[State, Event, State]]:
-        return ((state, event, arrow.target) for (state, event), arrow in self._arrows.items())
+        return (
+            (state, event, transition.target)
+            for (state, event), transition in self._transitions.items()
+        )
 
     def allows(self, state: State, event: Event) -> bool:
-        return (state, event) in self._arrows
+        return (state, event) in self._transitions
 
-    def follow(self, name: str, state: State, event: Event, history: History) -> Arrow[State]:
-        """Return the arrow of `event` in `state`. IllegalTransitionError if there is none."""
-        arrow = self._arrows.get((state, event))
-        if arrow is None:
+    def follow(self, name: str, state: State, event: Event, history: History) -> Transition[State]:
+        """Return the transition of `event` in `state`. IllegalTransitionError if there is none."""
+        transition = self._transitions.get((state, event))
+        if transition is None:
             raise self.illegal(name, state, event, history)
-        return arrow
+        return transition
 
     def walk(self, *events: Event) -> Walk[State, Event]:
         """Return a walk, which applies the same events to many subjects."""
@@ -95,7 +98,7 @@ class Stateful(Protocol[State]):
 
 
 class Moved(NamedTuple, Generic[State]):
-    """A move of the subjects `start` to `stop - 1` from one state to another."""
+    """The subjects `start` to `stop - 1` moved from the state `was` to the state `to`."""
 
     was: State
     to: State
@@ -126,8 +129,8 @@ class Walk(Generic[State, Event]):
             return self._to
         target, story = state, history
         for event in self._events:
-            arrow = self._table.follow(name, target, event, story)
-            target, story = arrow.target, arrow.extend(story)
+            transition = self._table.follow(name, target, event, story)
+            target, story = transition.target, transition.extend(story)
         self._from, self._history, self._to = state, history, (target, story)
         return self._to
 

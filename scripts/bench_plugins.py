@@ -45,7 +45,7 @@ from roadstead.facts.storage import (
     VolumeFacts,
 )
 from roadstead.fleet.openb import MIB_BYTES, task_facts
-from roadstead.fleet.ten import ten_node
+from roadstead.fleet.ten_classes import ten_node
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import FilterPlugin, Handle, ScorePlugin
 from roadstead.framework.profile import Profile

@@ -31,7 +31,7 @@ from roadstead.journal_copy.receiver import TABLE as COPY_RECEIVER  # noqa: E402
 from roadstead.journal_copy.sender import TABLE as COPY_SENDER  # noqa: E402
 from roadstead.queue.queue_store import TABLE as QUEUE  # noqa: E402
 from roadstead.simulator.nodes.health import TABLE as NODE_HEALTH  # noqa: E402
-from roadstead.simulator.pod_lives import TABLE as POD_LIFE  # noqa: E402
+from roadstead.simulator.simulated_pods import TABLE as POD_LIFE  # noqa: E402
 from roadstead.sweeps.tasks import TABLE as SWEEP  # noqa: E402
 from roadstead.transitions import TransitionTable  # noqa: E402
 
@@ -70,7 +70,12 @@ MACHINES = (
         COPY_RECEIVER,
         "roadstead/journal_copy/receiver.py",
     ),
-    Machine("pod life", "simulator.pod_lives.TABLE", POD_LIFE, "roadstead/simulator/pod_lives.py"),
+    Machine(
+        "pod life",
+        "simulator.simulated_pods.TABLE",
+        POD_LIFE,
+        "roadstead/simulator/simulated_pods.py",
+    ),
     Machine(
         "node health",
         "simulator.nodes.health.TABLE",

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
-from roadstead.bench.own import read_openb  # noqa: E402
+from roadstead.bench.roadstead_workloads import read_openb  # noqa: E402
 from roadstead.cycle.batch import Accelerator  # noqa: E402
 from roadstead.facts.cluster import ClusterFacts  # noqa: E402
 from roadstead.facts.node import NodeFacts  # noqa: E402
@@ -41,8 +41,8 @@ from roadstead.scenario.bench_plans import LIFECYCLE, LIMITS, TIMINGS  # noqa: E
 from roadstead.simulator.component import Note  # noqa: E402
 from roadstead.simulator.engine import Engine  # noqa: E402
 from roadstead.simulator.play import Variant, build_engine  # noqa: E402
-from roadstead.simulator.pod_lives import PodLife  # noqa: E402
-from roadstead.simulator.scenario import NEVER_US, Arrival, Plan  # noqa: E402
+from roadstead.simulator.scenario import NEVER_US, Arrival, CompiledScenario  # noqa: E402
+from roadstead.simulator.simulated_pods import SimulatedPod  # noqa: E402
 
 EXAMPLES = ROOT / "docs" / "examples"
 INFLATION = 1.3
@@ -169,13 +169,13 @@ class Curve:
              100 * fragments / pods / idle)
         )  # fmt: skip
 
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
         self.refused += 1
         if self.plan.arrived[life.number] <= EARLY * self.capacity:
             self.early[f"{gpu_of(life.facts) / 1000:g}"] += 1
 
-    def pod_ended(self, life: PodLife) -> None: ...
-    def bound(self, now_us: int, life: PodLife) -> None: ...
+    def pod_ended(self, life: SimulatedPod) -> None: ...
+    def bound(self, now_us: int, life: SimulatedPod) -> None: ...
     def note(self, now_us: int, note: Note) -> None: ...
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None: ...
 
@@ -197,7 +197,7 @@ def run(trace: Trace, policy: Policy, seed: int, accelerator: Accelerator) -> di
     typical = [(trace.pod_classes[code], count) for code, count in counts.items()]
     curve = Curve(inflated, capacity, typical)
     horizon_us = (len(inflated.pods) + 1) * STEP_US
-    plan = Plan(
+    plan = CompiledScenario(
         "inflated openb", nodes, horizon_us, horizon_us // SAMPLES, 0, TIMINGS, LIMITS,
         cluster=ClusterFacts(namespaces=trace.namespaces), sources=(inflated,),
     )  # fmt: skip

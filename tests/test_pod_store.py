@@ -216,12 +216,12 @@ def test_restored_records_of_another_store_are_unchanged():
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        (lambda store: store.present.popitem(), "of 2 pods 0 are here and 1 ended"),
-        (lambda store: setattr(store, "begun", 7), "of 7 pods 1 are here and 1 ended"),
-        (lambda store: store.ended.update(a=store.present["a"]), "a pod is here and ended"),
+        (lambda store: store.present.popitem(), "of 2 pods 0 are present and 1 ended"),
+        (lambda store: setattr(store, "begun", 7), "of 7 pods 1 are present and 1 ended"),
+        (lambda store: store.ended.update(a=store.present["a"]), "a pod is present and ended"),
         (lambda store: setattr(store, "max_ended", 0), "too many pods are remembered"),
         (lambda store: store.present.update(z=store.present.pop("a")), "a under z"),
-        (lambda store: setattr(store.present["a"], "state", S.FAILED), "a is here as failed"),
+        (lambda store: setattr(store.present["a"], "state", S.FAILED), "a is present as failed"),
         (lambda store: setattr(store.ended["b"], "state", S.RUNS), "b ended as runs"),
     ],
 )

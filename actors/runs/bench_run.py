@@ -18,7 +18,7 @@ from roadstead.bench import script as steps
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since
 from roadstead.bench.script import Script, Step, WaitMode
-from roadstead.bench.series import NodeSeries, PodColumns, PodSeries
+from roadstead.bench.series import NodeSeries, PodSeries, SeriesPods
 from roadstead.bench.tracking import SubmittedSeries, Tracker
 from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
@@ -362,7 +362,7 @@ def _batches(series: PodSeries) -> Iterator[PodList]:
         yield _batch(series.part(start, start + PODS_PER_MESSAGE))
 
 
-def _batch(columns: PodColumns) -> PodList:
+def _batch(columns: SeriesPods) -> PodList:
     classes = tuple(encode_facts(facts) for facts in columns.classes)
     return PodList(classes, columns.uids, columns.names, columns.class_of)
 

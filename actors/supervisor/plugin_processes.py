@@ -14,12 +14,12 @@ from roadstead.actors.logs import log
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.framework.plugin_calls import CALLS, PluginCall
 from roadstead.plugin_watch import (
-    FINDERS,
+    POD_KEY_FINDERS,
     STUCK,
     Mark,
     PluginWatch,
-    left_at,
-    story,
+    call_at_exit,
+    call_text,
     watched,
 )
 from roadstead.run import RunPlan
@@ -57,7 +57,7 @@ def last_call_of(name: str, plan: RunPlan) -> str:
     # process, the queue.
     are_together = plan.settings.control == "together" and name in (QUEUE, CACHE, BINDER)
     for process in (name, QUEUE) if are_together else (name,):
-        if call := left_at(Path(plan.marks) / process):
+        if call := call_at_exit(Path(plan.marks) / process):
             return f' It was calling plugin "{call[0]}" at {call[1]}.'
     return ""
 
@@ -81,9 +81,9 @@ class WatchedFactory:
             PluginWatch(deadline_s, self._end).start()
         actor = self.build(directory)
         if find := getattr(actor, "key_of", None):
-            FINDERS[self.name] = find
+            POD_KEY_FINDERS[self.name] = find
         return actor
 
     def _end(self, call: PluginCall) -> None:
-        log(self.name, f"{story(call)}; the process ends")
+        log(self.name, f"{call_text(call)}; the process ends")
         os._exit(STUCK)

@@ -45,7 +45,7 @@ def explain_pending(
     explained: tuple[Explained, ...] = ()
     if pods:
         explained = launcher.explain_pending(inputs, plan, pods, progress)
-    return pending_report(explained, given=len(pods), is_after_run=after_run)
+    return pending_report(explained, input_pods=len(pods), is_after_run=after_run)
 
 
 def without_pod(inputs: RunInputs, pod: Pod, *, keep_pending: bool) -> RunInputs:

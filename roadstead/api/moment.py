@@ -8,7 +8,7 @@ from pathlib import Path
 from roadstead.api.plan import ConfigText
 from roadstead.api.pod_story import choose_run
 from roadstead.api.run_folder import run_folders
-from roadstead.api.simulating import OnStep, recorded_simulation
+from roadstead.api.simulating import OnProgress, recorded_simulation
 from roadstead.config.scenario.values import micros, time_text
 from roadstead.cycle.batch import Accelerator
 from roadstead.inputs.loaded import Loaded
@@ -37,11 +37,13 @@ def time_of(text: str) -> int:
     return at_us
 
 
-def load_moment(folder: Path, at_us: int, plugins: tuple[str, ...], on_step: OnStep) -> RunMoment:
+def load_moment(
+    folder: Path, at_us: int, plugins: tuple[str, ...], on_progress: OnProgress
+) -> RunMoment:
     """Play a run again up to a time.
 
     folder: of `roadstead simulate`, for its first run, or of one run. plugins: those of the run.
-    on_step: called now and then, for progress.
+    on_progress: called now and then, for progress.
     Raises InputError if inputs have changed, or if the run ends before.
     """
     path, run = choose_run(run_folders(folder), None, None)
@@ -50,7 +52,7 @@ def load_moment(folder: Path, at_us: int, plugins: tuple[str, ...], on_step: OnS
     variant = simulation.recorded_variant(parent, run.name)
 
     def step(engine: Engine) -> None:
-        on_step(run.name, engine)
+        on_progress(run.name, engine)
 
     accelerator = Accelerator(load(), Coverage())
     moment = fleet_at(simulation.plan, variant, at_us, accelerator, step)

@@ -9,10 +9,12 @@ from pathlib import Path
 from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, ChosenPlugins, choose_plugins
 from roadstead.config.scenario.read import ScenarioFile, load_scenario
 from roadstead.scenario.compile import compile_scenario, config_texts
-from roadstead.simulator.scenario import Plan, SchedulerConfigText
+from roadstead.simulator.scenario import CompiledScenario, SchedulerConfigText
 
 
-def load_scenario_plan(path: Path, plugins: Sequence[str] = ()) -> tuple[Plan, ChosenPlugins]:
+def load_scenario_plan(
+    path: Path, plugins: Sequence[str] = ()
+) -> tuple[CompiledScenario, ChosenPlugins]:
     """Read and compile a scenario. plugins: as for `--plugin`; installed ones are found by name.
 
     If the scenario has no configuration, the plugins are added to the default one. Raises
@@ -21,7 +23,9 @@ def load_scenario_plan(path: Path, plugins: Sequence[str] = ()) -> tuple[Plan, C
     return plan_of(load_scenario(path), plugins)
 
 
-def plan_of(file: ScenarioFile, plugins: Sequence[str] = ()) -> tuple[Plan, ChosenPlugins]:
+def plan_of(
+    file: ScenarioFile, plugins: Sequence[str] = ()
+) -> tuple[CompiledScenario, ChosenPlugins]:
     """Compile a scenario that was read, as `load_scenario_plan`."""
     configs = tuple(config_texts(file))
     text = "\n".join(each.text for each in configs)

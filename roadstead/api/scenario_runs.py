@@ -19,7 +19,7 @@ from roadstead.kernel.start import load
 from roadstead.scenario.compile import compile_scenario
 from roadstead.simulator.metrics import MetricsRecorder
 from roadstead.simulator.play import Variant, play, play_to_horizon
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
 from roadstead.sweeps.functions import RunTask
 from roadstead.sweeps.tasks import Plain
 
@@ -33,7 +33,7 @@ def scenario_runs(shared: Mapping[str, Plain]) -> RunTask:
     return _ScenarioRuns(unpacked(cast("Mapping[str, object]", shared["scenario"])))
 
 
-def plan_with(file: ScenarioFile, values: Mapping[str, object]) -> Plan:
+def plan_with(file: ScenarioFile, values: Mapping[str, object]) -> CompiledScenario:
     """Compile a scenario with other values at some keys. Raises InputError."""
     return compile_scenario(vary(file, values))
 
@@ -43,7 +43,7 @@ class _ScenarioRuns:
     """_plan: of the last run, with its values as text."""
 
     file: ScenarioFile
-    _plan: tuple[str, Plan] | None = None
+    _plan: tuple[str, CompiledScenario] | None = None
 
     def __call__(self, task: Mapping[str, Plain]) -> Plain:
         values = cast("Mapping[str, object]", task["values"])
@@ -53,14 +53,14 @@ class _ScenarioRuns:
         folder = str(task["tables"])
         return dict(_play(plan, variant, Path(folder) if folder else None))
 
-    def _compiled(self, values: Mapping[str, object]) -> Plan:
+    def _compiled(self, values: Mapping[str, object]) -> CompiledScenario:
         key = json.dumps(values, sort_keys=True)
         if self._plan is None or self._plan[0] != key:
             self._plan = key, plan_with(self.file, values)
         return self._plan[1]
 
 
-def _play(plan: Plan, variant: Variant, folder: Path | None) -> dict[str, float]:
+def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict[str, float]:
     accelerator = Accelerator(load(), Coverage())
     recorder = MetricsRecorder(plan)
     if folder is None:

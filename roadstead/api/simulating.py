@@ -41,10 +41,10 @@ from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import Variant, play
 from roadstead.simulator.recording import Recorder
 from roadstead.simulator.replay import Moment, explain_at, explain_bind
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.summary import RunSummary
 
-OnStep = Callable[[str, Engine], None]
+OnProgress = Callable[[str, Engine], None]
 """Called now and then with the name of a run and its engine."""
 
 
@@ -56,7 +56,7 @@ class Simulation:
     """
 
     file: ScenarioFile
-    plan: Plan
+    plan: CompiledScenario
     plugins: tuple[str, ...]
     chosen: ChosenPlugins
     inputs: tuple[InputDigest, ...]
@@ -171,7 +171,7 @@ def play_all(
     simulation: Simulation,
     folder: Path,
     variants: dict[str, Variant],
-    on_step: OnStep,
+    on_progress: OnProgress,
     also: Recorder | None = None,
 ) -> Iterator[RunSummary]:
     """Play the runs one after the other, and yield their figures; finished ones are only read.
@@ -188,7 +188,7 @@ def play_all(
             continue
 
         def step(engine: Engine, name: str = name) -> None:
-            on_step(name, engine)
+            on_progress(name, engine)
 
         summary = play(
             simulation.plan,

@@ -133,12 +133,12 @@ def simulate(
     variants, horizon_us = simulation.variants(seed), simulation.plan.horizon_us
     prepare_folder(simulation, folder, variants, is_replaced=force, is_resumed=resume)
 
-    def on_step(name: str, engine: Engine) -> None:
+    def on_progress(name: str, engine: Engine) -> None:
         if progress is not None:
             created = engine.lives.created
             progress(SimulationProgress(name, engine.now_us, horizon_us, created))
 
-    summaries = list(play_all(simulation, folder, variants, on_step))
+    summaries = list(play_all(simulation, folder, variants, on_progress))
     if temporary is None:
         write_report(folder, [*variants], summaries)
     by_name = dict(zip(variants, summaries, strict=True))

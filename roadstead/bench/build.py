@@ -15,9 +15,9 @@ from roadstead.bench.objects import (
     DEFAULT_POD,
     bound_claim,
     bound_volume,
+    fixed_name,
     name_prefix,
     node_class,
-    own_name,
     pod_class,
     with_claim,
 )
@@ -125,7 +125,7 @@ class _Builder:
         count: int,
         classes: tuple[NodeFacts, ...],
     ) -> NodeSeries:
-        names = _own_names(template, documents, count)
+        names = _fixed_names(template, documents, count)
         prefix = name_prefix(documents[0], "node-") if documents else "node-"
         first = self._first(NODES, prefix, count)
         return NodeSeries(classes, count, prefix, first, names)
@@ -182,7 +182,7 @@ class _Builder:
             pod_class(each, template.source, namespace, self.cluster.priorities)
             for each in documents
         )
-        names = _own_names(template, documents, count)
+        names = _fixed_names(template, documents, count)
         prefix = name_prefix(documents[0], "pod-") if documents else "pod-"
         first = self._first(f"{PODS} in {namespace}", prefix, count)
         return PodSeries(count, namespace, classes, prefix, first, names)
@@ -219,13 +219,13 @@ class _Builder:
     def _(self, op: Churn) -> None:
         if op.mode == "recreate" and op.number == 0:
             raise InputError("must not be 0 where mode is recreate", field="number")
-        makers = [self._maker(self.case.template(path), op) for path in op.template_paths]
+        makers = [self._churn_series(self.case.template(path), op) for path in op.template_paths]
         interval_s = (op.interval_milliseconds or 500) / 1000
         known = tuple(maker for maker in makers if maker is not None)
         recreates = op.mode == "recreate"
         self.steps.append(steps.ChurnObjects(known, interval_s, op.number, recreates))
 
-    def _maker(self, template: Template, op: Churn) -> NodeSeries | PodSeries | None:
+    def _churn_series(self, template: Template, op: Churn) -> NodeSeries | PodSeries | None:
         document = template.document()
         if document["kind"] == PODS:
             series = self._pod_series(template, 0, op.namespace, {})
@@ -271,7 +271,7 @@ class _Builder:
         return [node for series in added for node in series.part(0, series.count)]
 
     def _any_of(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
-        names = (own_name(document),) if own_name(document) else ()
+        names = (fixed_name(document),) if fixed_name(document) else ()
         prefix = name_prefix(document, f"{kind.lower()}-")
         if kind == NODES:
             made = (node_class(document, template.source, {}, {}),)
@@ -320,9 +320,9 @@ def _documents(template: Template, count: int, values: Mapping[str, Scalar]) -> 
     return [template.document({**values, "Index": index, "Count": count}) for index in makes]
 
 
-def _own_names(template: Template, documents: list[Document], count: int) -> tuple[str, ...]:
+def _fixed_names(template: Template, documents: list[Document], count: int) -> tuple[str, ...]:
     """Names that the template sets; () if names are generated."""
-    names = tuple(map(own_name, documents))
+    names = tuple(map(fixed_name, documents))
     if not names or not any(names):
         return ()
     if len(names) < count or len(set(names)) != len(names):

@@ -1,4 +1,4 @@
-"""What a second of the machine is worth now: how long a loop of additions takes."""
+"""The speed of the machine now: how long a loop of additions takes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from roadstead.bench import own
+from roadstead.bench import roadstead_workloads
 from roadstead.bench.build import build_script
 from roadstead.bench.reading import TestCase, read_cases
 from roadstead.bench.script import Script
@@ -38,7 +38,7 @@ class Entry:
 
 def built_in(seed: int = 0, openb_path: Path | None = None) -> list[Entry]:
     """All workloads that are part of the package."""
-    return [*_scheduler_perf(), *_own(seed), _openb(openb_path)]
+    return [*_scheduler_perf(), *_roadstead(seed), _openb(openb_path)]
 
 
 def of_file(path: Path) -> list[Entry]:
@@ -63,11 +63,11 @@ def _entries(cases: Iterable[TestCase]) -> list[Entry]:
     return entries
 
 
-def _own(seed: int) -> list[Entry]:
+def _roadstead(seed: int) -> list[Entry]:
     entries = []
-    for case in own.OWN:
+    for case in roadstead_workloads.ROADSTEAD_CASES:
         for index, (nodes, pods) in enumerate(case.sizes):
-            workload = own.size_name(nodes, pods)
+            workload = roadstead_workloads.size_name(nodes, pods)
             make = partial(case.make, f"{case.name}/{workload}", nodes, pods, seed)
             entries.append(Entry(case.name, workload, make, index == 0, is_measured=True))
     return entries
@@ -81,9 +81,11 @@ def _openb(path: Path | None) -> Entry:
                 "(roadstead trace import openb --help says where they are published)"
             )
             raise InputError(rule, source="flags", field="--openb")
-        return own.openb(own.OPENB, own.read_openb(path))
+        return roadstead_workloads.openb(
+            roadstead_workloads.OPENB, roadstead_workloads.read_openb(path)
+        )
 
-    return Entry(own.OPENB, "", make, is_default=True, is_measured=True)
+    return Entry(roadstead_workloads.OPENB, "", make, is_default=True, is_measured=True)
 
 
 def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:

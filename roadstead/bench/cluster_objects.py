@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from roadstead.bench.device_objects import DEVICE_KINDS, DeviceObjects
-from roadstead.bench.objects import checked, own_name
+from roadstead.bench.objects import checked, fixed_name
 from roadstead.bench.templates import Document
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
 from roadstead.facts.compile_storage import compile_storage, with_controller_defaults
@@ -76,7 +76,7 @@ class ClusterObjects:
         if kind not in _KINDS:
             rule = f"is not a kind that a benchmark can create (there are: {', '.join(_KINDS)})"
             raise InputError(rule, source=source, field="kind", value=cut_short(kind))
-        meta: dict[str, object] = {"name": own_name(document) or f"{kind.lower()}-{number}"}
+        meta: dict[str, object] = {"name": fixed_name(document) or f"{kind.lower()}-{number}"}
         if kind not in CLUSTER_SCOPED:
             if not namespace:
                 raise InputError(f"is missing for a {kind}", source=source, field="namespace")

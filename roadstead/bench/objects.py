@@ -49,8 +49,8 @@ def metadata_of(document: Document) -> Document:
     return found if isinstance(found, dict) else {}
 
 
-def own_name(document: Document) -> str:
-    """The name that an object sets; "" if its name is generated."""
+def fixed_name(document: Document) -> str:
+    """The name that an object has in its template; "" if its name is generated."""
     found = metadata_of(document).get("name")
     return found if isinstance(found, str) else ""
 
@@ -100,7 +100,7 @@ def pod_class(
 ) -> PodFacts:
     """The common facts of the pods of a template. Raises InputError for invalid pods."""
     document = _go_keys(document)
-    pod = checked(Pod, document, source, name=own_name(document) or "pod", namespace=namespace)
+    pod = checked(Pod, document, source, name=fixed_name(document) or "pod", namespace=namespace)
     try:
         return compile_pod(default_pod(pod, priorities, source=source))[1]
     except QuantityError as error:

@@ -22,13 +22,13 @@ Labels = dict[Text, Text]
 Scalar = int | float | str | bool
 
 
-class _Wire(BaseModel):
+class _GoStruct(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, alias_generator=to_camel, populate_by_name=True
     )
 
 
-class NodeAllocatable(_Wire):
+class NodeAllocatable(_GoStruct):
     """Additional resources of every node, and the limits of its CSI drivers."""
 
     node_allocatable: dict[Text, str | int] = {}
@@ -36,20 +36,20 @@ class NodeAllocatable(_Wire):
     migrated_plugins: Annotated[tuple[Text, ...], Field(strict=False)] = ()
 
 
-class LabelNodes(_Wire):
+class LabelNodes(_GoStruct):
     """A label whose values are assigned to the nodes in turn."""
 
     label_key: Text
     label_values: Annotated[tuple[Text, ...], Field(min_length=1, strict=False)]
 
 
-class UniqueLabel(_Wire):
+class UniqueLabel(_GoStruct):
     """A label with a different value on every node."""
 
     label_key: Text
 
 
-class CreateNodes(_Wire):
+class CreateNodes(_GoStruct):
     """Create nodes from a template, by default upstream's."""
 
     opcode: Literal["createNodes"]
@@ -62,7 +62,7 @@ class CreateNodes(_Wire):
     template_params: dict[Text, Scalar] = {}
 
 
-class CreateNamespaces(_Wire):
+class CreateNamespaces(_GoStruct):
     """Create the namespaces `prefix-0`, `prefix-1` and so on."""
 
     opcode: Literal["createNamespaces"]
@@ -72,7 +72,7 @@ class CreateNamespaces(_Wire):
     namespace_template_path: Path | None = None
 
 
-class CreatePods(_Wire):
+class CreatePods(_GoStruct):
     """Create pods from a template. collect_metrics: measure them."""
 
     opcode: Literal["createPods"]
@@ -92,7 +92,7 @@ class CreatePods(_Wire):
     duration_param: Param = ""
 
 
-class CreatePodSets(_Wire):
+class CreatePodSets(_GoStruct):
     """Create the same pods in each of the namespaces `prefix-0`, `prefix-1` and so on."""
 
     opcode: Literal["createPodSets"]
@@ -102,7 +102,7 @@ class CreatePodSets(_Wire):
     create_pods_op: CreatePods
 
 
-class DeletePods(_Wire):
+class DeletePods(_GoStruct):
     """Delete pods of a namespace, all at once or a number per second."""
 
     opcode: Literal["deletePods"]
@@ -112,7 +112,7 @@ class DeletePods(_Wire):
     delete_pods_per_second: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
-class Churn(_Wire):
+class Churn(_GoStruct):
     """Create (and delete) objects at an interval until the workload ends."""
 
     opcode: Literal["churn"]
@@ -123,7 +123,7 @@ class Churn(_Wire):
     template_paths: Annotated[tuple[Path, ...], Field(min_length=1, strict=False)]
 
 
-class Barrier(_Wire):
+class Barrier(_GoStruct):
     """Wait for pods that no earlier op waited for."""
 
     opcode: Literal["barrier"]
@@ -132,7 +132,7 @@ class Barrier(_Wire):
     stage_requirement: Literal["", "Scheduled", "Attempted"] = ""
 
 
-class Sleep(_Wire):
+class Sleep(_GoStruct):
     """Wait for a duration in Go's notation ("1m30s")."""
 
     opcode: Literal["sleep"]
@@ -140,7 +140,7 @@ class Sleep(_Wire):
     duration_param: Param = ""
 
 
-class CreateAny(_Wire):
+class CreateAny(_GoStruct):
     """Create objects of any kind."""
 
     opcode: Literal["createAny"]
@@ -151,7 +151,7 @@ class CreateAny(_Wire):
     template_params: dict[Text, Scalar] = {}
 
 
-class CreateResourceDriver(_Wire):
+class CreateResourceDriver(_GoStruct):
     """Create devices of a driver on each node whose name matches a pattern with wildcards."""
 
     opcode: Literal["createResourceDriver"]
@@ -161,14 +161,14 @@ class CreateResourceDriver(_Wire):
     max_claims_per_node_param: Param = ""
 
 
-class AllocResourceClaims(_Wire):
+class AllocResourceClaims(_GoStruct):
     """Allocate all claims of devices in a namespace."""
 
     opcode: Literal["allocResourceClaims"]
     namespace: Text
 
 
-class StartCollecting(_Wire):
+class StartCollecting(_GoStruct):
     """Start to measure pods of these namespaces."""
 
     opcode: Literal["startCollectingMetrics"]
@@ -177,7 +177,7 @@ class StartCollecting(_Wire):
     label_selector: Labels = {}
 
 
-class StopCollecting(_Wire):
+class StopCollecting(_GoStruct):
     """Stop measuring."""
 
     opcode: Literal["stopCollectingMetrics"]
@@ -200,7 +200,7 @@ Op = (
 )
 
 
-class WorkloadSpec(_Wire):
+class WorkloadSpec(_GoStruct):
     """Parameter values for the ops of a test case."""
 
     model_config = ConfigDict(extra="ignore")
@@ -210,7 +210,7 @@ class WorkloadSpec(_Wire):
     params: dict[Text, Scalar] = {}
 
 
-class CaseSpec(_Wire):
+class CaseSpec(_GoStruct):
     """A test case as written in a file."""
 
     model_config = ConfigDict(extra="ignore")

@@ -38,7 +38,7 @@ class NodeSeries:
 
 
 @dataclass(frozen=True, slots=True)
-class PodColumns:
+class SeriesPods:
     """Pods of one namespace as columns: `class_of[i]` points into `classes`."""
 
     classes: tuple[PodFacts, ...]
@@ -66,7 +66,7 @@ class PodSeries:
     make_class: Callable[[int], PodFacts] | None = None
     _index_of: dict[str, int] = field(default_factory=dict)
 
-    def part(self, start: int, stop: int) -> PodColumns:
+    def part(self, start: int, stop: int) -> SeriesPods:
         """The pods from index `start` up to `stop`."""
         indices = range(start, min(stop, self.count))
         names = self.names[start:stop] or tuple(
@@ -75,7 +75,7 @@ class PodSeries:
         uids = self.uids[start:stop] or tuple([f"{self.namespace}/{name}" for name in names])
         if self.make_class is not None:
             made = tuple(map(self.make_class, indices))
-            return PodColumns(made, uids, names, tuple(range(len(made))))
+            return SeriesPods(made, uids, names, tuple(range(len(made))))
         if self.class_of is not None:
             column = tuple(self.class_of[start:stop].tolist())
             return _only_used(self.classes, uids, names, column)
@@ -103,11 +103,11 @@ def _only_used(
     uids: tuple[str, ...],
     names: tuple[str, ...],
     column: tuple[int, ...],
-) -> PodColumns:
+) -> SeriesPods:
     """The columns with only those classes that the pods use, so that no others are sent."""
     used = dict.fromkeys(column)
     if len(used) == len(classes):
-        return PodColumns(classes, uids, names, column)
+        return SeriesPods(classes, uids, names, column)
     number = {old: new for new, old in enumerate(used)}
     mine = tuple(classes[old] for old in used)
-    return PodColumns(mine, uids, names, tuple(number[old] for old in column))
+    return SeriesPods(mine, uids, names, tuple(number[old] for old in column))

@@ -79,7 +79,7 @@ class Binder:
             self._verify,
             settings,
             journals_all=not isinstance(journal, NullJournal),
-            missing=GangNeeds(run.cluster, profiles, store.table, self._pods_aside).missing,
+            missing=GangNeeds(run.cluster, profiles, store.table, self._uncounted_pods).missing,
             fits=self._fits,
             undo=self.volumes.undo,
             verify_first=self._verify_first,
@@ -250,8 +250,8 @@ class Binder:
         """Release the journal as it is."""
         self.journal.close()
 
-    def _pods_aside(self) -> list[PodFacts]:
-        return self.core.placements.pods_aside()
+    def _uncounted_pods(self) -> list[PodFacts]:
+        return self.core.placements.uncounted_pods()
 
     # Verification.
 

@@ -84,7 +84,7 @@ class CacheStore:
             assumed=unconfirmed - asked,
             asked=asked,
             added=len(present) - unconfirmed,
-            aside=self.placements.aside,
+            aside=self.placements.uncounted,
         )
 
     def snapshot(self) -> list[Delta]:

@@ -24,16 +24,16 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
 
-STARTS_S = 2.0
+WORKER_START_S = 2.0
 """Processor time that a worker's process takes to start; a smaller saving is not worth a worker."""
 
 MAX_WORKERS = 64
 """Of a run on a cluster: each of them gets every change of the cluster's state."""
 
-SAMPLE_NODES, SAMPLE_KINDS = 200, 3
+SAMPLE_NODES, SAMPLE_CLASSES = 200, 3
 """Numbers of nodes and pod classes with which plugins are timed."""
 
-ROW_S, ASKED_S = 7e-9, 1e-4
+NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S = 7e-9, 1e-4
 """Seconds of the kernel per node and new pod class, and of a scheduler per pod class with lists.
 
 Lists are the best nodes that workers return (`docs/performance.md`).
@@ -41,7 +41,7 @@ Lists are the best nodes that workers return (`docs/performance.md`).
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class WorkerCount:
     """The number of workers, and the reason for it."""
 
     workers: int
@@ -70,13 +70,13 @@ def choose_workers(
     *,
     cores: int,
     clock_s: Callable[[], float] = time.perf_counter,
-) -> Chosen:
+) -> WorkerCount:
     """Choose the number of workers that makes a run faster, or 0. cores: free for workers."""
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
     asks_plugins = any(map(worker_calls, profiles.values()))
     has_lists = _has_lists(plan, len(inputs.nodes))
     if not asks_plugins and not has_lists:
-        return Chosen(
+        return WorkerCount(
             0, "no plugin of yours answers node by node, and this run uses no lists of best nodes"
         )
     if cores < 2:
@@ -85,25 +85,25 @@ def choose_workers(
             if plan.settings.runtime != "ray"
             else "fewer than two cores are free"
         )
-        return Chosen(0, f"{why}: workers would save no time")
+        return WorkerCount(0, f"{why}: workers would save no time")
     # By identity first: comparing facts takes longer, and a million pods may share fifty objects.
     facts = {id(facts): facts for _, facts in inputs.pending}.values()
     asked = [each for each in dict.fromkeys(facts) if has_lists or each.scheduler_name in profiles]
     if not asked or not inputs.nodes:
-        return Chosen(0, "the run has no pods or no nodes to evaluate")
+        return WorkerCount(0, "the run has no pods or no nodes to evaluate")
     if asks_plugins:
         each_s, own_s = _cost_s(plan, inputs, asked, clock_s), MIN_PLUGINS_S
         what = f"plugins take {each_s * 1000:.1f} ms for each pod shape"
     else:
-        each_s, own_s = len(inputs.nodes) * ROW_S, ASKED_S
+        each_s, own_s = len(inputs.nodes) * NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S
         what = f"evaluating {len(inputs.nodes):,} nodes takes about {each_s * 1000:.1f} ms for each"
         what += " pod shape"
     text = f"{what}; number of shapes: {len(asked)}"
     workers = max(1, min(cores, math.ceil(each_s / own_s)))
     saved_s = len(asked) * (each_s * (1 - 1 / workers) - own_s)
-    if workers < 2 or saved_s < STARTS_S:
-        return Chosen(0, f"{text}; starting workers would take longer")
-    return Chosen(workers, text)
+    if workers < 2 or saved_s < WORKER_START_S:
+        return WorkerCount(0, f"{text}; starting workers would take longer")
+    return WorkerCount(workers, text)
 
 
 def _has_lists(plan: RunPlan, nodes: int) -> bool:
@@ -121,7 +121,7 @@ def _cost_s(
     for index in range(min(SAMPLE_NODES, len(inputs.nodes))):
         table.add_node(inputs.nodes[index])
     scorer = Scorer(table, build_profiles(plan, table.classes))
-    asked = [encode_facts(each) for each in kinds[:SAMPLE_KINDS]]
+    asked = [encode_facts(each) for each in kinds[:SAMPLE_CLASSES]]
     began_s = clock_s()
     for each in asked:
         scorer.columns(each, len(table))

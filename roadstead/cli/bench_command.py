@@ -8,7 +8,7 @@ import click
 
 from roadstead.cli.concurrency_options import ConcurrencyOptions, concurrency_parameters
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, gathered, plan_parameters
+from roadstead.cli.options import RunOptions, gathered, run_parameters
 from roadstead.cli.session import Session
 
 TIMEOUT_S = 1800.0
@@ -54,7 +54,7 @@ _PATH = click.Path(path_type=Path)
     metavar="SECONDS",
     help="Maximum time of a step until its pods are bound.",
 )
-@gathered("plan", PlanOptions, plan_parameters)
+@gathered("options", RunOptions, run_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
 @click.pass_obj
 def bench_command(
@@ -70,7 +70,7 @@ def bench_command(
     compare: Path | None,
     profile: Path | None,
     timeout_s: float,
-    plan: PlanOptions,
+    options: RunOptions,
     concurrency: ConcurrencyOptions,
 ) -> None:
     """Measure how fast pods are scheduled.
@@ -105,21 +105,23 @@ def bench_command(
             raise click.UsageError("only --openb, --slow and --json apply to `bench simulate`")
         bench_simulate(names[1:], openb, slow=slow, as_json=as_json)
         return
-    plan.check()
+    options.check()
     from roadstead.cli import benching
     from roadstead.report.paths import check_file
 
-    wanted = benching.Wanted(names, file, openb, runs, timeout_s, profiles=profile is not None)
+    selection = benching.BenchSelection(
+        names, file, openb, runs, timeout_s, profiles=profile is not None
+    )
     if lists:
-        benching.print_list(wanted)
+        benching.print_list(selection)
         return
     if not names and file is None:
         raise click.UsageError("no workload given: use NAME; --list shows all workloads")
     older = benching.read_older(compare)
     if profile is not None:
         check_file(profile)
-    settings = benching.settings_of(plan, concurrency)
-    ran = benching.run_all(session, wanted, plan, settings)
+    settings = benching.settings_of(options, concurrency)
+    results = benching.run_all(session, selection, options, settings)
     if profile is not None:
-        benching.write_profile(profile, ran)
-    benching.report_runs(session, ran, settings, older, as_json=as_json)
+        benching.write_profile(profile, results)
+    benching.report_runs(session, results, settings, older, as_json=as_json)

@@ -20,7 +20,7 @@ from roadstead.bench.machine import (
     own_peak_bytes,
     this_machine,
 )
-from roadstead.bench.own import read_openb
+from roadstead.bench.roadstead_workloads import read_openb
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.simulating import shown_runs
 from roadstead.cycle.batch import Accelerator
@@ -38,7 +38,7 @@ SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ScenarioFigures:
     """The figures of a scenario.
 
     events: arrivals and departures. calibrated_s: processor time on the machine for which floors
@@ -103,7 +103,7 @@ def chosen_plans(names: Sequence[str], *, has_openb: bool, slow: bool) -> list[B
     return [each for each in found if has_openb or not each.needs_openb]
 
 
-def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> Played:
+def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> ScenarioFigures:
     """Play a scenario, with its tables written to a temporary folder."""
     trace = read_openb(openb) if plan.needs_openb and openb is not None else None
     made = plan.make(trace)
@@ -111,23 +111,23 @@ def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> Pl
     gc.collect()
     forget_peak()
     runs = shown_runs(made.horizon_us, 1)
-    with tempfile.TemporaryDirectory() as folder, runs as on_step:
+    with tempfile.TemporaryDirectory() as folder, runs as on_progress:
         summary = play(
             made,
             Variant(SEED),
             Path(folder),
             accelerator,
-            lambda engine: on_step(plan.name, engine),
+            lambda engine: on_progress(plan.name, engine),
             read_processor_s=time.process_time,
         )
-    return played(plan, summary, calibration, own_peak_bytes())
+    return figures_of(plan, summary, calibration, own_peak_bytes())
 
 
-def played(
+def figures_of(
     plan: BenchPlan, summary: RunSummary, calibration: Calibration, peak_bytes: int
-) -> Played:
+) -> ScenarioFigures:
     """Return the figures of a scenario from its summary."""
-    return Played(
+    return ScenarioFigures(
         name=plan.name,
         title=plan.title,
         floor=plan.floor,
@@ -142,7 +142,7 @@ def played(
     )
 
 
-def document(results: Sequence[Played], commit: str) -> Mapping[str, object]:
+def document(results: Sequence[ScenarioFigures], commit: str) -> Mapping[str, object]:
     """Return the JSON object of `--json`."""
     return {
         "format": FORMAT,
@@ -153,11 +153,11 @@ def document(results: Sequence[Played], commit: str) -> Mapping[str, object]:
     }
 
 
-def _print(results: Sequence[Played], commit: str) -> None:
+def _print(results: Sequence[ScenarioFigures], commit: str) -> None:
     from rich.text import Text
 
     from roadstead.cli.bench_table import wide_console
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
     console = wide_console()
     additions = ", ".join(f"{each.additions_s:.2f}" for each in results)
@@ -168,14 +168,14 @@ def _print(results: Sequence[Played], commit: str) -> None:
         f"{CALIBRATED_S} s",
     ):
         console.print(Text(line, style="dim"))
-    columns = [text("scenario"), *map(Column, HEADS)]
+    columns = [text_column("scenario"), *map(Column, HEADS)]
     print_table(console, "", columns, [list(_cells(each)) for each in results])
 
 
 HEADS: Final = ("floor", "value", "calibrated", "reached", "pods", "lost", "CPU", "memory")
 
 
-def _cells(each: Played) -> Iterator[str]:
+def _cells(each: ScenarioFigures) -> Iterator[str]:
     from roadstead.report.units import human_bytes, human_seconds
 
     yield each.title

@@ -10,7 +10,7 @@ from rich.text import Text
 from roadstead.bench.machine import Machine
 from roadstead.bench.metrics import WorkloadResult
 from roadstead.bench.result import Comparison
-from roadstead.report.text_table import Cells, Column, print_table, text
+from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, human_seconds, percent
 
 PHASES_SHOWN = 6
@@ -58,7 +58,7 @@ def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
             percent(each.kernel.share),
         ]
         rows.append(row)
-    print_table(console, "", [text("workload"), *map(Column, figures)], rows)
+    print_table(console, "", [text_column("workload"), *map(Column, figures)], rows)
 
 
 def _print_phases(console: Console, outcome: WorkloadResult) -> None:
@@ -72,12 +72,16 @@ def _print_phases(console: Console, outcome: WorkloadResult) -> None:
     for why, pods in sorted(each.kernel.reference.items(), key=lambda item: -item[1]):
         rows.append([f"decided without the kernel: {why}", f"{pods:,} pods"])
     title = f"Where the time went: {each.name}"
-    print_table(console, title, [text("phase"), Column("share")], rows)
+    print_table(console, title, [text_column("phase"), Column("share")], rows)
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print the changes, figure by figure."""
-    columns = [text("workload"), text("figure"), *map(Column, ("before", "after", ""))]
+    columns = [
+        text_column("workload"),
+        text_column("figure"),
+        *map(Column, ("before", "after", "")),
+    ]
     rows: list[Cells] = []
     for each in comparison.changes:
         style = "" if each.better is None else "green" if each.better else "red"

@@ -20,7 +20,7 @@ from roadstead.bench.script import Script
 from roadstead.bench.speedscope import Samples, speedscope_document
 from roadstead.cli import plan as plans
 from roadstead.cli.concurrency_options import ConcurrencyOptions
-from roadstead.cli.options import PlanOptions
+from roadstead.cli.options import RunOptions
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import write_text
@@ -30,7 +30,7 @@ from roadstead.run import RunPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BenchSelection:
     """The workloads to run. names: empty for all that are marked as measured."""
 
     names: tuple[str, ...]
@@ -53,16 +53,16 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Ran:
+class BenchResults:
     """The results. samples: of the profile, by workload and process."""
 
     outcomes: list[WorkloadResult] = field(default_factory=list)
     samples: dict[str, list[Samples]] = field(default_factory=dict)
 
 
-def print_list(wanted: Wanted) -> None:
+def print_list(selection: BenchSelection) -> None:
     """Print every workload, with a mark for the default one of each case."""
-    for each in wanted.known():
+    for each in selection.known():
         mark = "*" if each.is_default else " "
         click.echo(f"{mark} {each.name}")
     click.echo("\n* the workload that the name before the slash selects", err=True)
@@ -73,27 +73,29 @@ def read_older(path: Path | None) -> Json | None:
     return None if path is None else read_result(path)
 
 
-def settings_of(plan: PlanOptions, concurrency: ConcurrencyOptions) -> Settings:
+def settings_of(options: RunOptions, concurrency: ConcurrencyOptions) -> Settings:
     """The settings of all runs. Raises InputError."""
     plans.without_auto(concurrency)
-    return plans.read_settings(plan, None, concurrency.overrides())
+    return plans.read_settings(options, None, concurrency.overrides())
 
 
-def run_all(session: Session, wanted: Wanted, plan: PlanOptions, settings: Settings) -> Ran:
+def run_all(
+    session: Session, selection: BenchSelection, options: RunOptions, settings: Settings
+) -> BenchResults:
     """Run every workload as often as requested. Raises InputError or RoadsteadError."""
-    config = plans.read_config(plan)
-    ran = Ran()
-    entries = wanted.entries(settings.seed)
-    session.launcher().prepare(settings, plans.log_dir(plan))
+    config = plans.read_config(options)
+    results = BenchResults()
+    entries = selection.entries(settings.seed)
+    session.launcher().prepare(settings, plans.log_dir(options))
     for entry in entries:
         script = entry.make()
         for note in script.notes:
             click.echo(f"{script.name}: {note}", err=True)
         chosen = _config_of(script, config)
-        run_plan = plans.make_plan(plan, settings, chosen, script.cluster)
-        runs = [_run(session, script, run_plan, wanted, ran) for _ in range(wanted.runs)]
-        ran.outcomes += [workload_result(stretches) for stretches in zip(*runs, strict=True)]
-    return ran
+        run_plan = plans.make_plan(options, settings, chosen, script.cluster)
+        runs = [_run(session, script, run_plan, selection, results) for _ in range(selection.runs)]
+        results.outcomes += [workload_result(stretches) for stretches in zip(*runs, strict=True)]
+    return results
 
 
 def _config_of(script: Script, given: ConfigText) -> ConfigText:
@@ -104,36 +106,45 @@ def _config_of(script: Script, given: ConfigText) -> ConfigText:
 
 
 def _run(
-    session: Session, script: Script, run_plan: RunPlan, wanted: Wanted, ran: Ran
+    session: Session,
+    script: Script,
+    run_plan: RunPlan,
+    selection: BenchSelection,
+    results: BenchResults,
 ) -> list[BenchMetrics]:
     gc.collect()
     forget_peak()
     with shown_progress() as progress:
         benched = session.launcher().bench(
-            script, run_plan, progress, timeout_s=wanted.timeout_s, profiles=wanted.profiles
+            script, run_plan, progress, timeout_s=selection.timeout_s, profiles=selection.profiles
         )
     for process, samples in benched.samples.items():
-        ran.samples.setdefault(f"{script.name}: {process}", []).extend(samples)
+        results.samples.setdefault(f"{script.name}: {process}", []).extend(samples)
     metrics = [metrics_of(measured) for measured in benched.measured]
     for each in metrics:
         click.echo(headline(each), err=True)
     return metrics
 
 
-def write_profile(path: Path, ran: Ran) -> None:
+def write_profile(path: Path, results: BenchResults) -> None:
     """Write the profile in speedscope's format. Raises InputError if it cannot be written."""
-    document = speedscope_document("roadstead bench", ran.samples, __version__)
+    document = speedscope_document("roadstead bench", results.samples, __version__)
     write_text(path, json.dumps(document))
     shown = "https://www.speedscope.app shows it"
     click.echo(f"Written to {path} ({shown})", err=True)
 
 
 def report_runs(
-    session: Session, ran: Ran, settings: Settings, older: Json | None, *, as_json: bool
+    session: Session,
+    results: BenchResults,
+    settings: Settings,
+    older: Json | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Print tables, or JSON on standard output; then a comparison (on standard error with JSON)."""
     document = result_document(
-        ran.outcomes,
+        results.outcomes,
         machine=this_machine(),
         commit=commit_of(Path(__file__).parent),
         version=__version__,
@@ -142,7 +153,7 @@ def report_runs(
     )
     if as_json:
         print_json(document)
-    _print(ran.outcomes, document, older, as_json=as_json)
+    _print(results.outcomes, document, older, as_json=as_json)
 
 
 def _print(

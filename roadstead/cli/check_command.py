@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import FAILED, ReportingCommand
-from roadstead.cli.options import Form, format_option
+from roadstead.cli.options import OutputFormat, format_option
 from roadstead.protocol.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SHOWN = 20
     help="Maximum number of violations to show; 0 shows all.",
 )
 @format_option
-def check_command(folder: Path, show: int, form: Form) -> None:
+def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     """Check what a run committed, from its journal and its output.
 
     DIR is the output folder of a run, or its journal. With an output folder, a journal that
@@ -62,7 +62,7 @@ def check_command(folder: Path, show: int, form: Form) -> None:
     from roadstead.journal_copy.folder import INCOMPLETE
 
     if runs := runs_in(folder):
-        check_simulated(runs, show, form)
+        check_simulated(runs, show, output_format)
         return
     journal, output = journal_and_output(folder)
     if not folder.exists():
@@ -74,7 +74,7 @@ def check_command(folder: Path, show: int, form: Form) -> None:
         rule = "is a copy that lacks records of its journal: check the journal, or another copy"
         raise InputError(rule, source=str(journal))
     found = _checked(journal, output)
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps(_as_json(found), indent=2))
     else:
         _print_found(found, show)

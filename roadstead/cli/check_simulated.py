@@ -11,7 +11,7 @@ from typing import cast
 import click
 
 from roadstead.cli.errors import FAILED
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.invariants.simulated_run import NodeRow, PodRow, RunTables, SampleRow, check_run
 from roadstead.protocol.errors import InputError
 from roadstead.report.parquet import read_columns
@@ -31,13 +31,13 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(each for each in folder.iterdir() if (each / "pods").is_dir())
 
 
-def check_simulated(runs: Sequence[Path], show: int, form: Form) -> None:
+def check_simulated(runs: Sequence[Path], show: int, output_format: OutputFormat) -> None:
     """Check simulated runs and print what was found; exit status 1 if a rule is violated."""
     found = []
     for run in runs:
         tables = read_run(run)
         found.append((run, len(tables.pods), list(check_run(tables))))
-    if form == "json":
+    if output_format == "json":
         documents = [
             {"run": str(run), "pods": pods, "violations": [asdict(each) for each in violations]}
             for run, pods, violations in found

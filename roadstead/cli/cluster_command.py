@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import FAILED, ReportingCommand
-from roadstead.cli.options import Form, PlanOptions, format_option, ray_address_option
+from roadstead.cli.options import OutputFormat, RunOptions, format_option, ray_address_option
 from roadstead.cli.session import Session
 
 
@@ -50,7 +50,7 @@ def check_command(
     ray_address: str | None,
     journal: str | None,
     settings: Path | None,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Check each node of a Ray cluster: a run starts nothing on a node that fails.
 
@@ -70,9 +70,9 @@ def check_command(
     from roadstead.report.ray_nodes import as_json
     from roadstead.report.ray_nodes_table import print_nodes
 
-    options = PlanOptions(ray_address=ray_address, journal=journal, settings=settings)
+    options = RunOptions(ray_address=ray_address, journal=journal, settings=settings)
     address, nodes = session.launcher().check_cluster(read_settings(options))
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps({"address": address, "nodes": as_json(nodes)}, indent=2))
     else:
         print_nodes(wide_console(), nodes, address)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option, gathered
+from roadstead.cli.options import OutputFormat, format_option, gathered
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions, job_parameters
 
@@ -52,7 +52,7 @@ def compare_command(
     seeds: int | None,
     jobs: JobOptions,
     output: Path | None,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Compare two configurations on one scenario and the same seeds, or two finished runs.
 
@@ -75,7 +75,7 @@ def compare_command(
 
     if second is None:
         configs = config_a, config_b
-        comparing.compare_configs(session, first, configs, seeds, jobs, output, form)
+        comparing.compare_configs(session, first, configs, seeds, jobs, output, output_format)
     else:
         given = {
             "--a": config_a,
@@ -86,4 +86,4 @@ def compare_command(
             "--resume": jobs.resume or None,
             "--output": output,
         }
-        comparing.compare_runs(first, second, given, form)
+        comparing.compare_runs(first, second, given, output_format)

@@ -13,7 +13,7 @@ import click
 from roadstead.api.run_folder import read_summary
 from roadstead.api.run_query import RunQuery
 from roadstead.cli.check_simulated import runs_in
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
@@ -41,7 +41,7 @@ def compare_configs(
     seeds: int | None,
     jobs: JobOptions,
     output: Path | None,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Play a scenario with two configurations and print the differences."""
     for flag, given in zip(("--a", "--b"), configs, strict=True):
@@ -58,17 +58,21 @@ def compare_configs(
     file = load_scenario(path)
     vary = f"{CONFIG}={json.dumps(a)},{json.dumps(b)}"
     planned = sweep_of(file, [vary], seeds)
-    rows, end = run_scenarios(session, file, planned, jobs, SweepTarget(output, False, form))
+    rows, end = run_scenarios(
+        session, file, planned, jobs, SweepTarget(output, False, output_format)
+    )
     found: list[Runs] = [
         {row.seed: row.metrics for row in rows if row.values[CONFIG] == each} for each in (a, b)
     ]
     if differences := compare(*found):
-        show(str(configs[0]), str(configs[1]), differences, form)
+        show(str(configs[0]), str(configs[1]), differences, output_format)
     if end.ended is not None:
         raise end.ended
 
 
-def compare_runs(first: Path, second: Path, given: Mapping[str, object], form: Form) -> None:
+def compare_runs(
+    first: Path, second: Path, given: Mapping[str, object], output_format: OutputFormat
+) -> None:
     """Compare two finished runs or sweeps. given: options that have no use with them."""
     for flag, value in given.items():
         if value is not None:
@@ -80,7 +84,7 @@ def compare_runs(first: Path, second: Path, given: Mapping[str, object], form: F
         raise InputError(rule, source=str(second))
     if left_out := len(a.keys() ^ b.keys()):
         click.echo(f"note: {left_out} runs without a partner are left out", err=True)
-    show(str(first), str(second), differences, form)
+    show(str(first), str(second), differences, output_format)
 
 
 def read_runs(folder: Path) -> Runs:
@@ -89,15 +93,15 @@ def read_runs(folder: Path) -> Runs:
     Their keys are seeds, and what else distinguishes the runs of one folder.
     """
     if (folder / JSON_FILE).is_file():
-        return _alone(_read_sweep(folder / JSON_FILE))
+        return _by_seed(_read_sweep(folder / JSON_FILE))
     runs = runs_in(folder)
     if not runs:
         rule = "holds no run of `roadstead simulate` or `roadstead sweep`"
         raise InputError(rule, source=str(folder))
-    return _alone(_read_simulated(each) for each in runs)
+    return _by_seed(_read_simulated(each) for each in runs)
 
 
-def _alone(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
+def _by_seed(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
     """Key runs by seed; also by their variant, if there are several."""
     found = list(runs)
     is_one = len({variant for variant, _, _ in found}) == 1
@@ -137,9 +141,9 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
     return summary.config, summary.seed, metrics.result()
 
 
-def show(a: str, b: str, differences: Sequence[Difference], form: Form) -> None:
+def show(a: str, b: str, differences: Sequence[Difference], output_format: OutputFormat) -> None:
     """Print the differences."""
-    if form == "json":
+    if output_format == "json":
         found = [
             {**asdict(each), "difference": each.difference, "verdict": each.verdict}
             for each in differences
@@ -148,10 +152,10 @@ def show(a: str, b: str, differences: Sequence[Difference], form: Form) -> None:
         return
     from rich.console import Console
 
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
     same = [each for each in differences if not each.is_different]
-    columns = [text("metric"), *map(Column, ("A", "B", "B - A", "t interval", "bootstrap"))]
+    columns = [text_column("metric"), *map(Column, ("A", "B", "B - A", "t interval", "bootstrap"))]
     rows = [
         [
             each.metric,
@@ -165,7 +169,7 @@ def show(a: str, b: str, differences: Sequence[Difference], form: Form) -> None:
     pairs = max((each.pairs for each in differences), default=0)
     title = f"A: {a}, B: {b}; {pairs} pairs, 95% intervals"
     if rows:
-        print_table(Console(), title, [*columns, text("verdict")], rows, keys=1)
+        print_table(Console(), title, [*columns, text_column("verdict")], rows, keys=1)
     else:
         click.echo(title)
     if same:

@@ -9,9 +9,9 @@ import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    PlanOptions,
-    RunForm,
-    demo_plan_parameters,
+    RunFormat,
+    RunOptions,
+    demo_run_parameters,
     force_option,
     gathered,
     output_option,
@@ -33,7 +33,7 @@ _COUNT = click.IntRange(1, COUNT_MAX)
 @click.option("--nodes", type=_COUNT, metavar="N", help=f"Number of nodes [default: {NODES:,}].")
 @click.option("--pods", type=_COUNT, metavar="N", help=f"Number of pods [default: {PODS:,}].")
 @click.option("--live", is_flag=True, help="Play a day of a small fleet that loses a zone.")
-@gathered("plan", PlanOptions, demo_plan_parameters)
+@gathered("options", RunOptions, demo_run_parameters)
 @output_option
 @force_option
 @run_format_option
@@ -45,10 +45,10 @@ def demo_command(
     nodes: int | None,
     pods: int | None,
     live: bool,
-    plan: PlanOptions,
+    options: RunOptions,
     output: Path | None,
     force: bool,
-    form: RunForm,
+    output_format: RunFormat,
 ) -> None:
     """Schedule a generated fleet.
 
@@ -74,11 +74,17 @@ def demo_command(
                                            # on a Ray cluster
     """
     if live:
-        if small or nodes or pods or form != "table" or plan != PlanOptions(seed=plan.seed):
+        if (
+            small
+            or nodes
+            or pods
+            or output_format != "table"
+            or options != RunOptions(seed=options.seed)
+        ):
             raise click.UsageError("only --seed, --output and --force apply to --live")
         from roadstead.cli.live_demo import live_demo
 
-        live_demo(output, plan.seed or 0, is_replaced=force)
+        live_demo(output, options.seed or 0, is_replaced=force)
         return
     default = (SMALL_NODES, SMALL_PODS) if small else (NODES, PODS)
     with session.watch.phase("read inputs"):
@@ -87,16 +93,16 @@ def demo_command(
         from roadstead.cli import scheduling
         from roadstead.inputs.loaded import load_generated
 
-        report = scheduling.ResultTarget(form, output)
-        report.check(is_replaced=force or plan.resume)
-        settings = plans.read_settings(plan)
-        session.launcher().prepare(settings, plans.log_dir(plan))
+        report = scheduling.ResultTarget(output_format, output)
+        report.check(is_replaced=force or options.resume)
+        settings = plans.read_settings(options)
+        session.launcher().prepare(settings, plans.log_dir(options))
         loaded = load_generated(
             nodes or default[0],
             pods or default[1],
             settings.seed,
             with_digests=output is not None,
         )
-        digests = plans.plan_digests(plan, ConfigText()) if output is not None else ()
-    run_plan = plans.make_plan(plan, settings, ConfigText(), loaded.cluster)
+        digests = plans.plan_digests(options, ConfigText()) if output is not None else ()
+    run_plan = plans.make_plan(options, settings, ConfigText(), loaded.cluster)
     scheduling.schedule(session, loaded, run_plan, report, digests)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, SourceOptions, gathered
+from roadstead.cli.options import RunOptions, SourceOptions, gathered
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
     answer_parameters,
     moment_parameters,
-    plan_of_one_parameters,
+    one_scheduler_parameters,
     prepare,
 )
 
@@ -42,7 +42,7 @@ REPLACE: Final = "--replace"
     help="Drain the nodes with these labels, given as for kubectl: pool=a,env!=dev,gpu.",
 )
 @gathered("source", SourceOptions, moment_parameters)
-@gathered("plan", PlanOptions, plan_of_one_parameters)
+@gathered("options", RunOptions, one_scheduler_parameters)
 @click.option(
     "--force",
     is_flag=True,
@@ -61,7 +61,7 @@ def drain_command(
     zones: tuple[str, ...],
     selector: str,
     source: SourceOptions,
-    plan: PlanOptions,
+    options: RunOptions,
     force: bool,
     delete_emptydir_data: bool,
     target: AnswerTarget,
@@ -95,7 +95,7 @@ def drain_command(
 
     if not (names or zones or selector):
         raise click.UsageError("no node is chosen: name nodes or zones, or use --selector")
-    loaded, run_plan = prepare(source, plan, target, replace_flag=REPLACE)
+    loaded, run_plan = prepare(source, options, target, replace_flag=REPLACE)
     with shown_progress() as progress:
         result = drain_nodes(
             loaded,

@@ -8,12 +8,12 @@ import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    Form,
-    PlanOptions,
+    OutputFormat,
+    RunOptions,
     SourceOptions,
     format_option,
     gathered,
-    plan_parameters,
+    run_parameters,
     source_parameters,
 )
 from roadstead.cli.session import Session
@@ -27,7 +27,7 @@ from roadstead.cli.session import Session
     help="Explain every pending pod, by workload and reason, in place of POD.",
 )
 @gathered("source", SourceOptions, source_parameters)
-@gathered("plan", PlanOptions, plan_parameters)
+@gathered("options", RunOptions, run_parameters)
 @click.option(
     "--after-run",
     is_flag=True,
@@ -57,12 +57,12 @@ def explain_command(
     pod: str | None,
     all_pending: bool,
     source: SourceOptions,
-    plan: PlanOptions,
+    options: RunOptions,
     after_run: bool,
     top: int | None,
     html: Path | None,
     force: bool,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Explain which nodes a pod can run on, which of them is chosen, and why.
 
@@ -91,8 +91,8 @@ def explain_command(
     """
     if (pod is None) != all_pending:
         raise click.UsageError("no pod given, or two choices: use either POD or --all-pending")
-    source.check(plan.config)
-    plan.check()
+    source.check(options.config)
+    options.check()
     from roadstead.cli import plan as plans
     from roadstead.cli.explaining import Answer, Question, explain
     from roadstead.cli.sources import load
@@ -100,8 +100,8 @@ def explain_command(
 
     if html is not None:
         check_file(html, is_replaced=force)
-    settings = plans.read_settings(plan.or_inline())
-    config = plans.read_config(plan)
+    settings = plans.read_settings(options.or_inline())
+    config = plans.read_config(options)
     loaded = load(source, with_digests=False)
-    run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
-    explain(session, loaded, run_plan, Question(pod, after_run), Answer(form, top, html))
+    run_plan = plans.make_plan(options, settings, config, loaded.cluster)
+    explain(session, loaded, run_plan, Question(pod, after_run), Answer(output_format, top, html))

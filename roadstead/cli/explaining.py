@@ -11,7 +11,7 @@ import click
 
 from roadstead.api.explaining import explain_pending, explain_pod
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.scheduling import print_notes, write_text
@@ -23,7 +23,7 @@ from roadstead.report.result import installed_versions
 from roadstead.run import RunPlan
 
 if TYPE_CHECKING:
-    from roadstead.report.explain_page import PageFacts
+    from roadstead.report.explain_page import PageOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Question:
 class Answer:
     """The output of an explanation. top: as in `ShownLimits.of`. html: file for a page."""
 
-    form: Form
+    output_format: OutputFormat
     top: int | None = None
     html: Path | None = None
 
@@ -87,9 +87,9 @@ def _explain_pod(
     if answer.html is not None:
         from roadstead.report.explain_page import explanation_page
 
-        page = explanation_page(explanation, _page_facts(session, loaded), answer.top)
+        page = explanation_page(explanation, _page_origin(session, loaded), answer.top)
         write_text(answer.html, page)
-    if answer.form == "json":
+    if answer.output_format == "json":
         print_json(explanation.document())
         return
     from rich.console import Console
@@ -112,8 +112,8 @@ def _explain_pending(
     if answer.html is not None:
         from roadstead.report.explain_page import pending_page
 
-        write_text(answer.html, pending_page(report, _page_facts(session, loaded), answer.top))
-    if answer.form == "json":
+        write_text(answer.html, pending_page(report, _page_origin(session, loaded), answer.top))
+    if answer.output_format == "json":
         print_json(report.document())
         return
     from rich.console import Console
@@ -123,13 +123,13 @@ def _explain_pending(
     print_pending(Console(), report, ShownLimits.of(answer.top))
 
 
-def _page_facts(session: Session, loaded: Loaded) -> PageFacts:
-    from roadstead.report.explain_page import PageFacts
+def _page_origin(session: Session, loaded: Loaded) -> PageOrigin:
+    from roadstead.report.explain_page import PageOrigin
 
     inputs = loaded.inputs
     counts = f"{len(inputs.nodes):,} nodes, {len(inputs.running):,} running pods"
     versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
-    return PageFacts(
+    return PageOrigin(
         command=shlex.join(("roadstead", *session.args)),
         source=f"{loaded.source}: {counts}, {len(inputs.pending):,} pending",
         versions=versions,

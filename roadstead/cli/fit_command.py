@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, SourceOptions, gathered
+from roadstead.cli.options import RunOptions, SourceOptions, gathered
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
     answer_parameters,
     moment_parameters,
-    plan_of_one_parameters,
+    one_scheduler_parameters,
     prepare,
 )
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("fit", cls=ReportingCommand)
 @click.argument("specs", metavar="POD_OR_WORKLOAD...", nargs=-1, required=True)
 @gathered("source", SourceOptions, moment_parameters)
-@gathered("plan", PlanOptions, plan_of_one_parameters)
+@gathered("options", RunOptions, one_scheduler_parameters)
 @click.option(
     "--total",
     is_flag=True,
@@ -57,7 +57,7 @@ def fit_command(
     *,
     specs: tuple[str, ...],
     source: SourceOptions,
-    plan: PlanOptions,
+    options: RunOptions,
     total: bool,
     max_replicas: int | None,
     max_changes: int | None,
@@ -95,7 +95,7 @@ def fit_command(
     from roadstead.cli.progress import shown_progress
     from roadstead.report.what_if_output import AnswerFiles
 
-    loaded, run_plan = prepare(source, plan, target)
+    loaded, run_plan = prepare(source, options, target)
     limits = FitLimits(total, max_replicas, max_changes)
     with shown_progress() as progress:
         result = fit_pods(loaded, run_plan, specs, limits, progress)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import PlanOptions, SourceOptions, gathered
+from roadstead.cli.options import RunOptions, SourceOptions, gathered
 from roadstead.cli.what_if import (
     AnswerTarget,
     answer,
     answer_parameters,
     moment_parameters,
-    plan_of_one_parameters,
+    one_scheduler_parameters,
     prepare,
 )
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.command("grow", cls=ReportingCommand)
 @gathered("source", SourceOptions, moment_parameters)
-@gathered("plan", PlanOptions, plan_of_one_parameters)
+@gathered("options", RunOptions, one_scheduler_parameters)
 @click.option(
     "--catalog",
     type=click.Path(path_type=Path),
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 def grow_command(
     *,
     source: SourceOptions,
-    plan: PlanOptions,
+    options: RunOptions,
     catalog: Path | None,
     shrink: bool,
     zones: tuple[str, ...],
@@ -103,7 +103,7 @@ def grow_command(
         raise click.UsageError("use either --catalog FILE or --shrink")
     if not shrink and (zones or selector):
         raise click.UsageError("--zone and --selector need --shrink")
-    loaded, run_plan = prepare(source, plan, target)
+    loaded, run_plan = prepare(source, options, target)
     if catalog is None:
         _shrink(loaded, run_plan, ChosenNodes((), zones, selector), max_runs, target)
     else:

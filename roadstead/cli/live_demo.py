@@ -19,7 +19,7 @@ from roadstead.simulator.recording import RecordedWorld, Recorder
 
 if TYPE_CHECKING:
     from roadstead.simulator.component import Note
-    from roadstead.simulator.pod_lives import PodLife
+    from roadstead.simulator.simulated_pods import SimulatedPod
 
 EXAMPLE: Final = "day"
 DEFAULT_FOLDER: Final = Path("demo.run")
@@ -44,7 +44,7 @@ class LiveRecorder(Recorder):
         """Show the state of the fleet."""
         self._view.frame(frame_of(world))
 
-    def bound(self, now_us: int, life: PodLife) -> None:
+    def bound(self, now_us: int, life: SimulatedPod) -> None:
         """Compare the wait of a pod with the longest so far."""
         if now_us - life.created_us > self._longest_us:
             self._longest_us = now_us - life.created_us

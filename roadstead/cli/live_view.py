@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MINUTE_US: Final = 60_000_000
 PACE_S: Final = 8.0
-"""Least time that a day lasts on a terminal, so that it can be watched."""
+"""Minimum time in which a whole run is shown on a terminal, so that it can be watched."""
 
 EVENTS: Final = 9
 LINE_US: Final = 120 * MINUTE_US
@@ -112,8 +112,8 @@ class LatestEvents:
         first, count = self._lines.get(key, (event_text(now_us, note), 0))
         self._lines[key] = first, count + 1
 
-    def take(self) -> list[str]:
-        """Return the lines, and forget them."""
+    def pop_lines(self) -> list[str]:
+        """Return and remove the lines."""
         lines = [
             first if count == 1 else f"{first}, and {count - 1:,} more"
             for first, count in self._lines.values()
@@ -126,7 +126,7 @@ class View(Protocol):
     """Shows a fleet while it is simulated."""
 
     def event(self, now_us: int, note: Note) -> None:
-        """Take an event, which the next frame shows."""
+        """Record an event, which the next frame shows."""
         ...
 
     def frame(self, frame: Frame) -> None:
@@ -145,7 +145,7 @@ class LineView:
         self._latest.add(now_us, note)
 
     def frame(self, frame: Frame) -> None:
-        for line in self._latest.take():
+        for line in self._latest.pop_lines():
             click.echo(line, err=True)
         if frame.now_us >= self._next_us:
             self._next_us = frame.now_us + LINE_US
@@ -175,7 +175,7 @@ class TerminalView:
         self._latest.add(now_us, note)
 
     def frame(self, frame: Frame) -> None:
-        self._events.extend(self._latest.take())
+        self._events.extend(self._latest.pop_lines())
         self._live.update(picture(frame, self._horizon_us, list(self._events)), refresh=True)
         due_s = self._began_s + PACE_S * frame.now_us / self._horizon_us
         self._sleep(max(0.0, due_s - self._read_s()))

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Callback = Callable[..., None]
-Form = Literal["table", "json"]
-RunForm = Literal["table", "wide", "json", "yaml", "csv", "name", "bindings"]
-QueryForm = Literal["table", "csv", "json"]
+OutputFormat = Literal["table", "json"]
+RunFormat = Literal["table", "wide", "json", "yaml", "csv", "name", "bindings"]
+QueryFormat = Literal["table", "csv", "json"]
 
 NO_JOURNAL: Final = "none"
 PRESETS: Final = "binpack, default, gpu-binpack, spread"
@@ -62,7 +62,7 @@ class SourceOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanOptions:
+class RunOptions:
     """Options of a run; None means the value of the settings file, or the default."""
 
     runtime: str | None = None
@@ -86,7 +86,7 @@ class PlanOptions:
         if self.config is not None and self.preset is not None:
             raise click.UsageError("--config and --preset exclude each other")
 
-    def or_inline(self) -> PlanOptions:
+    def or_inline(self) -> RunOptions:
         """Use the inline runtime unless another one was requested."""
         if self.runtime or self.ray_address or self.settings is not None:
             return self
@@ -246,8 +246,8 @@ _SETTINGS_OPTIONS = (
     settings_option,
 )
 
-demo_plan_parameters = (_RUNTIME, ray_address_option, seed_option, settings_option, _LOG)
-plan_parameters = (
+demo_run_parameters = (_RUNTIME, ray_address_option, seed_option, settings_option, _LOG)
+run_parameters = (
     *config_parameters,
     *(_RUNTIME, ray_address_option, _SHARDS, seed_option),
     *_SETTINGS_OPTIONS,
@@ -266,7 +266,7 @@ force_option = click.option(
 )
 format_option = click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
@@ -275,8 +275,8 @@ format_option = click.option(
 run_format_option = click.option(
     "--format",
     "-o",
-    "form",
-    type=click.Choice(get_args(RunForm)),
+    "output_format",
+    type=click.Choice(get_args(RunFormat)),
     default="table",
     show_default=True,
     help="Output format. wide: the table and a row for every pod. csv, name: only the pods, with "
@@ -295,9 +295,9 @@ def gathered(
 
     def decorate(command: Callback) -> Callback:
         @functools.wraps(command)
-        def call(**given: object) -> None:
-            mine: dict[str, Any] = {field: given.pop(field) for field in own & given.keys()}
-            command(**{name: kind(**mine)}, **given)
+        def call(**values: object) -> None:
+            mine: dict[str, Any] = {field: values.pop(field) for field in own & values.keys()}
+            command(**{name: kind(**mine)}, **values)
 
         decorated: Callback = call
         for parameter in reversed(parameters):

@@ -11,7 +11,7 @@ from roadstead.api import plan as plans
 from roadstead.api.plan import ConfigText
 from roadstead.cli.concurrency_options import ConcurrencyOptions
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import NO_JOURNAL, PlanOptions
+from roadstead.cli.options import NO_JOURNAL, RunOptions
 from roadstead.config.concurrency import current_name_of_shards
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
@@ -25,7 +25,7 @@ JOURNAL_DIRECTORY = "journal"
 
 
 def read_settings(
-    options: PlanOptions,
+    options: RunOptions,
     output: Path | None = None,
     more_overrides: Mapping[str, object] = MappingProxyType({}),
 ) -> Settings:
@@ -50,13 +50,13 @@ def read_settings(
     return settings
 
 
-def read_config(options: PlanOptions) -> ConfigText:
+def read_config(options: RunOptions) -> ConfigText:
     """Read and check the configuration that the flags name. Raises InputError."""
     return plans.read_config(options.config, options.preset, options.plugin, echo_note)
 
 
 def make_plan(
-    options: PlanOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
+    options: RunOptions, settings: Settings, config: ConfigText, cluster: ClusterFacts
 ) -> RunPlan:
     """Make the plan of a run. Raises InputError."""
     return plans.make_plan(
@@ -102,7 +102,7 @@ def without_auto(concurrency: ConcurrencyOptions) -> None:
         )
 
 
-def log_dir(options: PlanOptions) -> str:
+def log_dir(options: RunOptions) -> str:
     """The absolute path of the folder of logs; "" without logs.
 
     Actors may have another working directory. Raises InputError if the folder cannot be written.
@@ -113,7 +113,7 @@ def log_dir(options: PlanOptions) -> str:
     return str(options.log.resolve())
 
 
-def plan_digests(options: PlanOptions, config: ConfigText) -> tuple[InputDigest, ...]:
+def plan_digests(options: RunOptions, config: ConfigText) -> tuple[InputDigest, ...]:
     """Digests of the configuration and the settings file, if given."""
     settings = () if options.settings is None else (digest_of_file(options.settings),)
     return (*config.digests(), *settings)

@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import QueryForm
+from roadstead.cli.options import QueryFormat
 
 
 @click.command("query", cls=ReportingCommand)
@@ -16,8 +16,8 @@ from roadstead.cli.options import QueryForm
 @click.argument("sql", metavar="SQL")
 @click.option(
     "--format",
-    "form",
-    type=click.Choice(get_args(QueryForm)),
+    "output_format",
+    type=click.Choice(get_args(QueryFormat)),
     default="table",
     show_default=True,
     help="Output format. json: an array with an object for each row.",
@@ -30,7 +30,7 @@ from roadstead.cli.options import QueryForm
     metavar="N",
     help="Number of rows of a table; 0 prints all. csv and json always have all.",
 )
-def query_command(folder: Path, sql: str, form: QueryForm, rows: int) -> None:
+def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int) -> None:
     """Query the tables of simulated runs with SQL (duckdb).
 
     RUN is the folder of roadstead simulate, or that of one run, also of roadstead sweep --tables.
@@ -70,4 +70,4 @@ def query_command(folder: Path, sql: str, form: QueryForm, rows: int) -> None:
     from roadstead.cli.querying import print_answer, query
 
     answer = query(folder, sql)
-    print_answer(answer, form, rows or None)
+    print_answer(answer, output_format, rows or None)

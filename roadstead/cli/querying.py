@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from roadstead.api.run_query import Answer, RunQuery, Value
-from roadstead.cli.options import QueryForm
+from roadstead.cli.options import QueryFormat
 from roadstead.protocol.errors import printable
 
 CELL_MAX_CHARS = 200
@@ -22,11 +22,11 @@ def query(folder: Path, sql: str) -> Answer:
     return RunQuery(folder).ask(sql)
 
 
-def print_answer(answer: Answer, form: QueryForm, most: int | None) -> None:
+def print_answer(answer: Answer, output_format: QueryFormat, most: int | None) -> None:
     """Print an answer as it is read. most: rows of a table, None for all."""
-    if form == "json":
+    if output_format == "json":
         _print_json(answer)
-    elif form == "csv":
+    elif output_format == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(answer.columns)
         writer.writerows(answer.rows)
@@ -47,7 +47,7 @@ def _print_json(answer: Answer) -> None:
 def _print_table(answer: Answer, most: int | None) -> None:
     from rich.console import Console
 
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
     rows = list(islice(answer.rows, most))
     is_more = next(answer.rows, None) is not None
@@ -57,7 +57,7 @@ def _print_table(answer: Answer, most: int | None) -> None:
         for at in range(len(answer.columns))
     ]
     columns = [
-        Column(printable(name)) if figure else text(printable(name))
+        Column(printable(name)) if figure else text_column(printable(name))
         for name, figure in zip(answer.columns, is_figure, strict=True)
     ]
     left_out = "… and more; --rows 0 prints all" if is_more else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from roadstead.cli.options import RunForm
+from roadstead.cli.options import RunFormat
 from roadstead.facts.pod import Pod
 from roadstead.report.pod_forms import write_csv, write_names, write_yaml
 from roadstead.report.pods import all_lines, bindings, pod_lines, result_document, workloads
@@ -16,9 +16,9 @@ from roadstead.report.result import RunResult
 from roadstead.report.summary import summarize
 
 
-def print_in_form(form: RunForm, result: RunResult, pods: Sequence[Pod]) -> None:
+def print_in_form(output_format: RunFormat, result: RunResult, pods: Sequence[Pod]) -> None:
     """Print the result. pods: those to list, in order."""
-    match form:
+    match output_format:
         case "csv":
             write_csv(all_lines(pods, result), sys.stdout)
         case "name":
@@ -30,7 +30,7 @@ def print_in_form(form: RunForm, result: RunResult, pods: Sequence[Pod]) -> None
         case "yaml":
             write_yaml(result_document(result, pods), sys.stdout)
         case "table" | "wide":
-            _print_tables(result, pods, has_pods=form == "wide")
+            _print_tables(result, pods, has_pods=output_format == "wide")
 
 
 def print_json(document: Mapping[str, object]) -> None:

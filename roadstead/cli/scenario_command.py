@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option, plugin_option
+from roadstead.cli.options import OutputFormat, format_option, plugin_option
 
 EXAMPLES: Final = ("day", "gpu", "openb", "small", "zone-loss")
 _PATH = click.Path(path_type=Path)
@@ -34,7 +34,7 @@ def scenario_group() -> None:
 @click.argument("path", metavar="FILE", type=_PATH)
 @plugin_option
 @format_option
-def check_command(path: Path, plugin: tuple[str, ...], form: Form) -> None:
+def check_command(path: Path, plugin: tuple[str, ...], output_format: OutputFormat) -> None:
     """Check a scenario and print its figures, without playing it.
 
     Reads all files that it names: manifests, templates, traces, configurations. An unknown key, an
@@ -52,7 +52,7 @@ def check_command(path: Path, plugin: tuple[str, ...], form: Form) -> None:
 
     plan, _ = load_scenario_plan(path, plugin)
     summary = summarize(plan)
-    if form == "json":
+    if output_format == "json":
         click.echo(json.dumps(summary.as_json(), indent=2))
         return
     from roadstead.cli.notes import wrapped

@@ -9,14 +9,14 @@ import click
 from roadstead.cli.concurrency_options import ConcurrencyOptions, concurrency_parameters
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    PlanOptions,
-    RunForm,
+    RunFormat,
+    RunOptions,
     SourceOptions,
     force_option,
     gathered,
     output_option,
-    plan_parameters,
     run_format_option,
+    run_parameters,
     source_parameters,
 )
 from roadstead.cli.session import Session
@@ -24,7 +24,7 @@ from roadstead.cli.session import Session
 
 @click.command("schedule", cls=ReportingCommand)
 @gathered("source", SourceOptions, source_parameters)
-@gathered("plan", PlanOptions, plan_parameters)
+@gathered("options", RunOptions, run_parameters)
 @gathered("concurrency", ConcurrencyOptions, concurrency_parameters)
 @output_option
 @force_option
@@ -34,11 +34,11 @@ def schedule_command(
     session: Session,
     *,
     source: SourceOptions,
-    plan: PlanOptions,
+    options: RunOptions,
     concurrency: ConcurrencyOptions,
     output: Path | None,
     force: bool,
-    form: RunForm,
+    output_format: RunFormat,
 ) -> None:
     """Schedule manifests or a trace.
 
@@ -67,21 +67,21 @@ def schedule_command(
       roadstead schedule --trace openb.trace --seed 1 --output out
       roadstead schedule --trace openb.trace --schedulers 4 --mode partitioned
     """
-    source.check(plan.config)
-    plan.check()
+    source.check(options.config)
+    options.check()
     with session.watch.phase("read inputs"):
         from roadstead.cli import plan as plans
         from roadstead.cli import scheduling
         from roadstead.cli.sources import load
 
-        report = scheduling.ResultTarget(form, output)
-        report.check(is_replaced=force or plan.resume)
-        settings = plans.read_settings(plan, output, concurrency.overrides())
-        config = plans.read_config(plan)
-        session.launcher().prepare(plans.at_most(settings, concurrency), plans.log_dir(plan))
+        report = scheduling.ResultTarget(output_format, output)
+        report.check(is_replaced=force or options.resume)
+        settings = plans.read_settings(options, output, concurrency.overrides())
+        config = plans.read_config(options)
+        session.launcher().prepare(plans.at_most(settings, concurrency), plans.log_dir(options))
         loaded = load(source, with_digests=output is not None)
-        digests = plans.plan_digests(plan, config) if output is not None else ()
-    run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
+        digests = plans.plan_digests(options, config) if output is not None else ()
+    run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     launcher = session.launcher()
     run_plan = plans.with_workers(run_plan, concurrency, loaded.inputs, launcher.free_cpus)
     scheduling.schedule(session, loaded, run_plan, report, digests)

@@ -11,7 +11,7 @@ import click
 
 from roadstead.api import running
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import RunForm
+from roadstead.cli.options import RunFormat
 from roadstead.cli.progress import shown_progress
 from roadstead.cli.result_forms import print_in_form
 from roadstead.cli.session import Session
@@ -29,7 +29,7 @@ READ, WRITE = "read inputs", "write output"
 class ResultTarget:
     """Destination of the result: a form to print, and an optional output directory."""
 
-    form: RunForm
+    output_format: RunFormat
     output: Path | None
 
     def check(self, *, is_replaced: bool = True) -> None:
@@ -125,7 +125,7 @@ def _print_plugin_failures(result: RunResult, plan: RunPlan) -> None:
 
 def print_result(result: RunResult, pods: Sequence[Pod], report: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
-    print_in_form(report.form, result, pods)
+    print_in_form(report.output_format, result, pods)
     if report.output is not None:
         click.echo(f"\nWritten to {report.output}", err=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option, plugin_option
+from roadstead.cli.options import OutputFormat, format_option, plugin_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -42,7 +42,7 @@ def simulate_command(
     resume: bool,
     wide: bool,
     plugin: tuple[str, ...],
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Play a scenario in virtual time: what arrives, waits, runs and ends, and where.
 
@@ -64,7 +64,14 @@ def simulate_command(
     """
     if force and resume:
         raise click.UsageError("--force and --resume exclude each other")
-    from roadstead.cli.simulating import Asked, simulate
+    from roadstead.cli.simulating import SimulateOptions, simulate
 
-    asked = Asked(output, seed, is_replaced=force, is_resumed=resume, is_wide=wide, form=form)
-    simulate(scenario, plugin, asked)
+    options = SimulateOptions(
+        output,
+        seed,
+        is_replaced=force,
+        is_resumed=resume,
+        is_wide=wide,
+        output_format=output_format,
+    )
+    simulate(scenario, plugin, options)

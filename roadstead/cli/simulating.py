@@ -16,7 +16,7 @@ from roadstead.api.run_folder import REPORT_FILE
 from roadstead.api.simulated_report import HEADS, summary_row, wait_text, write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.config.scenario.read import load_scenario
 from roadstead.config.scenario.values import time_text
 from roadstead.interruption import Interrupted
@@ -36,7 +36,7 @@ OWNERS_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SimulateOptions:
     """The options of the command. seed: None for all."""
 
     output: Path | None
@@ -44,21 +44,21 @@ class Asked:
     is_replaced: bool
     is_resumed: bool
     is_wide: bool
-    form: Form
+    output_format: OutputFormat
 
 
-def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
+def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> None:
     """Play the runs of a scenario one after the other; write tables, print figures."""
     simulation = prepare_simulation(load_scenario(path), plugins)
-    folder = asked.output or Path(f"{path.stem}.run")
-    variants = simulation.variants(asked.seed)
-    replaces, resumes = asked.is_replaced, asked.is_resumed
+    folder = options.output or Path(f"{path.stem}.run")
+    variants = simulation.variants(options.seed)
+    replaces, resumes = options.is_replaced, options.is_resumed
     prepare_folder(simulation, folder, variants, is_replaced=replaces, is_resumed=resumes)
     for note in simulation.plan.notes:
         echo_note(f"note: {note}")
     try:
-        with shown_runs(simulation.plan.horizon_us, len(variants)) as on_step:
-            summaries = list(play_all(simulation, folder, variants, on_step))
+        with shown_runs(simulation.plan.horizon_us, len(variants)) as on_progress:
+            summaries = list(play_all(simulation, folder, variants, on_progress))
         write_report(folder, [*variants], summaries)
     except Interrupted as interrupted:
         interrupted.kept = (
@@ -67,7 +67,7 @@ def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
         )
         raise
     by_name = dict(zip(variants, summaries, strict=True))
-    if asked.form == "json":
+    if options.output_format == "json":
         runs = [{"run": name, **each.as_json()} for name, each in by_name.items()]
         click.echo(json.dumps({"directory": str(folder), "runs": runs}, indent=2))
         return
@@ -75,7 +75,7 @@ def simulate(path: Path, plugins: Sequence[str], asked: Asked) -> None:
 
     console = Console()
     print_summaries(console, by_name)
-    if asked.is_wide:
+    if options.is_wide:
         print_waits(console, by_name)
     click.echo(f"\nTables: {folder}/*/{{{','.join(COLUMNS)}}}", err=True)
     click.echo(f"Report: {folder}/{REPORT_FILE}", err=True)
@@ -123,13 +123,13 @@ def _reached(engine: Engine, horizon_us: int) -> str:
 def print_summaries(console: Console, summaries: Mapping[str, RunSummary]) -> None:
     """Print a table with a row for each run."""
     from roadstead.protocol.errors import printable
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
     rows = [
         (*map(printable, summary_row(name, each)), f"{each.processor_s:.1f}")
         for name, each in summaries.items()
     ]
-    columns = [text("run"), *map(Column, HEADS[1:6])]
+    columns = [text_column("run"), *map(Column, HEADS[1:6])]
     columns += [*map(Column, HEADS[6:]), Column("CPU s")]
     print_table(console, "Pods at the horizon, and waits from creation to bind", columns, rows)
 
@@ -137,9 +137,9 @@ def print_summaries(console: Console, summaries: Mapping[str, RunSummary]) -> No
 def print_waits(console: Console, summaries: Mapping[str, RunSummary]) -> None:
     """Print the waits of each run by owner, the longest p99 first."""
     from roadstead.protocol.errors import printable
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
-    columns = [text("owner"), Column("bound"), *map(Column, HEADS[6:])]
+    columns = [text_column("owner"), Column("bound"), *map(Column, HEADS[6:])]
     for name, summary in summaries.items():
         owners = sorted(summary.waits_of.items(), key=_longest_first)
         rows = [

@@ -9,7 +9,7 @@ import click
 
 from roadstead.cli.errors import ReportingCommand
 from roadstead.cli.options import (
-    Form,
+    OutputFormat,
     SourceOptions,
     format_option,
     gathered,
@@ -31,7 +31,7 @@ from roadstead.cli.stress_options import (
     is_flag=True,
     help="List all presets, and the parameters of each study with their values; run none.",
 )
-@gathered("asked", SweepOptions, sweep_parameters)
+@gathered("sweep_options", SweepOptions, sweep_parameters)
 @gathered("source", SourceOptions, source_parameters)
 @gathered("jobs", JobOptions, job_parameters)
 @click.option(
@@ -47,11 +47,11 @@ def stress_command(
     session: Session,
     *,
     is_list: bool,
-    asked: SweepOptions,
+    sweep_options: SweepOptions,
     source: SourceOptions,
     jobs: JobOptions,
     output: Path | None,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Measure the cost of conflicts between schedulers, in a sweep over parameters.
 
@@ -94,5 +94,7 @@ def stress_command(
 
     if source.trace is not None or source.cluster or source.pods:
         source.check()
-        asked = replace(asked, study=asked.study or "product")
-    stressing.stress(session, asked, source, scheduling.ResultTarget(form, output), jobs)
+        sweep_options = replace(sweep_options, study=sweep_options.study or "product")
+    stressing.stress(
+        session, sweep_options, source, scheduling.ResultTarget(output_format, output), jobs
+    )

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from roadstead.api.product_runs import DEFAULT_FLEET, SCENARIOS
 from roadstead.cli.stress_options import FLAGS
-from roadstead.cli.stress_plan import NAMES, PRODUCT
+from roadstead.cli.stress_plan import PARAMETER_OF_FLAG, PRODUCT
 from roadstead.cli.stress_product import PARAMETERS
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.studies import MODEL_STUDIES, Parameter, Value
-from roadstead.report.text_table import Cells, Column, print_table, text
+from roadstead.report.text_table import Cells, Column, print_table, text_column
 
 PRODUCT_TEXT = "the product's actors on a scenario, or on --cluster, --pods or --trace"
 WORKLOAD = Parameter(
@@ -29,12 +29,18 @@ def print_list(console: Console) -> None:
         [name, preset.study, ", ".join(preset.vary), str(preset.seeds), preset.title]
         for name, preset in PRESETS.items()
     ]
-    columns = [*map(text, ("preset", "study", "varies")), Column("seeds"), text("title")]
+    columns = [
+        *map(text_column, ("preset", "study", "varies")),
+        Column("seeds"),
+        text_column("title"),
+    ]
     print_table(console, "Presets (--preset NAME)", columns, presets)
     studies = {each.name: (each.text, each.parameters) for each in MODEL_STUDIES.values()}
     studies[PRODUCT] = PRODUCT_TEXT, (WORKLOAD, *PARAMETERS)
     rows: list[Cells] = [[name, what] for name, (what, _) in studies.items()]
-    print_table(console, "Studies (--study NAME)", [text("study"), text("description")], rows)
+    print_table(
+        console, "Studies (--study NAME)", [text_column("study"), text_column("description")], rows
+    )
     for name, (_, parameters) in studies.items():
         _print_parameters(console, name, parameters)
 
@@ -44,7 +50,7 @@ def _print_parameters(console: Console, study: str, parameters: Sequence[Paramet
         [each.name, flag_of(study, each.name), _shown(each.default), _values(each), each.text]
         for each in parameters
     ]
-    columns = list(map(text, ("parameter", "flag", "default", "values", "meaning")))
+    columns = list(map(text_column, ("parameter", "flag", "default", "values", "meaning")))
     print_table(console, f"Parameters of --study {study}", columns, rows)
 
 
@@ -64,5 +70,5 @@ def flag_of(study: str, parameter: str) -> str:
 
 
 def _flags_of(study: str, parameter: str) -> Iterator[str]:
-    named = NAMES.get(study, {})
+    named = PARAMETER_OF_FLAG.get(study, {})
     return (f"--{flag}" for flag in FLAGS if named.get(flag, flag) == parameter)

@@ -16,7 +16,7 @@ FILE_KEYS: Final = ("title", "study", "engine", "vary", "set", "seeds")
 FILE_MAX_BYTES: Final = 1 << 20
 PRODUCT: Final = "product"
 
-NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+PARAMETER_OF_FLAG: Final[Mapping[str, Mapping[str, str]]] = {
     "omega": {
         "schedulers": "batch_schedulers",
         "staleness": "staleness_s",
@@ -30,7 +30,7 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SweepDefinition:
     """The definition of a sweep. seeds: number of seeds; first_seed: the first of them."""
 
     title: str = ""
@@ -43,14 +43,14 @@ class Asked:
     source: str = "flags"
 
 
-def of_preset(name: str) -> Asked:
+def of_preset(name: str) -> SweepDefinition:
     """Return the sweep of a preset. Raises InputError for an unknown one."""
     preset = PRESETS.get(name)
     if preset is None:
         raise InputError(
             f"is none of {', '.join(PRESETS)}", source="--preset", value=cut_short(name)
         )
-    return Asked(
+    return SweepDefinition(
         preset.title,
         preset.study,
         preset.engine,
@@ -61,7 +61,7 @@ def of_preset(name: str) -> Asked:
     )
 
 
-def of_file(path: Path) -> Asked:
+def of_file(path: Path) -> SweepDefinition:
     """Read a sweep from a YAML or JSON file. Raises InputError for wrong content."""
     from roadstead.config.reader import read_document
 
@@ -81,7 +81,7 @@ def of_file(path: Path) -> Asked:
     if isinstance(seeds, bool) or not isinstance(seeds, int) or not 1 <= seeds <= MAX_SEEDS:
         rule = f"must be a whole number from 1 to {MAX_SEEDS}"
         raise InputError(rule, source=source, field="seeds", value=cut_short(str(seeds)))
-    return Asked(
+    return SweepDefinition(
         str(document.get("title", "")),
         str(document.get("study", "omega")),
         str(document.get("engine", "")),
@@ -116,14 +116,14 @@ def _lists(given: object, source: str) -> dict[str, Sequence[object]]:
 
 
 def with_flags(
-    asked: Asked, pairs: Iterable[tuple[str, str]], flags: Mapping[str, str | None]
-) -> Asked:
+    definition: SweepDefinition, pairs: Iterable[tuple[str, str]], flags: Mapping[str, str | None]
+) -> SweepDefinition:
     """Apply `NAME=V,…` pairs and named flags: one value is set, several are swept.
 
     A parameter that was swept before keeps its position, because the first one is the x axis.
     """
-    vary, kept = dict(asked.vary), dict(asked.set)
-    names = NAMES.get(asked.study, {})
+    vary, kept = dict(definition.vary), dict(definition.set)
+    names = PARAMETER_OF_FLAG.get(definition.study, {})
     named = [(names.get(flag, flag), text) for flag, text in flags.items() if text is not None]
     for name, text in (*pairs, *named):
         values = [each.strip() for each in text.split(",")]
@@ -133,7 +133,7 @@ def with_flags(
         else:
             vary.pop(name, None)
             kept[name] = values[0]
-    return replace(asked, vary=vary, set=kept)
+    return replace(definition, vary=vary, set=kept)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -146,22 +146,30 @@ def pair(text: str) -> tuple[str, str]:
     return name, rest
 
 
-def study_of(asked: Asked, product: Study | None) -> Study:
+def study_of(definition: SweepDefinition, product: Study | None) -> Study:
     """Return the study by name. Raises InputError for an unknown one."""
-    if asked.study == PRODUCT and product is not None:
+    if definition.study == PRODUCT and product is not None:
         return product
-    found = MODEL_STUDIES.get(asked.study)
+    found = MODEL_STUDIES.get(definition.study)
     if found is None:
         known = ", ".join((*MODEL_STUDIES, PRODUCT))
         raise InputError(
-            f"is none of {known}", source=asked.source, field="study", value=cut_short(asked.study)
+            f"is none of {known}",
+            source=definition.source,
+            field="study",
+            value=cut_short(definition.study),
         )
     return found
 
 
-def sweep_of(asked: Asked, study: Study) -> Sweep:
+def sweep_of(definition: SweepDefinition, study: Study) -> Sweep:
     """Make and check the sweep."""
-    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    seeds = range(definition.first_seed, definition.first_seed + definition.seeds)
     return make_sweep(
-        study, asked.vary, asked.set, list(seeds), source=asked.source, title=asked.title
+        study,
+        definition.vary,
+        definition.set,
+        list(seeds),
+        source=definition.source,
+        title=definition.title,
     )

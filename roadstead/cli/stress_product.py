@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from roadstead.api.product_runs import DEFAULT_FLEET, SCENARIOS
-from roadstead.cli.stress_plan import PRODUCT, Asked
+from roadstead.cli.stress_plan import PRODUCT, SweepDefinition
 from roadstead.inputs.loaded import Loaded
 from roadstead.lab.studies import CONFLICTS, DAY_S, TRANSACTION, Parameter, Study, Value, Values
 from roadstead.lab.sweep import Sweep
@@ -56,7 +56,7 @@ METRICS: Final = (
 )
 
 
-def product_study(asked: Asked, loaded: Loaded | None) -> Study:
+def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:
     """Make the study, on the user's input or on scenarios. Raises InputError."""
     workload = Parameter(
         "workload",
@@ -64,10 +64,10 @@ def product_study(asked: Asked, loaded: Loaded | None) -> Study:
         "workload",
         choices=(DEFAULT_FLEET, *SCENARIOS) if loaded is None else (INPUT,),
     )
-    text = f"the product's actors, engine {asked.engine}"
+    text = f"the product's actors, engine {definition.engine}"
     parameters = PARAMETERS if loaded is None else sized(loaded)
-    has_exact = "exact" in map(str, asked.vary.get("mode", ()))
-    first = _first_values(asked)
+    has_exact = "exact" in map(str, definition.vary.get("mode", ()))
+    first = _first_values(definition)
     return Study(
         PRODUCT,
         text,
@@ -109,11 +109,11 @@ def is_repeated(first: Values, values: Values) -> bool:
     return any(name in first and values[name] != first[name] for name in unused)
 
 
-def _first_values(asked: Asked) -> dict[str, Value]:
+def _first_values(definition: SweepDefinition) -> dict[str, Value]:
     known = {each.name: each for each in PARAMETERS}
     return {
-        name: known[name].parse(given[0], asked.source)
-        for name, given in asked.vary.items()
+        name: known[name].parse(given[0], definition.source)
+        for name, given in definition.vary.items()
         if name in known and given
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.stress_plan import PRODUCT, Asked
+from roadstead.cli.stress_plan import PRODUCT, SweepDefinition
 from roadstead.cli.stress_product import journals_of
 from roadstead.cli.sweep_progress import SweepProgress
 from roadstead.config.ray import ADDRESS_VARIABLE, LOCAL
@@ -25,7 +25,7 @@ from roadstead.sweeps.tasks import Plain, Work
 if TYPE_CHECKING:
     from roadstead.inputs.loaded import Loaded
 
-SPREADABLE: Final = ("model", "virtual")
+PARALLEL_ENGINES: Final = ("model", "virtual")
 """Engines whose runs use one core, and whose results do not depend on the machine."""
 
 
@@ -33,7 +33,7 @@ def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
     """Raise InputError if the options do not fit the engine or each other."""
     if options.resume and output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
-    if engine in SPREADABLE:
+    if engine in PARALLEL_ENGINES:
         return
     if options.jobs is not None and options.jobs > 1:
         rule = f"must be 1 with the engine {engine}: its runs measure real time, one after another"
@@ -46,7 +46,7 @@ def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
 def joins_cluster(engine: str, options: JobOptions) -> bool:
     """Whether the runs of a sweep are spread over a Ray that is joined."""
     address = options.ray_address or os.environ.get(ADDRESS_VARIABLE) or LOCAL
-    return engine in SPREADABLE and address != LOCAL
+    return engine in PARALLEL_ENGINES and address != LOCAL
 
 
 def cores() -> int:
@@ -58,7 +58,7 @@ def cores() -> int:
 
 def run_all(
     session: Session,
-    asked: Asked,
+    definition: SweepDefinition,
     sweep: Sweep,
     loaded: Loaded | None,
     output: Path | None,
@@ -67,31 +67,35 @@ def run_all(
     """Carry out a sweep, with progress on standard error."""
     runs = sweep.runs()
     progress = SweepProgress(lambda number: sweep.name_of(runs[number][0]))
-    if joins_cluster(asked.engine, options):
-        if output is not None and asked.study == PRODUCT:
+    if joins_cluster(definition.engine, options):
+        if output is not None and definition.study == PRODUCT:
             progress.note("The journals of runs on a cluster are checked there and not kept.")
-        work = _work(asked, sweep, loaded, None, options)
+        work = _work(definition, sweep, loaded, None, options)
     else:
-        work = _work(asked, sweep, loaded, output, options)
-    processes = processes_of(session, asked.engine, work, options, progress)
+        work = _work(definition, sweep, loaded, output, options)
+    processes = processes_of(session, definition.engine, work, options, progress)
     try:
-        with _store(asked, sweep, loaded, output, options) as store:
+        with _store(definition, sweep, loaded, output, options) as store:
             return carry_out(work, processes, store, progress, monotonic)
     finally:
         progress.end()
 
 
 def _work(
-    asked: Asked, sweep: Sweep, loaded: Loaded | None, output: Path | None, options: JobOptions
+    definition: SweepDefinition,
+    sweep: Sweep,
+    loaded: Loaded | None,
+    output: Path | None,
+    options: JobOptions,
 ) -> Work:
     runs: list[dict[str, Plain]] = [
         {"values": cast("dict[str, Plain]", values), "seed": seed} for values, seed in sweep.runs()
     ]
-    if asked.study != PRODUCT:
-        return Work("model", {"study": asked.study}, tuple(runs))
+    if definition.study != PRODUCT:
+        return Work("model", {"study": definition.study}, tuple(runs))
     shared: dict[str, Plain] = {
-        "engine": asked.engine,
-        "ray_address": (options.ray_address or "") if asked.engine == "ray" else "",
+        "engine": definition.engine,
+        "ray_address": (options.ray_address or "") if definition.engine == "ray" else "",
         "inputs": None,
     }
     if loaded is not None:
@@ -107,7 +111,7 @@ def processes_of(
     session: Session, engine: str, work: Work, options: JobOptions, progress: SweepProgress
 ) -> Processes | None:
     """The other processes that may run tasks; None without any."""
-    if engine not in SPREADABLE:
+    if engine not in PARALLEL_ENGINES:
         return None
     settings = load_settings(overrides={"ray.address": options.ray_address})
     is_joined = joins_cluster(engine, options)
@@ -123,13 +127,17 @@ def processes_of(
 
 @contextmanager
 def _store(
-    asked: Asked, sweep: Sweep, loaded: Loaded | None, output: Path | None, options: JobOptions
+    definition: SweepDefinition,
+    sweep: Sweep,
+    loaded: Loaded | None,
+    output: Path | None,
+    options: JobOptions,
 ) -> Iterator[ResultStore]:
     """Yield the storage of the results: a file in the output folder, if there is one."""
     if output is None:
         yield NoStore()
         return
-    path, header = output / NAME, header_of(_plan(asked, sweep, loaded), len(sweep.runs()))
+    path, header = output / NAME, header_of(_plan(definition, sweep, loaded), len(sweep.runs()))
     opened = ResultsFile.resume(path, header) if options.resume else ResultsFile.begin(path, header)
     try:
         yield opened
@@ -137,12 +145,12 @@ def _store(
         opened.close()
 
 
-def _plan(asked: Asked, sweep: Sweep, loaded: Loaded | None) -> dict[str, Plain]:
+def _plan(definition: SweepDefinition, sweep: Sweep, loaded: Loaded | None) -> dict[str, Plain]:
     """Everything that decides the results of a sweep, as `--resume` compares it."""
     digests = () if loaded is None else loaded.digests
     return {
-        "study": asked.study,
-        "engine": asked.engine,
+        "study": definition.study,
+        "engine": definition.engine,
         "vary": [[name, list(values)] for name, values in sweep.axes],
         "set": dict(sweep.fixed),
         "seeds": list(sweep.seeds),

@@ -18,7 +18,7 @@ from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import (
     PRODUCT,
-    Asked,
+    SweepDefinition,
     of_file,
     of_preset,
     pair,
@@ -62,22 +62,22 @@ def stress(
     """Run a sweep, write the output directory, print the result."""
     from roadstead.report.stress_output import check_stress_directory, write_stress
 
-    asked = asked_of(options)
-    check_jobs(asked.engine, jobs, report.output)
+    definition = definition_of(options)
+    check_jobs(definition.engine, jobs, report.output)
     if report.output is not None:
         check_stress_directory(report.output, is_resumed=jobs.resume)
-    loaded = _loaded(asked, source)
-    product = product_study(asked, loaded) if asked.study == PRODUCT else None
-    sweep = sweep_of(asked, study_of(asked, product))
-    busy = busy_note(asked.engine, os.getloadavg()[0], os.cpu_count() or 1)
-    end = run_all(session, asked, sweep, loaded, report.output, jobs)
+    loaded = _loaded(definition, source)
+    product = product_study(definition, loaded) if definition.study == PRODUCT else None
+    sweep = sweep_of(definition, study_of(definition, product))
+    busy = busy_note(definition.engine, os.getloadavg()[0], os.cpu_count() or 1)
+    end = run_all(session, definition, sweep, loaded, report.output, jobs)
     _name_kept(end, report.output)
     done = swept(sweep, end.results, end.ended)
     idle = idle_note(done)
-    advice = advise(done, asked.engine, busy, idle)
+    advice = advise(done, definition.engine, busy, idle)
     if report.output is not None:
         command = shlex.join(("roadstead", *session.args))
-        origin = _origin(asked.engine, loaded)
+        origin = _origin(definition.engine, loaded)
         write_stress(report.output, done, command, installed_versions(), advice, origin)
     show(done, advice, report)
     if idle and advice is None:
@@ -99,43 +99,43 @@ def _name_kept(end: SweepEnd, output: Path | None) -> None:
         echo_note(kept)
 
 
-def asked_of(options: SweepOptions) -> Asked:
+def definition_of(options: SweepOptions) -> SweepDefinition:
     """The sweep that the options define. Raises InputError if they contradict each other."""
     if options.preset is not None and options.file is not None:
         raise click.UsageError("--preset and --file exclude each other")
     if options.preset is not None:
-        asked = of_preset(options.preset)
+        definition = of_preset(options.preset)
     elif options.file is not None:
-        asked = of_file(options.file)
+        definition = of_file(options.file)
     else:
-        asked = Asked()
-    if options.study is not None and options.study != asked.study:
-        asked = replace(asked, study=options.study, vary={}, set={}, engine="", title="")
-    asked = replace(
-        asked,
-        engine=_engine(options.engine or asked.engine, asked),
-        seeds=options.seeds or asked.seeds,
-        first_seed=options.first_seed or asked.first_seed,
+        definition = SweepDefinition()
+    if options.study is not None and options.study != definition.study:
+        definition = replace(definition, study=options.study, vary={}, set={}, engine="", title="")
+    definition = replace(
+        definition,
+        engine=_engine(options.engine or definition.engine, definition),
+        seeds=options.seeds or definition.seeds,
+        first_seed=options.first_seed or definition.first_seed,
     )
-    return with_flags(asked, [pair(each) for each in options.vary], options.flags())
+    return with_flags(definition, [pair(each) for each in options.vary], options.flags())
 
 
-def _engine(named: str, asked: Asked) -> str:
-    engine = named or ("inline" if asked.study == PRODUCT else "model")
-    if (engine == "model") == (asked.study == PRODUCT):
-        wanted = "virtual, inline or ray" if asked.study == PRODUCT else "model"
+def _engine(named: str, definition: SweepDefinition) -> str:
+    engine = named or ("inline" if definition.study == PRODUCT else "model")
+    if (engine == "model") == (definition.study == PRODUCT):
+        wanted = "virtual, inline or ray" if definition.study == PRODUCT else "model"
         raise InputError(
-            f"must be {wanted} for the study {asked.study}",
-            source=asked.source,
+            f"must be {wanted} for the study {definition.study}",
+            source=definition.source,
             field="engine",
             value=cut_short(engine),
         )
     return engine
 
 
-def _loaded(asked: Asked, source: SourceOptions) -> Loaded | None:
+def _loaded(definition: SweepDefinition, source: SourceOptions) -> Loaded | None:
     """Read the user's input of a sweep over the product; None for a scenario."""
-    if asked.study != PRODUCT or (source.trace is None and not source.cluster):
+    if definition.study != PRODUCT or (source.trace is None and not source.cluster):
         return None
     from roadstead.cli.sources import load
 
@@ -198,7 +198,7 @@ def show(done: SweepResult, advice: Recommendation | None, report: ResultTarget)
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
-    if report.form == "json":
+    if report.output_format == "json":
         print_json(points_document(done, advice))
     else:
         _print_table(done, advice)
@@ -211,13 +211,16 @@ def _print_table(done: SweepResult, advice: Recommendation | None) -> None:
     from rich.text import Text
 
     from roadstead.report.stress_plots import plain
-    from roadstead.report.text_table import Column, indented, print_table, text
+    from roadstead.report.text_table import Column, indented, print_table, text_column
 
     names = [name for name, _ in done.sweep.axes]
     points = done.points()
     shown = [name for name in done.sweep.study.metrics if name in points[0].bands]
     shown = shown[:SHOWN_FIGURES]
-    columns = [*(text(plain(name)) for name in names), *(Column(plain(name)) for name in shown)]
+    columns = [
+        *(text_column(plain(name)) for name in names),
+        *(Column(plain(name)) for name in shown),
+    ]
     rows = [
         [
             *(str(point.values[name]) for name in names),

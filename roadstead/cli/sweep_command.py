@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option, gathered
+from roadstead.cli.options import OutputFormat, format_option, gathered
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions, job_parameters
 
@@ -47,7 +47,7 @@ def sweep_command(
     jobs: JobOptions,
     output: Path | None,
     tables: bool,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Play a scenario with every combination of some values and every seed.
 
@@ -68,4 +68,4 @@ def sweep_command(
     """
     from roadstead.cli.sweeping import SweepTarget, sweep
 
-    sweep(session, scenario, vary, seeds, jobs, SweepTarget(output, tables, form))
+    sweep(session, scenario, vary, seeds, jobs, SweepTarget(output, tables, output_format))

@@ -15,7 +15,7 @@ import click
 
 from roadstead.api.scenario_runs import plan_with
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session
 from roadstead.cli.stress_options import JobOptions
@@ -56,7 +56,7 @@ class SweepTarget:
 
     output: Path | None
     has_tables: bool
-    form: Form
+    output_format: OutputFormat
 
 
 def sweep(
@@ -120,8 +120,8 @@ def run_scenarios(
             raise InputError("holds other files; name a new directory", source=str(target.output))
     runs = planned.runs()
     progress = SweepProgress(lambda number: name_of(runs[number][0]))
-    is_away = joins_cluster(ENGINE, jobs)
-    if is_away and target.has_tables:
+    is_on_cluster = joins_cluster(ENGINE, jobs)
+    if is_on_cluster and target.has_tables:
         raise InputError("keeps no tables of runs on a cluster", source="--tables")
     folder = target.output.resolve() / "runs" if target.output and target.has_tables else None
     tasks: list[dict[str, Plain]] = [
@@ -216,7 +216,7 @@ def _write(output: Path, planned: ScenarioSweep, rows: Sequence[Row]) -> None:
 
 def show(planned: ScenarioSweep, rows: Sequence[Row], target: SweepTarget) -> None:
     """Print the result on standard output, and the folder on standard error."""
-    if target.form == "json":
+    if target.output_format == "json":
         print_json(document(planned, rows))
     else:
         _print_table(planned, rows)
@@ -227,12 +227,12 @@ def show(planned: ScenarioSweep, rows: Sequence[Row], target: SweepTarget) -> No
 def _print_table(planned: ScenarioSweep, rows: Sequence[Row]) -> None:
     from rich.console import Console
 
-    from roadstead.report.text_table import Column, print_table, text
+    from roadstead.report.text_table import Column, print_table, text_column
 
     points = spreads(rows)
     names = [name for name in SHOWN if any(name in metrics for _, _, metrics in points)]
     keys = [key for key, _ in planned.axes]
-    columns = [*map(text, keys), Column("runs"), *(Column(name) for name in names)]
+    columns = [*map(text_column, keys), Column("runs"), *(Column(name) for name in names)]
     cells = [
         [
             *(value_text(values[key]) for key in keys),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from roadstead.cli.options import Form, format_option
+from roadstead.cli.options import OutputFormat, format_option
 
 if TYPE_CHECKING:
     from roadstead.traces.files import Meter
@@ -29,7 +29,7 @@ class CommonOptions:
     on_error: Literal["stop", "skip"]
     sample: float
     seed: int
-    form: Form
+    output_format: OutputFormat
 
 
 _COMMON_OPTIONS = (
@@ -83,7 +83,7 @@ def common_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def call(**given: Any) -> None:  # noqa: ANN401
-        names = ("path", "on_error", "sample", "seed", "form")
+        names = ("path", "on_error", "sample", "seed", "output_format")
         command(common=CommonOptions(**{name: given.pop(name) for name in names}), **given)
 
     decorated: Command = call
@@ -123,7 +123,7 @@ def run_import(
     options = ImportOptions(common.on_error, common.sample, common.seed)
     with shown_steps() as report:
         result = import_trace(name, namespace, read, common.path, options, report)
-    if common.form == "json":
+    if common.output_format == "json":
         click.echo(import_json(result))
     else:
         print_import(Console(), result)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from roadstead.traces.rewriting import Report
+    from roadstead.traces.rewriting import ReportProgress
 
 LINES_PER_PHASE: Final = 10
 
 
 @contextmanager
-def shown_steps() -> Iterator[Report]:
+def shown_steps() -> Iterator[ReportProgress]:
     """Yield a callback for progress; a bar is removed at the end of the block."""
     if not sys.stderr.isatty():
         yield _Lines()

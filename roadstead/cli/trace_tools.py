@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option
+from roadstead.cli.options import OutputFormat, format_option
 
 if TYPE_CHECKING:
-    from roadstead.traces.rewriting import Report, Written
+    from roadstead.traces.rewriting import ReportProgress, WrittenTrace
 
 _PATH = click.Path(path_type=Path)
 _TRACE = click.argument("path", metavar="TRACE", type=_PATH)
@@ -23,14 +23,14 @@ _SEED = click.option(
 FACTOR_MAX = 1000
 
 
-def _run(work: Callable[[Report], Written], form: Form) -> None:
+def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFormat) -> None:
     import json
 
     from roadstead.cli.trace_progress import shown_steps
 
     with shown_steps() as report:
         done = work(report)
-    if form == "json":
+    if output_format == "json":
         facts = {"source": done.source, "nodes": done.nodes, "pods": done.pods}
         click.echo(json.dumps(facts | {"sha256": done.digest}, indent=2))
         return
@@ -62,7 +62,9 @@ def _time_ms(option: str, value: str) -> int:
 )
 @_SEED
 @format_option
-def sample_command(path: Path, out: Path, share: float, seed: int, form: Form) -> None:
+def sample_command(
+    path: Path, out: Path, share: float, seed: int, output_format: OutputFormat
+) -> None:
     """Keep a share of the pods of every class, and all nodes.
 
     The number of pods of a class is off by less than one. To make the fleet smaller as well, use
@@ -74,7 +76,7 @@ def sample_command(path: Path, out: Path, share: float, seed: int, form: Form) -
     """
     from roadstead.traces.transforms import sample
 
-    _run(lambda report: sample(path, out, share, seed, report), form)
+    _run(lambda report: sample(path, out, share, seed, report), output_format)
 
 
 @click.command("scale", cls=ReportingCommand)
@@ -109,7 +111,7 @@ def scale_command(
     nodes: float | None,
     rate: float | None,
     seed: int,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Multiply nodes and arrivals, with the same distributions, over the same time.
 
@@ -124,7 +126,7 @@ def scale_command(
     from roadstead.traces.transforms import scale
 
     factors = (by if nodes is None else nodes, by if rate is None else rate)
-    _run(lambda report: scale(path, out, *factors, seed, report), form)
+    _run(lambda report: scale(path, out, *factors, seed, report), output_format)
 
 
 @click.command("shift", cls=ReportingCommand)
@@ -137,7 +139,7 @@ def scale_command(
     help="By how much later pods arrive, such as 90m or 1d12h; -1h for earlier.",
 )
 @format_option
-def shift_command(path: Path, out: Path, by: str, form: Form) -> None:
+def shift_command(path: Path, out: Path, by: str, output_format: OutputFormat) -> None:
     """Move all arrivals in time.
 
     \b
@@ -148,7 +150,7 @@ def shift_command(path: Path, out: Path, by: str, form: Form) -> None:
     from roadstead.traces.transforms import shift
 
     by_ms = _time_ms("--by", by)
-    _run(lambda report: shift(path, out, by_ms, report), form)
+    _run(lambda report: shift(path, out, by_ms, report), output_format)
 
 
 @click.command("cut", cls=ReportingCommand)
@@ -166,7 +168,12 @@ def shift_command(path: Path, out: Path, by: str, form: Form) -> None:
 )
 @format_option
 def cut_command(
-    path: Path, out: Path, start: str, end: str | None, keep_running: bool, form: Form
+    path: Path,
+    out: Path,
+    start: str,
+    end: str | None,
+    keep_running: bool,
+    output_format: OutputFormat,
 ) -> None:
     """Keep the pods that arrive from one time to before another; the trace starts at the first.
 
@@ -183,7 +190,7 @@ def cut_command(
         raise InputError("must not be negative", field="--from", value=start)
     if to_ms is not None and to_ms <= from_ms:
         raise InputError(f"must be after --from ({start})", field="--to", value=end or "")
-    _run(lambda report: cut(path, out, from_ms, to_ms, report, running=keep_running), form)
+    _run(lambda report: cut(path, out, from_ms, to_ms, report, running=keep_running), output_format)
 
 
 @click.command("concat", cls=ReportingCommand)
@@ -216,7 +223,7 @@ def concat_command(
     merge: bool,
     gap: str,
     nodes: Literal["all", "first"],
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Make one trace of several.
 
@@ -234,7 +241,7 @@ def concat_command(
     if gap_ms < 0:
         raise InputError("must not be negative", field="--gap", value=gap)
     order: Literal["merged", "after"] = "merged" if merge else "after"
-    _run(lambda report: concat(paths, out, order, nodes, gap_ms, report), form)
+    _run(lambda report: concat(paths, out, order, nodes, gap_ms, report), output_format)
 
 
 @click.command("stats", cls=ReportingCommand)
@@ -248,7 +255,7 @@ def concat_command(
     help="Number of node shapes and pod classes to print; JSON has all.",
 )
 @format_option
-def stats_command(path: Path, top: int, form: Form) -> None:
+def stats_command(path: Path, top: int, output_format: OutputFormat) -> None:
     """Print what is in a trace: shapes, classes, lifetimes, arrivals, and requests over time.
 
     Requests over time are those of pods that start when they arrive. Quantiles of lifetimes are
@@ -267,7 +274,7 @@ def stats_command(path: Path, top: int, form: Form) -> None:
 
     with shown_steps() as report:
         stats = trace_stats(path, report)
-    if form == "json":
+    if output_format == "json":
         click.echo(stats_json(stats))
     else:
         print_stats(Console(), stats, top)

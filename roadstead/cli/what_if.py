@@ -12,8 +12,8 @@ import click
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import (
     Callback,
-    Form,
-    PlanOptions,
+    OutputFormat,
+    RunOptions,
     SourceOptions,
     config_parameters,
     format_option,
@@ -51,7 +51,7 @@ moment_parameters = (
 )
 """Options of the source of nodes and pods, a moment of a simulated run included."""
 
-plan_of_one_parameters = (*config_parameters, seed_option, settings_option)
+one_scheduler_parameters = (*config_parameters, seed_option, settings_option)
 """Options of decisions by one scheduler in this process."""
 
 
@@ -61,7 +61,7 @@ class AnswerTarget:
 
     output: Path | None
     is_replaced: bool
-    form: Form
+    output_format: OutputFormat
 
 
 def answer_parameters(replace_flag: str) -> tuple[Callable[[Callback], Callback], ...]:
@@ -84,11 +84,15 @@ def answer_parameters(replace_flag: str) -> tuple[Callable[[Callback], Callback]
 
 
 def prepare(
-    source: SourceOptions, plan: PlanOptions, target: AnswerTarget, *, replace_flag: str = "--force"
+    source: SourceOptions,
+    options: RunOptions,
+    target: AnswerTarget,
+    *,
+    replace_flag: str = "--force",
 ) -> tuple[Loaded, RunPlan]:
     """Check the options, read the inputs and make the plan. Raises InputError or UsageError."""
-    source.check(plan.config)
-    plan.check()
+    source.check(options.config)
+    options.check()
     from roadstead.cli import plan as plans
     from roadstead.cli.scheduling import print_notes
     from roadstead.cli.sources import load
@@ -96,31 +100,31 @@ def prepare(
 
     if target.output is not None:
         check_answer_folder(target.output, is_replaced=target.is_replaced, flag=replace_flag)
-    settings = plans.read_settings(plan.or_inline())
+    settings = plans.read_settings(options.or_inline())
     if source.run is None:
-        config = plans.read_config(plan)
+        config = plans.read_config(options)
         loaded = load(source, with_digests=False)
     else:
-        loaded, config = _at_moment(source.run, source.at, plan)
-    run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
+        loaded, config = _at_moment(source.run, source.at, options)
+    run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     if settings.scheduler_count > 1:
         echo_note(f"schedulers: {settings.scheduler_count} are set; one decides what-if questions.")
     print_notes(loaded)
     return loaded, run_plan
 
 
-def _at_moment(run: Path, at: str | None, plan: PlanOptions) -> tuple[Loaded, ConfigText]:
+def _at_moment(run: Path, at: str | None, options: RunOptions) -> tuple[Loaded, ConfigText]:
     """Return the inputs at a moment of a run, and the configuration: the run's or the given one."""
     from roadstead.api.moment import load_moment, time_of
     from roadstead.cli import plan as plans
     from roadstead.cli.simulating import shown_runs
 
     at_us = 0 if at is None else time_of(at)
-    with shown_runs(max(1, at_us), 1) as on_step:
-        moment = load_moment(run, at_us, plan.plugin, on_step)
-    if plan.config is None and plan.preset is None:
+    with shown_runs(max(1, at_us), 1) as on_progress:
+        moment = load_moment(run, at_us, options.plugin, on_progress)
+    if options.config is None and options.preset is None:
         return moment.loaded, moment.config
-    return moment.loaded, plans.read_config(plan)
+    return moment.loaded, plans.read_config(options)
 
 
 def answer(
@@ -131,7 +135,7 @@ def answer(
 
     if target.output is not None:
         write_answer(target.output, files)
-    if target.form == "json":
+    if target.output_format == "json":
         from roadstead.cli.result_forms import print_json
 
         print_json(files.document)

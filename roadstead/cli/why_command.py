@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roadstead.cli.errors import ReportingCommand
-from roadstead.cli.options import Form, format_option, plugin_option
+from roadstead.cli.options import OutputFormat, format_option, plugin_option
 
 
 @click.command("why", cls=ReportingCommand)
@@ -44,7 +44,7 @@ def why_command(
     tables_only: bool,
     top: int | None,
     plugin: tuple[str, ...],
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Explain the life of a pod: created, tried, refused by whom, bound, why there, ended how.
 
@@ -66,6 +66,6 @@ def why_command(
     """
     if at is not None and tables_only:
         raise click.UsageError("--at needs the run to be played again: not with --tables-only")
-    from roadstead.cli.telling_why import Question, why
+    from roadstead.cli.why_output import WhyQuestion, why
 
-    why(folder, Question(pod, at, seed, config, tables_only, plugin), top, form)
+    why(folder, WhyQuestion(pod, at, seed, config, tables_only, plugin), top, output_format)

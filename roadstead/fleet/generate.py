@@ -24,14 +24,14 @@ from roadstead.fleet.openb import (
     PODS_PER_NODE,
     task_facts,
 )
-from roadstead.fleet.shapes import (
+from roadstead.fleet.sizes import (
     ARRIVAL_GAPS_S,
     LIFETIMES_S,
     MODEL_CONSTRAINTS,
-    NODE_SHAPES,
-    POD_SHAPES,
-    NodeShape,
-    PodShape,
+    NODE_SIZES,
+    POD_SIZES,
+    NodeSize,
+    PodSize,
 )
 from roadstead.fleet.trace import Trace, TraceBuilder
 
@@ -51,19 +51,19 @@ def generate_fleet(nodes: int, pods: int, seed: int, *, zones: int = 4) -> Trace
     if not 1 <= zones <= COUNT_MAX:
         raise ValueError(f"zones {zones} out of range")
     draw = partial(_draw, seed)
-    kinds = draw("node shape", [shape.weight for shape in NODE_SHAPES], nodes)
+    size_indices = draw("node shape", [size.weight for size in NODE_SIZES], nodes)
     fleet = (
-        _node(NODE_SHAPES[kind], f"node-{index:05}", f"zone-{index % zones}")
-        for index, kind in enumerate(kinds.tolist())
+        _node(NODE_SIZES[size_index], f"node-{index:05}", f"zone-{index % zones}")
+        for index, size_index in enumerate(size_indices.tolist())
     )
-    pod_shapes = sorted(POD_SHAPES, key=lambda shape: -shape.weight)
-    sizes = draw("pod shape", [shape.weight for shape in pod_shapes], pods)
+    pod_sizes = sorted(POD_SIZES, key=lambda size: -size.weight)
+    sizes = draw("pod shape", [size.weight for size in pod_sizes], pods)
     models = draw("model", [weight for _, weight in MODEL_CONSTRAINTS], pods)
     known: dict[tuple[int, int], PodFacts] = {}
     classes = []
     for size, model in zip(sizes.tolist(), models.tolist(), strict=True):
         if (size, model) not in known:
-            known[size, model] = _pod(pod_shapes[size], MODEL_CONSTRAINTS[model][0])
+            known[size, model] = _pod(pod_sizes[size], MODEL_CONSTRAINTS[model][0])
         classes.append(known[size, model])
     return arriving(f"generated, seed {seed}", DEMO_NAMESPACE, fleet, classes, seed)
 
@@ -80,8 +80,8 @@ def arriving(
     for node in nodes:
         builder.add_node(node)
     count = len(classes)
-    creation_s = np.cumsum(_between(seed, "arrival", ARRIVAL_GAPS_S, count))
-    deletion_s = creation_s + _between(seed, "lifetime", LIFETIMES_S, count)
+    creation_s = np.cumsum(_draw_by_quantiles(seed, "arrival", ARRIVAL_GAPS_S, count))
+    deletion_s = creation_s + _draw_by_quantiles(seed, "lifetime", LIFETIMES_S, count)
     times = zip(creation_s.tolist(), deletion_s.tolist(), strict=True)
     for index, (facts, (created, deleted)) in enumerate(zip(classes, times, strict=True)):
         name = f"pod-{index:06}"
@@ -89,12 +89,12 @@ def arriving(
     return builder.build()
 
 
-def _node(shape: NodeShape, name: str, zone: str) -> NodeFacts:
+def _node(size: NodeSize, name: str, zone: str) -> NodeFacts:
     labels = {HOSTNAME_LABEL: name, ZONE_LABEL: zone}
-    allocatable = {"cpu": shape.cpu_milli, "memory": shape.memory_mib * MIB_BYTES}
-    if shape.gpus:
-        labels[MODEL_LABEL] = shape.model
-        allocatable[GPU_RESOURCE] = shape.gpus * GPU_MILLI
+    allocatable = {"cpu": size.cpu_milli, "memory": size.memory_mib * MIB_BYTES}
+    if size.gpus:
+        labels[MODEL_LABEL] = size.model
+        allocatable[GPU_RESOURCE] = size.gpus * GPU_MILLI
     return NodeFacts(
         name=name,
         labels=tuple(sorted(labels.items())),
@@ -103,14 +103,14 @@ def _node(shape: NodeShape, name: str, zone: str) -> NodeFacts:
     )
 
 
-def _pod(shape: PodShape, models: tuple[str, ...]) -> PodFacts:
+def _pod(size: PodSize, models: tuple[str, ...]) -> PodFacts:
     return task_facts(
         DEMO_NAMESPACE,
-        (("qos", shape.qos),),
-        cpu_milli=shape.cpu_milli,
-        memory_bytes=shape.memory_mib * MIB_BYTES,
-        gpu_milli=shape.gpus * shape.gpu_milli,
-        models=models if shape.gpus == 1 else (),
+        (("qos", size.qos),),
+        cpu_milli=size.cpu_milli,
+        memory_bytes=size.memory_mib * MIB_BYTES,
+        gpu_milli=size.gpus * size.gpu_milli,
+        models=models if size.gpus == 1 else (),
         image=DEMO_IMAGE,
     )
 
@@ -129,7 +129,9 @@ def _draw(seed: int, purpose: str, weights: Sequence[int], count: int) -> NDArra
     return indices
 
 
-def _between(seed: int, purpose: str, quantiles: Sequence[int], count: int) -> NDArray[np.int64]:
+def _draw_by_quantiles(
+    seed: int, purpose: str, quantiles: Sequence[int], count: int
+) -> NDArray[np.int64]:
     """Draw `count` whole numbers whose distribution has these equally spaced quantiles."""
     bounds = np.array(quantiles, dtype=np.uint64)
     low, width = bounds[:-1], bounds[1:] - bounds[:-1] + np.uint64(1)

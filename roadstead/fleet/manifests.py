@@ -55,10 +55,10 @@ def trace_to_manifests(trace: Trace) -> Json:
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
-def manifests_text(trace: Trace, form: Literal["json", "yaml"]) -> str:
+def manifests_text(trace: Trace, output_format: Literal["json", "yaml"]) -> str:
     """Print `trace_to_manifests` as text."""
     document = trace_to_manifests(trace)
-    if form == "json":
+    if output_format == "json":
         return json.dumps(document, indent=1) + "\n"
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(document, Dumper=dumper, sort_keys=False)

@@ -29,9 +29,9 @@ from roadstead.protocol.names import is_label_value, is_subdomain
 NODE_LIST = "openb_node_list_all_node.csv"
 POD_LIST = "openb_pod_list_{}.csv"
 NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-SHAPE_COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
+CLASS_COLUMNS = ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos")
 TIME_COLUMNS = ("creation_time", "deletion_time", "scheduled_time")
-POD_COLUMNS = ("name", *SHAPE_COLUMNS, "pod_phase", *TIME_COLUMNS)
+POD_COLUMNS = ("name", *CLASS_COLUMNS, "pod_phase", *TIME_COLUMNS)
 
 NAMESPACE = "openb"
 NAMESPACE_LABELS: Labels = ((NAME_LABEL, NAMESPACE),)
@@ -53,7 +53,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """One line of a CSV file and its position; every reader names the cell that it refuses."""
+    """One line of a CSV file and its position; methods that read a cell name it in their errors."""
 
     source: str
     line: int
@@ -113,31 +113,34 @@ def import_openb(folder: Path, pod_list: str = "default") -> Trace:
 def _add_nodes(builder: TraceBuilder, path: Path) -> None:
     lines: dict[str, int] = {}
     for index, row in enumerate(read_rows(path, NODE_COLUMNS)):
-        _check_first(row, "sn", lines)
+        _check_unique(row, "sn", lines)
         builder.add_node(node_facts(row, index))
 
 
 def _add_pods(builder: TraceBuilder, path: Path) -> None:
     lines: dict[str, int] = {}
-    shapes: dict[tuple[str, ...], PodFacts] = {}
+    facts_by_cells: dict[tuple[str, ...], PodFacts] = {}
     for row in read_rows(path, POD_COLUMNS):
-        _check_first(row, "name", lines)
-        shape = tuple(row.cells[column] for column in SHAPE_COLUMNS)
-        facts = shapes.get(shape)
+        _check_unique(row, "name", lines)
+        cells = tuple(row.cells[column] for column in CLASS_COLUMNS)
+        facts = facts_by_cells.get(cells)
         if facts is None:
-            facts = shapes[shape] = pod_facts(row)
+            facts = facts_by_cells[cells] = pod_facts(row)
         name = row.name("name")
         builder.add_pod(name, f"uid-{name}", facts, *_times_s(row))
 
 
-def _check_first(row: CsvRow, column: str, lines: dict[str, int]) -> None:
+def _check_unique(row: CsvRow, column: str, lines: dict[str, int]) -> None:
     first = lines.setdefault(row.cells[column], row.line)
     if first != row.line:
         raise row.error(column, f"is in line {first} already")
 
 
 def _times_s(row: CsvRow) -> tuple[int, int, int]:
-    """Return creation, deletion and duration: from being scheduled, or created, to the deletion."""
+    """Return creation time, deletion time and duration.
+
+    The duration begins when the pod was scheduled, or created if that is later or unknown.
+    """
     creation_s = row.number("creation_time", TIME_MAX_S)
     deletion_s = row.time_s("deletion_time")
     scheduled_s = row.time_s("scheduled_time")

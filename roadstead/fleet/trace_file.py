@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from roadstead.fleet.trace import Trace
-from roadstead.fleet.trace_frames import PodColumns, columns_of
+from roadstead.fleet.trace_frames import TracePods, columns_of
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import TraceWriter, joined, trace_writer, uids_of
 from roadstead.protocol.errors import InputError
@@ -44,12 +44,12 @@ def _write(writer: TraceWriter, trace: Trace) -> str:
     classes = np.array([writer.pod_class(facts) for facts in trace.pod_classes], dtype=np.int32)
     pods = columns_of(trace)
     times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
-    writer.add_pods(PodColumns(pods.names, pods.uids, classes[pods.pod_class], *times))
+    writer.add_pods(TracePods(pods.names, pods.uids, classes[pods.pod_class], *times))
     return writer.end()
 
 
 def _read(stream: TraceStream) -> Trace:
-    chunks: list[PodColumns] = []
+    chunks: list[TracePods] = []
     count = 0
     for chunk in stream.chunks():
         chunks.append(chunk)

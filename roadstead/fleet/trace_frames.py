@@ -95,7 +95,7 @@ class EndFrame:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PodColumns:
+class TracePods:
     """Some pods of a trace, in columns.
 
     uids: empty if each is NAMESPACE/NAME. creation_ms, deletion_ms: milliseconds since the start of
@@ -113,10 +113,10 @@ class PodColumns:
     def __len__(self) -> int:
         return len(self.names)
 
-    def rows(self, chosen: NDArray[np.intp]) -> PodColumns:
+    def rows(self, chosen: NDArray[np.intp]) -> TracePods:
         """Return the pods at these indices."""
         indices = chosen.tolist()
-        return PodColumns(
+        return TracePods(
             tuple(self.names[index] for index in indices),
             tuple(self.uids[index] for index in indices) if self.uids else (),
             self.pod_class[chosen],
@@ -126,7 +126,7 @@ class PodColumns:
         )
 
 
-def columns_of(trace: Trace) -> PodColumns:
+def columns_of(trace: Trace) -> TracePods:
     """Return all pods of a trace."""
     times = (trace.creation_ms, trace.deletion_ms, trace.duration_ms)
-    return PodColumns(trace.pod_names, trace.pod_uids, trace.pod_class, *times)
+    return TracePods(trace.pod_names, trace.pod_uids, trace.pod_class, *times)

@@ -30,8 +30,8 @@ from roadstead.fleet.trace_frames import (
     EndFrame,
     HeadFrame,
     NodesFrame,
-    PodColumns,
     PodsFrame,
+    TracePods,
     columns_of,
 )
 from roadstead.protocol.codec import CodecError, from_wire, unpack
@@ -52,7 +52,7 @@ class TraceStream(Protocol):
     nodes: NodeList
     pod_classes: list[PodFacts]
 
-    def chunks(self) -> Iterator[PodColumns]:
+    def chunks(self) -> Iterator[TracePods]:
         """Yield the pods; can be iterated once. Raises InputError for a damaged part."""
         ...
 
@@ -73,7 +73,7 @@ class TraceInMemory:
     def progress(self) -> tuple[int, int]:
         return self._done, len(self._pods)
 
-    def chunks(self) -> Iterator[PodColumns]:
+    def chunks(self) -> Iterator[TracePods]:
         for start in range(0, len(self._pods), FRAME_MAX_ROWS):
             self._done = min(start + FRAME_MAX_ROWS, len(self._pods))
             yield self._pods.rows(np.arange(start, min(start + FRAME_MAX_ROWS, len(self._pods))))
@@ -129,7 +129,7 @@ class TraceReader:
     def progress(self) -> tuple[int, int]:
         return self._file.tell(), os.fstat(self._file.fileno()).st_size
 
-    def chunks(self) -> Iterator[PodColumns]:
+    def chunks(self) -> Iterator[TracePods]:
         """Yield the pods; can be iterated once. Raises InputError at a damaged part."""
         while self._frame_type == b"P":
             yield self._read_pods(self._decoded(PodsFrame, self._content))
@@ -184,7 +184,7 @@ class TraceReader:
         joined_codes = np.concatenate(codes) if codes else np.empty(0, np.int32)
         return NodeList.from_columns(tuple(classes), names, joined_codes)
 
-    def _read_pods(self, frame: PodsFrame) -> PodColumns:
+    def _read_pods(self, frame: PodsFrame) -> TracePods:
         checks.check_pod_classes(frame.classes)
         checks.check_names("pods.name", frame.names)
         checks.check_uids(frame.uids)
@@ -193,7 +193,7 @@ class TraceReader:
             raise InputError(f"has more than {CLASSES_MAX} distinct pods", field="pods.class")
         if frame.uids:
             check_length("pods.uid", frame.uids, frame.names)
-        pods = PodColumns(
+        pods = TracePods(
             frame.names,
             frame.uids,
             checks.decoded("pods.class", frame.pod_class, "<i4").astype(np.int32),

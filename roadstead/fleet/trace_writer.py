@@ -25,8 +25,8 @@ from roadstead.fleet.trace_frames import (
     EndFrame,
     HeadFrame,
     NodesFrame,
-    PodColumns,
     PodsFrame,
+    TracePods,
 )
 from roadstead.protocol.codec import pack, to_wire
 from roadstead.protocol.errors import InputError
@@ -54,7 +54,7 @@ class TraceWriter:
         self._pod_codes: dict[PodFacts, int] = {}
         self._namespaces: list[str] = []
         self._new_nodes: list[tuple[str, int]] = []
-        self._chunks: list[PodColumns] = []
+        self._chunks: list[TracePods] = []
         self._waiting = 0
         self._written_classes = [0, 0]
         self._nodes = self._pods = 0
@@ -82,7 +82,7 @@ class TraceWriter:
             self._namespaces.append(facts.namespace)
         return code
 
-    def add_pods(self, pods: PodColumns) -> None:
+    def add_pods(self, pods: TracePods) -> None:
         """Add pods whose classes are numbers from `pod_class`."""
         self._chunks.append(pods)
         self._waiting += len(pods)
@@ -134,7 +134,7 @@ class TraceWriter:
     def _uid(self, name: str, pod_class: int) -> str:
         return f"{self._namespaces[pod_class]}/{name}"
 
-    def _is_plain(self, pods: PodColumns) -> bool:
+    def _is_plain(self, pods: TracePods) -> bool:
         if not pods.uids:
             return True
         namespaces = self._namespaces
@@ -154,7 +154,7 @@ class TraceWriter:
         self._write(frame_type + SIZES.pack(len(compressed), len(content)) + compressed)
 
 
-def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodColumns:
+def joined(chunks: Sequence[TracePods], uid: Callable[[str, int], str]) -> TracePods:
     """Join chunks of pods; `uid(name, class)` is the UID of a pod of a chunk without UIDs."""
     if len(chunks) == 1:
         return chunks[0]
@@ -166,7 +166,7 @@ def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodC
         parts = [getattr(each, name) for each in chunks]
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
-    return PodColumns(
+    return TracePods(
         tuple(name for each in chunks for name in each.names),
         uids,
         column("pod_class").astype(np.int32),
@@ -176,7 +176,7 @@ def joined(chunks: Sequence[PodColumns], uid: Callable[[str, int], str]) -> PodC
     )
 
 
-def uids_of(pods: PodColumns, uid: Callable[[str, int], str]) -> Iterable[str]:
+def uids_of(pods: TracePods, uid: Callable[[str, int], str]) -> Iterable[str]:
     """Return the UIDs of pods; `uid(name, class)` is that of a pod without one."""
     return pods.uids or map(uid, pods.names, pods.pod_class.tolist())
 

@@ -13,7 +13,7 @@ import sys
 import threading
 from typing import IO
 
-from roadstead.isolation import HOME, child_environment, python_command
+from roadstead.isolation import PACKAGE_PARENT, child_environment, python_command
 
 MODULE, TOTALS = "roadstead.kernel", "totals"
 
@@ -31,7 +31,7 @@ def start_compiling(part: str = "") -> subprocess.Popen[bytes]:
         python_command(MODULE, [part] if part else []),
         env=os.environ | child_environment(),
         # numba reads its settings from the working directory.
-        cwd=HOME,
+        cwd=PACKAGE_PARENT,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

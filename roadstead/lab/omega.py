@@ -23,8 +23,9 @@ from typing import Final
 
 import numpy as np
 
-from roadstead.lab.cell import Cell, Detection, Ints, Transaction, View, has_room
-from roadstead.lab.cells import EXAMPLE, CellType
+from roadstead.lab.arrays import Ints
+from roadstead.lab.cell_types import EXAMPLE, CellType
+from roadstead.lab.omega_cell import Cell, Detection, Transaction, View, has_room
 from roadstead.lab.placement import (
     PLACEMENTS,
     Place,
@@ -100,7 +101,7 @@ class _Scheduler:
         self.deciding: list[LabJob] = []
         self.view: View | None = None
 
-    def think_s(self, job: LabJob) -> float:
+    def decision_s(self, job: LabJob) -> float:
         return self.job_s + self.task_s * job.left
 
 
@@ -150,18 +151,18 @@ class OmegaRun:
         self.schedulers = (*batch, *service)
         for each in self.schedulers:
             each.random = np.random.default_rng(next(seeds))
-        self._expect(model.cell.batch, model.batch_rate, batch, arrivals[0])
-        self._expect(model.cell.service, model.service_rate, service, arrivals[1])
+        self._schedule_arrivals(model.cell.batch, model.batch_rate, batch, arrivals[0])
+        self._schedule_arrivals(model.cell.service, model.service_rate, service, arrivals[1])
 
     def _schedulers_of(
         self, job_type: JobType, number: int, job_s: float, task_s: float
     ) -> list[_Scheduler]:
         tally = self.tallies[job_type.name]
         # A placeholder: the constructor gives each scheduler a generator of its own.
-        anybody = np.random.default_rng(0)
-        return [_Scheduler(job_s, task_s, tally, anybody) for _ in range(number)]
+        placeholder = np.random.default_rng(0)
+        return [_Scheduler(job_s, task_s, tally, placeholder) for _ in range(number)]
 
-    def _expect(
+    def _schedule_arrivals(
         self,
         job_type: JobType,
         rate: float,
@@ -171,17 +172,17 @@ class OmegaRun:
         for job, scheduler in zip(
             jobs_of(job_type, rate, self.model.horizon_s, random), cycle(schedulers), strict=False
         ):
-            self._at(job.arrived_s, _Arrival(scheduler, job))
+            self._schedule(job.arrived_s, _Arrival(scheduler, job))
 
-    def _at(self, when_s: float, what: _Scheduler | _Arrival | _End) -> None:
-        heapq.heappush(self._agenda, (when_s, next(self._order), what))
+    def _schedule(self, when_s: float, event: _Scheduler | _Arrival | _End) -> None:
+        heapq.heappush(self._agenda, (when_s, next(self._order), event))
 
     def run(self) -> dict[str, float]:
         """Simulate, and return `Tally.metrics` of each type of job and the mean `utilization`."""
         while self._agenda and self._agenda[0][0] <= self.model.horizon_s:
-            when_s, _, what = heapq.heappop(self._agenda)
+            when_s, _, event = heapq.heappop(self._agenda)
             self._advance(when_s)
-            self._happens(what)
+            self._handle(event)
         self._advance(self.model.horizon_s)
         model = self.model
         metrics = {"utilization": self._used_s / model.horizon_s}
@@ -197,13 +198,13 @@ class OmegaRun:
         self._used_s += (when_s - self.now_s) * self.cell.used_fraction()
         self.now_s = when_s
 
-    def _happens(self, what: _Scheduler | _Arrival | _End) -> None:
-        if isinstance(what, _Scheduler):
-            self._decided(what)
-        elif isinstance(what, _Arrival):
-            self._enqueue(what.scheduler, what.job)
+    def _handle(self, event: _Scheduler | _Arrival | _End) -> None:
+        if isinstance(event, _Scheduler):
+            self._decided(event)
+        elif isinstance(event, _Arrival):
+            self._enqueue(event.scheduler, event.job)
         else:
-            self.cell.release(what.tasks, what.request)
+            self.cell.release(event.tasks, event.request)
 
     def _enqueue(self, scheduler: _Scheduler, job: LabJob) -> None:
         if not job.attempts:
@@ -223,8 +224,8 @@ class OmegaRun:
         view = scheduler.view
         if view is None or self.now_s - view.read_at_s >= self.model.staleness_s:
             scheduler.view = self.cell.view(self.now_s)
-        think_s = sum(scheduler.think_s(job) for job in scheduler.deciding)
-        self._at(self.now_s + think_s, scheduler)
+        decision_s = sum(scheduler.decision_s(job) for job in scheduler.deciding)
+        self._schedule(self.now_s + decision_s, scheduler)
 
     def _decided(self, scheduler: _Scheduler) -> None:
         jobs, scheduler.deciding = scheduler.deciding, []
@@ -237,7 +238,7 @@ class OmegaRun:
         """Place a job on the scheduler's view, commit it, and schedule the following events."""
         assert scheduler.view is not None
         seen, request, model = scheduler.view, job.request, self.model
-        think_s = scheduler.think_s(job)
+        decision_s = scheduler.decision_s(job)
         job.attempts += 1
         tasks = self._place(seen.free, self.cell.capacity, request, job.left, scheduler.random)
         if len(tasks):
@@ -245,12 +246,12 @@ class OmegaRun:
             if tally.transactions % REGRET_EVERY == 0:
                 tally.regrets.append(self._regret(tasks, request))
             accepted = self.cell.commit(tasks, request, seen, model.conflicts, model.transaction)
-            tally.transaction(accepted, think_s, is_retry=job.attempts > 1)
+            tally.transaction(accepted, decision_s, is_retry=job.attempts > 1)
             self._committed(seen, tasks[accepted], request, job)
         else:
             scheduler.tally.no_room += 1
         if job.left:
-            self._again(scheduler, job)
+            self._retry(scheduler, job)
         else:
             scheduler.tally.complete += 1
 
@@ -259,14 +260,14 @@ class OmegaRun:
         # A scheduler's own commits are applied to its view, however old the view is.
         np.subtract.at(seen.free, tasks, request)
         np.add.at(seen.version, tasks, 1)
-        self._at(self.now_s + job.duration_s, _End(tasks, request))
+        self._schedule(self.now_s + job.duration_s, _End(tasks, request))
 
-    def _again(self, scheduler: _Scheduler, job: LabJob) -> None:
+    def _retry(self, scheduler: _Scheduler, job: LabJob) -> None:
         is_fruitless = job.attempts > FRUITLESS_ATTEMPTS and job.left == job.tasks
         if is_fruitless or job.attempts > ATTEMPTS:
             scheduler.tally.abandoned += 1
         else:
-            self._at(self.now_s + RETRY_S, _Arrival(scheduler, job))
+            self._schedule(self.now_s + RETRY_S, _Arrival(scheduler, job))
 
     def _regret(self, tasks: Ints, request: Ints) -> float:
         """How far the tasks' machines score below the best machine in the current state.

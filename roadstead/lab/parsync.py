@@ -20,14 +20,15 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.lab.cell import Flags, Ints, rank_among_equals
+from roadstead.lab.arrays import Flags, Ints
+from roadstead.lab.omega_cell import rank_among_equals
 
 Look: TypeAlias = Literal["fresh", "all"]
 
 SPARSE: Final = 0.02
 """Below this share of idle slots, slots are chosen from a list: most draws would hit busy ones."""
 
-GUESSES: Final = 4
+DRAW_ROUNDS: Final = 4
 """Rounds of repeated draws; slots that are still missing are chosen from a list."""
 
 EXTRA_TOLERANCE: Final = 1.0 / 256
@@ -46,15 +47,15 @@ class Slots:
         partitions: int,
         variance: float,
         random: np.random.Generator,
-        between: float = 0.0,
+        between_partitions: float = 0.0,
     ) -> None:
-        """Draw the scores. between: the part of the variance that is between partitions."""
+        """Draw the scores. between_partitions: as `PolicyModel.variance_between_partitions`."""
         self.busy = np.zeros(count, dtype=np.bool_)
         self.bounds = np.linspace(0, count, partitions + 1).astype(np.int64)
-        own = random.normal(0.0, np.sqrt(variance * (1.0 - between)), count)
-        shared = random.normal(0.0, np.sqrt(variance * between), partitions)
+        own = random.normal(0.0, np.sqrt(variance * (1.0 - between_partitions)), count)
+        shared = random.normal(0.0, np.sqrt(variance * between_partitions), partitions)
         self.score = own + np.repeat(shared, np.diff(self.bounds))
-        self._heap = np.concatenate(([0.0], np.cumsum(np.exp(self.score))))
+        self._cumulative_weights = np.concatenate(([0.0], np.cumsum(np.exp(self.score))))
 
     @property
     def partitions(self) -> int:
@@ -77,32 +78,32 @@ class Slots:
         if count == 0:
             return found
         if 2 * count <= idle and idle >= SPARSE * (part.stop - part.start):
-            found = self._guessed(seen_busy, part, count, random)
+            found = self._draw_idle(seen_busy, part, count, random)
         if len(found) < count:
             rest = seen_busy.copy()
             rest[found] = True
-            more = self._listed(rest, part, count - len(found), random)
+            more = self._pick_from_list(rest, part, count - len(found), random)
             found = np.concatenate((found, more))
         return found
 
-    def _guessed(
+    def _draw_idle(
         self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
         """Draw from all slots of a part, and drop busy and repeated ones; may find too few."""
         # Cumulative weights: a uniform point between its ends falls to each slot by its weight.
-        heap = self._heap[part.start : part.stop + 1]
-        low, high = heap[0], heap[-1]
+        cumulative = self._cumulative_weights[part.start : part.stop + 1]
+        low, high = cumulative[0], cumulative[-1]
         found = np.empty(0, dtype=np.int64)
-        for _ in range(GUESSES):
+        for _ in range(DRAW_ROUNDS):
             points = low + random.random(2 * count + 8) * (high - low)
-            drawn = part.start + np.searchsorted(heap, points, side="right") - 1
+            drawn = part.start + np.searchsorted(cumulative, points, side="right") - 1
             drawn = np.concatenate((found, drawn[~seen_busy[drawn]]))
             found = drawn[rank_among_equals(drawn) == 0]
             if len(found) >= count:
                 break
         return found[:count]
 
-    def _listed(
+    def _pick_from_list(
         self, seen_busy: Flags, part: slice, count: int, random: np.random.Generator
     ) -> Ints:
         """Pick from a list of the idle slots, by weight without replacement.
@@ -158,14 +159,14 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
     for step in range(STEPS):
         may_try = _shares(model.attempts, model.schedulers, step, STEPS)
         picks = []
-        for who in range(model.schedulers):
-            view = seen[who]
-            for part in refreshed(who, step, model.schedulers, model.partitions):
+        for scheduler in range(model.schedulers):
+            view = seen[scheduler]
+            for part in refreshed(scheduler, step, model.schedulers, model.partitions):
                 view[room.part(part)] = room.busy[room.part(part)]
-            part = freshest(who, step, model.schedulers, model.partitions)
-            count = int(min(waiting[who], may_try[who]))
+            part = freshest(scheduler, step, model.schedulers, model.partitions)
+            count = int(min(waiting[scheduler], may_try[scheduler]))
             if model.look == "fresh":
-                picks.append(_from_part_on(room, view, part, count, random))
+                picks.append(_pick_freshest_first(room, view, part, count, random))
             else:
                 picks.append(room.pick(view, slice(0, slots), count, random))
         assigned = assign_slots(room, seen, picks, random)
@@ -179,21 +180,24 @@ STEPS: Final = 20
 """Steps of a gap, for any number of partitions. Losers of a slot may pick again a step later."""
 
 
-def refreshed(who: int, step: int, schedulers: int, partitions: int) -> list[int]:
+def refreshed(scheduler: int, step: int, schedulers: int, partitions: int) -> list[int]:
     """The partitions that are refreshed for a scheduler in a step: none, one or several."""
     first, end = (-(-each * partitions // STEPS) for each in (step, step + 1))
-    return [turn(who, number, schedulers, partitions) for number in range(first, end)]
+    return [
+        partition_of_refresh(scheduler, number, schedulers, partitions)
+        for number in range(first, end)
+    ]
 
 
-def freshest(who: int, step: int, schedulers: int, partitions: int) -> int:
+def freshest(scheduler: int, step: int, schedulers: int, partitions: int) -> int:
     """The partition that was last refreshed for a scheduler."""
     end = -(-(step + 1) * partitions // STEPS)
-    return turn(who, end - 1, schedulers, partitions)
+    return partition_of_refresh(scheduler, end - 1, schedulers, partitions)
 
 
-def turn(who: int, number: int, schedulers: int, partitions: int) -> int:
+def partition_of_refresh(scheduler: int, number: int, schedulers: int, partitions: int) -> int:
     """The partition of a scheduler's n-th refresh; the schedulers begin at different partitions."""
-    return (number + who * partitions // schedulers) % partitions
+    return (number + scheduler * partitions // schedulers) % partitions
 
 
 def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
@@ -203,7 +207,7 @@ def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
     return np.diff(bounds)
 
 
-def _from_part_on(
+def _pick_freshest_first(
     room: Slots, view: Flags, part: int, count: int, random: np.random.Generator
 ) -> Ints:
     """Pick slots of the freshest partition, and the missing ones from those refreshed before it."""
@@ -234,15 +238,15 @@ def assign_slots(
 
     Winners and losers mark the slot as busy in their views. seen: bool[schedulers, slots].
     """
-    who = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
+    scheduler = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
     slots = np.concatenate(picks)
-    seen[who, slots] = True
+    seen[scheduler, slots] = True
     order = random.permutation(len(slots))
     is_free = ~room.busy[slots[order]] & (rank_among_equals(slots[order]) == 0)
     winners = order[is_free]
     room.busy[slots[winners]] = True
-    won = np.bincount(who[winners], minlength=len(picks))
-    return AssignedSlots(won, np.bincount(who, minlength=len(picks)) - won, slots[winners])
+    won = np.bincount(scheduler[winners], minlength=len(picks))
+    return AssignedSlots(won, np.bincount(scheduler, minlength=len(picks)) - won, slots[winners])
 
 
 def extra_slots(model: GapModel, seed: int) -> dict[str, float]:

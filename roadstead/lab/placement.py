@@ -17,7 +17,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from roadstead.lab.cell import Ints, has_room, rank_among_equals, room
+from roadstead.lab.arrays import Ints
+from roadstead.lab.omega_cell import has_room, rank_among_equals, room
 
 Place: TypeAlias = Callable[[Ints, Ints, Ints, int, np.random.Generator], Ints]
 """(free[machines, resources], capacity[resources], request[resources], tasks, random) → machines.
@@ -29,7 +30,7 @@ Score: TypeAlias = Callable[[Ints, Ints], Ints]
 """(free_after[rows, resources], capacity[rows, resources]) → int64[rows]."""
 
 MAX_SCORE: Final = 100
-SPARE: Final = 8
+EXTRA_DRAWS: Final = 8
 """Draws beyond twice the tasks, to make up for full machines."""
 
 
@@ -37,7 +38,7 @@ def first_fit(
     free: Ints, capacity: Ints, request: Ints, count: int, random: np.random.Generator
 ) -> Ints:
     """Randomized first fit; returns fewer than `count` machines only if there is no more room."""
-    drawn = random.integers(len(free), size=2 * count + SPARE)
+    drawn = random.integers(len(free), size=2 * count + EXTRA_DRAWS)
     drawn_rows = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
     if len(drawn_rows) == count:
         return drawn_rows
@@ -45,7 +46,7 @@ def first_fit(
     np.subtract.at(left, drawn_rows, 1)
     pool = np.flatnonzero(left > 0)
     while len(drawn_rows) < count and pool.size:
-        drawn = random.choice(pool, size=2 * (count - len(drawn_rows)) + SPARE)
+        drawn = random.choice(pool, size=2 * (count - len(drawn_rows)) + EXTRA_DRAWS)
         found = drawn[rank_among_equals(drawn) < left[drawn]][: count - len(drawn_rows)]
         drawn_rows = np.concatenate((drawn_rows, found))
         np.subtract.at(left, found, 1)

@@ -1,10 +1,12 @@
 """Policies of partitioned schedulers over time: which partition to try first, at what staleness.
 
-After the same paper as `parsync`: a scheduler picks from the partition that was refreshed last
-(latency-first), from the one with the best mean score of idle slots in its view (quality-first), or
-from the first while its tasks wait longer than a bound and from the second otherwise (adaptive).
-The baseline, state-sync, picks from all slots as they were when the gap began. Load changes by
-phases; it is the share of the slots that tasks of a mean duration keep busy.
+After Feng et al., "Partitioned Synchronization" (USENIX ATC 2021), as module `parsync`. A sync gap
+is the time in which each scheduler's view of every slot is refreshed once. A scheduler picks from
+the partition that was refreshed last (latency-first), from the one with the best mean score of idle
+slots in its view (quality-first), or from the first while its tasks wait longer than a bound and
+from the second otherwise (adaptive). The baseline, state-sync, picks from all slots as they were
+when the gap began. Load changes by phases: at a load of 0.8, tasks arrive so often that, with
+`task_mean_s` each, they keep 80% of the slots busy.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from roadstead.lab.cell import Ints
+from roadstead.lab.arrays import Ints
 from roadstead.lab.parsync import STEPS, Slots, assign_slots, freshest, refreshed
 
 NONE: Final = -1.0
@@ -31,10 +33,10 @@ PHASES: Final = (0.5, 0.8, 0.95, 0.8, 0.5)
 class PolicyModel:
     """A run over phases of load; by default the paper's comparison.
 
-    capacity_per_s: attempts of one scheduler. between: the part of the scores' variance that is
-    between partitions, as if equal machines were in one partition. adaptive_wait_s: how long tasks
-    may wait before `adaptive` prefers fresh partitions. Task durations are uniform between 0.2 and
-    1.8 of the mean.
+    sync_gap_s: see above. capacity_per_s: attempts of one scheduler. variance: of slots' scores.
+    variance_between_partitions: 0 if all partitions have the same mix of scores, 1 if all slots of
+    a partition have the same score. adaptive_wait_s: how long tasks may wait before `adaptive`
+    prefers fresh partitions. Task durations are uniform between 0.2 and 1.8 of the mean.
     """
 
     policy: Policy = "adaptive"
@@ -45,7 +47,7 @@ class PolicyModel:
     task_mean_s: float = 5.0
     capacity_per_s: float = 2_500.0
     variance: float = 1.0
-    between: float = 0.5
+    variance_between_partitions: float = 0.5
     adaptive_wait_s: float = 0.1
     phase_s: float = 20.0
     phases: tuple[float, ...] = PHASES
@@ -57,7 +59,7 @@ class PolicyModel:
 
 @dataclass(slots=True)
 class _Phase:
-    """Sums over one phase. used: busy slots, over all steps. left: tasks that wait at its end."""
+    """Sums over one phase. used: busy slots, over all steps. left: tasks that wait at the end."""
 
     placed: int = 0
     conflicts: int = 0
@@ -91,7 +93,11 @@ class PolicyRun:
         self.model = model
         self.random = np.random.default_rng(seed)
         self.slots = Slots(
-            model.slots, model.partitions, model.variance, self.random, model.between
+            model.slots,
+            model.partitions,
+            model.variance,
+            self.random,
+            model.variance_between_partitions,
         )
         ranks = np.argsort(np.argsort(self.slots.score))
         self.quality = ranks / max(model.slots - 1, 1)
@@ -108,79 +114,81 @@ class PolicyRun:
         """Return metrics by phase: wait, conflicts per placed task, quality of slots (0 to 1)."""
         model = self.model
         metrics: dict[str, float] = {}
-        all_of_it = _Phase()
-        per_phase = round(model.phase_s / model.step_s)
+        total = _Phase()
+        steps_per_phase = round(model.phase_s / model.step_s)
         for number, load in enumerate(model.phases, 1):
             phase = _Phase()
-            for step in range((number - 1) * per_phase, number * per_phase):
+            for step in range((number - 1) * steps_per_phase, number * steps_per_phase):
                 self._step(step, load, phase)
             phase.left = int(self.waiting.sum())
             metrics |= phase.metrics(number, model.phase_s)
             for name in ("placed", "conflicts", "waited_s", "quality", "used"):
-                setattr(all_of_it, name, getattr(all_of_it, name) + getattr(phase, name))
-        placed = max(all_of_it.placed, 1)
+                setattr(total, name, getattr(total, name) + getattr(phase, name))
+        placed = max(total.placed, 1)
         return metrics | {
-            "wait_s": all_of_it.waited_s / placed,
-            "conflict_fraction": all_of_it.conflicts / placed,
-            "quality": all_of_it.quality / placed,
-            "tasks_per_s": all_of_it.placed / (model.phase_s * len(model.phases)),
-            "utilization": all_of_it.used / (model.slots * per_phase * len(model.phases)),
+            "wait_s": total.waited_s / placed,
+            "conflict_fraction": total.conflicts / placed,
+            "quality": total.quality / placed,
+            "tasks_per_s": total.placed / (model.phase_s * len(model.phases)),
+            "utilization": total.used / (model.slots * steps_per_phase * len(model.phases)),
         }
 
     def _step(self, step: int, load: float, phase: _Phase) -> None:
         for ended in self.ends.pop(step, ()):
             self.slots.busy[ended] = False
             self._busy -= len(ended)
-        self._arrive(step, load)
+        self._add_arrivals(step, load)
         may_try = round(self.model.capacity_per_s * self.model.step_s)
         picks = [
-            self._pick(who, step, min(int(self.waiting[who]), may_try))
-            for who in range(self.model.schedulers)
+            self._pick(scheduler, step, min(int(self.waiting[scheduler]), may_try))
+            for scheduler in range(self.model.schedulers)
         ]
         assigned = assign_slots(self.slots, self.seen, picks, self.random)
         self._busy += len(assigned.slots)
         self._start(step, assigned.slots, phase)
         phase.used += self._busy
         phase.conflicts += int(assigned.lost.sum())
-        for who, count in enumerate(assigned.won.tolist()):
-            self._place(who, step, count, phase)
+        for scheduler, count in enumerate(assigned.won.tolist()):
+            self._place(scheduler, step, count, phase)
 
-    def _arrive(self, step: int, load: float) -> None:
+    def _add_arrivals(self, step: int, load: float) -> None:
         model = self.model
         per_s = load * model.slots / model.task_mean_s / model.schedulers
-        came = self.random.poisson(per_s * model.step_s, model.schedulers)
-        self.waiting += came
-        for queue, count in zip(self.queues, came.tolist(), strict=True):
+        arrived = self.random.poisson(per_s * model.step_s, model.schedulers)
+        self.waiting += arrived
+        for queue, count in zip(self.queues, arrived.tolist(), strict=True):
             if count:
                 queue.append([step, count])
 
-    def _pick(self, who: int, step: int, count: int) -> Ints:
+    def _pick(self, scheduler: int, step: int, count: int) -> Ints:
         """Refresh the due partitions of a scheduler's view, and pick slots by its policy."""
-        model, view = self.model, self.seen[who]
+        model, view = self.model, self.seen[scheduler]
         if model.policy == "state-sync":
             if step % STEPS == 0:
                 view[:] = self.slots.busy
             return self.slots.pick(view, slice(0, model.slots), count, self.random)
-        for fresh in refreshed(who, step, model.schedulers, model.partitions):
+        for fresh in refreshed(scheduler, step, model.schedulers, model.partitions):
             part = self.slots.part(fresh)
             view[part] = self.slots.busy[part]
             idle = ~view[part]
-            self.mean_quality[who, fresh] = self.quality[part][idle].mean() if idle.any() else NONE
-        fresh = freshest(who, step, model.schedulers, model.partitions)
+            self.mean_quality[scheduler, fresh] = (
+                self.quality[part][idle].mean() if idle.any() else NONE
+            )
+        fresh = freshest(scheduler, step, model.schedulers, model.partitions)
         found: list[Ints] = []
-        for partition in self._preferred(who, fresh):
+        for partition in self._preferred(scheduler, fresh):
             found.append(self.slots.pick(view, self.slots.part(partition), count, self.random))
             count -= len(found[-1])
             if not count:
                 break
         return np.concatenate(found)
 
-    def _preferred(self, who: int, fresh: int) -> list[int]:
+    def _preferred(self, scheduler: int, fresh: int) -> list[int]:
         """Partitions in the order in which a scheduler tries them."""
         policy, partitions = self.model.policy, self.model.partitions
-        is_late = self.recent_wait_s[who] > self.model.adaptive_wait_s
+        is_late = self.recent_wait_s[scheduler] > self.model.adaptive_wait_s
         if policy == "quality-first" or (policy == "adaptive" and not is_late):
-            best: list[int] = np.argsort(-self.mean_quality[who], kind="stable").tolist()
+            best: list[int] = np.argsort(-self.mean_quality[scheduler], kind="stable").tolist()
             return best
         return [(fresh - back) % partitions for back in range(partitions)]
 
@@ -197,15 +205,15 @@ class PolicyRun:
         for when, group in zip(whens.tolist(), np.split(slots[order], starts[1:]), strict=True):
             self.ends.setdefault(when, []).append(group)
 
-    def _place(self, who: int, step: int, count: int, phase: _Phase) -> None:
+    def _place(self, scheduler: int, step: int, count: int, phase: _Phase) -> None:
         """Record `count` placed tasks of a scheduler: its oldest ones."""
         phase.placed += count
-        self.waiting[who] -= count
-        queue, waited_s, left = self.queues[who], 0.0, count
+        self.waiting[scheduler] -= count
+        queue, waited_s, left = self.queues[scheduler], 0.0, count
         while left:
-            came, number = queue[0]
+            arrived, number = queue[0]
             finished = min(left, number)
-            waited_s += finished * (step - came) * self.model.step_s
+            waited_s += finished * (step - arrived) * self.model.step_s
             left -= finished
             if finished == number:
                 queue.popleft()
@@ -213,7 +221,7 @@ class PolicyRun:
                 queue[0][1] -= finished
         phase.waited_s += waited_s
         oldest_s = (step - queue[0][0]) * self.model.step_s if queue else 0.0
-        self.recent_wait_s[who] = oldest_s
+        self.recent_wait_s[scheduler] = oldest_s
 
 
 def simulate(model: PolicyModel, seed: int) -> dict[str, float]:

@@ -52,15 +52,15 @@ class Recommendation:
 
 def recommend(points: Sequence[Point]) -> Recommendation:
     """Choose a combination; `points` have the metrics of `COMPARED_METRICS` and are not empty."""
-    full = _not_less(points, "placed", PLACED_SLACK)
-    quick = _not_less(full, "pods_per_s", RATE_SLACK)
-    exact = _not_more(quick, "score_regret", REGRET_SLACK)
-    best = min(_not_more(exact, "conflict_fraction", CONFLICT_SLACK), key=_size)
+    most_placed = _not_less(points, "placed", PLACED_SLACK)
+    not_slower = _not_less(most_placed, "pods_per_s", RATE_SLACK)
+    least_regret = _not_more(not_slower, "score_regret", REGRET_SLACK)
+    best = min(_not_more(least_regret, "conflict_fraction", CONFLICT_SLACK), key=_size)
     rates = [each.bands["pods_per_s"] for each in points]
     return Recommendation(
         _described(best),
         best.values,
-        tuple(_reasons(best, points, full, quick)),
+        tuple(_reasons(best, points, most_placed, not_slower)),
         is_supported=any(each.low < each.high for each in rates),
     )
 
@@ -112,16 +112,16 @@ def _compared(best: Point, fastest: Point) -> str:
 
 
 def _reasons(
-    best: Point, points: Sequence[Point], full: Sequence[Point], quick: Sequence[Point]
+    best: Point, points: Sequence[Point], most_placed: Sequence[Point], not_slower: Sequence[Point]
 ) -> list[str]:
     rate = best.bands["pods_per_s"]
-    fastest = max(full, key=lambda point: _mean(point, "pods_per_s"))
+    fastest = max(most_placed, key=lambda point: _mean(point, "pods_per_s"))
     least = min(points, key=lambda point: _mean(point, "score_regret"))
     return [
-        f"It places {_mean(best, 'placed'):,.0f} pods; {len(full)} of {len(points)} combinations "
-        "place as many.",
+        f"It places {_mean(best, 'placed'):,.0f} pods; {len(most_placed)} of {len(points)} "
+        "combinations place as many.",
         f"{rate.mean:,.0f} pods/s ({_interval(rate)}); {_compared(best, fastest)}. "
-        f"Not shown to be slower by more than {RATE_SLACK:.0%}: {len(quick)}.",
+        f"Not shown to be slower by more than {RATE_SLACK:.0%}: {len(not_slower)}.",
         f"Score regret {_mean(best, 'score_regret'):.2f} points of 100; the least of all is "
         f"{_mean(least, 'score_regret'):.2f} ({_described(least)}).",
         f"{_mean(best, 'conflict_fraction'):.3f} conflicts for each pod bound.",

@@ -32,7 +32,11 @@ JOB_PODS: Final = 10
 def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
     """Nodes, and pods in a seeded order; the same seed gives the same result."""
     draw = random.Random(f"constraint-heavy {seed}")  # noqa: S311
-    kinds = [kind(app) for kind in (_spread, _shy, _feared, _single) for app in range(APPS)]
+    kinds = [
+        kind(app)
+        for kind in (_spread, _alone_on_host, _plain_or_repelling, _single)
+        for app in range(APPS)
+    ]
     chosen = [kinds[draw.randrange(len(kinds))] for _ in range(pods)]
     return [_node(number) for number in range(nodes)], _named(chosen)
 
@@ -100,12 +104,12 @@ def _spread(app: int) -> PodFacts:
     return _pod(name, spread_constraints=(rule,))
 
 
-def _shy(app: int) -> PodFacts:
+def _alone_on_host(app: int) -> PodFacts:
     """A pod that excludes other pods of its application from its host."""
     return _pod(f"shy-{app}", pod_anti_affinity=(_anti_affinity_to(f"shy-{app}"),))
 
 
-def _feared(app: int) -> PodFacts:
+def _plain_or_repelling(app: int) -> PodFacts:
     """A pod without constraints (odd `app`), or one that keeps such pods off its host."""
     return (
         _pod(f"feared-{app}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Final, TypeAlias, cast
 
 from roadstead.lab import omega, parsync, policies
-from roadstead.lab.cells import CELLS
+from roadstead.lab.cell_types import CELLS
 from roadstead.lab.placement import PLACEMENTS
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.sweeps.functions import RunTask
@@ -46,22 +46,22 @@ class Parameter:
         kind = "a whole number" if isinstance(self.default, int) else "a number"
         return f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
 
-    def parse(self, given: object, source: str) -> Value:
+    def parse(self, text: object, source: str) -> Value:
         """Convert text or YAML to a value. Raises InputError if it is not permitted."""
-        value = self._converted(given)
+        value = self._converted(text)
         if value is None:
             raise InputError(
-                f"must be {self.rule}", source=source, field=self.name, value=cut_short(str(given))
+                f"must be {self.rule}", source=source, field=self.name, value=cut_short(str(text))
             )
         return value
 
-    def _converted(self, given: object) -> Value | None:
+    def _converted(self, text: object) -> Value | None:
         if self.choices:
-            return str(given) if str(given) in self.choices else None
-        if isinstance(given, bool):
+            return str(text) if str(text) in self.choices else None
+        if isinstance(text, bool):
             return None
         try:
-            number = float(str(given))
+            number = float(str(text))
         except ValueError:
             return None
         if not self.low <= number <= self.high:
@@ -103,25 +103,29 @@ class Study:
         return {each.name: each.default for each in self.parameters} | dict(values)
 
 
-def _given(model: type, values: Values) -> dict[str, object]:
+def _known_fields(model: type, values: Values) -> dict[str, object]:
     known = {each.name for each in fields(model)}
     return {name: value for name, value in values.items() if name in known}
 
 
 def _run_omega(values: Values, seed: int) -> Metrics:
-    given = {**_given(omega.OmegaModel, values), "cell": CELLS[str(values["cell"])]}
-    return omega.simulate(omega.OmegaModel(**given), seed)  # type: ignore[arg-type]
+    fields_of_model = {
+        **_known_fields(omega.OmegaModel, values),
+        "cell": CELLS[str(values["cell"])],
+    }
+    return omega.simulate(omega.OmegaModel(**fields_of_model), seed)  # type: ignore[arg-type]
 
 
 def _run_gap(values: Values, seed: int) -> Metrics:
-    return parsync.extra_slots(parsync.GapModel(**_given(parsync.GapModel, values)), seed)  # type: ignore[arg-type]
+    return parsync.extra_slots(parsync.GapModel(**_known_fields(parsync.GapModel, values)), seed)  # type: ignore[arg-type]
 
 
 def _run_policies(values: Values, seed: int) -> Metrics:
-    given = _given(policies.PolicyModel, values)
+    fields_of_model = _known_fields(policies.PolicyModel, values)
     loads = str(values["phases"]).split("/")
     phases = tuple(float(load) / PERCENT for load in loads)
-    return policies.simulate(policies.PolicyModel(**{**given, "phases": phases}), seed)  # type: ignore[arg-type]
+    fields_of_model |= {"phases": phases, "variance_between_partitions": values["between"]}
+    return policies.simulate(policies.PolicyModel(**fields_of_model), seed)  # type: ignore[arg-type]
 
 
 PERCENT: Final = 100.0

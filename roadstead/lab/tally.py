@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from roadstead.lab.cell import Flags
+from roadstead.lab.arrays import Flags
 from roadstead.lab.statistics import share
 
 P90 = 90.0
@@ -51,18 +51,18 @@ class Tally:
         """The number of transactions so far."""
         return self.clean + self.conflicted
 
-    def transaction(self, accepted: Flags, think_s: float, *, is_retry: bool) -> None:
+    def transaction(self, accepted: Flags, decision_s: float, *, is_retry: bool) -> None:
         """Count a transaction. accepted: which of its tasks were committed."""
         committed = int(accepted.sum())
         self.tasks_committed += committed
         self.tasks_refused += len(accepted) - committed
-        self.busy_s += think_s
+        self.busy_s += decision_s
         self.retries += is_retry
         if committed == len(accepted):
             self.clean += 1
         else:
             self.conflicted += 1
-            self.wasted_s += think_s
+            self.wasted_s += decision_s
 
     def metrics(self, job_type: str, capacity_s: float, horizon_s: float) -> dict[str, float]:
         """The metrics by name, with the type of job as a prefix.

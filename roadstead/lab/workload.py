@@ -14,23 +14,23 @@ from typing import Protocol
 
 import numpy as np
 
-from roadstead.lab.cell import Ints
+from roadstead.lab.arrays import Ints
 
 
-class Draw(Protocol):
+class Distribution(Protocol):
     """A distribution from which one value is drawn for each job."""
 
-    def one(self, random: np.random.Generator) -> float:
+    def sample(self, random: np.random.Generator) -> float:
         """Draw a value; never negative."""
 
 
 @dataclass(frozen=True, slots=True)
-class Always:
+class Constant:
     """The same value for every job."""
 
     value: float
 
-    def one(self, random: np.random.Generator) -> float:
+    def sample(self, random: np.random.Generator) -> float:
         """Return the value."""
         return self.value
 
@@ -41,7 +41,7 @@ class Exponential:
 
     mean: float
 
-    def one(self, random: np.random.Generator) -> float:
+    def sample(self, random: np.random.Generator) -> float:
         """Draw a value."""
         return random.exponential(self.mean)
 
@@ -57,7 +57,7 @@ class LogNormal:
     def __post_init__(self) -> None:
         assert self.most >= self.median, "half of all draws would be drawn again, or more"
 
-    def one(self, random: np.random.Generator) -> float:
+    def sample(self, random: np.random.Generator) -> float:
         """Draw a value up to `most`."""
         while (value := random.lognormal(log(self.median), self.sigma)) > self.most:
             pass
@@ -70,14 +70,14 @@ class JobType:
 
     name: str
     interarrival_s: float
-    tasks: Draw
-    duration_s: Draw
-    cpu_milli: Draw = Always(1000)
-    memory_mib: Draw = Always(2048)
+    tasks: Distribution
+    duration_s: Distribution
+    cpu_milli: Distribution = Constant(1000)
+    memory_mib: Distribution = Constant(2048)
 
     def request(self, random: np.random.Generator) -> Ints:
         """Draw the request of one task: int64[resources], each at least 1."""
-        asked = (self.cpu_milli.one(random), self.memory_mib.one(random))
+        asked = (self.cpu_milli.sample(random), self.memory_mib.sample(random))
         return np.array([max(1, round(each)) for each in asked], dtype=np.int64)
 
 
@@ -113,7 +113,7 @@ def jobs_of(
 
 def job_of(job_type: JobType, arrived_s: float, random: np.random.Generator) -> LabJob:
     """Draw a job; it has at least one task."""
-    tasks = max(1, ceil(job_type.tasks.one(random)))
+    tasks = max(1, ceil(job_type.tasks.sample(random)))
     return LabJob(
-        job_type, arrived_s, tasks, job_type.duration_s.one(random), job_type.request(random)
+        job_type, arrived_s, tasks, job_type.duration_s.sample(random), job_type.request(random)
     )

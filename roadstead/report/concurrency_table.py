@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roadstead.report.concurrency import Concurrency
-from roadstead.report.text_table import Cells, Column, print_table, text
+from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.report.units import human_bytes, percent
 
 SCHEDULERS_MAX = 16
@@ -45,5 +45,5 @@ def print_schedulers(console: Console, concurrency: Concurrency) -> None:
     ]
     more = len(concurrency.schedulers) - SCHEDULERS_MAX
     left_out = f"… and {more:,} more schedulers" if more > 0 else ""
-    columns = [text("scheduler"), *map(Column, figures)]
+    columns = [text_column("scheduler"), *map(Column, figures)]
     print_table(console, "Schedulers", columns, rows, left_out=left_out)

@@ -22,7 +22,7 @@ class DrainedPod:
     """A pod of a drained node.
 
     to: the node of its replacement. round: of its eviction, from 1; 0 if it is not evicted.
-    reason: why it is pending, blocked or refused, or what its owner must know.
+    reason: why it is pending, blocked or refused; of a moved pod, that it has no controller.
     """
 
     pod: str
@@ -32,6 +32,11 @@ class DrainedPod:
     to: str = ""
     round: int = 0
     reason: str = ""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether a moved pod has no controller, so that nothing creates it again."""
+        return self.outcome == "moved" and bool(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

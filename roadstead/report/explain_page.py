@@ -10,8 +10,8 @@ from roadstead.cycle.explain import Explanation, PluginScores
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
-    Fact,
     FilteredNodes,
+    HeadlineLine,
     headline,
     preemption_candidates,
     ranked,
@@ -38,7 +38,7 @@ td, th { vertical-align: top } table.reasons td { text-align: left; overflow-wra
 
 
 @dataclass(frozen=True, slots=True)
-class PageFacts:
+class PageOrigin:
     """Origin of the page. command: reproduces it. source: of nodes and pods."""
 
     command: str
@@ -46,16 +46,16 @@ class PageFacts:
     versions: str
 
 
-def explanation_page(explanation: Explanation, facts: PageFacts, top: int | None = None) -> str:
+def explanation_page(explanation: Explanation, facts: PageOrigin, top: int | None = None) -> str:
     """The page of one pod. top: maximum number of nodes, and of names per reason; 0 for all."""
     limit = _limit(top)
     title = f"Explanation of {explanation.pod_key}"
-    body = [f"<h1>{text(explanation.pod_key)}</h1>", *_facts(headline(explanation))]
+    body = [f"<h1>{text(explanation.pod_key)}</h1>", *_headline(headline(explanation))]
     body += [*_source(facts), *_details(explanation, limit), *_foot(facts)]
     return html_page(title, body, _STYLE)
 
 
-def pending_page(report: PendingReport, facts: PageFacts, top: int | None = None) -> str:
+def pending_page(report: PendingReport, facts: PageOrigin, top: int | None = None) -> str:
     """The page of all pending pods, a section for each workload and reason."""
     limit = _limit(top)
     body = [f"<h1>{text(report.summary)}</h1>"]
@@ -74,23 +74,25 @@ def _limit(top: int | None) -> int | None:
 def _section(section: Section, limit: int | None) -> Iterator[str]:
     explanation = section.explanation
     yield f"<h2>{text(section.title)}</h2>"
-    yield from _facts([Fact(section.reason, "bad")] if not explanation else headline(explanation))
+    yield from _headline(
+        [HeadlineLine(section.reason, "bad")] if not explanation else headline(explanation)
+    )
     yield _names(f"{len(section.pods):,} pods", section.pods, limit)
     if explanation is not None:
         yield from _details(explanation, limit, "h3")
 
 
-def _facts(facts: Sequence[Fact]) -> Iterator[str]:
+def _headline(facts: Sequence[HeadlineLine]) -> Iterator[str]:
     for fact in facts:
         style = f' class="{fact.mark}"' if fact.mark else ""
         yield f"<p{style}>{text(fact.text)}</p>"
 
 
-def _source(facts: PageFacts) -> list[str]:
+def _source(facts: PageOrigin) -> list[str]:
     return [f"<p>{text(facts.source)}<br><code>{text(facts.command)}</code></p>"]
 
 
-def _foot(facts: PageFacts) -> list[str]:
+def _foot(facts: PageOrigin) -> list[str]:
     return [f"<p><small>{text(facts.versions)}</small></p>"]
 
 

@@ -53,10 +53,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PendingReport:
-    """All pending pods. given: number of pending pods in the inputs. is_after_run: after a run."""
+    """All pending pods. input_pods: number of them in the inputs. is_after_run: after a run."""
 
     sections: tuple[Section, ...]
-    given: int
+    input_pods: int
     is_after_run: bool
 
     @property
@@ -69,9 +69,8 @@ class PendingReport:
         if not self.pending:
             return f"No pod is pending{self._why_none}."
         if self.is_after_run:
-            return (
-                f"{self.pending:,} of {self.given:,} pending pods are still pending after the run"
-            )
+            counts = f"{self.pending:,} of {self.input_pods:,}"
+            return f"{counts} pending pods are still pending after the run"
         good = sum(len(each.pods) for each in self.sections if each.state == "schedulable")
         bad = f"{self.pending - good:,} cannot"
         return f"Pending pods: {self.pending:,}. Each by itself, {good:,} can be scheduled, {bad}"
@@ -90,9 +89,9 @@ class PendingReport:
 
     @property
     def _why_none(self) -> str:
-        if not self.given:
+        if not self.input_pods:
             return ": every pod has a node"
-        return f": the run placed all {self.given:,}"
+        return f": the run placed all {self.input_pods:,}"
 
     def document(self) -> dict[str, object]:
         """The report as JSON."""
@@ -104,7 +103,7 @@ class PendingReport:
 
 
 def pending_report(
-    explained: Iterable[Explained], *, given: int, is_after_run: bool
+    explained: Iterable[Explained], *, input_pods: int, is_after_run: bool
 ) -> PendingReport:
     """Group explained pods: those that cannot be scheduled first, then large sections first."""
     keys: dict[tuple[str, State, str], list[str]] = {}
@@ -116,7 +115,7 @@ def pending_report(
         explanations.setdefault(key, each.explanation)
     sections = [Section(*key, tuple(pods), explanations[key]) for key, pods in keys.items()]
     sections.sort(key=lambda each: (each.state == "schedulable", -len(each.pods), each.title))
-    return PendingReport(tuple(sections), given, is_after_run)
+    return PendingReport(tuple(sections), input_pods, is_after_run)
 
 
 def _reason(explained: Explained) -> tuple[State, str]:

@@ -22,8 +22,8 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import printable
 from roadstead.report.explain_sections import PendingReport, Section
 from roadstead.report.explain_view import (
-    Fact,
     FilteredNodes,
+    HeadlineLine,
     Mark,
     ScoreColumn,
     headline,
@@ -58,7 +58,7 @@ STYLES: Final[dict[Mark, str]] = {
     "bad": "bold red",
     "": "",
 }
-_HUMPS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+")
+_CAMEL_CASE_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def print_explanation(
 ) -> None:
     """Print headline, scores of feasible nodes, and which plugins filtered out the others."""
     limits = limits or ShownLimits()
-    _print_facts(console, Text(printable(explanation.pod_key), "bold"), headline(explanation))
+    _print_headline(console, Text(printable(explanation.pod_key), "bold"), headline(explanation))
     order = ranked(explanation)
     if order:
         _print_scores(console, explanation, order, limits)
@@ -103,8 +103,8 @@ def print_pending(
 def _print_section(console: Console, section: Section, limits: ShownLimits) -> None:
     title = Text(f"\n{printable(section.title)}", "bold")
     explanation = section.explanation
-    facts = [Fact(section.reason, "bad")] if explanation is None else headline(explanation)
-    _print_facts(console, title, facts)
+    facts = [HeadlineLine(section.reason, "bad")] if explanation is None else headline(explanation)
+    _print_headline(console, title, facts)
     if section.title != f"Pod {section.pods[0]}":
         console.print(Text(printable(f"Pods: {_some(section.pods, limits.names)}"), "dim"))
     # For a gated pod, the answers of filters are not the reason why it is pending.
@@ -112,7 +112,7 @@ def _print_section(console: Console, section: Section, limits: ShownLimits) -> N
         _print_refusals(console, explanation, limits)
 
 
-def _print_facts(console: Console, title: Text, facts: Sequence[Fact]) -> None:
+def _print_headline(console: Console, title: Text, facts: Sequence[HeadlineLine]) -> None:
     """Print whether a pod can be scheduled and where, or why not."""
     lines = (Text(printable(fact.text), style=STYLES[fact.mark]) for fact in facts)
     console.print(Text.assemble(title, ": ", Text("\n").join(lines)))
@@ -214,11 +214,11 @@ def _chars(column: ScoreColumn, shown: Sequence[int], chars: int) -> int:
 def heading_lines(name: str, chars: int = HEADING_MAX) -> list[str]:
     """Split a plugin's name between words into lines of `chars` letters: `Node`, `Resources`."""
     lines: list[str] = []
-    for hump in _HUMPS.findall(name):
-        if lines and len(lines[-1]) + len(hump) <= chars:
-            lines[-1] += hump
+    for word in _CAMEL_CASE_WORDS.findall(name):
+        if lines and len(lines[-1]) + len(word) <= chars:
+            lines[-1] += word
         else:
-            lines += [hump[at : at + chars] for at in range(0, len(hump), chars)]
+            lines += [word[at : at + chars] for at in range(0, len(word), chars)]
     return lines or [name]
 
 

@@ -17,7 +17,7 @@ Mark = Literal["good", "wait", "bad", ""]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class HeadlineLine:
     """A line of the headline. mark: whether the pod can be scheduled, waits, or fails."""
 
     text: str
@@ -54,29 +54,29 @@ class FilteredNodes:
         return f"{text} (preemption may help)" if self.may_preempt else text
 
 
-def headline(explanation: Explanation) -> list[Fact]:
+def headline(explanation: Explanation) -> list[HeadlineLine]:
     """Whether the pod can be scheduled and where, or why not; obstacles come first."""
     facts = []
     if explanation.is_terminating:
-        facts.append(Fact("is being deleted: the scheduler skips it", "wait"))
+        facts.append(HeadlineLine("is being deleted: the scheduler skips it", "wait"))
     if not explanation.pre_enqueue.is_success:
         gate = status_text(explanation.pre_enqueue)
-        facts.append(Fact(f"does not enter the queue: {gate}", "wait"))
+        facts.append(HeadlineLine(f"does not enter the queue: {gate}", "wait"))
     nodes, feasible = len(explanation.names), len(explanation.feasible)
     if explanation.cycle_error:
-        facts.append(Fact(f"scheduling it fails: {explanation.cycle_error}", "bad"))
+        facts.append(HeadlineLine(f"scheduling it fails: {explanation.cycle_error}", "bad"))
     elif feasible:
         # "Would be": a pod that is gated or being deleted is not attempted.
         verb = "would be" if facts else "are"
-        facts.append(Fact(f"{feasible:,} of {nodes:,} nodes {verb} feasible", "good"))
-        facts.append(Fact(_best(explanation)))
+        facts.append(HeadlineLine(f"{feasible:,} of {nodes:,} nodes {verb} feasible", "good"))
+        facts.append(HeadlineLine(_best(explanation)))
     else:
-        facts.append(Fact("no node is feasible", "wait"))
-        facts.append(Fact(explanation.message))
+        facts.append(HeadlineLine("no node is feasible", "wait"))
+        facts.append(HeadlineLine(explanation.message))
         facts += _preemption(explanation.post_filter)
     if explanation.unsupported:
         why = explanation.unsupported
-        facts.append(Fact(f"Whether preemption would help is not known: {why}"))
+        facts.append(HeadlineLine(f"Whether preemption would help is not known: {why}"))
     return facts
 
 
@@ -91,14 +91,16 @@ def _best(explanation: Explanation) -> str:
     return f"{len(best):,} nodes have the highest total; {best[0]} is the first of them by name"
 
 
-def _preemption(result: PostFilterResult | None) -> list[Fact]:
+def _preemption(result: PostFilterResult | None) -> list[HeadlineLine]:
     if result is None or result.chosen is None:
         return []
     pods = len(result.chosen.victims)
     equals = len(result.acceptable)
     victims = "1 pod is evicted" if pods == 1 else f"{pods:,} pods are evicted"
     choice = f", one of {equals:,} equally good nodes" if equals > 1 else ""
-    return [Fact(f"Preemption would make room on {result.nominated_node}: {victims}{choice}")]
+    return [
+        HeadlineLine(f"Preemption would make room on {result.nominated_node}: {victims}{choice}")
+    ]
 
 
 def ranked(explanation: Explanation) -> list[int]:

@@ -19,8 +19,8 @@ ChangeKind = Literal["tolerate", "drop", "reduce", "preempt"]
 class FitSpec:
     """A pod whose replicas are counted.
 
-    name: as given. pod: the key of the pod whose facts the replicas have. ratio: replicas in each
-    round. replicas: those that fit.
+    name: as the user wrote it. pod: the key of the pod whose facts the replicas have. ratio:
+    replicas in one set (web=3 db=1: three and one). replicas: those that fit.
     """
 
     name: str
@@ -74,11 +74,11 @@ class AdmittingChange:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """The answer. source: for people. rounds: complete rounds of all specs.
+    """The answer. source: for people. rounds: complete sets of replicas.
 
     is_limited: the count stopped at its limit, so more may fit. nodes: those with replicas, most
     replicas first. next: why the next replica does not fit; None if the count stopped at its
-    limit. changes: smallest first. placed, pending: the given pods that were placed before.
+    limit. changes: smallest first. placed, pending: pods of the input, which are placed first.
     tried: number of changes that were tried by scheduling.
     """
 

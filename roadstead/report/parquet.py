@@ -18,7 +18,7 @@ from pathlib import Path
 from arro3 import io
 from arro3.core import Table
 
-from roadstead.isolation import HOME, child_environment, python_command
+from roadstead.isolation import PACKAGE_PARENT, child_environment, python_command
 from roadstead.report.arrow import CHUNK_ROWS
 
 MODULE = "roadstead.report.parquet"
@@ -72,7 +72,7 @@ def stream_columns(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | child_environment(),
-        cwd=HOME,
+        cwd=PACKAGE_PARENT,
     ) as child:
         assert child.stdout is not None, "a pipe"
         try:

@@ -19,7 +19,7 @@ from roadstead.report.plot_marks import (
     ROW,
     STYLE,
     TITLE_SIZE,
-    Look,
+    LineStyle,
     interval_mark,
     interval_sample,
     rule,
@@ -217,7 +217,7 @@ def _events(plot: Plot, area: _Area) -> Iterator[str]:
 
 def _data(plot: Plot, area: _Area) -> Iterator[str]:
     for index, line in enumerate(plot.lines):
-        look = Look(index)
+        look = LineStyle(index)
         pixels = _pixels(plot, area, index)
         yield f'<g class="{look.colour_class}">'
         for (x, _), (_, band) in zip(pixels, line.points, strict=True):
@@ -271,7 +271,7 @@ def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
     parts, y = list[str](), y + 8
     if len(plot.lines) > 1:
         names = [
-            LegendEntry(line.name, partial(Look(index).sample, has_line=not plot.words))
+            LegendEntry(line.name, partial(LineStyle(index).sample, has_line=not plot.words))
             for index, line in enumerate(plot.lines)
         ]
         parts, y = legend_rows(names, y, PADDING, WIDTH - PADDING)

@@ -65,7 +65,7 @@ STYLE: Final = f"""\
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LineStyle:
     """The colour, dashes and marker that distinguish a line."""
 
     index: int

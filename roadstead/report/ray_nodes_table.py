@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from roadstead.report.ray_nodes import CheckedNode
-from roadstead.report.text_table import Column, print_table, text
+from roadstead.report.text_table import Column, print_table, text_column
 
 CLOCKS_S: Final = 5.0
 """Difference of clocks from which the table shows it; no decision depends on clocks."""
@@ -21,8 +21,13 @@ def print_nodes(console: Console, nodes: Sequence[CheckedNode], address: str) ->
     free = sum(node.free_cpus for node in usable)
     title = f"Ray at {address}: {len(usable)} of {len(nodes)} nodes can run Roadstead, "
     columns = [
-        *(text("node"), text("address"), Column("CPUs free"), text("Python")),
-        *(text("roadstead"), text("kernel"), text("journal"), text("result")),
+        *(text_column("node"), text_column("address"), Column("CPUs free"), text_column("Python")),
+        *(
+            text_column("roadstead"),
+            text_column("kernel"),
+            text_column("journal"),
+            text_column("result"),
+        ),
     ]
     print_table(console, f"{title}{free:g} CPUs free", columns, [_row(node) for node in nodes])
     for node in nodes:

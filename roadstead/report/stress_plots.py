@@ -15,7 +15,7 @@ from roadstead.report.plot_text import number_text
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class MetricText:
     """Texts of a figure: title, and amount with unit for the axis. high: the maximum value."""
 
     title: str
@@ -27,42 +27,44 @@ _BUSY: Final = "Share of time spent on decisions (0 to 1)"
 _REGRET: Final = "Points of 100 below the best score"
 _WITHOUT: Final = "Transactions with a conflict for each one without"
 
-MEASURES: Final = {
-    "conflict_fraction": Measure("Conflicts", "Conflicts for each pod or task placed"),
-    "transaction_conflict_fraction": Measure(
+METRIC_TEXTS: Final = {
+    "conflict_fraction": MetricText("Conflicts", "Conflicts for each pod or task placed"),
+    "transaction_conflict_fraction": MetricText(
         "Conflict fraction of jobs", "Jobs with a conflict for each one without"
     ),
-    "service_conflict_fraction": Measure("Conflict fraction of service jobs", _WITHOUT),
-    "batch_conflict_fraction": Measure("Conflict fraction of batch jobs", _WITHOUT),
-    "busyness": Measure("Busyness of the schedulers", _BUSY, 1.0),
-    "service_busyness": Measure("Busyness of the service schedulers", _BUSY, 1.0),
-    "batch_busyness": Measure("Busyness of the batch schedulers", _BUSY, 1.0),
-    "wait_s": Measure("Mean wait", "Seconds until the placement"),
-    "service_wait_s": Measure("Mean wait of service jobs", "Seconds until the first decision"),
-    "batch_wait_s": Measure("Mean wait of batch jobs", "Seconds until the first decision"),
-    "phase3_wait_s": Measure("Mean wait in the third phase", "Seconds until the placement"),
-    "retries": Measure("Retries", "Further bind requests for each pod bound"),
-    "service_retries": Measure("Retries of service jobs", "Retries for each job"),
-    "score_regret": Measure("Score regret", _REGRET),
-    "batch_score_regret": Measure("Score regret of batch jobs", _REGRET),
-    "utilization": Measure("Utilization", "Share of the capacity in use (0 to 1)", 1.0),
-    "extra_slots": Measure("Extra slots", "Slots beyond the tasks of a sync gap"),
-    "extra_share": Measure("Extra slots per task", "Extra slots for each task of a sync gap"),
-    "feasible": Measure("Runs with enough slots", "Share of runs (0 to 1)", 1.0),
-    "quality": Measure("Quality of the slots used", "Rank by score (0: worst, 1: best)", 1.0),
-    "tasks_per_s": Measure("Throughput", "Tasks placed per second"),
-    "batch_tasks_per_s": Measure("Throughput of the batch schedulers", "Tasks placed per second"),
-    "pods_per_s": Measure("Throughput", "Pods bound per second"),
-    "violation_share": Measure(
+    "service_conflict_fraction": MetricText("Conflict fraction of service jobs", _WITHOUT),
+    "batch_conflict_fraction": MetricText("Conflict fraction of batch jobs", _WITHOUT),
+    "busyness": MetricText("Busyness of the schedulers", _BUSY, 1.0),
+    "service_busyness": MetricText("Busyness of the service schedulers", _BUSY, 1.0),
+    "batch_busyness": MetricText("Busyness of the batch schedulers", _BUSY, 1.0),
+    "wait_s": MetricText("Mean wait", "Seconds until the placement"),
+    "service_wait_s": MetricText("Mean wait of service jobs", "Seconds until the first decision"),
+    "batch_wait_s": MetricText("Mean wait of batch jobs", "Seconds until the first decision"),
+    "phase3_wait_s": MetricText("Mean wait in the third phase", "Seconds until the placement"),
+    "retries": MetricText("Retries", "Further bind requests for each pod bound"),
+    "service_retries": MetricText("Retries of service jobs", "Retries for each job"),
+    "score_regret": MetricText("Score regret", _REGRET),
+    "batch_score_regret": MetricText("Score regret of batch jobs", _REGRET),
+    "utilization": MetricText("Utilization", "Share of the capacity in use (0 to 1)", 1.0),
+    "extra_slots": MetricText("Extra slots", "Slots beyond the tasks of a sync gap"),
+    "extra_share": MetricText("Extra slots per task", "Extra slots for each task of a sync gap"),
+    "feasible": MetricText("Runs with enough slots", "Share of runs (0 to 1)", 1.0),
+    "quality": MetricText("Quality of the slots used", "Rank by score (0: worst, 1: best)", 1.0),
+    "tasks_per_s": MetricText("Throughput", "Tasks placed per second"),
+    "batch_tasks_per_s": MetricText(
+        "Throughput of the batch schedulers", "Tasks placed per second"
+    ),
+    "pods_per_s": MetricText("Throughput", "Pods bound per second"),
+    "violation_share": MetricText(
         "Constraint violations", "Share of commits that violate a constraint (0 to 1)", 1.0
     ),
 }
 
 
-def measure(metric: str) -> Measure:
+def metric_text(metric: str) -> MetricText:
     """Texts of a figure; derived from its name if none are defined."""
     words = first_upper(plain(metric))
-    return MEASURES.get(metric, Measure(words, words))
+    return METRIC_TEXTS.get(metric, MetricText(words, words))
 
 
 def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
@@ -76,7 +78,7 @@ def _plot(sweep: Sweep, points: Sequence[Point], metric: str) -> Plot:
     (x_name, values), *others = sweep.axes
     xs, words = numbers(values)
     x_of = dict(zip(values, xs, strict=True))
-    what = measure(metric)
+    what = metric_text(metric)
     bands = [point.bands[metric] for point in points]
     lines: dict[str, list[tuple[float, Band]]] = {}
     for point, band in zip(points, bands, strict=True):
@@ -94,7 +96,7 @@ def _plot(sweep: Sweep, points: Sequence[Point], metric: str) -> Plot:
     )
 
 
-def _title(words: Measure, sweep: Sweep) -> str:
+def _title(words: MetricText, sweep: Sweep) -> str:
     """The figure, followed by the parameters that were varied."""
     *varied, last = (parameter_words(sweep.study, name)[0] for name, _ in sweep.axes)
     before = f"{', '.join(varied)} and " if varied else ""

@@ -21,7 +21,7 @@ _NO_NODES: Final = re.compile(r"^0/\d+ nodes are available: ")
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResourceUse:
     """One resource of one zone, or of the whole fleet; fractions are None without capacity."""
 
     resource: str
@@ -66,8 +66,8 @@ class Summary:
     scheduling_s: float
     elapsed_s: float
     timings_s: dict[str, float]
-    utilization: tuple[Use, ...]
-    zones: dict[str, tuple[Use, ...]]
+    utilization: tuple[ResourceUse, ...]
+    zones: dict[str, tuple[ResourceUse, ...]]
     reasons: tuple[Reason, ...]
     plugins: dict[str, int]
     config_notes: tuple[Note, ...] = ()
@@ -108,9 +108,9 @@ def summarize(result: RunResult) -> Summary:
     )
 
 
-def _use(use: NodeUse, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Use, ...]:
+def _use(use: NodeUse, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[ResourceUse, ...]:
     sums = [_exact_sum(column[rows]) for column in (use.allocatable, use.before, use.after)]
-    return tuple(Use(*entry) for entry in zip(use.resources, *sums, strict=True))
+    return tuple(ResourceUse(*entry) for entry in zip(use.resources, *sums, strict=True))
 
 
 def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
@@ -191,7 +191,7 @@ def _refusals_document(refusals: RefusedObjects) -> dict[str, Json]:
     }
 
 
-def _use_document(use: Use) -> dict[str, Json]:
+def _use_document(use: ResourceUse) -> dict[str, Json]:
     return {
         **asdict(use),
         "before_fraction": use.before_fraction,

@@ -12,8 +12,8 @@ from roadstead.report.concurrency_table import headline, print_schedulers
 from roadstead.report.not_created import RefusedObjects
 from roadstead.report.pods import PodLine, Workload
 from roadstead.report.result import ClaimedDevice
-from roadstead.report.summary import Reason, Summary, Use
-from roadstead.report.text_table import Cells, Column, bar, print_table, text
+from roadstead.report.summary import Reason, ResourceUse, Summary
+from roadstead.report.text_table import Cells, Column, bar, print_table, text_column
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
 
 ZONES_MAX = 16
@@ -65,7 +65,7 @@ def _headline(summary: Summary) -> Text:
 
 def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
     """Print workloads with the nodes of their pods: all workloads, or the first ones."""
-    columns = [text("workload"), Column("placed"), Column("pending")]
+    columns = [text_column("workload"), Column("placed"), Column("pending")]
     has_preempted = any(each.preempted for each in workloads)
     has_refused = any(each.not_created for each in workloads)
     columns += [Column("preempted")] * has_preempted + [Column("not created")] * has_refused
@@ -76,7 +76,9 @@ def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
         counts = [Text(f"{count:,}", style="bold yellow" if count else "") for count in left]
         rows.append([printable(each.name), f"{each.placed:,}", *counts, printable(_nodes(each))])
     more = _more(len(workloads) - WORKLOADS_MAX, "workloads; -o wide shows every pod")
-    print_table(console, "Where the pods are", [*columns, text("nodes")], rows, left_out=more)
+    print_table(
+        console, "Where the pods are", [*columns, text_column("nodes")], rows, left_out=more
+    )
 
 
 def _nodes(workload: Workload) -> str:
@@ -100,7 +102,12 @@ def print_pods(console: Console, pods: Iterable[PodLine]) -> None:
         )
         for each in pods
     ]
-    columns = [text("pod"), text("node or reason"), Column("score"), text("workload")]
+    columns = [
+        text_column("pod"),
+        text_column("node or reason"),
+        Column("score"),
+        text_column("workload"),
+    ]
     print_table(console, "Pods", columns, rows)
 
 
@@ -118,16 +125,21 @@ def print_devices(console: Console, devices: Iterable[ClaimedDevice]) -> None:
         )
         for each in devices
     ]
-    columns = [text("claim"), text("request"), text("driver, pool, device"), text("pods")]
+    columns = [
+        text_column("claim"),
+        text_column("request"),
+        text_column("driver, pool, device"),
+        text_column("pods"),
+    ]
     print_table(console, "Devices of claims", columns, rows)
 
 
-def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:
+def _print_utilization(console: Console, utilization: tuple[ResourceUse, ...]) -> None:
     names = ("allocatable", "before", "after", "%")
-    columns = [text("resource"), *map(Column, names), Column("", "bar")]
+    columns = [text_column("resource"), *map(Column, names), Column("", "bar")]
     rows: list[Cells] = []
     for use in utilization:
-        if not _is_there(use):
+        if not _exists_in_fleet(use):
             continue
         amounts = (use.allocatable, use.before, use.after)
         shown = [human_amount(use.resource, amount) for amount in amounts]
@@ -136,13 +148,15 @@ def _print_utilization(console: Console, utilization: tuple[Use, ...]) -> None:
     print_table(console, "Utilization", columns, rows)
 
 
-def _is_there(use: Use) -> bool:
+def _exists_in_fleet(use: ResourceUse) -> bool:
     """Whether the fleet has a resource at all: nodes list huge pages that they do not have."""
     return bool(use.allocatable or use.before or use.after)
 
 
-def _print_zones(console: Console, zones: dict[str, tuple[Use, ...]]) -> None:
-    resources = {use.resource: 0 for uses in zones.values() for use in uses if _is_there(use)}
+def _print_zones(console: Console, zones: dict[str, tuple[ResourceUse, ...]]) -> None:
+    resources = {
+        use.resource: 0 for uses in zones.values() for use in uses if _exists_in_fleet(use)
+    }
     shown = list(resources)[:RESOURCES_MAX]
     rows: list[Cells] = []
     for zone, uses in list(zones.items())[:ZONES_MAX]:
@@ -152,13 +166,18 @@ def _print_zones(console: Console, zones: dict[str, tuple[Use, ...]]) -> None:
             for name in shown
         ]
         rows.append([printable(zone) or "(none)", *before_after])
-    columns = [text("zone"), *(Column(resource_title(name)) for name in shown)]
+    columns = [text_column("zone"), *(Column(resource_title(name)) for name in shown)]
     title = "Utilization per zone, before → after"
     print_table(console, title, columns, rows, left_out=_more(len(zones) - len(rows), "zones"))
 
 
 def _print_reasons(console: Console, reasons: tuple[Reason, ...]) -> None:
-    columns = [text("reason"), Column("pods"), Column("nodes per pod"), text("first pod")]
+    columns = [
+        text_column("reason"),
+        Column("pods"),
+        Column("nodes per pod"),
+        text_column("first pod"),
+    ]
     rows: list[Cells] = [
         [
             printable(each.reason),
@@ -181,7 +200,7 @@ def _print_refusals(console: Console, refusals: Sequence[RefusedObjects]) -> Non
         ]
         for each in refusals[:REASONS_MAX]
     ]
-    columns = [text("reason"), Column("objects"), text("first")]
+    columns = [text_column("reason"), Column("objects"), text_column("first")]
     more = _more(len(refusals) - REASONS_MAX, "reasons")
     print_table(console, "Why objects are not created", columns, rows, left_out=more)
 
@@ -191,7 +210,7 @@ def _print_timings(console: Console, timings_s: dict[str, float], elapsed_s: flo
         [phase, human_seconds(spent), bar(spent / elapsed_s if elapsed_s else 0)]
         for phase, spent in timings_s.items()
     ]
-    columns = [text("phase"), Column("time"), Column("", "bar")]
+    columns = [text_column("phase"), Column("time"), Column("", "bar")]
     print_table(console, "Where the time went", columns, rows)
 
 

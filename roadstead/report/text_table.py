@@ -47,7 +47,7 @@ class _TableLayout:
     widths: dict[int, int]
 
 
-def text(heading: str) -> Column:
+def text_column(heading: str) -> Column:
     """A column of text."""
     return Column(heading, "text")
 

@@ -13,7 +13,7 @@ from roadstead.protocol.errors import printable
 from roadstead.report.drain_result import DrainedPod, DrainResult
 from roadstead.report.fit_result import FitResult
 from roadstead.report.grow_result import GrowResult, ShrinkResult
-from roadstead.report.text_table import Cells, Column, bar, print_table, text
+from roadstead.report.text_table import Cells, Column, bar, print_table, text_column
 from roadstead.report.units import counted, percent, resource_title
 
 ROWS_MAX: Final = 20
@@ -30,17 +30,20 @@ def print_fit(console: Console, result: FitResult) -> None:
     line.append(f" on {len(result.nodes):,} of {result.node_count:,} nodes", style="not bold")
     line.append(f" ({printable(result.source)})", style="not bold")
     console.print(line, highlight=False)
-    given = f"Given pods, placed first: {result.placed:,}"
+    of_input = f"Pods of the input, placed first: {result.placed:,}"
     if result.pending:
-        given += f"; {result.pending:,} stay pending"
-    console.print(Text(given))
+        of_input += f"; {result.pending:,} stay pending"
+    console.print(Text(of_input))
     if len(result.specs) > 1:
         rows: list[Cells] = [
             [printable(each.name), printable(each.pod), f"{each.ratio:,}", f"{each.replicas:,}"]
             for each in result.specs
         ]
-        columns = [text("spec"), text("like pod"), Column("per round"), Column("replicas")]
-        print_table(console, f"Replicas, in {result.rounds:,} rounds", columns, rows)
+        columns = [
+            *(text_column("replicas of"), text_column("copies of pod")),
+            *(Column("in a set"), Column("replicas")),
+        ]
+        print_table(console, f"Replicas, in {result.rounds:,} sets", columns, rows)
     if result.nodes:
         _print_counts(console, "By shape of node", "shape", result.shapes, result.replicas)
         if len(result.zones) > 1:
@@ -56,7 +59,7 @@ def _print_counts(
         [printable(name) or "(none)", f"{count:,}", bar(count / total)]
         for name, count in list(counts.items())[:ROWS_MAX]
     ]
-    columns = [text(what), Column("replicas"), Column("", "bar")]
+    columns = [text_column(what), Column("replicas"), Column("", "bar")]
     print_table(console, title, columns, rows, left_out=_more(len(counts), what + "s"))
 
 
@@ -65,7 +68,7 @@ def _print_fit_nodes(console: Console, result: FitResult) -> None:
         [printable(each.node), printable(each.zone), f"{each.replicas:,}"]
         for each in result.nodes[:ROWS_MAX]
     ]
-    columns = [text("node"), text("zone"), Column("replicas")]
+    columns = [text_column("node"), text_column("zone"), Column("replicas")]
     left_out = _more(len(result.nodes), "nodes; --format json has all")
     print_table(console, "By node", columns, rows, left_out=left_out)
 
@@ -86,7 +89,7 @@ def _print_next(console: Console, result: FitResult) -> None:
             [printable(each.text), printable(each.node), printable(", ".join(each.evicts))]
             for each in result.changes
         ]
-        columns = [text("change"), text("then placed on"), text("evicts")]
+        columns = [text_column("change"), text_column("then placed on"), text_column("evicts")]
         has_victims = any(each.evicts for each in result.changes)
         if not has_victims:
             columns, rows = columns[:2], [row[:2] for row in rows]
@@ -113,11 +116,11 @@ def print_grow(console: Console, result: GrowResult) -> None:
                 [printable(each.shape), f"{each.count:,}", cost, f"{each.pods:,}", printable(used)]
             )
         columns = [
-            text("shape"),
+            text_column("shape"),
             Column("nodes"),
             Column("price per hour"),
             Column("pods on them"),
-            text("requested of them"),
+            text_column("share requested"),
         ]
         print_table(console, "Nodes to add", columns, rows)
     if result.pending:
@@ -157,7 +160,9 @@ def print_shrink(console: Console, result: ShrinkResult) -> None:
     line.append(f" ({printable(result.source)})", style="not bold")
     console.print(line, highlight=False)
     if result.pending_before:
-        console.print(Text(f"Given pods that are pending in any case: {result.pending_before:,}"))
+        console.print(
+            Text(f"Pods of the input that are pending in any case: {result.pending_before:,}")
+        )
     if result.nodes:
         rows: list[Cells] = [
             [
@@ -170,9 +175,9 @@ def print_shrink(console: Console, result: ShrinkResult) -> None:
             for each in result.nodes[:ROWS_MAX]
         ]
         columns = [
-            text("node"),
-            text("zone"),
-            text("shape"),
+            text_column("node"),
+            text_column("zone"),
+            text_column("shape"),
             Column("pods that move"),
             Column("that end with it"),
         ]
@@ -183,7 +188,12 @@ def print_shrink(console: Console, result: ShrinkResult) -> None:
             [printable(each.budget), f"{each.allowed:,}", f"{each.pods:,}", f"{each.refused:,}"]
             for each in result.budgets[:ROWS_MAX]
         ]
-        columns = [text("budget"), Column("allows"), Column("moves"), Column("refuses at first")]
+        columns = [
+            text_column("budget"),
+            Column("allows"),
+            Column("moves"),
+            Column("refuses at first"),
+        ]
         left_out = _more(len(result.budgets), "budgets")
         print_table(console, "Disruption budgets", columns, rows, left_out=left_out)
     console.print(Text(_shrink_proof(result)))
@@ -214,7 +224,9 @@ def print_drain(console: Console, result: DrainResult) -> None:
     shown = ", ".join(parts) or "none must move"
     console.print(Text(f"Of {counted(len(result.pods), 'pod')}: {shown}"))
     if result.pending_before:
-        console.print(Text(f"Given pods that were pending before: {result.pending_before:,}"))
+        console.print(
+            Text(f"Pods of the input that were pending before: {result.pending_before:,}")
+        )
     _print_moves(console, result)
     for outcome, title in (
         ("pending", "Pods that stay pending"),
@@ -230,7 +242,7 @@ def print_drain(console: Console, result: DrainResult) -> None:
             [printable(each.pod), printable(each.node), printable(each.preemptor)]
             for each in result.preempted[:ROWS_MAX]
         ]
-        columns = [text("pod"), text("node"), text("for")]
+        columns = [text_column("pod"), text_column("node"), text_column("for")]
         left_out = _more(len(result.preempted), "pods")
         print_table(console, "Pods that are preempted", columns, rows, left_out=left_out)
     _print_budgets(console, result)
@@ -249,10 +261,16 @@ def _print_moves(console: Console, result: DrainResult) -> None:
         [printable(name), printable(node), printable(to), f"{turn:,}", f"{len(pods):,}"]
         for (name, node, to, turn), pods in list(grouped.items())[:ROWS_MAX]
     ]
-    columns = [text("workload"), text("from"), text("to"), Column("round"), Column("pods")]
+    columns = [
+        text_column("workload"),
+        text_column("from"),
+        text_column("to"),
+        Column("eviction round"),
+        Column("pods"),
+    ]
     left_out = _more(len(grouped), "rows; --format json has every pod")
     print_table(console, "Where the pods go", columns, rows, left_out=left_out)
-    bare = sum(1 for each in moved if each.reason)
+    bare = sum(1 for each in moved if each.is_bare)
     if bare:
         console.print(Text(f"Without a controller, to be created again: {bare:,}"))
 
@@ -272,7 +290,7 @@ def _print_budgets(console: Console, result: DrainResult) -> None:
         for each in result.budgets[:ROWS_MAX]
     ]
     names = ("allows", "pods", "evicted", "in rounds", "blocked")
-    columns = [text("budget"), *map(Column, names)]
+    columns = [text_column("budget"), *map(Column, names)]
     left_out = _more(len(result.budgets), "budgets")
     print_table(console, "Disruption budgets", columns, rows, left_out=left_out)
 
@@ -288,7 +306,7 @@ def _print_reasons(console: Console, title: str, pairs: Sequence[tuple[str, str]
         [printable(reason), f"{len(pods):,}", printable(pods[0])]
         for reason, pods in groups[:ROWS_MAX]
     ]
-    columns = [text("reason"), Column("pods"), text("first pod")]
+    columns = [text_column("reason"), Column("pods"), text_column("first pod")]
     print_table(console, title, columns, rows, left_out=_more(len(groups), "reasons"))
 
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.scenario.draws import RandomStream, rounded
+from roadstead.scenario.random_stream import RandomStream, rounded
 from roadstead.simulator.scenario import NEVER_US
 
 HOUR_US: Final = 3_600_000_000
@@ -146,7 +146,7 @@ class ListedTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ActiveWindow:
     """When a source is active. until_us: NEVER_US for no end. count: at most so many arrivals."""
 
     start_us: int = 0

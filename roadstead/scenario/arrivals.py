@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from roadstead.facts.pod import GroupMembership, PodFacts
 from roadstead.facts.pod_groups import GROUP_LABELS
 from roadstead.fleet.trace import NEVER_MS, Trace
-from roadstead.scenario.arrival_times import BLOCK, ArrivalTimes, Window
-from roadstead.scenario.draws import RandomStream, rounded
+from roadstead.scenario.arrival_times import BLOCK, ActiveWindow, ArrivalTimes
 from roadstead.scenario.durations import DurationsBase
+from roadstead.scenario.random_stream import RandomStream, rounded
 from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
 
 MS_US: Final = 1_000
@@ -30,7 +30,7 @@ _arrival = cast("Callable[[tuple[object, ...]], Arrival]", partial(tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenPods:
+class PodChoice:
     """Pods that an arrival may bring.
 
     prefix: of the pods' names. gang: number of pods. is_group: they form a pod group, in which each
@@ -66,9 +66,9 @@ class DrawnArrivals:
     index: int
     name: str
     times: ArrivalTimes
-    window: Window
+    window: ActiveWindow
     durations: DurationsBase
-    choices: tuple[ChosenPods, ...]
+    choices: tuple[PodChoice, ...]
 
     def expected(self, horizon_us: int) -> tuple[float, float]:
         arrivals = self.window.expected(self.times, horizon_us)
@@ -90,20 +90,20 @@ class DrawnArrivals:
             yield from map(_arrival, rows)
             first += count
 
-    def _pods(self, choices: list[ChosenPods], numbers: range) -> Iterator[NamedPods]:
+    def _pods(self, choices: list[PodChoice], numbers: range) -> Iterator[NamedPods]:
         """Yield the pods of arrivals with these numbers, without a call for each of them."""
         if any(each.gang > 1 for each in self.choices):
-            return map(ChosenPods.pods, choices, numbers)
+            return map(PodChoice.pods, choices, numbers)
         names = map("%s-%d".__mod__, zip((each.prefix for each in choices), numbers, strict=True))
         # `zip` of one iterator makes tuples of one element.
         return zip(zip(names, (each.facts for each in choices), strict=True), strict=True)
 
-    def _chosen(self, seed: int) -> Iterator[ChosenPods]:
+    def _chosen(self, seed: int) -> Iterator[PodChoice]:
         if len(self.choices) == 1:
             return repeat(self.choices[0])
         return self._drawn_choices(RandomStream(seed, self.index, "choices"))
 
-    def _drawn_choices(self, stream: RandomStream) -> Iterator[ChosenPods]:
+    def _drawn_choices(self, stream: RandomStream) -> Iterator[PodChoice]:
         bounds = np.cumsum([each.weight for each in self.choices])
         while True:
             points = stream.uniform(BLOCK) * bounds[-1]

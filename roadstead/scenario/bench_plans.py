@@ -10,19 +10,19 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import Trace
-from roadstead.scenario.arrival_times import HOUR_US, PoissonTimes, Window
-from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
+from roadstead.scenario.arrival_times import HOUR_US, ActiveWindow, PoissonTimes
+from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes
 from roadstead.simulator.limits import MIB_BYTES
 from roadstead.simulator.scenario import (
     SECOND_US,
     Arrival,
     ArrivalSource,
+    CompiledScenario,
     ControllerTimings,
     Limits,
     NodeEventPlan,
     NodeTarget,
-    Plan,
     PodLifecycle,
     Share,
 )
@@ -77,7 +77,7 @@ class BenchPlan:
     name: str
     title: str
     floor: Floor
-    make: Callable[[Trace | None], Plan]
+    make: Callable[[Trace | None], CompiledScenario]
     is_slow: bool = False
     needs_openb: bool = False
 
@@ -122,17 +122,17 @@ class DistinctArrivals:
             yield arrival._replace(pods=tuple((name, facts) for name, _ in arrival.pods))
 
 
-def poisson(size: PoissonSize, *, are_distinct: bool = False) -> Plan:
+def poisson(size: PoissonSize, *, are_distinct: bool = False) -> CompiledScenario:
     """Return single arrivals of CLASSES classes at a constant rate, or of distinct pods."""
     choices = (
-        ChosenPods(f"pod-{number}", small_pod(100 + number, (100 + 10 * number) << 20), LIFECYCLE)
+        PodChoice(f"pod-{number}", small_pod(100 + number, (100 + 10 * number) << 20), LIFECYCLE)
         for number in range(CLASSES)
     )
     drawn = DrawnArrivals(
         index=0,
         name="poisson",
         times=PoissonTimes(size.arrivals * HOUR_US / size.horizon_us),
-        window=Window(),
+        window=ActiveWindow(),
         durations=ExponentialTimes(size.life_us),
         choices=tuple(choices),
     )
@@ -140,7 +140,7 @@ def poisson(size: PoissonSize, *, are_distinct: bool = False) -> Plan:
     return _plan("poisson", uniform_nodes(size.nodes), size.horizon_us, source)
 
 
-def with_losses(plan: Plan) -> Plan:
+def with_losses(plan: CompiledScenario) -> CompiledScenario:
     """Return a plan in which 1% of the nodes is lost each day, and back after four hours."""
     lose = NodeEventPlan(
         0,
@@ -153,7 +153,7 @@ def with_losses(plan: Plan) -> Plan:
     return replace(plan, node_events=(lose,))
 
 
-def openb(trace: Trace | None) -> Plan:
+def openb(trace: Trace | None) -> CompiledScenario:
     """Return the whole trace, with its own times of arrival and its own lifetimes."""
     assert trace is not None, "openb is played without its trace"
     lifecycles = (LIFECYCLE,) * len(trace.pod_classes)
@@ -168,8 +168,10 @@ def _plan(
     horizon_us: int,
     source: ArrivalSource,
     sample_us: int = HOUR_US,
-) -> Plan:
-    return Plan(name, nodes, horizon_us, sample_us, 0, TIMINGS, LIMITS, sources=(source,))
+) -> CompiledScenario:
+    return CompiledScenario(
+        name, nodes, horizon_us, sample_us, 0, TIMINGS, LIMITS, sources=(source,)
+    )
 
 
 BENCH_PLANS: Final = (

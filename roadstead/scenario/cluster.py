@@ -106,13 +106,13 @@ def compile_cluster_part(
 
 
 def _joined(
-    given: Sequence[tuple[str, Labels]],
+    of_manifests: Sequence[tuple[str, Labels]],
     named: Iterable[str],
     of_traces: Iterable[tuple[str, Labels]],
 ) -> tuple[tuple[str, Labels], ...]:
     """Join namespaces; those of manifests are first and override others of the same name."""
     plain = ((name, ((NAME_LABEL, name),)) for name in sorted(named))
-    joined: dict[str, Labels] = dict(given)
+    joined: dict[str, Labels] = dict(of_manifests)
     for name, labels in (*of_traces, *plain):
         joined.setdefault(name, labels)
     return tuple(joined.items())

@@ -31,12 +31,12 @@ from roadstead.scenario.controllers import ControllerCompiler, ControllerObjects
 from roadstead.scenario.durations import FixedTimes
 from roadstead.scenario.nodes import NodeCompiler
 from roadstead.scenario.sources import WorkloadCompiler
-from roadstead.scenario.templates import At, Templates
+from roadstead.scenario.templates import KeyPath, Templates
 from roadstead.simulator.scenario import (
+    CompiledScenario,
     ControllerTimings,
     DecisionDelay,
     Limits,
-    Plan,
     SchedulerConfigText,
 )
 
@@ -48,7 +48,7 @@ def compile_scenario(
     file: ScenarioFile,
     plugins: Mapping[str, type[Plugin]] = NO_PLUGINS,
     configs: Sequence[SchedulerConfigText] | None = None,
-) -> Plan:
+) -> CompiledScenario:
     """Compile a scenario that was read. Raises InputError with file, line, path and rule.
 
     plugins: those of users that configurations may name. A scenario itself names no module, because
@@ -94,7 +94,7 @@ class _Compilation:
     configs: tuple[SchedulerConfigText, ...]
     traces: dict[Path, Trace] = field(default_factory=dict)
 
-    def plan(self) -> Plan:
+    def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
         manifests = self._manifests()
         nodes = NodeCompiler(self.file)
@@ -121,7 +121,7 @@ class _Compilation:
         node_events, failures = nodes.events()
         namespaces = [pair for trace in self.traces.values() for pair in trace.namespaces]
         cluster = compile_cluster_part(manifests, added, namespaces, at_start, templates)
-        return Plan(
+        return CompiledScenario(
             name=scenario.metadata.name,
             nodes=at_start,
             horizon_us=scenario.horizon,
@@ -165,18 +165,18 @@ class _Compilation:
                 nodes += compiler.joined(manifest_nodes(manifests), (*at, "manifests"))
         return tuple(nodes)
 
-    def trace_at(self, at: At, name: str) -> Trace:
+    def trace_at(self, at: KeyPath, name: str) -> Trace:
         """Read the trace that a path names, once. Raises InputError."""
         path = self.file.existing_file(at, name).resolve()
         if path not in self.traces:
             self.traces[path] = read_trace(path)
         return self.traces[path]
 
-    def _places_gangs(self, given: SchedulerConfigText) -> bool:
+    def _places_gangs(self, config: SchedulerConfigText) -> bool:
         """Check a configuration; return whether it lets the pods of a gang wait at Permit."""
         points = {name: extension_points(kind) for name, kind in self.plugins.items()}
-        loaded = load_config(given.text, source=given.source, extra_plugins=points)
-        check_arguments(self.plugins, loaded.document, given.source)
+        loaded = load_config(config.text, source=config.source, extra_plugins=points)
+        check_arguments(self.plugins, loaded.document, config.source)
         kinds = {**in_tree_classes(), **self.plugins}
         return any(
             kinds[ref.name].places_gangs
@@ -195,10 +195,10 @@ class _Compilation:
         )
 
     def _decision(self, workload: WorkloadCompiler) -> DecisionDelay:
-        given = self.file.scenario.decision_time
-        if isinstance(given, MeasuredTime):
+        entry = self.file.scenario.decision_time
+        if isinstance(entry, MeasuredTime):
             return DecisionDelay(is_measured=True)
-        durations = workload.durations(given, ("decision_time",))
+        durations = workload.durations(entry, ("decision_time",))
         if isinstance(durations, FixedTimes):
             return DecisionDelay(pod_us=durations.fixed_us)
         return DecisionDelay(durations=durations)

@@ -47,7 +47,7 @@ from roadstead.protocol.objects.workloads import (
 from roadstead.scenario.templates import (
     GRACE_MAX_S,
     SECOND_US,
-    At,
+    KeyPath,
     TemplateObject,
     Templates,
     file_stem,
@@ -96,7 +96,7 @@ class ControllerCompiler:
         index: int,
         kind: ControllerKind,
         entry: ControllerEntry,
-        at: At,
+        at: KeyPath,
         durations: Durations | None,
     ) -> ControllerPlan:
         """Compile one controller. at: path of the entry. Raises InputError."""
@@ -113,7 +113,7 @@ class ControllerCompiler:
             where = (*at, "rollout", number, "template")
             revisions.append(self.templates.read(where, step.template))
         if isinstance(entry, ScaledController):
-            replicas = _given(entry.replicas, _replicas(first.found), 1)
+            replicas = _first_set(entry.replicas, _replicas(first.found), 1)
         else:
             replicas = _completions(first.found, entry) if isinstance(entry, JobEntry) else 0
         most = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
@@ -180,10 +180,10 @@ def _bare(owner: StatefulSet) -> Pod:
     return pod_of(owner, owner.spec.template, owner.metadata.name)
 
 
-def _name(read: TemplateObject, given: object) -> str:
+def _name(read: TemplateObject, template: object) -> str:
     """Return the controller's name in the file; for a template without one, the file's name."""
-    inline = isinstance(given, dict) and "name" not in (given.get("metadata") or {})
-    return file_stem(given) if inline or not read.name else read.name
+    inline = isinstance(template, dict) and "name" not in (template.get("metadata") or {})
+    return file_stem(template) if inline or not read.name else read.name
 
 
 def _controller(
@@ -195,9 +195,13 @@ def _controller(
         metadata=read.template.metadata.model_copy(update={"labels": labels}),
         spec=read.template.spec,
     )
-    given = getattr(getattr(read.found, "spec", None), "selector", None)
+    own_selector = getattr(getattr(read.found, "spec", None), "selector", None)
     # A ReplicationController's selector is a map, and a Pod has none.
-    selector = given if isinstance(given, LabelSelector) else LabelSelector(match_labels=labels)
+    selector = (
+        own_selector
+        if isinstance(own_selector, LabelSelector)
+        else LabelSelector(match_labels=labels)
+    )
     if kind == "Deployment":
         spec = ReplicaSetSpec(replicas=replicas, selector=selector, template=template)
         return Deployment(metadata=meta, spec=spec)
@@ -222,22 +226,22 @@ def _replicas(found: ApiObject) -> int | None:
 
 def _parallelism(found: ApiObject, entry: JobEntry) -> int:
     own = found.spec.parallelism if isinstance(found, Job) else None
-    return _given(entry.parallelism, own, 1)
+    return _first_set(entry.parallelism, own, 1)
 
 
 def _completions(found: ApiObject, entry: JobEntry) -> int:
     own = found.spec.completions if isinstance(found, Job) else None
-    return _given(entry.completions, own, _parallelism(found, entry))
+    return _first_set(entry.completions, own, _parallelism(found, entry))
 
 
 def _min_ready_us(read: TemplateObject) -> int:
     """Return minReadySeconds of a file with a controller that has it."""
-    given = read.written(("spec", "minReadySeconds"))
-    return given * SECOND_US if type(given) is int and 0 < given <= GRACE_MAX_S else 0
+    seconds = read.value_at(("spec", "minReadySeconds"))
+    return seconds * SECOND_US if type(seconds) is int and 0 < seconds <= GRACE_MAX_S else 0
 
 
-def _given(*values: int | None) -> int:
-    """Return the first value that is given; the last one always is."""
+def _first_set(*values: int | None) -> int:
+    """Return the first value that is not None; the last one never is."""
     return next(value for value in values if value is not None)
 
 
@@ -253,13 +257,13 @@ def _changes(
     return tuple(sorted(changes, key=lambda change: change.at_us))
 
 
-def share_of(given: int | Percentage | None, default: Share) -> Share:
+def share_of(value: int | Percentage | None, default: Share) -> Share:
     """Return a number or percentage as the plan has it."""
-    if given is None:
+    if value is None:
         return default
-    if isinstance(given, Percentage):
-        return Share(basis_points=given.basis_points)
-    return Share(given)
+    if isinstance(value, Percentage):
+        return Share(basis_points=value.basis_points)
+    return Share(value)
 
 
 def _with_parameters(
@@ -277,7 +281,7 @@ def _with_parameters(
             plan,
             max_surge=share_of(surge, QUARTER),
             max_unavailable=share_of(missing, QUARTER),
-            recreates=read.written(("spec", "strategy", "type")) == "Recreate",
+            recreates=read.value_at(("spec", "strategy", "type")) == "Recreate",
         )
     if isinstance(entry, DaemonSetEntry):
         missing = entry.max_unavailable
@@ -291,7 +295,7 @@ def _with_parameters(
         )
     if isinstance(entry, StatefulSetEntry):
         start = found.spec.ordinals.start if isinstance(found, StatefulSet) else 0
-        policy = entry.pod_management or read.written(("spec", "podManagementPolicy"))
+        policy = entry.pod_management or read.value_at(("spec", "podManagementPolicy"))
         return replace(
             plan,
             first_ordinal=start,
@@ -299,16 +303,16 @@ def _with_parameters(
             updates_on_delete=_updates_on_delete(read),
         )
     if isinstance(entry, JobEntry):
-        limit = read.written(("spec", "backoffLimit")) if isinstance(found, Job) else None
+        limit = read.value_at(("spec", "backoffLimit")) if isinstance(found, Job) else None
         own = limit if type(limit) is int and limit >= 0 else None
         return replace(
             plan,
             parallelism=_parallelism(found, entry),
-            backoff_limit=_given(entry.backoff_limit, own, BACKOFF_LIMIT),
+            backoff_limit=_first_set(entry.backoff_limit, own, BACKOFF_LIMIT),
             failing=entry.failing,
         )
     return plan
 
 
 def _updates_on_delete(read: TemplateObject) -> bool:
-    return read.written(("spec", "updateStrategy", "type")) == "OnDelete"
+    return read.value_at(("spec", "updateStrategy", "type")) == "OnDelete"

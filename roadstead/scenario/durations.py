@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from roadstead.scenario.draws import MILLI_US, RandomStream, rounded
+from roadstead.scenario.random_stream import MILLI_US, RandomStream, rounded
 from roadstead.simulator.scenario import NEVER_US
 
 BLOCK: Final = 2_048

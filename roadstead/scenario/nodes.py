@@ -27,7 +27,7 @@ from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts, renamed_
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.fleet.generate import generate_fleet
-from roadstead.fleet.shapes import NAMED_SHAPES
+from roadstead.fleet.sizes import NAMED_NODE_SIZES
 from roadstead.manifests.defaults import default_node
 from roadstead.manifests.object_checks import check_node
 from roadstead.protocol import objects
@@ -35,7 +35,7 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import qualified_name_errors, subdomain_errors
 from roadstead.protocol.quantity import Quantity
 from roadstead.scenario.controllers import share_of
-from roadstead.scenario.templates import At
+from roadstead.scenario.templates import KeyPath
 from roadstead.simulator.scenario import (
     NEVER_US,
     FailurePlan,
@@ -60,12 +60,12 @@ class NodeCompiler:
     origin_of: dict[str, str] = field(default_factory=dict)
     prefixes: set[str] = field(default_factory=set)
 
-    def generated(self, given: GeneratedNodes, at: At) -> tuple[NodeFacts, ...]:
+    def generated(self, entry: GeneratedNodes, at: KeyPath) -> tuple[NodeFacts, ...]:
         """Generate nodes. at: path of the entry. Raises InputError."""
-        is_named = isinstance(given.shape, str) and given.shape != OPENB
-        base = str(given.shape).lower() if is_named else NODE_PREFIX
-        prefix, number = given.name or base, 1
-        while not given.name and prefix in self.prefixes:
+        is_named = isinstance(entry.shape, str) and entry.shape != OPENB
+        base = str(entry.shape).lower() if is_named else NODE_PREFIX
+        prefix, number = entry.name or base, 1
+        while not entry.name and prefix in self.prefixes:
             number += 1
             prefix = f"{base}-{number}"
         self.prefixes.add(prefix)
@@ -73,15 +73,15 @@ class NodeCompiler:
             rule = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
             raise self.file.error((*at, "name"), rule, prefix)
         # Before they are made, which takes seconds.
-        self._check_count(len(self.origin_of) + given.nodes, at)
-        if given.shape == OPENB:
-            made = generate_fleet(given.nodes, 0, 0, zones=given.zones).nodes()
+        self._check_count(len(self.origin_of) + entry.nodes, at)
+        if entry.shape == OPENB:
+            made = generate_fleet(entry.nodes, 0, 0, zones=entry.zones).nodes()
             nodes = [renamed_node(node, _name(prefix, i)) for i, node in enumerate(made)]
         else:
-            nodes = [*self._of_shape(given, prefix, at)]
+            nodes = [*self._of_shape(entry, prefix, at)]
         return self.joined(nodes, at)
 
-    def joined(self, nodes: list[NodeFacts], at: At) -> tuple[NodeFacts, ...]:
+    def joined(self, nodes: list[NodeFacts], at: KeyPath) -> tuple[NodeFacts, ...]:
         """Return the nodes if no other entry has one of their names. InputError if not."""
         where = join_path("", at[:2])
         for node in nodes:
@@ -93,33 +93,33 @@ class NodeCompiler:
         self.nodes += nodes
         return tuple(nodes)
 
-    def _check_count(self, nodes: int, at: At) -> None:
+    def _check_count(self, nodes: int, at: KeyPath) -> None:
         if nodes > NODES_MAX:
             raise self.file.error(at, f"makes the nodes more than {NODES_MAX:,}")
 
-    def _of_shape(self, given: GeneratedNodes, prefix: str, at: At) -> Iterator[NodeFacts]:
-        node = self._shape(given.shape, (*at, "shape"))
-        zones = min(given.zones, given.nodes)
+    def _of_shape(self, entry: GeneratedNodes, prefix: str, at: KeyPath) -> Iterator[NodeFacts]:
+        node = self._shape(entry.shape, (*at, "shape"))
+        zones = min(entry.zones, entry.nodes)
         in_zone = [_labelled(node, {ZONE_LABEL: f"zone-{zone}"}) for zone in range(zones)]
-        for index in range(given.nodes):
+        for index in range(entry.nodes):
             name = _name(prefix, index)
             facts = in_zone[index % zones]
             yield replace(_labelled(facts, {HOSTNAME_LABEL: name}), name=name)
 
-    def _shape(self, given: str | NodeShape, at: At) -> NodeFacts:
-        if isinstance(given, NodeShape):
-            return self._node(given, at)
-        if given in self.file.scenario.shapes:
-            return self._node(self.file.scenario.shapes[given], ("shapes", given))
-        if given not in NAMED_SHAPES:
-            known = ", ".join((OPENB, *self.file.scenario.shapes, *NAMED_SHAPES))
-            raise self.file.error(at, f"is not a shape (there are: {known})", given)
+    def _shape(self, entry: str | NodeShape, at: KeyPath) -> NodeFacts:
+        if isinstance(entry, NodeShape):
+            return self._node(entry, at)
+        if entry in self.file.scenario.shapes:
+            return self._node(self.file.scenario.shapes[entry], ("shapes", entry))
+        if entry not in NAMED_NODE_SIZES:
+            known = ", ".join((OPENB, *self.file.scenario.shapes, *NAMED_NODE_SIZES))
+            raise self.file.error(at, f"is not a shape (there are: {known})", entry)
         allocatable = {
-            name: objects.base.read_quantity(text) for name, text in NAMED_SHAPES[given].items()
+            name: objects.base.read_quantity(text) for name, text in NAMED_NODE_SIZES[entry].items()
         }
         return self._node(NodeShape(allocatable=allocatable), at)
 
-    def _node(self, shape: NodeShape, at: At) -> NodeFacts:
+    def _node(self, shape: NodeShape, at: KeyPath) -> NodeFacts:
         """Compile the node of a shape, without a name, as one of a manifest."""
         pods = {"pods": Quantity(PODS_PER_NODE)}
         node = objects.Node(
@@ -160,7 +160,7 @@ class NodeCompiler:
                 plans.append(plan)
         return tuple(plans), tuple(failures)
 
-    def _check_occurrences(self, plan: NodeEventPlan, at: At) -> None:
+    def _check_occurrences(self, plan: NodeEventPlan, at: KeyPath) -> None:
         if not plan.every_us:
             return
         times = max(0, self.file.scenario.horizon - plan.at_us) // plan.every_us + 1
@@ -170,7 +170,7 @@ class NodeCompiler:
             raise self.file.error(at, f"adds more than {NODES_MAX:,} nodes")
 
     def _event(
-        self, event: EventTime, index: int, at: At, added: tuple[NodeFacts, ...]
+        self, event: EventTime, index: int, at: KeyPath, added: tuple[NodeFacts, ...]
     ) -> NodeEventPlan:
         every_us = event.every or 0
         plan = NodeEventPlan(
@@ -185,12 +185,12 @@ class NodeCompiler:
         if isinstance(event, AddEvent):
             return replace(plan, action="add", nodes=added)
         if isinstance(event, TaintEvent):
-            where, given = (*at, "taint"), event.taint
-            if rules := qualified_name_errors(given.key):
+            where, entry = (*at, "taint"), event.taint
+            if rules := qualified_name_errors(entry.key):
                 rule = f"is not a key of a taint: {'; '.join(rules)}"
-                raise self.file.error((*where, "key"), rule, given.key)
-            taint = Taint(given.key, given.value, given.effect)
-            return replace(plan, action="taint", target=self._target(given, where), taint=taint)
+                raise self.file.error((*where, "key"), rule, entry.key)
+            taint = Taint(entry.key, entry.value, entry.effect)
+            return replace(plan, action="taint", target=self._target(entry, where), taint=taint)
         if isinstance(event, LoseEvent):
             return replace(plan, target=self._target(event.lose, (*at, "lose")))
         if isinstance(event, DrainEvent):
@@ -203,18 +203,18 @@ class NodeCompiler:
         target = self._target(event.remove, (*at, "remove"))
         return replace(plan, action="remove", target=target)
 
-    def _target(self, given: NodeChoice, at: At) -> NodeTarget:
+    def _target(self, entry: NodeChoice, at: KeyPath) -> NodeTarget:
         """Compile the choice of nodes. InputError if no node of the scenario meets it."""
-        for number, name in enumerate(given.names):
+        for number, name in enumerate(entry.names):
             if name not in self.origin_of:
                 raise self.file.error((*at, "names", number), "is not a node of the fleet", name)
-        requirements = [Requirement(k, "In", (v,)) for k, v in sorted(given.selector.items())]
+        requirements = [Requirement(k, "In", (v,)) for k, v in sorted(entry.selector.items())]
         share: Share | None = None
-        if isinstance(given, SomeNodes) and given.nodes is not None:
-            share = share_of(given.nodes, Share())
+        if isinstance(entry, SomeNodes) and entry.nodes is not None:
+            share = share_of(entry.nodes, Share())
         target = NodeTarget(
-            zone=given.zone,
-            names=tuple(given.names),
+            zone=entry.zone,
+            names=tuple(entry.names),
             selector=LabelSelector(tuple(requirements)) if requirements else None,
             share=share,
         )

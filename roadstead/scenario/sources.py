@@ -27,15 +27,15 @@ from roadstead.fleet.trace import Trace
 from roadstead.protocol.names import subdomain_errors
 from roadstead.protocol.objects import ObjectMeta, Pod
 from roadstead.scenario.arrival_times import (
+    ActiveWindow,
     ArrivalTimes,
     BurstTimes,
     DiurnalTimes,
     ListedTimes,
     PoissonTimes,
     RegularTimes,
-    Window,
 )
-from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
+from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.columns import read_times
 from roadstead.scenario.controllers import ControllerCompiler
 from roadstead.scenario.durations import (
@@ -47,7 +47,7 @@ from roadstead.scenario.durations import (
     UniformTimes,
     WeibullTimes,
 )
-from roadstead.scenario.templates import At, Templates
+from roadstead.scenario.templates import KeyPath, Templates
 from roadstead.simulator.scenario import (
     NEVER_US,
     ArrivalSource,
@@ -69,7 +69,7 @@ class WorkloadCompiler:
     file: ScenarioFile
     templates: Templates
     controllers: ControllerCompiler
-    trace_at: Callable[[At, str], Trace]
+    trace_at: Callable[[KeyPath, str], Trace]
     has_groups: bool
     sources: list[ArrivalSource] = field(default_factory=list)
     plans: list[ControllerPlan] = field(default_factory=list)
@@ -87,7 +87,7 @@ class WorkloadCompiler:
             else:
                 self._controller(entry, at)
 
-    def _add(self, source: ArrivalSource, at: At) -> None:
+    def _add(self, source: ArrivalSource, at: KeyPath) -> None:
         _, pods = source.expected(self.file.scenario.horizon)
         if pods > PODS_MAX:
             raise self.file.error(at, f"creates more than {PODS_MAX:,} pods before the horizon")
@@ -95,7 +95,7 @@ class WorkloadCompiler:
             self.notes.append(f"{source.name}: no pod arrives before the horizon.")
         self.sources.append(source)
 
-    def _trace(self, entry: TraceWorkload, number: int, at: At) -> TraceArrivals:
+    def _trace(self, entry: TraceWorkload, number: int, at: KeyPath) -> TraceArrivals:
         trace = _unbound(self.trace_at((*at, "trace"), entry.trace))
         self.traces += 1
         source = TraceArrivals(
@@ -114,7 +114,7 @@ class WorkloadCompiler:
             raise self.file.error((*at, "start_from"), "is after the last pod of the trace")
         return source
 
-    def _pods(self, entry: PodsWorkload, number: int, at: At) -> DrawnArrivals:
+    def _pods(self, entry: PodsWorkload, number: int, at: KeyPath) -> DrawnArrivals:
         arrivals = entry.arrivals
         own = set(type(arrivals).model_fields) - set(schema.ArrivalWindow.model_fields)
         choices = (
@@ -126,15 +126,15 @@ class WorkloadCompiler:
             index=len(self.sources),
             name=entry.name or f"workload[{number}] {min(own)}",
             times=self._times(arrivals, (*at, "arrivals")),
-            window=Window(arrivals.start, until_us, arrivals.count),
+            window=ActiveWindow(arrivals.start, until_us, arrivals.count),
             durations=self.durations(entry.duration, (*at, "duration")),
             choices=tuple(choices),
         )
 
     def _choice(
-        self, given: str | dict[str, object], weight: float, gang: int, number: int, at: At
-    ) -> ChosenPods:
-        read = self.templates.read((*at, "template"), given)
+        self, entry: str | dict[str, object], weight: float, gang: int, number: int, at: KeyPath
+    ) -> PodChoice:
+        read = self.templates.read((*at, "template"), entry)
         prefix = f"{read.name}-{number}"
         # The longest name that a billion pods need.
         if rules := subdomain_errors(f"{prefix}-g{PODS_MAX}-{gang}"):
@@ -154,9 +154,9 @@ class WorkloadCompiler:
                 f"{read.name}: no configuration has a plugin that places gangs: the {gang:,} pods "
                 "of a gang arrive at one time, and each is placed alone."
             )
-        return ChosenPods(prefix, facts, lifecycle, weight, gang, is_group)
+        return PodChoice(prefix, facts, lifecycle, weight, gang, is_group)
 
-    def _controller(self, entry: WorkloadEntry, at: At) -> None:
+    def _controller(self, entry: WorkloadEntry, at: KeyPath) -> None:
         kind, key, below = controller_of(entry)
         where = (*at, key)
         duration = getattr(below, "duration", None)
@@ -168,41 +168,41 @@ class WorkloadCompiler:
                 raise self.file.error((*where, "name"), rule, plan.name)
         self.plans.append(plan)
 
-    def _times(self, given: schema.Arrivals, at: At) -> ArrivalTimes:
-        match given:
+    def _times(self, entry: schema.Arrivals, at: KeyPath) -> ArrivalTimes:
+        match entry:
             case schema.PoissonArrivals():
-                return PoissonTimes(given.poisson.per_hour)
+                return PoissonTimes(entry.poisson.per_hour)
             case schema.RegularArrivals():
-                return RegularTimes(given.every)
+                return RegularTimes(entry.every)
             case schema.BurstArrivals():
-                return BurstTimes(given.burst.size, given.burst.every or 0, given.burst.over)
+                return BurstTimes(entry.burst.size, entry.burst.every or 0, entry.burst.over)
             case schema.DiurnalArrivals():
-                rate = given.diurnal
+                rate = entry.diurnal
                 return DiurnalTimes(rate.per_hour, rate.swing, rate.period, rate.peak)
             case schema.FileArrivals():
-                return ListedTimes(np.sort(self._column(given.file, (*at, "file"))))
+                return ListedTimes(np.sort(self._column(entry.file, (*at, "file"))))
 
-    def durations(self, given: schema.Duration | None, at: At) -> DurationsBase:
+    def durations(self, entry: schema.Duration | None, at: KeyPath) -> DurationsBase:
         """Return a distribution; pods without one run until they are deleted."""
-        match given:
+        match entry:
             case None:
                 return FixedTimes()
             case schema.FixedDuration():
-                return FixedTimes(given.fixed)
+                return FixedTimes(entry.fixed)
             case schema.ExponentialDuration():
-                return ExponentialTimes(given.exponential.mean)
+                return ExponentialTimes(entry.exponential.mean)
             case schema.LognormalDuration():
-                return LognormalTimes(given.lognormal.median, given.lognormal.p99)
+                return LognormalTimes(entry.lognormal.median, entry.lognormal.p99)
             case schema.WeibullDuration():
-                return WeibullTimes(given.weibull.scale, given.weibull.shape)
+                return WeibullTimes(entry.weibull.scale, entry.weibull.shape)
             case schema.UniformDuration():
-                return UniformTimes(given.uniform.min, given.uniform.max)
+                return UniformTimes(entry.uniform.min, entry.uniform.max)
             case schema.EmpiricalDuration():
-                return EmpiricalTimes(self._column(given.empirical, (*at, "empirical")))
+                return EmpiricalTimes(self._column(entry.empirical, (*at, "empirical")))
 
-    def _column(self, given: schema.FileColumn, at: At) -> NDArray[np.int64]:
-        path = self.file.existing_file((*at, "path"), given.path)
-        return read_times(path, given.column, given.unit)
+    def _column(self, entry: schema.FileColumn, at: KeyPath) -> NDArray[np.int64]:
+        path = self.file.existing_file((*at, "path"), entry.path)
+        return read_times(path, entry.column, entry.unit)
 
 
 def _unbound(trace: Trace) -> Trace:

@@ -7,7 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from roadstead.facts.node import ZONE_LABELS, NodeFacts
-from roadstead.simulator.scenario import ControllerPlan, FailurePlan, NodeEventPlan, Plan
+from roadstead.simulator.scenario import (
+    CompiledScenario,
+    ControllerPlan,
+    FailurePlan,
+    NodeEventPlan,
+)
 
 HOUR_US: Final = 3_600_000_000
 
@@ -75,7 +80,7 @@ class ScenarioSummary:
         return asdict(self)
 
 
-def summarize(plan: Plan) -> ScenarioSummary:
+def summarize(plan: CompiledScenario) -> ScenarioSummary:
     """Return the figures of a plan."""
     zones: Counter[str] = Counter()
     allocatable: Counter[str] = Counter()
@@ -106,7 +111,7 @@ def summarize(plan: Plan) -> ScenarioSummary:
     )
 
 
-def _sources(plan: Plan) -> list[SourceSummary]:
+def _sources(plan: CompiledScenario) -> list[SourceSummary]:
     expected = [(each.name, *each.expected(plan.horizon_us)) for each in plan.sources]
     hours = plan.horizon_us / HOUR_US
     return [
@@ -121,7 +126,7 @@ def _controller(plan: ControllerPlan, nodes: tuple[NodeFacts, ...]) -> Controlle
     return ControllerSummary(plan.kind, plan.namespace, plan.name, replicas, len(plan.changes))
 
 
-def _event(event: NodeEventPlan, plan: Plan) -> EventSummary:
+def _event(event: NodeEventPlan, plan: CompiledScenario) -> EventSummary:
     nodes = len(event.nodes) or len(event.chosen(plan.nodes, 0, 0))
     occurrences = sum(1 for _ in event.times(plan.horizon_us))
     return EventSummary(
@@ -129,7 +134,7 @@ def _event(event: NodeEventPlan, plan: Plan) -> EventSummary:
     )
 
 
-def _failures(failures: FailurePlan, plan: Plan) -> EventSummary:
+def _failures(failures: FailurePlan, plan: CompiledScenario) -> EventSummary:
     nodes = sum(map(failures.target.matches, plan.nodes))
     cycle_us = failures.mtbf_us + failures.mttr_us
     occurrences = nodes * plan.horizon_us / cycle_us

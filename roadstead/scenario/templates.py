@@ -34,7 +34,7 @@ NO_EXECUTE: Final = "NoExecute"
 _GRACE: Final = "terminationGracePeriodSeconds"
 _SPECS: Final = (("spec",), ("spec", "template", "spec"))
 
-At = Sequence[str | int]
+KeyPath = Sequence[str | int]
 """A path in the scenario."""
 
 
@@ -55,13 +55,13 @@ class TemplateObject:
     def name(self) -> str:
         return self.found.metadata.name
 
-    def written(self, path: Sequence[str]) -> object:
+    def value_at(self, path: Sequence[str]) -> object:
         """Return the value at a path of the document; None if it has none."""
         return _at(self.document, path)
 
     def share(self, path: Sequence[str]) -> int | Percentage | None:
         """Return a number or percentage of the document. InputError for anything else."""
-        value = self.written(path)
+        value = self.value_at(path)
         try:
             found = percentage(value)
         except ValueError as error:
@@ -73,7 +73,7 @@ class TemplateObject:
         return found
 
     def _refusal(self, path: Sequence[str], rule: str) -> InputError:
-        field, value = ".".join(path), cut_short(self.written(path))
+        field, value = ".".join(path), cut_short(self.value_at(path))
         obj = name_in_errors(self.found)
         return InputError(rule, source=self.source, obj=obj, field=field, value=value)
 
@@ -93,23 +93,23 @@ class Templates:
         self._known: dict[str, TemplateObject] = {}
         self.notes: dict[str, None] = {}
 
-    def read(self, at: At, given: str | Mapping[str, object]) -> TemplateObject:
+    def read(self, at: KeyPath, template: str | Mapping[str, object]) -> TemplateObject:
         """Read the one object with a pod template of a file or of the scenario itself.
 
         Raises:
             InputError: no such file, an object that is wrong, or not one object.
         """
-        if not isinstance(given, str):
-            return self._inline(at, given)
-        path = self._file.existing_file(at, given)
+        if not isinstance(template, str):
+            return self._inline(at, template)
+        path = self._file.existing_file(at, template)
         found = self._known.get(str(path))
         if found is None:
             text = read_bytes(path, MAX_TEXT_BYTES)
             found = self._known[str(path)] = self._one_object(text, str(path), is_strict=False)
         return found
 
-    def _inline(self, at: At, given: Mapping[str, object]) -> TemplateObject:
-        document = dict(given)
+    def _inline(self, at: KeyPath, template: Mapping[str, object]) -> TemplateObject:
+        document = dict(template)
         if "kind" not in document:
             metadata = document.get("metadata")
             named = {"name": "pod", **metadata} if isinstance(metadata, dict) else metadata
@@ -204,18 +204,18 @@ class Templates:
 
         Its tolerations hold for ever; those that the API server adds are completed.
         """
-        given = tuple(
+        own = tuple(
             TimedToleration(each.key, each.operator or "Equal", each.value, NEVER_US)
             for each in facts.tolerations
             if each.effect in ("", NO_EXECUTE)
         )
-        keys = {each.key for each in given}
+        keys = {each.key for each in own}
         added = tuple(
             TimedToleration(f"node.kubernetes.io/{name}", "Exists", "", self._tolerated_us)
             for name in ("not-ready", "unreachable")
             if not keys & {"", f"node.kubernetes.io/{name}"}
         )
-        made = PodLifecycle((*given, *added), self._grace_us)
+        made = PodLifecycle((*own, *added), self._grace_us)
         return self._lifecycles.setdefault(made, made)
 
     def _timed(self, each: Toleration) -> TimedToleration:
@@ -283,6 +283,6 @@ def _at(value: Any, path: Iterable[str]) -> Any:  # noqa: ANN401 - a document is
     return value
 
 
-def file_stem(given: object) -> str:
+def file_stem(template: object) -> str:
     """Return a name for the pods of a template without one: that of its file."""
-    return Path(given).stem if isinstance(given, str) else ""
+    return Path(template).stem if isinstance(template, str) else ""

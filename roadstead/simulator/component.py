@@ -21,13 +21,13 @@ from typing import Protocol, TypeAlias
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
 from roadstead.simulator.scenario import TimedToleration
+from roadstead.simulator.simulated_pods import NEVER_US, Ending, SimulatedPod
 
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod to create. ordinal: what its controller knows it by; see `PodLife`.
+    """A pod to create. ordinal: what its controller knows it by; see `SimulatedPod`.
 
     reuses_name: another pod may have had its name; its UID then differs from its name. ends_as: how
     it ends when its duration is over. no_execute: see `PodLifecycle`.
@@ -46,7 +46,7 @@ class NewPod:
 
 @dataclass(frozen=True, slots=True)
 class CreatePods:
-    """Create pods, to be scheduled in this order. source, controller: see `PodLife`."""
+    """Create pods, to be scheduled in this order. source, controller: see `SimulatedPod`."""
 
     pods: tuple[NewPod, ...]
     source: int = -1
@@ -135,11 +135,11 @@ class World(Protocol):
         ...
 
     @property
-    def pods(self) -> Mapping[str, PodLife]:
+    def pods(self) -> Mapping[str, SimulatedPod]:
         """The pods that have not ended, by UID, in the order of their creation."""
         ...
 
-    def pods_on(self, node: str) -> list[PodLife]:
+    def pods_on(self, node: str) -> list[SimulatedPod]:
         """Return the pods on a node, in the order of their placement."""
         ...
 
@@ -163,19 +163,19 @@ class Component:
         """Act at a time that a `WakeAt` named."""
         return ()
 
-    def pod_created(self, life: PodLife) -> Commands:
+    def pod_created(self, life: SimulatedPod) -> Commands:
         """React to a new pod, before it is scheduled."""
         return ()
 
-    def pod_started(self, life: PodLife) -> Commands:
+    def pod_started(self, life: SimulatedPod) -> Commands:
         """React to a pod that runs now."""
         return ()
 
-    def pod_terminating(self, life: PodLife) -> Commands:
+    def pod_terminating(self, life: SimulatedPod) -> Commands:
         """React to the beginning of a graceful deletion; `pod_ended` follows it."""
         return ()
 
-    def pod_ended(self, life: PodLife) -> Commands:
+    def pod_ended(self, life: SimulatedPod) -> Commands:
         """React to the end of a pod, see its `ends_as`."""
         return ()
 

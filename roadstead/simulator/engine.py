@@ -41,17 +41,17 @@ from roadstead.simulator.component import (
 )
 from roadstead.simulator.delay import Delay
 from roadstead.simulator.limits import LimitExceededError
-from roadstead.simulator.pod_lives import (
+from roadstead.simulator.recording import Recorder
+from roadstead.simulator.scenario import Arrival, CompiledScenario, InitialPod, merge_arrivals
+from roadstead.simulator.simulated_pods import (
     NEVER_US,
     ON_NODE,
     Ending,
     LifeEvent,
     LifeState,
-    PodLife,
-    PodLives,
+    SimulatedPod,
+    SimulatedPods,
 )
-from roadstead.simulator.recording import Recorder
-from roadstead.simulator.scenario import Arrival, InitialPod, Plan, merge_arrivals
 from roadstead.simulator.stopped_nodes import StoppedNodes
 from roadstead.simulator.virtual_cluster import VirtualCluster
 
@@ -79,7 +79,7 @@ class Engine:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: CompiledScenario,
         recorder: Recorder,
         components: Sequence[Component] = (),
         *,
@@ -87,7 +87,7 @@ class Engine:
     ) -> None:
         self.plan = plan
         self.now_us = 0
-        self.lives = PodLives()
+        self.lives = SimulatedPods()
         self.nodes: dict[str, NodeFacts] = {}
         self._stopped = StoppedNodes()
         self._recorder = recorder
@@ -106,10 +106,10 @@ class Engine:
         self._delay = delay
 
     @property
-    def pods(self) -> Mapping[str, PodLife]:
+    def pods(self) -> Mapping[str, SimulatedPod]:
         return self.lives.by_uid
 
-    def pods_on(self, node: str) -> list[PodLife]:
+    def pods_on(self, node: str) -> list[SimulatedPod]:
         """Return the pods on a node, in the order of their placement."""
         here = (self.lives.by_uid.get(each.uid) for each in self.cluster.table.residents.on(node))
         return [life for life in here if life is not None and life.node == node]
@@ -118,13 +118,13 @@ class Engine:
 
     def run(
         self,
-        on_step: Callable[[Engine], None] | None = None,
+        on_progress: Callable[[Engine], None] | None = None,
         *,
         until_us: int | None = None,
     ) -> None:
         """Play the scenario to its horizon, once.
 
-        on_step: called now and then, for progress and limits. until_us: stop there, after all
+        on_progress: called now and then, for progress and limits. until_us: stop there, after all
         events of that time, without the last sample.
         """
         self._begin()
@@ -150,8 +150,8 @@ class Engine:
             if self._commands or self.lives.counts[LifeState.PENDING]:
                 self._settle()
             steps += 1
-            if on_step is not None and not steps % STEPS_PER_PROGRESS:
-                on_step(self)
+            if on_progress is not None and not steps % STEPS_PER_PROGRESS:
+                on_progress(self)
         if until_us is not None:
             return
         self.now_us = horizon_us
@@ -221,13 +221,13 @@ class Engine:
                 "has no room for more; raise bounds.queue_max_pods, or let fewer pods arrive"
             )
 
-    def _create(self, new: NewPod, source: int = -1, controller: int = -1) -> PodLife:
+    def _create(self, new: NewPod, source: int = -1, controller: int = -1) -> SimulatedPod:
         uid = f"{new.namespace}/{new.name}"
         if new.reuses_name:
             used = self._names_used[uid]
             self._names_used[uid] += 1
             uid = f"{uid}#{used}" if used else uid
-        life = PodLife(
+        life = SimulatedPod(
             self.lives.created,
             PodIdentity(uid, new.namespace, new.name),
             new.facts,
@@ -250,7 +250,7 @@ class Engine:
             self._command(component, component.pod_created(life))
         return life
 
-    def _place(self, life: PodLife) -> bool:
+    def _place(self, life: SimulatedPod) -> bool:
         """Bind a new pod at once, if nothing waits before it and it fits."""
         if self._delay is not None:
             return False
@@ -307,7 +307,7 @@ class Engine:
             self._ended(life, LifeEvent.VANISH, Ending.PREEMPTED)
 
     def _bind_late(self, subject: object) -> None:
-        life, node = cast("tuple[PodLife, str]", subject)
+        life, node = cast("tuple[SimulatedPod, str]", subject)
         if life.state is not LifeState.PENDING:
             return
         if node in self.nodes:
@@ -345,7 +345,7 @@ class Engine:
 
     # Lives.
 
-    def _bind(self, life: PodLife, node: str) -> None:
+    def _bind(self, life: SimulatedPod, node: str) -> None:
         now_us = self.now_us
         life.node, life.bound_us = node, now_us
         life.attempts += 1
@@ -359,7 +359,7 @@ class Engine:
             self._start(life)
 
     def _start(self, subject: object) -> None:
-        life = cast("PodLife", subject)
+        life = cast("SimulatedPod", subject)
         if life.state is not LifeState.BOUND or life.node in self._stopped:
             return
         life.started_us = self.now_us
@@ -369,13 +369,13 @@ class Engine:
         for component in self._components if life.controller >= 0 else self._see_all:
             self._command(component, component.pod_started(life))
 
-    def _finish_at(self, life: PodLife, at_us: int) -> None:
+    def _finish_at(self, life: SimulatedPod, at_us: int) -> None:
         life.due_us = at_us
         self._push(at_us, FREES, self._finish, life)
 
     def _finish(self, subject: object) -> None:
         """End a pod whose duration or grace period is over."""
-        life = cast("PodLife", subject)
+        life = cast("SimulatedPod", subject)
         # Another time is due if its node stopped, or if it is deleted before its duration is over.
         if life.state is not LifeState.ENDED and life.due_us == self.now_us:
             self._ended(life, LifeEvent.FINISH, life.ends_as)
@@ -395,7 +395,7 @@ class Engine:
         else:
             self._ended(life, LifeEvent.VANISH, command.ending)
 
-    def _ended(self, life: PodLife, event: LifeEvent, ending: Ending) -> None:
+    def _ended(self, life: SimulatedPod, event: LifeEvent, ending: Ending) -> None:
         life.ends_as, life.ended_us = ending, self.now_us
         self.lives.apply(life, event)
         if ending is not Ending.PREEMPTED:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Final
 
-from roadstead.simulator.pod_lives import NEVER_US, Ending, PodLife
 from roadstead.simulator.recorder import owner_of
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
+from roadstead.simulator.simulated_pods import NEVER_US, Ending, SimulatedPod
 from roadstead.simulator.summary import waits_of
 
 SECOND_US: Final = 1e6
@@ -88,7 +88,7 @@ def _waits(waits_us: list[int], end: str) -> dict[str, float]:
 class MetricsRecorder(Recorder):
     """A recorder that collects metrics."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CompiledScenario) -> None:
         self._plan = plan
         self.metrics = RunMetrics(plan.horizon_us)
         self._world: RecordedWorld | None = None
@@ -100,7 +100,7 @@ class MetricsRecorder(Recorder):
             self._pod(life, is_over=False)
         return self.metrics.result()
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         """Add a pod whose life is over."""
         self._pod(life, is_over=True)
 
@@ -110,7 +110,7 @@ class MetricsRecorder(Recorder):
         for row in sample_rows(world):
             self.metrics.sample(*row)
 
-    def _pod(self, life: PodLife, *, is_over: bool) -> None:
+    def _pod(self, life: SimulatedPod, *, is_over: bool) -> None:
         self.metrics.pod(
             owner_of(self._plan, life) or "",
             life.created_us,

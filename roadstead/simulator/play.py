@@ -17,10 +17,10 @@ from roadstead.simulator.delay import Delay
 from roadstead.simulator.engine import SECOND_US, Engine
 from roadstead.simulator.limits import LimitExceededError, check_memory
 from roadstead.simulator.nodes.life import NodeLife, needs_node_life
-from roadstead.simulator.pod_lives import ON_NODE, Ending, LifeState
 from roadstead.simulator.recorder import TableRecorder
 from roadstead.simulator.recording import Recorder, Recorders
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
+from roadstead.simulator.simulated_pods import ON_NODE, Ending, LifeState
 from roadstead.simulator.summary import RunSummary
 from roadstead.simulator.virtual_cluster import VirtualCluster
 
@@ -40,7 +40,7 @@ class Variant:
     plugin_dir: str = ""
 
 
-def run_plan(plan: Plan, variant: Variant) -> RunPlan:
+def run_plan(plan: CompiledScenario, variant: Variant) -> RunPlan:
     """Return the plan of the scheduler. InputError for settings or plugins that are wrong."""
     settings = Settings.model_validate(dict(plan.settings))
     one = {"runtime": "inline", "schedulers": 1, "workers": 0, "journal": None}
@@ -58,7 +58,7 @@ def run_plan(plan: Plan, variant: Variant) -> RunPlan:
     )
 
 
-def components_of(plan: Plan, seed: int) -> tuple[Component, ...]:
+def components_of(plan: CompiledScenario, seed: int) -> tuple[Component, ...]:
     """Return the components that a plan needs, in the order in which they react."""
     found: list[Component] = []
     found += [Controllers(plan.controllers, seed)] if plan.controllers else []
@@ -67,7 +67,7 @@ def components_of(plan: Plan, seed: int) -> tuple[Component, ...]:
 
 
 def build_engine(
-    plan: Plan,
+    plan: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
     accelerator: Accelerator | None,
@@ -81,7 +81,9 @@ def build_engine(
     return engine
 
 
-def delay_of(plan: Plan, seed: int, read_processor_s: Callable[[], float]) -> Delay | None:
+def delay_of(
+    plan: CompiledScenario, seed: int, read_processor_s: Callable[[], float]
+) -> Delay | None:
     """Return the time that decisions take; None if they take none."""
     decision = plan.decision
     if decision.is_measured:
@@ -92,7 +94,7 @@ def delay_of(plan: Plan, seed: int, read_processor_s: Callable[[], float]) -> De
 
 
 def prepare_engine(
-    plan: Plan,
+    plan: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
     accelerator: Accelerator | None,
@@ -108,18 +110,18 @@ def prepare_engine(
 
 
 def play_to_horizon(
-    plan: Plan,
+    plan: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
     accelerator: Accelerator | None,
-    on_step: Callable[[Engine], None] | None = None,
+    on_progress: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
 ) -> Engine:
     """Play a scenario to its horizon, with tables or without, and return its engine."""
     engine = prepare_engine(plan, variant, recorder, accelerator, read_processor_s)
     try:
-        engine.run(on_step)
+        engine.run(on_progress)
         engine.validate()
     except LimitExceededError as error:
         raise LimitExceededError(f"at {time_text(engine.now_us)}: {error}") from error
@@ -127,11 +129,11 @@ def play_to_horizon(
 
 
 def play(
-    plan: Plan,
+    plan: CompiledScenario,
     variant: Variant,
     directory: Path,
     accelerator: Accelerator | None,
-    on_step: Callable[[Engine], None] | None = None,
+    on_progress: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
     read_memory_bytes: Callable[[], int] = lambda: 0,
@@ -148,8 +150,8 @@ def play(
 
     def step(engine: Engine) -> None:
         check_memory(plan.limits.memory_bytes, read_memory_bytes())
-        if on_step is not None:
-            on_step(engine)
+        if on_progress is not None:
+            on_progress(engine)
 
     recorders = recorder if also is None else Recorders(recorder, also)
     engine = play_to_horizon(

@@ -9,10 +9,10 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.reports import PendingNote
 from roadstead.simulator.component import Note
-from roadstead.simulator.pod_lives import NEVER_US, PodLife
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
+from roadstead.simulator.simulated_pods import NEVER_US, SimulatedPod
 from roadstead.simulator.summary import SummaryCounts
 from roadstead.simulator.tables import TableWriter
 
@@ -23,7 +23,7 @@ class TableRecorder(Recorder):
     counts: for the summary.
     """
 
-    def __init__(self, directory: Path, plan: Plan) -> None:
+    def __init__(self, directory: Path, plan: CompiledScenario) -> None:
         self._plan = plan
         self.counts = SummaryCounts()
         most = plan.limits.rows
@@ -37,15 +37,15 @@ class TableRecorder(Recorder):
         # By id first, as hashing facts takes long; facts in `_class_of` keep their id.
         self._class_by_id: dict[int, int] = {}
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         """Record a pod whose life is over."""
         self._pod(life, str(life.ends_as))
 
-    def bound(self, now_us: int, life: PodLife) -> None:
+    def bound(self, now_us: int, life: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
         self._attempts.append((now_us, life.number, "bound", life.node, None, None, None))
 
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
         self.counts.unplaced_attempts += 1
         plugins = ",".join(note.plugins)
@@ -89,7 +89,7 @@ class TableRecorder(Recorder):
         for table in (self._pods, *logs, self._classes):
             table.close()
 
-    def _pod(self, life: PodLife, ending: str | None) -> None:
+    def _pod(self, life: SimulatedPod, ending: str | None) -> None:
         identity, facts, owner = life.identity, life.facts, owner_of(self._plan, life)
         self.counts.ended(life, owner or "", is_over=ending is not None)
         waited_us = None if life.bound_us == NEVER_US else life.bound_us - life.created_us
@@ -141,7 +141,7 @@ class TableRecorder(Recorder):
         )
 
 
-def owner_of(plan: Plan, life: PodLife) -> str | None:
+def owner_of(plan: CompiledScenario, life: SimulatedPod) -> str | None:
     """Return what created a pod: a controller as kind/name, or an entry of the workload."""
     if life.controller >= 0:
         controller = plan.controllers[life.controller]

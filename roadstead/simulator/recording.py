@@ -10,27 +10,27 @@ if TYPE_CHECKING:
     from roadstead.facts.node import NodeFacts
     from roadstead.queue.reports import PendingNote
     from roadstead.simulator.component import Note
-    from roadstead.simulator.pod_lives import PodLife, PodLives
+    from roadstead.simulator.simulated_pods import SimulatedPod, SimulatedPods
     from roadstead.simulator.virtual_cluster import VirtualCluster
 
 
 class RecordedWorld(World, Protocol):
     """The fleet as recorders read it. lives: of all pods."""
 
-    lives: PodLives
+    lives: SimulatedPods
     cluster: VirtualCluster
 
 
 class Recorder:
     """A recorder that records nothing; the methods are called in the order of what happens."""
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         """Record a pod whose life is over."""
 
-    def bound(self, now_us: int, life: PodLife) -> None:
+    def bound(self, now_us: int, life: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
 
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
 
     def note(self, now_us: int, note: Note) -> None:
@@ -49,15 +49,15 @@ class Recorders(Recorder):
     def __init__(self, *recorders: Recorder) -> None:
         self._recorders = recorders
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         for each in self._recorders:
             each.pod_ended(life)
 
-    def bound(self, now_us: int, life: PodLife) -> None:
+    def bound(self, now_us: int, life: SimulatedPod) -> None:
         for each in self._recorders:
             each.bound(now_us, life)
 
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
         for each in self._recorders:
             each.not_bound(now_us, life, note, nominated)
 

@@ -14,16 +14,20 @@ from roadstead.queue.reports import PendingNote
 from roadstead.run import RunInputs
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import Variant, prepare_engine
-from roadstead.simulator.pod_lives import ON_NODE, LifeState, PodLife
 from roadstead.simulator.recording import Recorder
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
+from roadstead.simulator.simulated_pods import ON_NODE, LifeState, SimulatedPod
 
-OnStep = Callable[[Engine], None]
+OnProgress = Callable[[Engine], None]
+"""Called now and then during a run, for progress and time limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A pod at a time of its run. explanation: as if it were on no node."""
+    """A pod at a time of its run.
+
+    explanation: of a decision for the pod at this time; its own resources count as free.
+    """
 
     time_us: int
     state: LifeState
@@ -43,7 +47,7 @@ class FleetMoment:
 
 
 class _BoundNow(Exception):
-    """The pod that is watched is bound; the run is not continued."""
+    """The pod whose bind ends the run is bound."""
 
 
 class _Watch(Recorder):
@@ -56,89 +60,106 @@ class _Watch(Recorder):
         self._ends_at = ends_at
         self.nominated: dict[int, str] = {}
 
-    def bound(self, now_us: int, life: PodLife) -> None:
+    def bound(self, now_us: int, found: SimulatedPod) -> None:
         """End the run at the bind of the pod."""
-        self.nominated.pop(life.number, None)
-        if life.number == self._ends_at:
+        self.nominated.pop(found.number, None)
+        if found.number == self._ends_at:
             raise _BoundNow
 
-    def not_bound(self, now_us: int, life: PodLife, note: PendingNote, nominated: str) -> None:
+    def not_bound(
+        self, now_us: int, found: SimulatedPod, note: PendingNote, nominated: str
+    ) -> None:
         """Keep the node to which a pod is nominated."""
         if nominated:
-            self.nominated[life.number] = nominated
+            self.nominated[found.number] = nominated
         else:
-            self.nominated.pop(life.number, None)
+            self.nominated.pop(found.number, None)
 
 
 def explain_bind(
-    plan: Plan, variant: Variant, number: int, accelerator: Accelerator | None, on_step: OnStep
+    plan: CompiledScenario,
+    variant: Variant,
+    number: int,
+    accelerator: Accelerator | None,
+    on_progress: OnProgress,
 ) -> Moment:
-    """Explain why a pod was bound to its node: the state is that of its decision.
+    """Explain why a pod was bound to its node, on the cluster as it was at the pod's decision.
 
-    number: of the pod, as in the table `pods`. AssertionError if it is never bound.
+    number: of the pod, as in column `number` of the run's result table `pods` (docs/simulate.md).
+    AssertionError if it is never bound.
     """
     watch = _Watch(number)
     engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
     try:
-        engine.run(on_step)
+        engine.run(on_progress)
     except _BoundNow:
-        life = next(each for each in engine.pods.values() if each.number == number)
+        found = next(each for each in engine.pods.values() if each.number == number)
         # Pods of the same batch that were decided after it are on their nodes already.
         later = [
             (each.identity, each.facts)
             for each in engine.pods.values()
             if each.state is LifeState.PENDING and engine.cluster.node_of(each.uid) is not None
         ]
-        explanation = engine.cluster.explain((life.identity, life.facts), later)
-        return Moment(engine.now_us, life.state, life.node, explanation)
+        explanation = engine.cluster.explain((found.identity, found.facts), later)
+        return Moment(engine.now_us, found.state, found.node, explanation)
     raise AssertionError(f"pod {number} is never bound")
 
 
 def explain_at(
-    plan: Plan,
+    plan: CompiledScenario,
     variant: Variant,
     number: int,
     at_us: int,
     accelerator: Accelerator | None,
-    on_step: OnStep,
+    on_progress: OnProgress,
 ) -> Moment:
-    """Explain a pod after all events of a time.
+    """Explain a pod after all events of a time. number: as for `explain_bind`.
 
-    number: of the pod, as in the table `pods`. Raises InputError if it does not exist then.
+    Raises InputError if it does not exist then.
     """
-    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_step)
-    life = next((each for each in engine.pods.values() if each.number == number), None)
-    if life is None:
+    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_progress)
+    found = next((each for each in engine.pods.values() if each.number == number), None)
+    if found is None:
         rule = "is no time at which the pod exists"
         raise InputError(rule, source="--at", value=time_text(at_us))
-    pod = life.identity, life.facts
+    pod = found.identity, found.facts
     explanation = engine.cluster.explain(pod, nominated=nominated.get(number, ""))
-    return Moment(at_us, life.state, life.node, explanation)
+    return Moment(at_us, found.state, found.node, explanation)
 
 
 def fleet_at(
-    plan: Plan, variant: Variant, at_us: int, accelerator: Accelerator | None, on_step: OnStep
+    plan: CompiledScenario,
+    variant: Variant,
+    at_us: int,
+    accelerator: Accelerator | None,
+    on_progress: OnProgress,
 ) -> FleetMoment:
     """Return the fleet after all events of a time. Raises InputError for one after the end."""
-    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_step)
+    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_progress)
     running, pending = [], []
-    for life in engine.pods.values():
-        if life.state in ON_NODE:
-            facts = life.facts
-            if life.state is LifeState.TERMINATING:
+    for found in engine.pods.values():
+        if found.state in ON_NODE:
+            facts = found.facts
+            if found.state is LifeState.TERMINATING:
                 facts = replace(facts, is_terminating=True)
-            running.append((*engine.cluster.with_claims((life.identity, facts)), life.node))
-        elif node := nominated.get(life.number):
-            facts = replace(life.facts, nominated_node_name=node)
-            pending.append(engine.cluster.with_claims((life.identity, facts)))
+            running.append(
+                (*engine.cluster.with_device_claim_names((found.identity, facts)), found.node)
+            )
+        elif node := nominated.get(found.number):
+            facts = replace(found.facts, nominated_node_name=node)
+            pending.append(engine.cluster.with_device_claim_names((found.identity, facts)))
         else:
-            pending.append(engine.cluster.with_claims((life.identity, life.facts)))
+            pending.append(engine.cluster.with_device_claim_names((found.identity, found.facts)))
     inputs = RunInputs(tuple(engine.nodes.values()), tuple(running), tuple(pending))
     return FleetMoment(inputs, engine.cluster.facts())
 
 
 def _play_until(
-    plan: Plan, variant: Variant, at_us: int, accelerator: Accelerator | None, on_step: OnStep
+    plan: CompiledScenario,
+    variant: Variant,
+    at_us: int,
+    accelerator: Accelerator | None,
+    on_progress: OnProgress,
 ) -> tuple[Engine, dict[int, str]]:
     """Play a run up to a time; return its engine, and nominated nodes by the pods' numbers."""
     if at_us > plan.horizon_us:
@@ -146,10 +167,10 @@ def _play_until(
         raise InputError(rule, source="--at", value=time_text(at_us))
     watch = _Watch()
     engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
-    engine.run(on_step, until_us=at_us)
+    engine.run(on_progress, until_us=at_us)
     return engine, watch.nominated
 
 
 def _no_clock() -> float:
-    """Runs whose decisions are measured are not repeated."""
+    """Return 0: only runs that measure real decision times read the clock, and none is replayed."""
     return 0.0

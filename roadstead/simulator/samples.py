@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from roadstead.facts.pod import PodFacts
 from roadstead.nodes.columns import I64, Bools
-from roadstead.simulator.pod_lives import ON_NODE, LifeState
+from roadstead.simulator.simulated_pods import ON_NODE, LifeState
 
 if TYPE_CHECKING:
     from roadstead.nodes.table import NodeTable

@@ -93,7 +93,10 @@ class Arrival(NamedTuple):
 
 
 class ArrivalSource(Protocol):
-    """One entry of the workload that pods arrive from. index: its place in `Plan.sources`."""
+    """One entry of the workload that pods arrive from.
+
+    index: its place in `CompiledScenario.sources`.
+    """
 
     @property
     def index(self) -> int: ...
@@ -144,9 +147,9 @@ class ControllerChange:
 class ControllerPlan:
     """A controller, and what changes in it.
 
-    index: its place in `Plan.controllers`. templates: the first one applies from the creation.
-    replicas: pods of a Deployment, ReplicaSet or StatefulSet; completions of a Job; 0 for a
-    DaemonSet. changes: in time order. durations: running times of its pods; None until deleted.
+    index: its place in `CompiledScenario.controllers`. templates: the first one applies from the
+    creation. replicas: pods of a Deployment, ReplicaSet or StatefulSet; completions of a Job; 0 for
+    a DaemonSet. changes: in time order. durations: running times of its pods; None until deleted.
     first_ordinal, is_parallel: of a StatefulSet. max_surge, max_unavailable: of rollouts.
     recreates: a rollout of a Deployment begins when all old pods are gone. updates_on_delete: a
     rollout deletes no pods. min_ready_us: how long a pod runs before it is available. parallelism,
@@ -236,7 +239,8 @@ class NodeTarget:
 class NodeEventPlan:
     """Something that happens to nodes, once or repeatedly.
 
-    index: its place in `Plan.node_events`. at_us: first time. every_us: 0 for once. for_us: until
+    index: its place in `CompiledScenario.node_events`. at_us: first time. every_us: 0 for once.
+    for_us: until
     it is undone, NEVER_US if it is not. until_us: no occurrence from then on.
     nodes: what `add` adds; the names of a later occurrence get its number. taint: of `taint`.
     """
@@ -271,7 +275,7 @@ class NodeEventPlan:
 class FailurePlan:
     """Random failures of nodes: exponential times between failures and to repair, per node.
 
-    index: its place in `Plan.failures`.
+    index: its place in `CompiledScenario.failures`.
     """
 
     index: int
@@ -355,7 +359,7 @@ class InitialPod:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompiledScenario:
     """A scenario that can be played.
 
     nodes: at the start, in the order of the API server's list. cluster: facts other than nodes and
@@ -385,7 +389,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def merge_arrivals(plan: Plan, seed: int) -> Iterator[Arrival]:
+def merge_arrivals(plan: CompiledScenario, seed: int) -> Iterator[Arrival]:
     """Yield the arrivals of all sources before the horizon, by time, then by source."""
     streams = [_before(plan.horizon_us, source.arrivals(seed)) for source in plan.sources]
     # Tuples compare by time, then by source; the heap has one arrival of each source at a time.

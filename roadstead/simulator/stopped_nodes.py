@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import NEVER_US
+from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 
 
 class StoppedNodes:
     """The names of stopped nodes, and the pods' remaining times."""
 
     def __init__(self) -> None:
-        self._left_us: dict[str, dict[PodLife, int]] = {}
+        self._left_us: dict[str, dict[SimulatedPod, int]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._left_us
 
-    def stop(self, name: str, lives: Iterable[PodLife], now_us: int) -> None:
+    def stop(self, name: str, lives: Iterable[SimulatedPod], now_us: int) -> None:
         """Stop a node and the pods on it; nothing happens if it has stopped already."""
         if name in self._left_us:
             return
@@ -32,7 +32,9 @@ class StoppedNodes:
                 left_us[life] = life.due_us - now_us
                 life.due_us = NEVER_US
 
-    def resume(self, name: str, lives: Iterable[PodLife]) -> Iterator[tuple[PodLife, int]]:
+    def resume(
+        self, name: str, lives: Iterable[SimulatedPod]
+    ) -> Iterator[tuple[SimulatedPod, int]]:
         """Start a node again; yield the pods that have something to do, and in how long.
 
         A terminating pod ends at once, as no process of it is left; a bound one has yet to start,

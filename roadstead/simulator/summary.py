@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from roadstead.simulator.pod_lives import Ending, PodLife
 from roadstead.simulator.scenario import NEVER_US
+from roadstead.simulator.simulated_pods import Ending, SimulatedPod
 
 QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
 
@@ -66,7 +66,7 @@ class SummaryCounts:
     waits_us: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     unplaced_attempts: int = 0
 
-    def ended(self, life: PodLife, owner: str, *, is_over: bool) -> None:
+    def ended(self, life: SimulatedPod, owner: str, *, is_over: bool) -> None:
         """Count a pod at its end, or at the horizon."""
         if is_over:
             self.endings[life.ends_as] += 1

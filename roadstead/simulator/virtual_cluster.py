@@ -163,7 +163,7 @@ class VirtualCluster:
         self._run.add_device_claims(claims)
         return self._run.submit(pods)
 
-    def with_claims(self, pod: Pod) -> Pod:
+    def with_device_claim_names(self, pod: Pod) -> Pod:
         """Return a pod with the names of its claims of devices."""
         (found,), _ = self._claim_maker.with_claims([pod])
         return found
@@ -243,11 +243,11 @@ class VirtualCluster:
         table, settings = self.table, self._plan.settings
         self._run.catch_up()
         devices = next(iter(self._run.profiles.values())).storage.devices
-        for identity, facts in map(self.with_claims, (pod, *others)):
+        for identity, facts in map(self.with_device_claim_names, (pod, *others)):
             if node := self.node_of(identity.uid):
                 table.remove_pod(node, table.classes.pod_class(facts), uid=identity.uid)
                 devices.apply(before_use(devices, identity.uid))
-        identity, facts = self.with_claims(pod)
+        identity, facts = self.with_device_claim_names(pod)
         pod_class = table.classes.pod_class(facts)
         if nominated:
             table.withdraw(nominated, pod_class)

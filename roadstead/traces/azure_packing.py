@@ -160,8 +160,10 @@ class AzureReader:
         duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
         high = vm.priority == 0
         pod_class = self._sink.pod_class((vm.vm_type, high), lambda: self._facts(shares, high))
-        place = Row(f"{self._source}: table vm", vm.row, (), {})
-        self._sink.add_pod(object_name("vm", str(vm.vm)), pod_class, start_ms, duration_ms, place)
+        location = Row(f"{self._source}: table vm", vm.row, (), {})
+        self._sink.add_pod(
+            object_name("vm", str(vm.vm)), pod_class, start_ms, duration_ms, location
+        )
 
     def _facts(self, shares: Shares, high: bool) -> PodFacts:
         requests = {

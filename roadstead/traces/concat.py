@@ -11,11 +11,17 @@ from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.fleet.trace import TIME_MAX_MS
-from roadstead.fleet.trace_frames import CLASSES_MAX, PodColumns
+from roadstead.fleet.trace_frames import CLASSES_MAX, TracePods
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import trace_writer
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.rewriting import ClassCodes, Report, Written, moved_ends, write_spooled
+from roadstead.traces.rewriting import (
+    ClassCodes,
+    ReportProgress,
+    WrittenTrace,
+    moved_ends,
+    write_spooled,
+)
 from roadstead.traces.sink import object_name
 from roadstead.traces.spool import PodRow, Spool
 
@@ -27,8 +33,13 @@ Nodes = Literal["all", "first"]
 
 
 def concat(
-    paths: Sequence[Path], out: Path, order: Order, nodes: Nodes, gap_ms: int, report: Report
-) -> Written:
+    paths: Sequence[Path],
+    out: Path,
+    order: Order,
+    nodes: Nodes,
+    gap_ms: int,
+    report: ReportProgress,
+) -> WrittenTrace:
     """Write one trace with the pods of several, sorted by creation.
 
     gap_ms: with order "after", the time between the last creation of one trace and the start of the
@@ -51,7 +62,7 @@ def concat(
             for node in joined.nodes.values():
                 writer.add_node(node)
             write_spooled(writer, spool, joined.classes, report, pods=joined.pod_count)
-            return Written(source, len(joined.nodes), writer.pods, writer.end())
+            return WrittenTrace(source, len(joined.nodes), writer.pods, writer.end())
 
 
 class _JoinedTraces:
@@ -70,7 +81,9 @@ class _JoinedTraces:
         self.classes: list[PodFacts] = []
         self.pod_count = 0
 
-    def add(self, trace_number: int, stream: TraceStream, path: str, report: Report) -> None:
+    def add(
+        self, trace_number: int, stream: TraceStream, path: str, report: ReportProgress
+    ) -> None:
         """Add a trace. trace_number: 1 for the first."""
         self.sources.append(stream.source)
         # A namespace keeps the labels of the first trace that has it.
@@ -88,7 +101,7 @@ class _JoinedTraces:
             self._start_ms = latest_ms + self._gap_ms
 
     def _add_chunk(
-        self, trace_number: int, pods: PodColumns, class_indices: list[int], path: str
+        self, trace_number: int, pods: TracePods, class_indices: list[int], path: str
     ) -> int:
         """Add pods, and return the time of the last creation."""
         creation_ms = pods.creation_ms + self._start_ms

@@ -81,10 +81,10 @@ class Google2011Reader:
         time_us = row.integer("time")
         if time_us < 0:
             raise LeftOut("negative time")
-        place = self._sink.spool.place(row.source, row.line)
+        location = self._sink.spool.location(row.source, row.line)
         key = (job, row.integer("task_index"))
         pod_class = self._class(row) if event != "end" else NO_CLASS
-        add_event(self._sink, key, time_us, event, pod_class, place)
+        add_event(self._sink, key, time_us, event, pod_class, location)
 
     def _class(self, row: Row) -> int:
         # Most tasks of a job have the same cells; reading numbers is most of the work of a row.

@@ -94,10 +94,10 @@ class Google2019Reader:
         time_us = row.integer("time", 0)
         if time_us < 0:
             raise LeftOut("negative time")
-        place = self._sink.spool.place(row.source, row.line)
+        location = self._sink.spool.location(row.source, row.line)
         key = (collection, row.integer("instance_index", 0))
         pod_class = self._class(row) if event != "end" else NO_CLASS
-        add_event(self._sink, key, time_us, event, pod_class, place)
+        add_event(self._sink, key, time_us, event, pod_class, location)
 
     def _class(self, row: JsonRow) -> int:
         requests = self._amounts(row.part("resource_request"))

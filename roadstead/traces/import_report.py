@@ -6,10 +6,10 @@ import json
 
 from rich.console import Console
 
-from roadstead.report.text_table import Column, print_table, text
+from roadstead.report.text_table import Column, print_table, text_column
 from roadstead.traces.importing import ImportResult
 
-REASON_COLUMNS = (text("reason"), Column("rows"), text("first"))
+REASON_COLUMNS = (text_column("reason"), Column("rows"), text_column("first"))
 
 
 def print_import(console: Console, result: ImportResult) -> None:

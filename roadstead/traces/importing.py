@@ -11,7 +11,7 @@ from typing import Literal
 
 from roadstead.fleet.trace_writer import trace_writer
 from roadstead.traces.files import Meter
-from roadstead.traces.rewriting import Report, write_spooled
+from roadstead.traces.rewriting import ReportProgress, write_spooled
 from roadstead.traces.sink import Reason, TraceSink, namespace_labels
 from roadstead.traces.spool import Spool
 
@@ -48,7 +48,7 @@ def import_trace(
     read: Callable[[TraceSink, Meter], None],
     path: Path,
     options: ImportOptions,
-    report: Report,
+    report: ReportProgress,
 ) -> ImportResult:
     """Import what `read` adds to the sink into the trace file `path`, the first pod at time 0.
 

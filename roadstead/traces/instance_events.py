@@ -23,10 +23,10 @@ _CODES: Final[Mapping[Event, int]] = {"submit": 0, "schedule": 1, "end": 2, "oth
 
 
 def add_event(
-    sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, place: int
+    sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, location: int
 ) -> None:
     """Keep an event. key: job and index of the instance. pod_class: NO_CLASS without a request."""
-    sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, place))
+    sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, location))
 
 
 def add_instances(sink: TraceSink, prefix: str) -> None:
@@ -36,7 +36,7 @@ def add_instances(sink: TraceSink, prefix: str) -> None:
         try:
             repeated += _add(sink, f"{prefix}-{job}-{index}", events)
         except LeftOut as reason:
-            sink.leave_out(str(reason), ": ".join(sink.spool.place_text(events[0].place)))
+            sink.leave_out(str(reason), ": ".join(sink.spool.location_text(events[0].location)))
     if repeated:
         sink.notes.append(
             f"{repeated:,} attempts that ended and were followed by another are not counted"

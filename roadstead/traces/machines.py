@@ -11,7 +11,7 @@ GIB_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Machines of one size; of traces with normalized amounts, the size of 1.0.
+    """Machines of one size; for a trace of normalized amounts, the machine that 1.0 stands for.
 
     count: None for the number that the trace states, if it does.
     """

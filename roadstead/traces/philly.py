@@ -99,11 +99,11 @@ class PhillyReader:
         cluster = "" if job.get("vc") in UNKNOWN else label_value(job.text("vc"))
         duration_ms = NEVER_MS if end_ms is None else end_ms - start_ms
         ends_ms = NEVER_MS if end_ms is None else max(end_ms, submitted_ms)
-        place = Row(job.source, job.line, (), {})
+        location = Row(job.source, job.line, (), {})
         for index, size in enumerate(sizes):
             each = object_name(name, str(index)) if len(sizes) > 1 else object_name(name)
             code = self._class(size, cluster)
-            self._sink.add_pod(each, code, submitted_ms, duration_ms, place, deletion_ms=ends_ms)
+            self._sink.add_pod(each, code, submitted_ms, duration_ms, location, deletion_ms=ends_ms)
 
     def _class(self, gpus: int, cluster: str) -> int:
         def make() -> PodFacts:

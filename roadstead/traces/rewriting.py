@@ -13,21 +13,21 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS
-from roadstead.fleet.trace_frames import FRAME_MAX_ROWS, PodColumns
+from roadstead.fleet.trace_frames import FRAME_MAX_ROWS, TracePods
 from roadstead.fleet.trace_reader import TraceStream, open_trace
 from roadstead.fleet.trace_writer import TraceWriter, trace_writer
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.traces.spool import Spool
 
-Report = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 """Receives (phase, done, total), each phase in units of its own; a total of 0 is unknown."""
 
-ChangePods = Callable[[PodColumns], PodColumns]
+ChangePods = Callable[[TracePods], TracePods]
 ChangeNodes = Callable[[NodeList], Iterable[NodeFacts]]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenTrace:
     """What a tool wrote."""
 
     source: str
@@ -58,11 +58,11 @@ def write_changed(
     out: Path,
     note: str,
     change_pods: ChangePods,
-    report: Report,
+    report: ReportProgress,
     change_nodes: ChangeNodes = iter,
     check: Callable[[], None] = lambda: None,
     chooses: bool = False,
-) -> Written:
+) -> WrittenTrace:
     """Write the trace `path` to `out` with its pods and nodes changed.
 
     note: appended to the source of the trace. check: called before the trace gets its name.
@@ -79,7 +79,7 @@ def write_changed(
             add = _without_gang(writer.pod_class) if chooses else writer.pod_class
             copy_pods(stream, writer, change_pods, report, add)
             check()
-            return Written(source, nodes, writer.pods, writer.end())
+            return WrittenTrace(source, nodes, writer.pods, writer.end())
 
 
 def _without_gang(add: Callable[[PodFacts], int]) -> Callable[[PodFacts], int]:
@@ -96,7 +96,7 @@ def copy_pods(
     stream: TraceStream,
     writer: TraceWriter,
     change: ChangePods,
-    report: Report,
+    report: ReportProgress,
     add: Callable[[PodFacts], int],
 ) -> None:
     """Write the changed pods of a stream. add: returns the number of a class for the writer."""
@@ -106,7 +106,7 @@ def copy_pods(
         if len(pods):
             times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
             numbers = codes.of(pods.pod_class, stream.pod_classes)
-            writer.add_pods(PodColumns(pods.names, pods.uids, numbers, *times))
+            writer.add_pods(TracePods(pods.names, pods.uids, numbers, *times))
         report("pods", *stream.progress())
 
 
@@ -114,7 +114,7 @@ def write_spooled(
     writer: TraceWriter,
     spool: Spool,
     classes: list[PodFacts],
-    report: Report,
+    report: ReportProgress,
     *,
     pods: int,
     start_ms: int = 0,
@@ -130,7 +130,7 @@ def write_spooled(
         creation_ms, ends_ms, duration_ms = (np.array(each, dtype=np.int64) for each in times)
         column = codes.of(np.array(numbers, dtype=np.int32), classes)
         moved_ms = creation_ms - start_ms, moved_ends(ends_ms, -start_ms)
-        writer.add_pods(PodColumns(tuple(names), (), column, *moved_ms, duration_ms))
+        writer.add_pods(TracePods(tuple(names), (), column, *moved_ms, duration_ms))
         done += len(rows)
         report("writing", done, pods)
 

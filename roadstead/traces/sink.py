@@ -158,9 +158,9 @@ class TraceSink:
             raise InputError("has a time of more than 292 years (int64 nanoseconds)", obj=name)
         self.pods += count
         names = [f"{name}-{index}" for index in range(count)] if count > 1 else [name] * count
-        place = 0 if row is None else self.spool.place(row.source, row.line)
+        location = 0 if row is None else self.spool.location(row.source, row.line)
         times_ms = (creation_ms, deletion_ms, duration_ms)
-        self.spool.add_pods([PodRow(each, pod_class, *times_ms, place) for each in names])
+        self.spool.add_pods([PodRow(each, pod_class, *times_ms, location) for each in names])
 
 
 def _where(row: object) -> str:

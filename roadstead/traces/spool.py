@@ -19,8 +19,9 @@ LINE_BITS: Final = 40
 
 TABLES: Final = """
 CREATE TABLE pod (name TEXT, class INTEGER, creation INTEGER, deletion INTEGER, duration INTEGER,
-                  place INTEGER);
-CREATE TABLE event (a INTEGER, b INTEGER, time INTEGER, kind INTEGER, class INTEGER, place INTEGER);
+                  location INTEGER);
+CREATE TABLE event (a INTEGER, b INTEGER, time INTEGER, kind INTEGER, class INTEGER,
+                    location INTEGER);
 CREATE TABLE value (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
 """
 
@@ -30,14 +31,14 @@ class SpoolError(RoadsteadError):
 
 
 class PodRow(NamedTuple):
-    """A pod as it is spooled; times in milliseconds, place: see `Spool.place`."""
+    """A pod as it is spooled; times in milliseconds, location: see `Spool.location`."""
 
     name: str
     pod_class: int
     creation_ms: int
     deletion_ms: int
     duration_ms: int
-    place: int = 0
+    location: int = 0
 
 
 class EventRow(NamedTuple):
@@ -48,7 +49,7 @@ class EventRow(NamedTuple):
     time_us: int
     kind: int
     pod_class: int
-    place: int
+    location: int
 
 
 class Spool:
@@ -73,15 +74,15 @@ class Spool:
     def close(self) -> None:
         self._database.close()
 
-    def place(self, source: str, line: int) -> int:
-        """Return the place of a row as one number, for an error that names it later."""
+    def location(self, source: str, line: int) -> int:
+        """Return the location of a row as one number, for an error that names it later."""
         if not self._sources or self._sources[-1] != source:
             self._sources.append(source)
         return (len(self._sources) - 1) << LINE_BITS | min(line, (1 << LINE_BITS) - 1)
 
-    def place_text(self, place: int) -> tuple[str, str]:
-        """Return (source, "line N") of a place."""
-        return self._sources[place >> LINE_BITS], f"line {place & (1 << LINE_BITS) - 1}"
+    def location_text(self, location: int) -> tuple[str, str]:
+        """Return (source, "line N") of a location."""
+        return self._sources[location >> LINE_BITS], f"line {location & (1 << LINE_BITS) - 1}"
 
     def add_pods(self, pods: Sequence[PodRow]) -> None:
         """Add pods that arrive at one time."""
@@ -126,10 +127,11 @@ class Spool:
             yield key, group
 
     def repeated(self) -> tuple[str, int, int] | None:
-        """Return a name that two pods share, with the places of the first and the last of them."""
+        """Return a name that two pods share, with the locations of the first and last of them."""
         self._flush()
         query = (
-            "SELECT name, min(place), max(place) FROM pod GROUP BY name HAVING count(*) > 1 LIMIT 1"
+            "SELECT name, min(location), max(location) FROM pod "
+            "GROUP BY name HAVING count(*) > 1 LIMIT 1"
         )
         return next(self._select(query), None)
 
@@ -138,8 +140,8 @@ class Spool:
         repeated = self.repeated()
         if repeated is not None:
             name, first, last = repeated
-            source, line = self.place_text(last)
-            before = " ".join(self.place_text(first))
+            source, line = self.location_text(last)
+            before = " ".join(self.location_text(first))
             raise InputError(
                 f"is in {before} already", source=source, obj=line, value=cut_short(name)
             )

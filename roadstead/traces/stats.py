@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS, S_MS
-from roadstead.fleet.trace_frames import PodColumns
+from roadstead.fleet.trace_frames import TracePods
 from roadstead.fleet.trace_reader import TraceStream, open_trace
-from roadstead.traces.rewriting import Report
+from roadstead.traces.rewriting import ReportProgress
 
 HOUR_MS = 3_600 * S_MS
 BINS = 64
@@ -104,7 +104,7 @@ class _FirstPass:
     ended: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     total_ms: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
-    def add(self, pods: PodColumns, classes: int) -> None:
+    def add(self, pods: TracePods, classes: int) -> None:
         creation_ms, duration_ms = pods.creation_ms, pods.duration_ms
         self.pods += len(pods)
         first_ms = int(creation_ms.min())
@@ -161,14 +161,14 @@ def _bins(times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _upper_ms(place: int) -> int:
     """Return the largest time of a bin."""
-    octave, within = divmod(place, BINS)
+    octave, offset = divmod(place, BINS)
     if octave == 0:
-        return within
+        return offset
     step = octave - 1
-    return ((within + BINS + 1) << step) - 1
+    return ((offset + BINS + 1) << step) - 1
 
 
-def trace_stats(path: Path, report: Report) -> TraceStats:
+def trace_stats(path: Path, report: ReportProgress) -> TraceStats:
     """Read a trace twice, and return what is in it. Raises InputError if it is damaged."""
     first = _FirstPass()
     with open_trace(path) as stream:
@@ -205,7 +205,7 @@ def trace_stats(path: Path, report: Report) -> TraceStats:
     )
 
 
-def _chunks(stream: TraceStream, report: Report, phase: str) -> Iterator[PodColumns]:
+def _chunks(stream: TraceStream, report: ReportProgress, phase: str) -> Iterator[TracePods]:
     for pods in stream.chunks():
         if len(pods):
             yield pods
@@ -273,7 +273,7 @@ class _Use:
                 self._amounts[code, place[name]] = amount
         self._steps = np.zeros((len(point_ms) + 1, len(self.resources)))
 
-    def add(self, pods: PodColumns) -> None:
+    def add(self, pods: TracePods) -> None:
         end_ms = pods.creation_ms + pods.duration_ms
         # Of the points in [arrival, end): those from the first at or after the arrival.
         starts = np.searchsorted(self._point_ms, pods.creation_ms)

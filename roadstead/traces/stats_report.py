@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from roadstead.report.text_table import Column, bar, print_table, text
+from roadstead.report.text_table import Column, bar, print_table, text_column
 from roadstead.report.units import human_amount, human_seconds, resource_title
 from roadstead.traces.stats import PodClassCount, Requests, TraceStats
 
@@ -41,7 +41,7 @@ def _print_shapes(console: Console, stats: TraceStats, shown: int) -> None:
     rows = [(_amounts(each.allocatable), f"{each.nodes:,}") for each in stats.shapes[:shown]]
     hidden = _hidden(len(stats.shapes) - len(rows), "shapes")
     if rows:
-        columns = (text("shape"), Column("nodes"))
+        columns = (text_column("shape"), Column("nodes"))
         print_table(console, "Nodes by shape", columns, rows, left_out=hidden)
 
 
@@ -55,7 +55,7 @@ def _print_classes(console: Console, stats: TraceStats, shown: int) -> None:
         )
         for each in stats.pod_classes[:shown]
     ]
-    columns = (text("class"), Column("pods"), Column("mean lifetime"), Column("", "bar"))
+    columns = (text_column("class"), Column("pods"), Column("mean lifetime"), Column("", "bar"))
     hidden = _hidden(len(stats.pod_classes) - len(rows), "classes")
     if rows:
         print_table(console, "Pods by class", columns, rows, left_out=hidden)
@@ -64,7 +64,7 @@ def _print_classes(console: Console, stats: TraceStats, shown: int) -> None:
 def _print_lifetimes(console: Console, stats: TraceStats) -> None:
     rows = [(name, _span(value)) for name, value in stats.lifetimes_s.items()]
     rows.append(("do not end", f"{stats.endless:,} pods"))
-    print_table(console, "Lifetimes", (text("quantile"), Column("lifetime")), rows)
+    print_table(console, "Lifetimes", (text_column("quantile"), Column("lifetime")), rows)
 
 
 def _print_arrivals(console: Console, stats: TraceStats) -> None:

@@ -90,10 +90,10 @@ class TableReader:
             yield row
 
     def _csv(self, path: Path, meter: Meter) -> Iterator[Row]:
-        form = self.mapping.csv
-        if form.header:
-            return read_header_table(path, meter, delimiter=form.delimiter)
-        return read_numbered_table(path, meter, delimiter=form.delimiter)
+        table_format = self.mapping.csv
+        if table_format.header:
+            return read_header_table(path, meter, delimiter=table_format.delimiter)
+        return read_numbered_table(path, meter, delimiter=table_format.delimiter)
 
     def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
         names = list(dict.fromkeys(wanted))
@@ -115,12 +115,12 @@ class TableReader:
                 rule = f"is no column of {row.source} (it has {has})"
                 raise InputError(rule, source=str(self.mapping_path), value=cut_short(name))
 
-    def _text(self, row: Row, source: mapped.Sourced) -> str:
+    def _text(self, row: Row, source: mapped.ColumnOrValue) -> str:
         """Return the text of a cell or of a fixed value; "" for null."""
         text = str(source.value) if source.column is None else row.text(source.column)
         return "" if text in self._nulls else text
 
-    def _cell(self, row: Row, source: mapped.Sourced) -> tuple[Row, str]:
+    def _cell(self, row: Row, source: mapped.ColumnOrValue) -> tuple[Row, str]:
         """Return a row and a column whose readers name the value in errors."""
         if source.column is not None:
             return row, source.column
@@ -141,7 +141,7 @@ class TableReader:
         return round((zoned - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * S_MS)
 
     def _amount(
-        self, row: Row, source: mapped.Sourced, units: dict[str, float], scale: float
+        self, row: Row, source: mapped.ColumnOrValue, units: dict[str, float], scale: float
     ) -> int:
         cell, column = self._cell(row, source)
         unit = str(getattr(source, "unit", ""))

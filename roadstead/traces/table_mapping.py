@@ -39,55 +39,55 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Sourced(_Part):
+class ColumnOrValue(_Part):
     """A value from a column, or the same one for every row."""
 
     column: Name | None = None
     value: str | int | float | None = None
 
     @model_validator(mode="after")
-    def _one_source(self) -> Sourced:
+    def _one_source(self) -> ColumnOrValue:
         if (self.column is None) == (self.value is None):
             raise ValueError("wants either column or value")
         return self
 
 
-class TextColumn(Sourced):
+class TextColumn(ColumnOrValue):
     """A text: a name, a label, a class."""
 
 
-class TimeColumn(Sourced):
+class TimeColumn(ColumnOrValue):
     """A time or a duration. datetime: ISO 8601; without an offset it is UTC."""
 
     unit: TimeUnit = "s"
 
 
-class CpuColumn(Sourced):
+class CpuColumn(ColumnOrValue):
     """Cores. quantity: a quantity of Kubernetes ("500m")."""
 
     unit: CpuUnit = "cores"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class BytesColumn(Sourced):
+class BytesColumn(ColumnOrValue):
     """Bytes of memory. scale: what 1.0 of the unit is, for normalized amounts."""
 
     unit: ByteUnit = "bytes"
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
-class GpuColumn(Sourced):
+class GpuColumn(ColumnOrValue):
     """GPUs. resource: the extended resource that counts them, in whole ones or in thousandths."""
 
     unit: GpuUnit = "count"
     resource: Name = "nvidia.com/gpu"
 
 
-class NumberColumn(Sourced):
+class NumberColumn(ColumnOrValue):
     """A whole number: a count, a priority."""
 
 
-class AmountColumn(Sourced):
+class AmountColumn(ColumnOrValue):
     """The amount of any resource. scale: what 1.0 is."""
 
     scale: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -128,12 +128,12 @@ class NodesPart(_Sized):
         return self
 
 
-def sources_of(part: PodsPart | NodesPart) -> Iterator[Sourced]:
+def sources_of(part: PodsPart | NodesPart) -> Iterator[ColumnOrValue]:
     """Yield the columns and values of a part."""
     for value in (getattr(part, name) for name in type(part).model_fields):
         if isinstance(value, dict):
             yield from value.values()
-        elif isinstance(value, Sourced):
+        elif isinstance(value, ColumnOrValue):
             yield value
 
 

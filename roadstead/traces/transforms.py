@@ -13,33 +13,33 @@ from numpy.typing import NDArray
 from roadstead.facts.node import NodeFacts, renamed_node
 from roadstead.facts.node_list import NodeList
 from roadstead.fleet.trace import NEVER_MS, S_MS, TIME_MAX_MS
-from roadstead.fleet.trace_frames import PodColumns
+from roadstead.fleet.trace_frames import TracePods
 from roadstead.protocol.errors import InputError, cut_short
-from roadstead.traces.rewriting import Report, Written, moved_ends, write_changed
+from roadstead.traces.rewriting import ReportProgress, WrittenTrace, moved_ends, write_changed
 from roadstead.traces.spool import PodRow, Spool
 from roadstead.traces.strata import Strata
 
 COPY = "x"
 
 
-def sample(path: Path, out: Path, share: float, seed: int, report: Report) -> Written:
+def sample(path: Path, out: Path, share: float, seed: int, report: ReportProgress) -> WrittenTrace:
     """Keep a share of the pods of each class, and all nodes."""
     strata = Strata(share, seed)
 
-    def change(pods: PodColumns) -> PodColumns:
+    def change(pods: TracePods) -> TracePods:
         return pods.rows(np.flatnonzero(strata.choose(pods.pod_class)))
 
     note = f"sample of {share:g}, seed {seed}"
     return write_changed(path, out, note, change, report, chooses=True)
 
 
-def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
+def shift(path: Path, out: Path, by_ms: int, report: ReportProgress) -> WrittenTrace:
     """Move all arrivals and recorded ends by a time, which may be negative.
 
     Raises InputError if a pod would arrive before the start of the trace.
     """
 
-    def change(pods: PodColumns) -> PodColumns:
+    def change(pods: TracePods) -> TracePods:
         creation_ms = pods.creation_ms + by_ms
         if len(pods) and creation_ms.min() < 0:
             first = pods.names[int(creation_ms.argmin())]
@@ -47,7 +47,7 @@ def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
             raise InputError(rule, obj=f"pod {cut_short(first)}")
         ends_ms = moved_ends(pods.deletion_ms, by_ms)
         _check_latest(creation_ms, ends_ms)
-        return PodColumns(
+        return TracePods(
             pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, pods.duration_ms
         )
 
@@ -55,8 +55,8 @@ def shift(path: Path, out: Path, by_ms: int, report: Report) -> Written:
 
 
 def cut(
-    path: Path, out: Path, from_ms: int, to_ms: int | None, report: Report, *, running: bool
-) -> Written:
+    path: Path, out: Path, from_ms: int, to_ms: int | None, report: ReportProgress, *, running: bool
+) -> WrittenTrace:
     """Keep the pods that arrive in [from, to), and let the trace start at `from`.
 
     running: also keep pods that arrived before and run then, if each starts when it arrives; they
@@ -64,21 +64,21 @@ def cut(
     """
     last_ms = TIME_MAX_MS if to_ms is None else to_ms
 
-    def change(pods: PodColumns) -> PodColumns:
-        within = (pods.creation_ms >= from_ms) & (pods.creation_ms < last_ms)
+    def change(pods: TracePods) -> TracePods:
+        inside = (pods.creation_ms >= from_ms) & (pods.creation_ms < last_ms)
         before = np.zeros(len(pods), dtype=np.bool_)
         if running:
             rest_ms = pods.creation_ms + pods.duration_ms - from_ms
             lasts = (pods.duration_ms == NEVER_MS) | (rest_ms > 0)
             before = (pods.creation_ms < from_ms) & lasts
-        chosen = np.flatnonzero(within | before)
+        chosen = np.flatnonzero(inside | before)
         return _moved(pods.rows(chosen), from_ms)
 
     until = "the end" if to_ms is None else f"{to_ms / S_MS:g} s"
     return write_changed(path, out, f"cut from {from_ms / S_MS:g} s to {until}", change, report)
 
 
-def _moved(pods: PodColumns, from_ms: int) -> PodColumns:
+def _moved(pods: TracePods, from_ms: int) -> TracePods:
     """Let time begin at `from`; pods that arrived before arrive then."""
     late_ms = np.maximum(from_ms - pods.creation_ms, 0)
     creation_ms = np.maximum(pods.creation_ms - from_ms, 0)
@@ -86,7 +86,7 @@ def _moved(pods: PodColumns, from_ms: int) -> PodColumns:
     duration_ms = np.where(never, NEVER_MS, np.maximum(pods.duration_ms - late_ms, 0))
     ends_ms = np.maximum(pods.deletion_ms - from_ms, creation_ms)
     ends_ms = np.where(pods.deletion_ms == NEVER_MS, NEVER_MS, ends_ms)
-    return PodColumns(pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, duration_ms)
+    return TracePods(pods.names, pods.uids, pods.pod_class, creation_ms, ends_ms, duration_ms)
 
 
 def _check_latest(*columns: NDArray[np.int64]) -> None:
@@ -95,7 +95,9 @@ def _check_latest(*columns: NDArray[np.int64]) -> None:
             raise InputError("is a time of more than 292 years", value=str(int(column.max())))
 
 
-def scale(path: Path, out: Path, nodes: float, rate: float, seed: int, report: Report) -> Written:
+def scale(
+    path: Path, out: Path, nodes: float, rate: float, seed: int, report: ReportProgress
+) -> WrittenTrace:
     """Multiply the nodes and the rate of arrivals, with the same distributions.
 
     Nodes and pods are copied within their classes, so that their shares stay; a copy of a pod runs
@@ -147,7 +149,7 @@ class _Copies:
         self._last_ms = 0
         self._tag = ""
 
-    def of(self, pods: PodColumns) -> PodColumns:
+    def of(self, pods: TracePods) -> TracePods:
         """Return the pods of a chunk with their copies, each before its original."""
         self._tag = self._tag or _tag(pods.names)
         counts = _counts(self._strata, pods.pod_class, self._factor)
@@ -171,7 +173,7 @@ class _Copies:
         uids = tuple(map(str.__add__, found.uids, ends))
         if self._factor > 1:
             self._spool.add_pods([PodRow(name, 0, 0, 0, 0) for name in names])
-        copies = PodColumns(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
+        copies = TracePods(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)
         # The copies of a pod have random times; sorted within it, since later ones follow.
         return copies.rows(np.lexsort((creation_ms, rows)))
 

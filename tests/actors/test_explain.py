@@ -5,7 +5,7 @@ import pytest
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.fleet.ten import TEN_SHAPES
+from roadstead.fleet.ten_classes import TEN_CLASSES
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError, UnsupportedError
@@ -17,7 +17,7 @@ from tests.ten_shapes import ten_shapes
 
 WEB = fleets.apps("web")
 QUESTIONS = {
-    **{dict(facts.labels)["app"]: facts for facts in TEN_SHAPES},
+    **{dict(facts.labels)["app"]: facts for facts in TEN_CLASSES},
     "near": pod(pod_affinity=(fleets.near(WEB),)),
     "apart": pod(pod_anti_affinity=(fleets.near(WEB, fleets.HOSTNAME),)),
     "likes": pod(preferred_pod_affinity=(fleets.near(WEB, weight=7),)),
@@ -56,7 +56,7 @@ def plainly_explained(inputs, facts):
 
 def a_fleet():
     trace = ten_shapes(12, 30, seed=2)
-    running = [(who, facts, "node-00004") for who, facts in pods_of("w", facts=TEN_SHAPES[0])]
+    running = [(who, facts, "node-00004") for who, facts in pods_of("w", facts=TEN_CLASSES[0])]
     running += [
         (who, pod(labels={"app": "web"}), "node-00007") for who, _ in pods_of("x1", "x2", "x3")
     ]

@@ -7,7 +7,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import kernel_loader
 from roadstead.bench.catalog import built_in, choose
 from roadstead.bench.metrics import metrics_of
-from roadstead.bench.own import TEN_NODES, all_distinct, million, openb, ten_classes
+from roadstead.bench.roadstead_workloads import TEN_NODES, all_distinct, million, openb, ten_classes
 from roadstead.bench.script import (
     AddNodes,
     AwaitPods,

@@ -2,14 +2,14 @@ import math
 
 import pytest
 
-from roadstead.bench.own import OWN, openb, read_openb, size_name
+from roadstead.bench.roadstead_workloads import ROADSTEAD_CASES, openb, read_openb, size_name
 from roadstead.bench.script import WaitMode
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.trace import TraceBuilder
 from roadstead.fleet.trace_file import write_trace
 from roadstead.protocol.errors import InputError
 
-CASES = {case.name: case for case in OWN}
+CASES = {case.name: case for case in ROADSTEAD_CASES}
 
 
 def made(name, nodes, pods, seed=0):

@@ -7,7 +7,7 @@ from roadstead.actors.messages.process import ProfileRequest
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import sampling
 from roadstead.actors.runtime.sampling import Sampler, answer
-from roadstead.bench.own import million
+from roadstead.bench.roadstead_workloads import million
 from roadstead.bench.speedscope import Samples
 from roadstead.config.settings import Settings
 from roadstead.run import RunPlan

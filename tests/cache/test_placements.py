@@ -293,7 +293,7 @@ def test_pods_placed_in_bulk_equal_those_placed_one_by_one(pods, is_nominated):
 
     assert at_once.place_all(*zip(*pods, strict=True)) == expected
     assert (ours.nodes, singly.version) == (theirs.nodes, at_once.version)
-    assert at_once.aside == singly.aside == len(pods) // 3
+    assert at_once.uncounted == singly.uncounted == len(pods) // 3
     at_once.validate()
 
 

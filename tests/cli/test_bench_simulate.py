@@ -9,7 +9,7 @@ import pytest
 
 from roadstead.bench.calibration import Calibration, calibrate
 from roadstead.cli import bench_simulate
-from roadstead.cli.bench_simulate import chosen_plans, played
+from roadstead.cli.bench_simulate import chosen_plans, figures_of
 from roadstead.protocol.errors import InputError
 from roadstead.scenario.bench_plans import BENCH_PLANS, SECOND_US, Floor, PoissonSize, poisson
 from roadstead.simulator.summary import RunSummary, waits_of
@@ -33,10 +33,12 @@ def summary(processor_s: float, endings: int) -> RunSummary:
     )  # fmt: skip
 
 
-def figures(floor: Floor, processor_s: float, peak_bytes: int = 1) -> bench_simulate.Played:
+def figures(
+    floor: Floor, processor_s: float, peak_bytes: int = 1
+) -> bench_simulate.ScenarioFigures:
     plan = replace(PLANS["ten-classes"], floor=floor)
     calibration = Calibration(1, 2.1, 2.1)
-    return played(plan, summary(processor_s, 600), calibration, peak_bytes)
+    return figures_of(plan, summary(processor_s, 600), calibration, peak_bytes)
 
 
 def test_a_table_has_floors_values_the_machine_and_the_calibration(run: Run) -> None:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from roadstead.cli import exhaustion
-from roadstead.isolation import HOME
+from roadstead.isolation import PACKAGE_PARENT
 from tests.cli.manifests import node, pod, write
 
 FEW = """
@@ -29,7 +29,7 @@ def limited(here, limit, number):
     return subprocess.run(
         [sys.executable, "-P", "-c", program],
         cwd=here,
-        env={"PYTHONPATH": HOME},
+        env={"PYTHONPATH": PACKAGE_PARENT},
         capture_output=True,
         text=True,
         timeout=240,

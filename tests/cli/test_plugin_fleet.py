@@ -2,7 +2,7 @@
 
 import pytest
 
-from roadstead.cli.plugin import given as plugin_given
+from roadstead.cli.plugin import users_fleet
 from tests.cli.manifests import node, pod, write
 from tests.cli.plugins import checks, plugin_file
 
@@ -218,7 +218,7 @@ def test_a_failing_plugin_is_named_with_file_line_and_pod(run, here, cluster, po
 
 
 def test_many_pods_are_tested_one_per_shape_first(run, here, tmp_path, monkeypatch):
-    monkeypatch.setattr(plugin_given, "PODS_MAX", 2)
+    monkeypatch.setattr(users_fleet, "PODS_MAX", 2)
     nodes = write(tmp_path / "nodes.json", node("n1", zone="a"))
     pods = write(tmp_path / "many.json", pod("a"), pod("b"), pod("c"), pod("large", "2"))
 

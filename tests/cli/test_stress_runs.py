@@ -15,7 +15,7 @@ from roadstead.api.product_runs import settings_of
 from roadstead.cli import stress_runs
 from roadstead.cli.main import build_cli
 from roadstead.cli.stress_options import JobOptions
-from roadstead.cli.stress_plan import Asked
+from roadstead.cli.stress_plan import SweepDefinition
 from roadstead.cli.stress_product import PARAMETERS, journals_of
 from roadstead.cli.stress_runs import joins_cluster
 from roadstead.cli.sweep_progress import SweepProgress
@@ -209,11 +209,11 @@ def test_other_processes_are_begun_only_where_they_can_help(monkeypatch):
     chosen = [
         stress_runs.processes_of(None, asked.engine, None, JobOptions(jobs, address), None)
         for asked, jobs, address in (
-            (Asked("", "omega", "model"), None, None),
-            (Asked("", "omega", "model"), 1, None),
-            (Asked("", "omega", "model"), 3, None),
-            (Asked("", "omega", "model"), None, "auto"),
-            (Asked("", "product", "inline"), None, None),
+            (SweepDefinition("", "omega", "model"), None, None),
+            (SweepDefinition("", "omega", "model"), 1, None),
+            (SweepDefinition("", "omega", "model"), 3, None),
+            (SweepDefinition("", "omega", "model"), None, "auto"),
+            (SweepDefinition("", "product", "inline"), None, None),
         )
     ]
 

@@ -80,7 +80,7 @@ def test_fit_counts_replicas_and_explains_the_next_one(run: Run, fleet: str, app
     text = " ".join(result.stdout.split())
     # 8 cores without taint, 5.1 of them requested: the two given pods included.
     assert text.startswith("2 more replicas fit on 1 of 3 nodes")
-    assert "Given pods, placed first: 2" in text
+    assert "Pods of the input, placed first: 2" in text
     assert "1 node(s) had untolerated taint {gpu: }, 2 Insufficient cpu" in text
     assert text.index("tolerate gpu:NoSchedule") < text.index("request cpu 900m instead of 1")
 

@@ -11,7 +11,7 @@ from roadstead.config.scenario.reference import reference_markdown
 from roadstead.config.scenario.schema import Scenario
 from roadstead.config.scenario.structure import documented_type, fields_of, models_in
 from roadstead.config.settings import Settings
-from roadstead.fleet.shapes import NAMED_SHAPES
+from roadstead.fleet.sizes import NAMED_NODE_SIZES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scenario.md").read_text()
 
@@ -59,6 +59,6 @@ def test_the_scenario_on_the_page_is_valid():
 def test_the_page_names_every_included_shape():
     sizes = "4, 8, 16,\n32, 64, 96 and 128"
     assert sizes in PAGE
-    for name in NAMED_SHAPES:
+    for name in NAMED_NODE_SIZES:
         family, _, size = name.partition("-")
         assert f"`{name}`" in PAGE or (family in ("cpu", "mem") and size in sizes)

@@ -11,8 +11,8 @@ from roadstead.facts.taints import tolerated
 from roadstead.fleet import generate
 from roadstead.fleet.generate import generate_fleet
 from roadstead.fleet.openb import GPU_RESOURCE, MODEL_LABEL
-from roadstead.fleet.shapes import NODE_SHAPES, POD_SHAPES
-from roadstead.fleet.ten import TEN_SHAPES
+from roadstead.fleet.sizes import NODE_SIZES, POD_SIZES
+from roadstead.fleet.ten_classes import TEN_CLASSES
 from tests.ten_shapes import ten_shapes
 
 
@@ -66,12 +66,12 @@ def test_the_demo_mixes_sizes_models_and_qos_classes():
     models = {dict(node.labels).get(MODEL_LABEL) for node in trace.nodes()}
     qos = Counter(dict(facts.labels)["qos"] for _, facts in trace.pods())
     constrained = sum(facts.required_node_terms is not None for _, facts in trace.pods())
-    assert models == {shape.model or None for shape in NODE_SHAPES}
+    assert models == {shape.model or None for shape in NODE_SIZES}
     assert set(qos) == {"LS", "BE", "Burstable", "Guaranteed"}
     assert qos.most_common()[0][0] == "LS"
     assert 0.2 < constrained / 10_000 < 0.4
     assert len({facts.requests for facts in trace.pod_classes}) == len(
-        {(s.cpu_milli, s.memory_mib, s.gpus * s.gpu_milli) for s in POD_SHAPES}
+        {(s.cpu_milli, s.memory_mib, s.gpus * s.gpu_milli) for s in POD_SIZES}
     )
 
 
@@ -117,7 +117,7 @@ def test_ten_shapes_are_equally_frequent_in_a_mixed_order():
 
 
 def test_ten_shapes_give_every_stateless_plugin_work():
-    shapes = TEN_SHAPES
+    shapes = TEN_CLASSES
     assert any(facts.host_ports for facts in shapes)
     assert any(facts.node_selector for facts in shapes)
     assert any(facts.required_node_terms for facts in shapes)
@@ -129,7 +129,7 @@ def test_ten_shapes_give_every_stateless_plugin_work():
 
 def test_each_of_the_ten_shapes_has_suitable_nodes():
     nodes = ten_shapes(100, 0, 0).nodes()
-    for facts in TEN_SHAPES:
+    for facts in TEN_CLASSES:
         assert any(suits(facts, node) for node in nodes)
         assert facts.labels[0][1] in {"web", "front", "cron", "agent"} or not all(
             suits(facts, node) for node in nodes
@@ -159,10 +159,10 @@ def test_every_zone_of_the_ten_shapes_fleet_has_every_pool():
 
 def test_shapes_are_as_frequent_as_their_weights(monkeypatch):
     one, none, three = (
-        replace(generate.NODE_SHAPES[0], cpu_milli=cpu, weight=weight)
+        replace(generate.NODE_SIZES[0], cpu_milli=cpu, weight=weight)
         for cpu, weight in ((1000, 1), (2000, 0), (3000, 3))
     )
-    monkeypatch.setattr(generate, "NODE_SHAPES", (one, none, three))
+    monkeypatch.setattr(generate, "NODE_SIZES", (one, none, three))
 
     nodes = generate_fleet(4000, 0, 0).nodes()
 

@@ -20,7 +20,14 @@ from roadstead.framework.plugin_calls import (
     PluginDisabledError,
 )
 from roadstead.nodes.pod_class import PodClasses
-from roadstead.plugin_watch import FINDERS, Mark, PluginWatch, left_at, pod_named, story
+from roadstead.plugin_watch import (
+    POD_KEY_FINDERS,
+    Mark,
+    PluginWatch,
+    call_at_exit,
+    call_text,
+    pod_named,
+)
 from tests.builders import node, pod, table_of
 
 SOON_S = 0.2
@@ -126,17 +133,17 @@ def test_a_stuck_call_is_reported_with_its_pod():
     call = PluginCall("Asked", "Score", 0, pod(cpu=100))
 
     asks = 'a pod of namespace "default" that asks for cpu=100'
-    assert story(call) == f'plugin "Asked" did not return from Score for {asks} in time'
+    assert call_text(call) == f'plugin "Asked" did not return from Score for {asks} in time'
 
 
 def test_an_actor_that_knows_the_pod_names_it():
     facts = pod(cpu=100)
-    FINDERS["scheduler-0"] = lambda asked: "default/p" if asked == facts else None
+    POD_KEY_FINDERS["scheduler-0"] = lambda asked: "default/p" if asked == facts else None
     try:
         assert pod_named(facts) == 'pod "default/p"'
         assert "asks for cpu=200" in pod_named(pod(cpu=200))
     finally:
-        FINDERS.clear()
+        POD_KEY_FINDERS.clear()
 
 
 def test_a_single_process_ends_with_status_1_and_the_reason():
@@ -204,7 +211,7 @@ def test_a_finished_call_leaves_no_mark(tmp_path):
     Mark(tmp_path / "a").begin(calls, "worker-0")
 
     call = entered(calls, one)
-    assert left_at(tmp_path / "a") == ("Mine", "Score", call.pod_class)
+    assert call_at_exit(tmp_path / "a") == ("Mine", "Score", call.pod_class)
     calls.leave(call)
-    assert left_at(tmp_path / "a") is None
-    assert left_at(tmp_path / "never") is None
+    assert call_at_exit(tmp_path / "a") is None
+    assert call_at_exit(tmp_path / "never") is None

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from roadstead.lab import omega
-from roadstead.lab.cell import Cell
-from roadstead.lab.cells import EXAMPLE, TRACE, CellType
+from roadstead.lab.cell_types import EXAMPLE, TRACE, CellType
 from roadstead.lab.omega import OmegaModel, OmegaRun, simulate
+from roadstead.lab.omega_cell import Cell
 from roadstead.lab.placement import first_fit
-from roadstead.lab.workload import Always, Exponential, JobType
+from roadstead.lab.workload import Constant, Exponential, JobType
 
 SMALL = OmegaModel(
     machines=200,
@@ -60,11 +60,11 @@ def test_a_single_scheduler_has_no_conflict():
 def test_more_schedulers_share_the_work():
     busy = replace(SMALL, job_s=4.0)
 
-    one = simulate(busy, 1)
+    sample = simulate(busy, 1)
     four = simulate(replace(busy, batch_schedulers=4), 1)
 
-    assert four["batch_busyness"] < one["batch_busyness"] / 2
-    assert four["batch_wait_s"] < one["batch_wait_s"]
+    assert four["batch_busyness"] < sample["batch_busyness"] / 2
+    assert four["batch_wait_s"] < sample["batch_wait_s"]
 
 
 def test_older_views_conflict_more():
@@ -118,7 +118,7 @@ def test_the_cell_is_initially_filled_to_its_load(load, cell):
 
 
 def test_a_cell_that_can_not_be_filled_to_its_load_is_filled_as_far_as_tasks_fit():
-    large = JobType("service", 20.0, Exponential(5.0), Exponential(40.0), Always(3000))
+    large = JobType("service", 20.0, Exponential(5.0), Exponential(40.0), Constant(3000))
     run = OmegaRun(replace(SMALL, load=0.99, cell=replace(SMALL.cell, service=large)), 1)
 
     assert run.cell.used_fraction() == 0.75
@@ -134,14 +134,14 @@ def test_fewer_scored_machines_cause_fewer_conflicts():
 
 def test_conflicts_of_uniform_choices_match_the_probability_of_taken_slots():
     machines, others, tasks, repeats = 200, 40, 5, 600
-    random, one = np.random.default_rng(1), np.array([1])
+    random, sample = np.random.default_rng(1), np.array([1])
     clean = 0
     for _ in range(repeats):
-        cell = Cell(machines, one)
+        cell = Cell(machines, sample)
         seen = cell.view(0.0)
-        cell.claim(first_fit(cell.free, cell.capacity, one, others, random), one)
-        mine = first_fit(seen.free, cell.capacity, one, tasks, random)
-        clean += bool(cell.commit(mine, one, seen, "fit", "incremental").all())
+        cell.claim(first_fit(cell.free, cell.capacity, sample, others, random), sample)
+        mine = first_fit(seen.free, cell.capacity, sample, tasks, random)
+        clean += bool(cell.commit(mine, sample, seen, "fit", "incremental").all())
 
     expected = math.comb(machines - others, tasks) / math.comb(machines, tasks)
     assert clean / repeats == pytest.approx(expected, abs=0.07)

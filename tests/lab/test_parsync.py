@@ -16,8 +16,8 @@ from roadstead.lab.parsync import (
     extra_slots,
     fill_gap,
     freshest,
+    partition_of_refresh,
     refreshed,
-    turn,
 )
 from roadstead.lab.policies import PolicyModel, simulate
 
@@ -86,7 +86,7 @@ def test_guessed_and_listed_picks_have_equal_means(monkeypatch):
 
     guessed = means()
     # Without a guess all slots are picked from the list.
-    monkeypatch.setattr(parsync, "GUESSES", 0)
+    monkeypatch.setattr(parsync, "DRAW_ROUNDS", 0)
     listed = means()
 
     assert np.mean(guessed) == pytest.approx(np.mean(listed), abs=0.1)
@@ -114,7 +114,7 @@ def test_a_slot_has_one_winner_and_all_its_pickers_see_that_it_is_taken():
 
 
 def test_at_each_step_schedulers_are_refreshed_at_different_partitions():
-    assert sorted(turn(who, 5, 8, 8) for who in range(8)) == list(range(8))
+    assert sorted(partition_of_refresh(who, 5, 8, 8) for who in range(8)) == list(range(8))
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 20, 50])

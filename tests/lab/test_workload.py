@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from roadstead.lab.cells import CELLS, EXAMPLE, TRACE
+from roadstead.lab.cell_types import CELLS, EXAMPLE, TRACE
 from roadstead.lab.tally import Tally
-from roadstead.lab.workload import Always, JobType, LabJob, LogNormal, jobs_of
+from roadstead.lab.workload import Constant, JobType, LabJob, LogNormal, jobs_of
 
 HOUR_S = 3600.0
 BATCH, SERVICE = EXAMPLE.batch, EXAMPLE.service
@@ -50,7 +50,7 @@ def test_all_tasks_of_the_public_example_are_equal():
 
 
 def test_a_request_has_at_least_one_of_each_resource():
-    tiny = JobType("tiny", 1.0, Always(1.0), Always(1.0), Always(0.2), Always(0.0))
+    tiny = JobType("tiny", 1.0, Constant(1.0), Constant(1.0), Constant(0.2), Constant(0.0))
 
     assert tiny.request(np.random.default_rng(0)).tolist() == [1, 1]
 
@@ -58,7 +58,7 @@ def test_a_request_has_at_least_one_of_each_resource():
 def test_a_log_normal_draw_has_its_median_deviation_and_maximum():
     random, draw = np.random.default_rng(1), LogNormal(10.0, 1.5, 400.0)
 
-    drawn = np.array([draw.one(random) for _ in range(20_000)])
+    drawn = np.array([draw.sample(random) for _ in range(20_000)])
 
     assert drawn.max() <= 400.0
     assert np.median(drawn) == pytest.approx(10.0, rel=0.05)

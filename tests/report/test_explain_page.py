@@ -10,13 +10,13 @@ import pytest
 from roadstead.cycle.explain import Explained, Explanation
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.protocol.status import Status, unresolvable
-from roadstead.report.explain_page import PageFacts, explanation_page, pending_page
+from roadstead.report.explain_page import PageOrigin, explanation_page, pending_page
 from roadstead.report.explain_sections import pending_report
 from tests.report.test_explain_table import explained, scored
 
 HOSTILE = '<script>alert("x")</script><img src=//evil onerror=1>&amp;\u202e\x1b[2J'
 SHOWN = '<script>alert("x")</script><img src=//evil onerror=1>&amp;\\u202e\\x1b[2J'
-FACTS = PageFacts("roadstead explain 'a <b>'", "nodes.yaml: 2 nodes", "roadstead 1")
+FACTS = PageOrigin("roadstead explain 'a <b>'", "nodes.yaml: 2 nodes", "roadstead 1")
 VOID = {"meta", "br"}
 
 
@@ -132,11 +132,11 @@ def hostile(*cpu_milli: int) -> Explanation:
 
 
 def test_text_from_inputs_is_escaped_everywhere() -> None:
-    facts = PageFacts(HOSTILE, HOSTILE, HOSTILE)
+    facts = PageOrigin(HOSTILE, HOSTILE, HOSTILE)
     identity = PodIdentity("u", "default", HOSTILE)
     group = Explained(((identity, PodFacts()),), hostile(4000, 500))
     error = Explained(((PodIdentity("v", "default", "w"), PodFacts()),), None, HOSTILE)
-    report = pending_report([group, error], given=2, is_after_run=False)
+    report = pending_report([group, error], input_pods=2, is_after_run=False)
 
     for text in (explanation_page(hostile(4000, 500), facts), pending_page(report, facts)):
         page = checked(text)
@@ -148,7 +148,7 @@ def test_text_from_inputs_is_escaped_everywhere() -> None:
 def test_a_page_of_pending_pods_has_a_section_for_each_reason() -> None:
     pods = tuple((PodIdentity(f"u{at}", "default", f"p-{at}"), PodFacts()) for at in range(500))
     group = Explained(pods, explained(500, 500))
-    report = pending_report([group], given=500, is_after_run=True)
+    report = pending_report([group], input_pods=500, is_after_run=True)
 
     page = checked(pending_page(report, FACTS))
 
@@ -158,6 +158,6 @@ def test_a_page_of_pending_pods_has_a_section_for_each_reason() -> None:
 
 
 def test_a_page_without_pending_pods_reports_it() -> None:
-    page = checked(pending_page(pending_report([], given=0, is_after_run=False), FACTS))
+    page = checked(pending_page(pending_report([], input_pods=0, is_after_run=False), FACTS))
 
     assert "No pod is pending: every pod has a node." in page.texts

@@ -7,7 +7,7 @@ import pytest
 
 from roadstead.cli.stress_product import METRICS, PARAMETERS
 from roadstead.lab.studies import MODEL_STUDIES
-from roadstead.report.stress_plots import MEASURES, axis_title, measure, plain, plots
+from roadstead.report.stress_plots import METRIC_TEXTS, axis_title, metric_text, plain, plots
 from tests.report.toy_study import STUDY, swept
 
 
@@ -44,11 +44,11 @@ def test_the_unit_of_a_parameter_is_on_its_axis_and_in_the_legend():
 
 @pytest.mark.parametrize("study", [*MODEL_STUDIES.values()], ids=lambda study: study.name)
 def test_every_figure_of_a_model_has_a_title(study):
-    assert set(study.metrics) <= set(MEASURES)
+    assert set(study.metrics) <= set(METRIC_TEXTS)
 
 
 def test_every_figure_of_the_product_has_a_title():
-    assert set(METRICS) <= set(MEASURES)
+    assert set(METRICS) <= set(METRIC_TEXTS)
 
 
 def test_titles_are_words_and_not_names_of_variables():
@@ -56,8 +56,8 @@ def test_titles_are_words_and_not_names_of_variables():
     studies = [*MODEL_STUDIES.values(), product]
 
     titles = [axis_title(study, each.name) for study in studies for each in study.parameters]
-    titles += [each.title for each in MEASURES.values()]
-    titles += [each.amount for each in MEASURES.values()]
+    titles += [each.title for each in METRIC_TEXTS.values()]
+    titles += [each.amount for each in METRIC_TEXTS.values()]
 
     assert [each for each in titles if "_" in each or not re.match("[A-Z]", each)] == []
 
@@ -71,7 +71,7 @@ def test_seconds_and_rates_are_named_as_such():
 
 
 def test_a_figure_without_a_title_has_its_name():
-    assert measure("batch_no_room").title == "Batch no room"
+    assert metric_text("batch_no_room").title == "Batch no room"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 from roadstead.config.scenario.read import ScenarioFile, load_scenario, read_scenario
 from roadstead.scenario.compile import compile_scenario
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
 
 HEAD = "apiVersion: roadstead.dev/v1\nkind: Scenario\nmetadata: {name: test}\n"
 FLEET = "fleet: [{generate: {nodes: 4, shape: cpu-8, zones: 2}}]\n"
@@ -36,7 +36,7 @@ def read(text: str, directory: Path = Path()) -> ScenarioFile:
     return read_scenario(text, source="test.yaml", directory=directory)
 
 
-def compiled(text: str, directory: Path = Path()) -> Plan:
+def compiled(text: str, directory: Path = Path()) -> CompiledScenario:
     return compile_scenario(read(text, directory))
 
 
@@ -46,7 +46,7 @@ def written(folder: Path, text: str, name: str = "test.yaml") -> Path:
     return path
 
 
-def loaded(path: Path) -> Plan:
+def loaded(path: Path) -> CompiledScenario:
     return compile_scenario(load_scenario(path))
 
 

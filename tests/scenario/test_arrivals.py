@@ -18,17 +18,17 @@ from roadstead.fleet.trace import Trace, TraceBuilder
 from roadstead.scenario.arrival_times import (
     BLOCK,
     HOUR_US,
+    ActiveWindow,
     ArrivalTimes,
     BurstTimes,
     DiurnalTimes,
     ListedTimes,
     PoissonTimes,
     RegularTimes,
-    Window,
 )
-from roadstead.scenario.arrivals import ChosenPods, DrawnArrivals, TraceArrivals
-from roadstead.scenario.draws import RandomStream
+from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes, FixedTimes
+from roadstead.scenario.random_stream import RandomStream
 from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
 
 DAY_US = 24 * HOUR_US
@@ -58,11 +58,11 @@ PROCESSES = st.one_of(
 )
 
 
-ALWAYS = Window()
+ALWAYS = ActiveWindow()
 
 
-def source(times: ArrivalTimes, window: Window = ALWAYS, **more: Any) -> DrawnArrivals:
-    given = {"durations": FixedTimes(), "choices": (ChosenPods("web-0", WEB, LIFE),), **more}
+def source(times: ArrivalTimes, window: ActiveWindow = ALWAYS, **more: Any) -> DrawnArrivals:
+    given = {"durations": FixedTimes(), "choices": (PodChoice("web-0", WEB, LIFE),), **more}
     return DrawnArrivals(0, "test", times, window, **given)
 
 
@@ -80,7 +80,7 @@ def until(arrivals: DrawnArrivals, end_us: int, seed: int = 0) -> list[Arrival]:
 def test_arrivals_are_in_order_and_equal_for_equal_seeds(
     times: ArrivalTimes, start_us: int, seed: int
 ) -> None:
-    arrivals = source(times, Window(start_us))
+    arrivals = source(times, ActiveWindow(start_us))
 
     found = list(islice(arrivals.arrivals(seed), 3_000))
 
@@ -96,7 +96,7 @@ def test_a_window_cuts_the_same_stream(times: ArrivalTimes, count: int, length_u
     # Both ends, since a burst of one microsecond has more arrivals than a test can read.
     whole = [each.at_us for each in islice(source(times).arrivals(1), count)]
 
-    cut = source(times, Window(10, 10 + length_us, count or None))
+    cut = source(times, ActiveWindow(10, 10 + length_us, count or None))
     found = [each.at_us - 10 for each in islice(cut.arrivals(1), count)]
 
     assert found == [at_us for at_us in whole if at_us < length_us]
@@ -146,7 +146,7 @@ def test_a_diurnal_rate_is_highest_at_its_peak() -> None:
 def test_other_seeds_sources_and_durations_draw_other_or_the_same_times() -> None:
     def times(index: int, seed: int, durations: Any) -> list[int]:
         drawn = DrawnArrivals(
-            index, "", PoissonTimes(60), Window(), durations, (ChosenPods("w", WEB, LIFE),)
+            index, "", PoissonTimes(60), ActiveWindow(), durations, (PodChoice("w", WEB, LIFE),)
         )
         return [each.at_us for each in islice(drawn.arrivals(seed), 100)]
 
@@ -180,8 +180,8 @@ def test_blocks_of_any_size_are_one_stream() -> None:
 
 def test_choices_are_drawn_by_weight_and_share_their_facts() -> None:
     choices = (
-        ChosenPods("web-0", WEB, LIFE, weight=3),
-        ChosenPods("train-0", TRAIN, PodLifecycle(grace_us=1), weight=1),
+        PodChoice("web-0", WEB, LIFE, weight=3),
+        PodChoice("train-0", TRAIN, PodLifecycle(grace_us=1), weight=1),
     )
 
     found = list(islice(source(PoissonTimes(60), choices=choices).arrivals(0), 4 * BLOCK))
@@ -197,9 +197,9 @@ def test_choices_are_drawn_by_weight_and_share_their_facts() -> None:
 
 def test_a_gang_has_facts_of_its_own_only_if_it_is_a_group() -> None:
     grouped = source(
-        RegularTimes(1), choices=(ChosenPods("train-0", TRAIN, LIFE, gang=3, is_group=True),)
+        RegularTimes(1), choices=(PodChoice("train-0", TRAIN, LIFE, gang=3, is_group=True),)
     )
-    plain = source(RegularTimes(1), choices=(ChosenPods("train-0", TRAIN, LIFE, gang=3),))
+    plain = source(RegularTimes(1), choices=(PodChoice("train-0", TRAIN, LIFE, gang=3),))
 
     first, second = islice(grouped.arrivals(0), 2)
     (alone,) = islice(plain.arrivals(0), 1)

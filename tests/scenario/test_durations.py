@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.scenario.draws import LONGEST_US, RandomStream
 from roadstead.scenario.durations import (
     DurationsBase,
     EmpiricalTimes,
@@ -21,6 +20,7 @@ from roadstead.scenario.durations import (
     UniformTimes,
     WeibullTimes,
 )
+from roadstead.scenario.random_stream import LONGEST_US, RandomStream
 from roadstead.simulator.scenario import NEVER_US
 
 MINUTE_US = 60_000_000

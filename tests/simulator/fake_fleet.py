@@ -22,21 +22,21 @@ from roadstead.simulator.component import (
     WakeAt,
 )
 from roadstead.simulator.controllers import Controllers
-from roadstead.simulator.pod_lives import (
-    NEVER_US,
-    ON_NODE,
-    Ending,
-    LifeEvent,
-    LifeState,
-    PodLife,
-    PodLives,
-)
 from roadstead.simulator.scenario import (
     ControllerChange,
     ControllerKind,
     ControllerPlan,
     PodLifecycle,
     PodTemplatePlan,
+)
+from roadstead.simulator.simulated_pods import (
+    NEVER_US,
+    ON_NODE,
+    Ending,
+    LifeEvent,
+    LifeState,
+    SimulatedPod,
+    SimulatedPods,
 )
 
 SECOND_US = 1_000_000
@@ -81,9 +81,9 @@ class FakeFleet:
         self.nodes: dict[str, NodeFacts] = {
             each.name: each for each in (NodeFacts(n) if isinstance(n, str) else n for n in nodes)
         }
-        self.lives = PodLives()
+        self.lives = SimulatedPods()
         self.notes: list[tuple[int, str, str]] = []
-        self.created: list[PodLife] = []
+        self.created: list[SimulatedPod] = []
         self._heap: list[tuple[int, int, object]] = []
         self._order = count()
         self._commands: deque[Command] = deque()
@@ -96,10 +96,10 @@ class FakeFleet:
     # As a controller reads it.
 
     @property
-    def pods(self) -> Mapping[str, PodLife]:
+    def pods(self) -> Mapping[str, SimulatedPod]:
         return self.lives.by_uid
 
-    def pods_on(self, node: str) -> list[PodLife]:
+    def pods_on(self, node: str) -> list[SimulatedPod]:
         return [life for life in self.pods.values() if life.node == node]
 
     # As a test reads it.
@@ -109,17 +109,17 @@ class FakeFleet:
         wanted = states or (LifeState.PENDING, LifeState.BOUND, LifeState.RUNNING)
         return [life.identity.name for life in self.pods.values() if life.state in wanted]
 
-    def active(self) -> list[PodLife]:
+    def active(self) -> list[SimulatedPod]:
         return [each for each in self.pods.values() if each.state is not LifeState.TERMINATING]
 
-    def available(self) -> list[PodLife]:
+    def available(self) -> list[SimulatedPod]:
         return [each for each in self.pods.values() if each.state is LifeState.RUNNING]
 
-    def of(self, base: str) -> list[PodLife]:
+    def of(self, base: str) -> list[SimulatedPod]:
         """The active pods of a template."""
         return [life for life in self.active() if ("base", base) in life.facts.labels]
 
-    def pod(self, name: str) -> PodLife:
+    def pod(self, name: str) -> SimulatedPod:
         (life,) = (each for each in self.pods.values() if each.identity.name == name)
         return life
 
@@ -132,7 +132,7 @@ class FakeFleet:
         while self._heap and self._heap[0][0] <= end_us:
             at_us, _, what = heapq.heappop(self._heap)
             self.now_us = max(self.now_us, at_us)
-            if isinstance(what, PodLife):
+            if isinstance(what, SimulatedPod):
                 if what.state is not LifeState.ENDED:
                     self._ended(what, LifeEvent.FINISH, what.ends_as)
             else:
@@ -142,18 +142,18 @@ class FakeFleet:
         self.lives.validate()
         self.controllers.validate()
 
-    def start(self, *lives: PodLife) -> None:
+    def start(self, *lives: SimulatedPod) -> None:
         for life in lives:
             self._start(life)
         self.run_to(self.now_us / SECOND_US)
 
-    def end(self, *lives: PodLife, ending: Ending = Ending.LOST) -> None:
+    def end(self, *lives: SimulatedPod, ending: Ending = Ending.LOST) -> None:
         """End pods at once."""
         for life in lives:
             self._ended(life, LifeEvent.VANISH, ending)
         self.run_to(self.now_us / SECOND_US)
 
-    def evict(self, *lives: PodLife) -> None:
+    def evict(self, *lives: SimulatedPod) -> None:
         """End pods gracefully."""
         for life in lives:
             self._commands.append(EndPod(life.uid, Ending.EVICTED))
@@ -196,12 +196,12 @@ class FakeFleet:
     def _react(self, commands: Commands) -> None:
         self._commands.extend(commands)
 
-    def _create(self, new: NewPod, index: int) -> PodLife:
+    def _create(self, new: NewPod, index: int) -> SimulatedPod:
         uid = f"{new.namespace}/{new.name}"
         used = self._names.get(uid, 0)
         assert new.reuses_name or not used, f"{uid} is used again"
         self._names[uid] = used + 1
-        life = PodLife(
+        life = SimulatedPod(
             self.lives.created,
             PodIdentity(f"{uid}#{used}" if used else uid, new.namespace, new.name),
             new.facts,
@@ -218,7 +218,7 @@ class FakeFleet:
         self._react(self.controllers.pod_created(life))
         return life
 
-    def _start(self, life: PodLife) -> None:
+    def _start(self, life: SimulatedPod) -> None:
         terms = life.facts.required_node_terms
         nodes = [
             name
@@ -245,7 +245,7 @@ class FakeFleet:
         else:
             self._ended(life, LifeEvent.VANISH, command.ending)
 
-    def _ended(self, life: PodLife, event: LifeEvent, ending: Ending) -> None:
+    def _ended(self, life: SimulatedPod, event: LifeEvent, ending: Ending) -> None:
         life.ends_as, life.ended_us = ending, self.now_us
         self.lives.apply(life, event)
         self._react(self.controllers.pod_ended(life))

@@ -14,18 +14,18 @@ from roadstead.simulator.component import Component, Note
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.nodes.life import UNREACHABLE, NodeLife
 from roadstead.simulator.play import Variant, build_engine
-from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import (
     NEVER_US,
     Arrival,
+    CompiledScenario,
     ControllerTimings,
     Limits,
     NodeEventPlan,
     NodeTarget,
-    Plan,
     PodLifecycle,
     TimedToleration,
 )
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 S = 1_000_000
 TIMINGS = ControllerTimings(40 * S, 0.1, 0.01, 5_500, 50)
@@ -74,8 +74,10 @@ class Pods:
             yield Arrival(at_s * S, self.index, ((name, facts),), self.duration_us, self.lifecycle)
 
 
-def plan_of(nodes, *sources, horizon_s=3_600, events=(), start_delay_us=0, **parts: Any) -> Plan:
-    return Plan(
+def plan_of(
+    nodes, *sources, horizon_s=3_600, events=(), start_delay_us=0, **parts: Any
+) -> CompiledScenario:
+    return CompiledScenario(
         "test",
         tuple(nodes),
         horizon_s * S,
@@ -108,17 +110,17 @@ class History:
     notes: list[tuple[float, str, str, str]] = field(default_factory=list)
     ended: dict[str, tuple[float, str]] = field(default_factory=dict)
     bound: list[tuple[float, str, str]] = field(default_factory=list)
-    lives: dict[str, PodLife] = field(default_factory=dict)
+    lives: dict[str, SimulatedPod] = field(default_factory=dict)
 
     def begin(self, engine: Engine, life: NodeLife) -> None:
         """Store what a test checks while the plan is played."""
         self.engine, self.node_life = engine, life
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         self.lives[life.identity.name] = life
         self.ended[life.identity.name] = (life.ended_us / S, str(life.ends_as))
 
-    def bound_to(self, now_us: int, life: PodLife) -> None:
+    def bound_to(self, now_us: int, life: SimulatedPod) -> None:
         self.bound.append((now_us / S, life.identity.name, life.node))
 
     def not_bound(self, *_: object) -> None:
@@ -138,7 +140,7 @@ class History:
 
 
 def played(
-    plan: Plan,
+    plan: CompiledScenario,
     *more: Component,
     seed: int = 0,
     accelerator: Accelerator | None = None,

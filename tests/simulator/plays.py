@@ -6,7 +6,13 @@ from roadstead.cycle.batch import Accelerator
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator.play import Variant, build_engine
-from roadstead.simulator.scenario import Arrival, ControllerTimings, Limits, Plan, PodLifecycle
+from roadstead.simulator.scenario import (
+    Arrival,
+    CompiledScenario,
+    ControllerTimings,
+    Limits,
+    PodLifecycle,
+)
 
 SECOND_US = 1_000_000
 TIMINGS = ControllerTimings(40 * SECOND_US, 0.1, 0.01, 5_500, 50)
@@ -33,7 +39,7 @@ class Listed:
 
 def plan_of(nodes, arrivals=(), *, horizon_s=100.0, grace_s=0.0, **more):
     sources = (Listed(list(arrivals), grace_s),) if arrivals else ()
-    return Plan(
+    return CompiledScenario(
         name="by hand",
         nodes=tuple(nodes),
         horizon_us=int(horizon_s * SECOND_US),

@@ -10,17 +10,17 @@ from roadstead.simulator.component import Component, DropNode, EndPod, PutNode, 
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import Variant, build_engine, components_of
-from roadstead.simulator.pod_lives import Ending, LifeState
 from roadstead.simulator.scenario import (
     Arrival,
+    CompiledScenario,
     ControllerPlan,
     ControllerTimings,
     Limits,
-    Plan,
     PodLifecycle,
     PodTemplatePlan,
     Share,
 )
+from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import SECOND_US, rolled_out, scaled
 
 TIMINGS = ControllerTimings(50 * SECOND_US, 0.1, 0.01, 5_500, 50)
@@ -85,7 +85,7 @@ class Records:
 
 def run(*controllers, nodes=4, horizon_s=1_000, script=(), sources=(), start_s=1):
     """Play controllers on nodes of 4 CPUs; return engine and records."""
-    plan = Plan(
+    plan = CompiledScenario(
         "test",
         tuple(node(f"n{index}") for index in range(nodes)),
         horizon_s * SECOND_US,
@@ -112,7 +112,7 @@ def names(engine: Engine, *states):
 
 
 def test_a_plan_without_controllers_needs_no_component():
-    plan = Plan("test", (), 1, 1, 0, TIMINGS, Limits(10**6, 10**7, 1 << 32))
+    plan = CompiledScenario("test", (), 1, 1, 0, TIMINGS, Limits(10**6, 10**7, 1 << 32))
 
     assert components_of(plan, 0) == ()
 
@@ -232,7 +232,7 @@ def test_a_pod_that_is_drained_is_replaced_while_it_terminates():
             return [PutNode(facts), *evictions]
 
     web = controller("ReplicaSet", 8, template("web"))
-    plan = Plan(
+    plan = CompiledScenario(
         "test",
         tuple(node(f"n{index}") for index in range(4)),
         300 * SECOND_US,

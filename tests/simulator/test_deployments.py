@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.simulator.pod_lives import Ending, LifeState
 from roadstead.simulator.scenario import Share
+from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import (
     SECOND_US,
     FakeFleet,

@@ -15,7 +15,7 @@ from roadstead.simulator.component import (
     WakeAt,
 )
 from roadstead.simulator.delay import Delay
-from roadstead.simulator.pod_lives import Ending
+from roadstead.simulator.simulated_pods import Ending
 from tests.builders import node, pod
 from tests.simulator.plays import SECOND_US, plan_of, played
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.simulator.controllers.job import backoff_us
-from roadstead.simulator.pod_lives import Ending, LifeState
+from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import SECOND_US, FakeFleet, controller
 
 

@@ -16,10 +16,9 @@ from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.simulator.nodes.budgets import Budgets, replicas_at
 from roadstead.simulator.nodes.drains import Drains
 from roadstead.simulator.nodes.eviction_rate import EvictionRate, ZoneState, zone_rate, zone_state
-from roadstead.simulator.nodes.health import Finding, NodeHealth, Verdict
+from roadstead.simulator.nodes.health import NodeHealth, TaintAction, TaintChange
 from roadstead.simulator.nodes.marks import NodeMarks
 from roadstead.simulator.nodes.taint_evictions import TaintEvictions, tolerated_us
-from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import (
     NEVER_US,
     BudgetPlan,
@@ -31,6 +30,7 @@ from roadstead.simulator.scenario import (
     Share,
     TimedToleration,
 )
+from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 from tests.simulator.fault_plans import TIMINGS, S, node_of, pod_facts
 
 WEB = (("app", "web"),)
@@ -41,7 +41,7 @@ HALF = Share(basis_points=5_000)
 
 def life_of(name, facts=WEB_FACTS, state=LifeState.RUNNING, no_execute=()):
     identity = PodIdentity(f"default/{name}", "default", name)
-    return PodLife(
+    return SimulatedPod(
         0, identity, facts, 0, 0, -1, NEVER_US, 0, state=state, node="n0", no_execute=no_execute
     )
 
@@ -302,10 +302,15 @@ def test_nothing_is_due_when_all_is_known_of_a_lost_node():
         found += health.advance(now_us)
         health.validate()
 
-    assert found == [Finding(Verdict.NOT_READY, "a"), Finding(Verdict.EVICT, "a")]
+    assert found == [
+        TaintChange(TaintAction.ADD_NO_SCHEDULE, "a"),
+        TaintChange(TaintAction.ADD_NO_EXECUTE, "a"),
+    ]
     assert now_us == 50 * S
-    assert list(health.answer("a")) == [Finding(Verdict.READY, "a")]
-    assert health.advance(health.next_us(70 * S) or 0) == [Finding(Verdict.SPARE, "a")]
+    assert list(health.answer("a")) == [TaintChange(TaintAction.REMOVE_NO_SCHEDULE, "a")]
+    assert health.advance(health.next_us(70 * S) or 0) == [
+        TaintChange(TaintAction.REMOVE_NO_EXECUTE, "a")
+    ]
 
 
 def test_a_zone_that_is_new_after_a_total_loss_evicts_again():
@@ -322,7 +327,7 @@ def test_a_zone_that_is_new_after_a_total_loss_evicts_again():
 
     found = [each for at_s in range(65, 160, 5) for each in health.advance(at_s * S)]
 
-    assert Finding(Verdict.EVICT, "b") in found
+    assert TaintChange(TaintAction.ADD_NO_EXECUTE, "b") in found
 
 
 def test_an_excluded_node_does_not_count_for_its_zone():
@@ -334,7 +339,10 @@ def test_an_excluded_node_does_not_count_for_its_zone():
 
     found = [each for at_s in range(5, 60, 5) for each in health.advance(at_s * S)]
 
-    assert found == [Finding(Verdict.NOT_READY, "x"), Finding(Verdict.EVICT, "x")]
+    assert found == [
+        TaintChange(TaintAction.ADD_NO_SCHEDULE, "x"),
+        TaintChange(TaintAction.ADD_NO_EXECUTE, "x"),
+    ]
 
 
 # Drains.

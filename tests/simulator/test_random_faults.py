@@ -18,10 +18,10 @@ from roadstead.simulator.nodes.life import UNREACHABLE
 from roadstead.simulator.scenario import (
     NEVER_US,
     BudgetPlan,
+    CompiledScenario,
     FailurePlan,
     NodeEventPlan,
     NodeTarget,
-    Plan,
     PodLifecycle,
     Share,
 )
@@ -163,7 +163,7 @@ def sources(draw, index):
 
 
 @st.composite
-def plans(draw) -> Plan:
+def plans(draw) -> CompiledScenario:
     number = draw(st.integers(2, 7))
     budgets = [
         BudgetPlan(

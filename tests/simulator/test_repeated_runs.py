@@ -42,12 +42,12 @@ def killer(steps):
     return step
 
 
-def play_into(folder, plan, on_step=ignore, memory_bytes=0):
+def play_into(folder, plan, on_progress=ignore, memory_bytes=0):
     """Play a plan with parts of seven rows and a callback after every step."""
     accelerator = Accelerator(load(), Coverage())
     with patch.object(tables, "PART_ROWS", 7), patch.object(engine, "STEPS_PER_PROGRESS", 1):
         return play(
-            *(plan, Variant(), folder, accelerator, on_step),
+            *(plan, Variant(), folder, accelerator, on_progress),
             read_processor_s=lambda: 0.0,
             read_memory_bytes=lambda: memory_bytes,
         )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.simulator.controllers.deletion_order import first_to_delete
-from roadstead.simulator.pod_lives import Ending, LifeState, PodLife
+from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
 from tests.simulator.fake_fleet import GRACE_US, SECOND_US, FakeFleet, controller, scaled
 
 HOUR_US = 3_600 * SECOND_US
@@ -16,7 +16,7 @@ def pod(name, node="", state=LifeState.PENDING, age_s=60, ready_s=30):
     """A pod of a certain age, at the time of one hour."""
     created_us, started_us = HOUR_US - age_s * SECOND_US, HOUR_US - ready_s * SECOND_US
     identity = PodIdentity(name, "default", name)
-    life = PodLife(0, identity, PodFacts(), created_us, -1, 0, -1, 0, state=state, node=node)
+    life = SimulatedPod(0, identity, PodFacts(), created_us, -1, 0, -1, 0, state=state, node=node)
     if state is LifeState.RUNNING:
         life.started_us = started_us
     return life

@@ -19,6 +19,7 @@ from roadstead.simulator.scenario import (
     NEVER_US,
     Arrival,
     ArrivalSource,
+    CompiledScenario,
     ControllerKind,
     ControllerPlan,
     ControllerTimings,
@@ -26,7 +27,6 @@ from roadstead.simulator.scenario import (
     Limits,
     NodeEventPlan,
     NodeTarget,
-    Plan,
     PodLifecycle,
     PodTemplatePlan,
     Share,
@@ -63,9 +63,11 @@ class FixedTimes:
             yield Arrival(at_us, self.index, ((name, FACTS),), NEVER_US, LIFE)
 
 
-def plan_of(*sources: ArrivalSource, horizon_us: int = HOUR_US) -> Plan:
+def plan_of(*sources: ArrivalSource, horizon_us: int = HOUR_US) -> CompiledScenario:
     timings = ControllerTimings(50_000_000, 0.1, 0.01, 5_500, 50)
-    return Plan("test", NODES, horizon_us, HOUR_US, 0, timings, Limits(1, 1, 1), sources=sources)
+    return CompiledScenario(
+        "test", NODES, horizon_us, HOUR_US, 0, timings, Limits(1, 1, 1), sources=sources
+    )
 
 
 @given(st.lists(st.lists(st.integers(0, 20)).map(sorted), max_size=4))

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.facts.pod import PodFacts
-from roadstead.simulator.pod_lives import Ending, LifeState
+from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import (
     LIFE,
     SECOND_US,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from roadstead.cli.plugin.checks import Checking, Fleets, reads, shapes
+from roadstead.cli.plugin.checks import CheckFunction, Fleets, reads, shapes
 from roadstead.cli.plugin.outcome import Check, CheckOutcome
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest
 from roadstead.framework.plugin import (
@@ -21,7 +21,7 @@ from roadstead.framework.user_plugins import factories_of
 from roadstead.plugins.in_tree import in_tree_registry
 
 
-def left_out(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
+def missing_hooks_check(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
     """The missing hooks of `docs/plugins.md` that would save time; None if there are none."""
     found = [*_advice(subject, fleets)]
     if not found:
@@ -30,31 +30,31 @@ def left_out(subject: PluginUnderTest, fleets: Fleets) -> Check | None:
 
 
 def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
-    kind = subject.kind
+    plugin_class = subject.plugin_class
     narrower_reads = _narrower_reads(subject, fleets)
     if narrower_reads is not None:
         yield (
             f"reads = Reads.{narrower_reads.name} holds on these fleets: fewer rows would be "
-            f"evaluated again than with {kind.reads.name}"
+            f"evaluated again than with {plugin_class.reads.name}"
         )
-    elif kind.reads is Reads.CLUSTER and kind.effect is Plugin.effect:
+    elif plugin_class.reads is Reads.CLUSTER and plugin_class.effect is Plugin.effect:
         yield "without effect, each placement invalidates the answers for every other pod"
-    if not vars(kind).get("shares_by_shape", False) and _holds(
+    if not vars(plugin_class).get("shares_by_shape", False) and _holds(
         _with(subject, shares_by_shape=True), fleets, shapes
     ):
         yield (
             "shares_by_shape = True holds on these fleets: pods that differ only in amounts "
             "would be evaluated once"
         )
-    is_live_filter = issubclass(kind, FilterPlugin) and kind.reads is not Reads.NODE
-    if is_live_filter and getattr(kind, "admits", None) is FilterPlugin.admits:
+    is_live_filter = issubclass(plugin_class, FilterPlugin) and plugin_class.reads is not Reads.NODE
+    if is_live_filter and getattr(plugin_class, "admits", None) is FilterPlugin.admits:
         yield "without admits, the binder calls Filter for each pod of a batch"
 
 
 def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
     """The narrowest `reads` that holds on these fleets, if it is narrower than the declared one."""
     for least in Reads:
-        if least >= subject.kind.reads:
+        if least >= subject.plugin_class.reads:
             return None
         if _holds(_with(subject, reads=least), fleets, reads):
             return least
@@ -63,12 +63,16 @@ def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
 
 def _with(subject: PluginUnderTest, **members: object) -> PluginUnderTest:
     """The plugin with other declarations."""
-    kind: type[Plugin] = type(subject.kind.__name__, (subject.kind,), members)
-    registry = in_tree_registry().merged(factories_of({kind.name: kind}, is_strict=True))
-    return replace(subject, kind=kind, registry=registry)
+    plugin_class: type[Plugin] = type(
+        subject.plugin_class.__name__, (subject.plugin_class,), members
+    )
+    registry = in_tree_registry().merged(
+        factories_of({plugin_class.name: plugin_class}, is_strict=True)
+    )
+    return replace(subject, plugin_class=plugin_class, registry=registry)
 
 
-def _holds(subject: PluginUnderTest, fleets: Fleets, check: Checking) -> bool:
+def _holds(subject: PluginUnderTest, fleets: Fleets, check: CheckFunction) -> bool:
     try:
         return all(wrong is None for fleet in fleets for wrong in check(subject, fleet))
     except Exception:

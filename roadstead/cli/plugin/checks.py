@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from roadstead.cli.plugin.effect import effect_checks
 from roadstead.cli.plugin.hooks import hooks_check
+from roadstead.cli.plugin.impact import impact_checks
 from roadstead.cli.plugin.outcome import Check, CheckOutcome, failed_check
 from roadstead.cli.plugin.play import play
 from roadstead.cli.plugin.plugin_under_test import (
@@ -36,9 +36,9 @@ SPEED_CALLS = 20
 
 
 Fleets = Sequence[SampleFleet]
-Wrong = Iterator[str | None]
+CaseResults = Iterator[str | None]
 """For each case, the text of a failure, or None."""
-Checking = Callable[[PluginUnderTest, SampleFleet], Wrong]
+CheckFunction = Callable[[PluginUnderTest, SampleFleet], CaseResults]
 
 
 def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
@@ -52,23 +52,23 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
         checks = [_checked("answers", _ANSWERS, _answers, subject, fleets)]
         if checks[0].outcome is CheckOutcome.FAILED:
             return checks
-        checks += effect_checks(subject, fleets)
+        checks += impact_checks(subject, fleets)
     hooks = hooks_check(subject, fleets[0])
     checks += [] if hooks is None else [hooks]
     checks += [_checked(name, fine, work, subject, fleets) for name, work, fine in _named(subject)]
     if subject.filters_or_scores and not any(
         check.outcome is CheckOutcome.FAILED for check in checks
     ):
-        checks += [_signs(subject, fleets), speed(subject, fleets[0])]
+        checks += [_check_signatures(subject, fleets), speed(subject, fleets[0])]
     return checks
 
 
 _ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
 
 
-def _named(subject: PluginUnderTest) -> list[tuple[str, Checking, str]]:
+def _named(subject: PluginUnderTest) -> list[tuple[str, CheckFunction, str]]:
     """(name, check, text on success) of the checks that compare answers."""
-    named: list[tuple[str, Checking, str]] = [
+    named: list[tuple[str, CheckFunction, str]] = [
         ("workers", _workers, f"same decisions without and with {' and '.join(WORKERS)} workers"),
     ]
     if subject.filters_or_scores:
@@ -78,9 +78,9 @@ def _named(subject: PluginUnderTest) -> list[tuple[str, Checking, str]]:
             ("reads", reads, "updated answers equal newly computed ones"),
             ("signature", _signature, "equal signature, equal answers"),
         ]
-    if subject.filters_or_scores and vars(subject.kind).get("shares_by_shape", False):
+    if subject.filters_or_scores and vars(subject.plugin_class).get("shares_by_shape", False):
         named.append(("shapes", shapes, "same answers for other requested amounts"))
-    if subject.filters_or_scores and subject.kind.effect is not Plugin.effect:
+    if subject.filters_or_scores and subject.plugin_class.effect is not Plugin.effect:
         named.append(("effects", effects, "equal effect, the same pods affected"))
     return named
 
@@ -88,7 +88,7 @@ def _named(subject: PluginUnderTest) -> list[tuple[str, Checking, str]]:
 def _checked(
     name: str,
     fine: str,
-    work: Checking,
+    work: CheckFunction,
     subject: PluginUnderTest,
     fleets: Fleets,
 ) -> Check:
@@ -105,7 +105,7 @@ def _checked(
     return Check(name, CheckOutcome.OK, fine if cases else "nothing to compare", cases)
 
 
-def _workers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def _workers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     plain = play(open_path("plain", subject.profiles), fleet)
     for each in plain:
         yield each.text if f'"{subject.name}"' in each.error else None
@@ -120,7 +120,7 @@ def _classes(fleet: SampleFleet) -> list[PodFacts]:
     return fleet.classes()[:CLASSES]
 
 
-def _deterministic(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def _deterministic(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
     for evaluation in evaluations:
@@ -142,7 +142,7 @@ def _evaluation(subject: PluginUnderTest, facts: PodFacts, table: NodeTable) -> 
     return Evaluation(subject.alone(table.classes), table.classes.pod_class(facts), table)
 
 
-def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     classes = PodClasses()
     table, untouched = fleet.table(classes), fleet.table(classes)
     for facts in _classes(fleet):
@@ -151,7 +151,7 @@ def _leaves_table(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
         yield f"the plugin changed the table: {differences[0]}" if differences else None
 
 
-def reads(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def reads(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Add and remove pods, and compare updated answers with newly computed ones."""
     table = fleet.table()
     evaluations = [_evaluation(subject, facts, table) for facts in _classes(fleet)]
@@ -159,19 +159,19 @@ def reads(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
     for evaluation in evaluations:
         answers_of(evaluation)
         before.append(evaluation.run_pre_score())
-    _stir(table, fleet)
-    if subject.kind.reads is Reads.CLUSTER:
+    _change_pods(table, fleet)
+    if subject.plugin_class.reads is Reads.CLUSTER:
         # PreFilter and PreScore are called again; their results are kept in all other cases.
         before = [None for _ in evaluations]
     for evaluation, pre_score in zip(evaluations, before, strict=True):
         fresh = answers(subject, evaluation.pod.facts, table)
-        hint = f"after pods changed; does `reads = Reads.{subject.kind.reads.name}` hold?"
+        hint = f"after pods changed; does `reads = Reads.{subject.plugin_class.reads.name}` hold?"
         yield _difference(
             answers_of(evaluation, pre_score), fresh, fleet.pod_named(evaluation.pod.facts), hint
         )
 
 
-def _stir(table: NodeTable, fleet: SampleFleet) -> None:
+def _change_pods(table: NodeTable, fleet: SampleFleet) -> None:
     for index, node in enumerate(fleet.nodes):
         on_node = list(table.pods(table.row_of(node.name)))
         if index % 2 and on_node:
@@ -181,7 +181,7 @@ def _stir(table: NodeTable, fleet: SampleFleet) -> None:
             table.add_pod(node.name, table.classes.pod_class(facts))
 
 
-def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     table = fleet.table()
     location = LOCATION_OF_SCORES.get(subject.name, "")
     for facts in fleet.classes():
@@ -195,7 +195,7 @@ def _answers(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
                 yield f"{text}, for {fleet.pod_named(facts)}"
 
 
-def _signature(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def _signature(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ in one fact but have equal signatures must have equal answers."""
     table = fleet.table()
     plugin = subject.build()
@@ -212,12 +212,12 @@ def _signature(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
             yield _difference(expected, answers(subject, other, table), whom, hint)
 
 
-def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Pods that differ only in amounts must have equal answers, if the plugin declares so."""
     table = fleet.table()
     for facts in _classes(fleet):
         both = [answers(subject, each, table) for each in (facts, _larger(facts))]
-        if subject.kind.reads is Reads.ROW:
+        if subject.plugin_class.reads is Reads.ROW:
             # A row may have room for only one of them, or its score may depend on the requests.
             # Only such plugins sign the amounts of each class (`Profile.class_of`).
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
@@ -225,7 +225,7 @@ def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
         yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
 
 
-def effects(subject: PluginUnderTest, fleet: SampleFleet) -> Wrong:
+def effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     """Placed pods of equal effect must affect the same pods."""
     table = fleet.table()
     profile = subject.alone(table.classes)
@@ -250,7 +250,7 @@ def _larger(facts: PodFacts) -> PodFacts:
     )
 
 
-def _signs(subject: PluginUnderTest, fleets: Fleets) -> Check:
+def _check_signatures(subject: PluginUnderTest, fleets: Fleets) -> Check:
     plugin = subject.build()
     pods = [facts for fleet in fleets for facts in _classes(fleet)]
     unsigned = sum(plugin.sign(facts) is None for facts in pods)

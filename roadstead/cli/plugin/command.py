@@ -9,8 +9,8 @@ import click
 
 from roadstead.cli.errors import FAILED, ReportingCommand
 from roadstead.cli.options import (
-    Form,
-    PlanOptions,
+    OutputFormat,
+    RunOptions,
     SourceOptions,
     config_parameters,
     fleet_parameters,
@@ -107,7 +107,7 @@ def test_command(
     seeds: int | None,
     nodes: int | None,
     is_strict: bool,
-    form: Form,
+    output_format: OutputFormat,
 ) -> None:
     """Check a plugin on a fleet, and show what it changes.
 
@@ -140,30 +140,30 @@ def test_command(
                                          # in CI: warnings fail, too
       roadstead plugin test few_pods:FewPods --format json | jq .checks
     """
-    is_given = source != SourceOptions()
-    if is_given:
+    has_source = source != SourceOptions()
+    if has_source:
         if seeds is not None or nodes is not None:
             raise click.UsageError("--seeds and --nodes exclude --cluster, --pods and --trace")
         source.check()
     from roadstead.cli.plugin.outcome import CheckOutcome
     from roadstead.cli.plugin.report import print_checks, read_args
-    from roadstead.cli.plugin.testing import on_given_fleet, on_sample_fleets
+    from roadstead.cli.plugin.testing import on_sample_fleets, on_users_fleet
 
     args = read_args(args_text)
-    if is_given:
-        test = on_given_fleet(path, args, replace(source, strict=is_strict))
+    if has_source:
+        test = on_users_fleet(path, args, replace(source, strict=is_strict))
     else:
         test = on_sample_fleets(path, args, seeds or SEEDS, nodes or NODES)
-    print_checks(path, test, form)
+    print_checks(path, test, output_format)
     outcomes = {check.outcome for check in test.checks}
     if CheckOutcome.FAILED in outcomes or (is_strict and CheckOutcome.WARNING in outcomes):
         ctx.exit(FAILED)
 
 
 @plugin_group.command("list", cls=ReportingCommand)
-@gathered("plan", PlanOptions, config_parameters)
+@gathered("options", RunOptions, config_parameters)
 @format_option
-def list_command(*, plan: PlanOptions, form: Form) -> None:
+def list_command(*, options: RunOptions, output_format: OutputFormat) -> None:
     """List plugins, and the profiles that enable them.
 
     The list contains the in-tree plugins, those of installed packages, and those of --plugin. Each
@@ -179,7 +179,7 @@ def list_command(*, plan: PlanOptions, form: Form) -> None:
       roadstead plugin list --plugin few_pods:FewPods --config mine.yaml
       roadstead plugin list --plugin few_pods:FewPods --format json
     """
-    plan.check()
+    options.check()
     from roadstead.cli.plugin.listing import known_plugins, print_plugins
 
-    print_plugins(known_plugins(plan), form)
+    print_plugins(known_plugins(options), output_format)

@@ -27,7 +27,7 @@ HINT = "QueueingHint"
 AFTER_BACKOFF_S = 60.0
 DELETED_SHARE = 3
 
-NEEDS: Final[Mapping[str, str]] = MappingProxyType(
+CALL_CONDITIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "PreEnqueue": "a pending pod",
         "QueueSort": "a pending pod",
@@ -50,7 +50,7 @@ def hooks_check(subject: PluginUnderTest, fleet: SampleFleet) -> Check | None:
         hooks = _hooks_of(subject)
         if not hooks:
             return None
-        with _failures() as failures, _counted() as calls:
+        with _failures() as failures, _count_calls() as calls:
             _run(LocalRun(subject.plan), fleet)
     except Exception as failure:
         # The plugin is the user's: any exception is a finding.
@@ -61,14 +61,16 @@ def hooks_check(subject: PluginUnderTest, fleet: SampleFleet) -> Check | None:
     silent = [hook for hook in hooks if not calls[hook]]
     if not silent:
         return Check("hooks", CheckOutcome.OK, f"calls: {counts}", calls.total())
-    needs = "; ".join(f"{hook} was never called: it needs {NEEDS[hook]}" for hook in silent)
-    return Check("hooks", CheckOutcome.WARNING, f"{needs} (--pods, --cluster)", calls.total())
+    texts = "; ".join(
+        f"{hook} was never called: it needs {CALL_CONDITIONS[hook]}" for hook in silent
+    )
+    return Check("hooks", CheckOutcome.WARNING, f"{texts} (--pods, --cluster)", calls.total())
 
 
 def _hooks_of(subject: PluginUnderTest) -> list[str]:
     """The plugin's hooks outside Filter and Score, by their names in failures."""
     points = {point[0].upper() + point[1:] for point in subject.points}
-    hooks = [hook for hook in NEEDS if hook in points]
+    hooks = [hook for hook in CALL_CONDITIONS if hook in points]
     plugin = subject.build()
     if isinstance(plugin, EnqueueExtensions) and any(
         each.hint is not None for each in plugin.events_to_register()
@@ -97,7 +99,7 @@ def _another(node: NodeFacts) -> NodeFacts:
 
 
 @contextmanager
-def _counted() -> Iterator[Counter[str]]:
+def _count_calls() -> Iterator[Counter[str]]:
     """Count the calls of users' plugins in this process, by hook."""
     calls: Counter[str] = Counter()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from roadstead.cli.options import Form, PlanOptions
+from roadstead.cli.options import OutputFormat, RunOptions
 from roadstead.cli.plan import read_config
 from roadstead.cli.result_forms import print_json
 from roadstead.config.intree import IN_TREE_POINTS, OPTIONAL_POINTS
@@ -20,7 +20,7 @@ from roadstead.framework.plugin import EXTENSION_POINTS, Plugin
 from roadstead.framework.registry import extension_points
 from roadstead.framework.user_plugins import installed_plugins, load_plugin_class
 from roadstead.protocol.errors import InputError, printable
-from roadstead.report.text_table import Cells, Column, print_table, text
+from roadstead.report.text_table import Cells, Column, print_table, text_column
 from roadstead.run import RunPlan
 
 IN_TREE = "in-tree"
@@ -49,7 +49,7 @@ class KnownPlugin:
     enabled: tuple[Enabled, ...]
 
 
-def known_plugins(options: PlanOptions) -> list[KnownPlugin]:
+def known_plugins(options: RunOptions) -> list[KnownPlugin]:
     """The in-tree plugins, the installed ones, and those of the options, in this order.
 
     They are enabled as in a run with these options. Raises InputError for a wrong option.
@@ -115,9 +115,9 @@ def _enabled(profiles: Iterable[ProfileConfig], name: str) -> tuple[Enabled, ...
     return tuple(found)
 
 
-def print_plugins(plugins: Sequence[KnownPlugin], form: Form) -> None:
+def print_plugins(plugins: Sequence[KnownPlugin], output_format: OutputFormat) -> None:
     """Print plugins as a table, or as one JSON document."""
-    if form == "json":
+    if output_format == "json":
         print_json({"plugins": [asdict(each) for each in plugins]})
         return
     console = Console()
@@ -127,7 +127,12 @@ def print_plugins(plugins: Sequence[KnownPlugin], form: Form) -> None:
 
 
 def _print_group(console: Console, title: str, plugins: Sequence[KnownPlugin]) -> None:
-    columns = [text("plugin"), text("extension points"), Column("weight"), text("enabled in")]
+    columns = [
+        text_column("plugin"),
+        text_column("extension points"),
+        Column("weight"),
+        text_column("enabled in"),
+    ]
     has_origins = any(each.origin != IN_TREE for each in plugins)
     rows: list[Cells] = []
     for each in plugins:
@@ -135,7 +140,7 @@ def _print_group(console: Console, title: str, plugins: Sequence[KnownPlugin]) -
         profiles = "\n".join(_enabled_at(each, enabled) for enabled in each.enabled) or "–"
         origin = [printable(f"{each.origin}\n{each.file}")] if has_origins else []
         rows.append([printable(each.name), ", ".join(each.points), weights, profiles, *origin])
-    print_table(console, title, [*columns, *([text("from")] if has_origins else [])], rows)
+    print_table(console, title, [*columns, *([text_column("from")] if has_origins else [])], rows)
 
 
 def _enabled_at(plugin: KnownPlugin, enabled: Enabled) -> str:

@@ -14,7 +14,7 @@ from roadstead.local.decision_paths import DecisionPath
 DELETED_PER_BATCH = 5
 
 
-class Played(NamedTuple):
+class PodOutcome(NamedTuple):
     """The decision on a pod. text: for display. error: why its attempt failed, or ""."""
 
     key: str
@@ -23,13 +23,13 @@ class Played(NamedTuple):
     error: str
 
 
-def play(path: DecisionPath, fleet: SampleFleet) -> list[Played]:
+def play(path: DecisionPath, fleet: SampleFleet) -> list[PodOutcome]:
     """Schedule a fleet's pods in batches, and delete some placed pods after each batch."""
     _fill(path, fleet)
     rng = stream(fleet.seed, "deletions")
     placed: list[tuple[str, PodFacts, PodIdentity]] = []
     who_of = {identity.uid: identity for identity, _ in fleet.pods}
-    played: list[Played] = []
+    played: list[PodOutcome] = []
     for start in range(0, len(fleet.pods), BATCH):
         for decision in _decided(path, fleet.pods[start : start + BATCH]):
             played.append(_played(decision))
@@ -43,13 +43,13 @@ def play(path: DecisionPath, fleet: SampleFleet) -> list[Played]:
 
 def play_each(
     path: DecisionPath, fleet: SampleFleet, before: Callable[[PodFacts], None] | None = None
-) -> list[Played]:
+) -> list[PodOutcome]:
     """Schedule pod by pod, as in a run without deletions.
 
     before: called with each pod just before it is decided.
     """
     _fill(path, fleet)
-    played: list[Played] = []
+    played: list[PodOutcome] = []
     for pod in fleet.pods:
         if before is not None:
             before(pod[1])
@@ -71,11 +71,11 @@ def _decided(path: DecisionPath, of: Sequence[Pod]) -> Iterable[Decision]:
         pods = pods[len(decisions) :]
 
 
-def _played(decision: Decision) -> Played:
+def _played(decision: Decision) -> PodOutcome:
     key = decision.pod.key
     if decision.node_name is not None:
         text = f"{key} is placed on {decision.node_name} with score {decision.total}"
     else:
         why = decision.error or (decision.diagnosis.message("") if decision.diagnosis else "")
         text = f"{key} is not placed: {why}"
-    return Played(key, decision.node_name, text, decision.error)
+    return PodOutcome(key, decision.node_name, text, decision.error)

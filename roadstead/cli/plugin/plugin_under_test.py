@@ -43,11 +43,11 @@ BATCH = 16
 class PluginUnderTest:
     """A plugin under test.
 
-    kind: the class. points: its extension points. registry: the in-tree plugins and this one;
+    plugin_class: the class. points: its extension points. registry: in-tree plugins and this one;
     config: the default plugins and this one. plan: a run with that configuration.
     """
 
-    kind: type[Plugin]
+    plugin_class: type[Plugin]
     points: frozenset[str]
     registry: Registry
     config: SchedulerConfig
@@ -55,7 +55,7 @@ class PluginUnderTest:
 
     @property
     def name(self) -> str:
-        return self.kind.name
+        return self.plugin_class.name
 
     @property
     def filters_or_scores(self) -> bool:
@@ -106,7 +106,7 @@ def plugin_under_test(
     if len(chosen.kinds) > 1:
         names = ", ".join(chosen.kinds)
         raise InputError(f"defines {names}: name one, as FILE.py:CLASS", obj="plugin")
-    (kind,) = chosen.kinds.values()
+    (plugin_class,) = chosen.kinds.values()
     text = chosen.as_config(args)
     loaded = load_with(chosen, text, SOURCE_OF_FLAGS)
     registry = in_tree_registry().merged(factories_of(chosen.kinds, is_strict=True))
@@ -116,7 +116,9 @@ def plugin_under_test(
         plugins=chosen.paths,
         plugin_dir=chosen.directory,
     )
-    subject = PluginUnderTest(kind, extension_points(kind), registry, loaded.config, plan)
+    subject = PluginUnderTest(
+        plugin_class, extension_points(plugin_class), registry, loaded.config, plan
+    )
     subject.build()
     return subject
 

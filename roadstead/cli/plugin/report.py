@@ -9,13 +9,13 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.text import Text
 
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.cli.plugin.listing import in_order
 from roadstead.cli.plugin.outcome import CheckOutcome
 from roadstead.cli.plugin.testing import PluginTest
 from roadstead.cli.result_forms import print_json
 from roadstead.protocol.errors import InputError, cut_short, printable
-from roadstead.report.text_table import Cells, Column, print_table, text
+from roadstead.report.text_table import Cells, Column, print_table, text_column
 
 _STYLES: Mapping[CheckOutcome, str] = {
     CheckOutcome.OK: "green",
@@ -34,19 +34,20 @@ def read_args(typed: str | None) -> object:
         raise InputError("is not JSON", field="--args", value=cut_short(typed)) from error
 
 
-def print_checks(path: str, test: PluginTest, form: Form) -> None:
+def print_checks(path: str, test: PluginTest, output_format: OutputFormat) -> None:
     """Print the checks as a table with a verdict, or as one JSON document."""
-    kind, checks = test.subject.kind, test.checks
-    if form == "json":
+    plugin_class, checks = test.subject.plugin_class, test.checks
+    if output_format == "json":
         about = {
-            "plugin": kind.name,
+            "plugin": plugin_class.name,
             "path": path,
             "points": in_order(test.subject.points),
             "fleet": test.fleet,
         }
         print_json(about | {"checks": [asdict(check) for check in checks]})
         return
-    title = f"{kind.name} ({', '.join(in_order(test.subject.points))}) on {printable(test.fleet)}"
+    points = ", ".join(in_order(test.subject.points))
+    title = f"{plugin_class.name} ({points}) on {printable(test.fleet)}"
     rows: list[Cells] = [
         [
             each.name,
@@ -56,7 +57,7 @@ def print_checks(path: str, test: PluginTest, form: Form) -> None:
         ]
         for each in checks
     ]
-    columns = [text("check"), text("outcome"), Column("cases"), text("what")]
+    columns = [text_column("check"), text_column("outcome"), Column("cases"), text_column("what")]
     console = Console()
     print_table(console, title, columns, rows)
     console.print(Text(f"\n{_verdict([check.outcome for check in checks])}"))

@@ -9,12 +9,12 @@ import click
 
 from roadstead.api.plugin_choice import choose_plugins
 from roadstead.cli.options import SourceOptions
-from roadstead.cli.plugin.advice import left_out
+from roadstead.cli.plugin.advice import missing_hooks_check
 from roadstead.cli.plugin.checks import run_checks
-from roadstead.cli.plugin.given import given_fleet
 from roadstead.cli.plugin.outcome import Check, CheckOutcome
 from roadstead.cli.plugin.plugin_under_test import PluginUnderTest, plugin_under_test
 from roadstead.cli.plugin.samples import SampleFleet, sample_fleet
+from roadstead.cli.plugin.users_fleet import users_fleet
 from roadstead.cli.sources import load
 from roadstead.config.settings import ActorDeadlines
 from roadstead.plugin_watch import watched
@@ -38,7 +38,7 @@ def on_sample_fleets(path: str, args: object, seeds: int, nodes: int) -> PluginT
     return PluginTest(subject, text, _checks(subject, fleets))
 
 
-def on_given_fleet(path: str, args: object, source: SourceOptions) -> PluginTest:
+def on_users_fleet(path: str, args: object, source: SourceOptions) -> PluginTest:
     """Test a plugin on manifests or a trace; prints notes on them on standard error.
 
     Raises InputError if the plugin or the fleet cannot be read.
@@ -46,7 +46,7 @@ def on_given_fleet(path: str, args: object, source: SourceOptions) -> PluginTest
     chosen = choose_plugins([path])
     loaded = load(source, with_digests=False)
     subject = plugin_under_test(chosen, args, loaded.cluster)
-    given = given_fleet(loaded, subject.plan.cluster)
+    given = users_fleet(loaded, subject.plan.cluster)
     for note in (*loaded.notes, *given.notes):
         click.echo(printable(note), err=True)
     counts = f"{len(given.fleet.nodes):,} nodes, {len(given.fleet.running):,} running pods"
@@ -61,7 +61,7 @@ def _checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> tuple[Ch
         if (
             subject.filters_or_scores
             and not failed
-            and (advice := left_out(subject, fleets)) is not None
+            and (advice := missing_hooks_check(subject, fleets)) is not None
         ):
             checks.append(advice)
     return tuple(checks)

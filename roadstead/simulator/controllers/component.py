@@ -13,8 +13,8 @@ from roadstead.simulator.controllers.deployment import DeploymentCore
 from roadstead.simulator.controllers.job import JobCore
 from roadstead.simulator.controllers.replica_set import ReplicaSetCore
 from roadstead.simulator.controllers.stateful_set import StatefulSetCore
-from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerKind, ControllerPlan
+from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 
 PAUSE_US: Final = SECOND_US
 """How long a controller pauses after a pod that ended at the time of its creation."""
@@ -33,7 +33,7 @@ Key = tuple[str | int, ...]
 class Controllers(Component):
     """All controllers of a plan; a pod's `controller` is its index here.
 
-    plans: `Plan.controllers`. seed: of durations and failures. cores: by index.
+    plans: `CompiledScenario.controllers`. seed: of durations and failures. cores: by index.
     """
 
     def __init__(self, plans: Sequence[ControllerPlan], seed: int) -> None:
@@ -73,12 +73,12 @@ class Controllers(Component):
 
     # What happens to pods and nodes.
 
-    def pod_created(self, life: PodLife) -> Commands:
+    def pod_created(self, life: SimulatedPod) -> Commands:
         if life.controller >= 0:
             self.cores[life.controller].pod_created(life)
         return ()
 
-    def pod_started(self, life: PodLife) -> Commands:
+    def pod_started(self, life: SimulatedPod) -> Commands:
         index = life.controller
         if index < 0:
             return ()
@@ -96,11 +96,11 @@ class Controllers(Component):
         self.cores[index].pod_available(life)
         return self._soon(index)
 
-    def pod_terminating(self, life: PodLife) -> Commands:
+    def pod_terminating(self, life: SimulatedPod) -> Commands:
         index = life.controller
         return self._left(index, life) if index >= 0 else ()
 
-    def pod_ended(self, life: PodLife) -> Commands:
+    def pod_ended(self, life: SimulatedPod) -> Commands:
         index = life.controller
         if index < 0:
             return ()
@@ -108,7 +108,7 @@ class Controllers(Component):
         self.cores[index].pod_ended(life)
         return commands
 
-    def _left(self, index: int, life: PodLife) -> Commands:
+    def _left(self, index: int, life: SimulatedPod) -> Commands:
         core, now_us = self.cores[index], self._world.now_us
         was_unasked = core.pod_leaves(life, now_us)
         if was_unasked and life.created_us == now_us and not core.replaces_at_once:

@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.generate import raw_stream
 from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
-from roadstead.simulator.pod_lives import Ending, PodLife
 from roadstead.simulator.scenario import NEVER_US, ControllerChange, ControllerPlan, PodLifecycle
+from roadstead.simulator.simulated_pods import Ending, SimulatedPod
 
 _DRAWS_PER_BLOCK: Final = 256
 
@@ -62,17 +62,17 @@ class ControllerCore(ABC):
     # What happens to its pods.
 
     @abstractmethod
-    def pod_created(self, life: PodLife) -> None:
+    def pod_created(self, life: SimulatedPod) -> None:
         """Store a pod that it asked for."""
 
-    def pod_available(self, life: PodLife) -> None:  # noqa: B027 - optional
+    def pod_available(self, life: SimulatedPod) -> None:  # noqa: B027 - optional
         """Count a pod that has run for `min_ready_us`."""
 
     @abstractmethod
-    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
         """Count a pod out: it terminates or has ended. Return whether it was not asked to."""
 
-    def pod_ended(self, life: PodLife) -> None:  # noqa: B027 - optional
+    def pod_ended(self, life: SimulatedPod) -> None:  # noqa: B027 - optional
         """Forget a pod that has ended; `pod_leaves` was called before."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class ControllerCore(ABC):
         """Return what makes the pods those that are wanted. Nothing is under way when called."""
 
     @abstractmethod
-    def remaining(self) -> Iterable[PodLife]:
+    def remaining(self) -> Iterable[SimulatedPod]:
         """Return the pods that were not asked to leave, in the order of their creation."""
 
     @abstractmethod
@@ -126,7 +126,7 @@ class ControllerCore(ABC):
         return [end_pod(life) for life in list(self.remaining())]
 
 
-def end_pod(life: PodLife) -> EndPod:
+def end_pod(life: SimulatedPod) -> EndPod:
     """Return the command to delete a pod as its controller does."""
     return EndPod(life.uid, Ending.DELETED)
 

@@ -13,8 +13,8 @@ from roadstead.facts.pod import PodFacts
 from roadstead.manifests.daemons import may_continue, should_run
 from roadstead.simulator.component import Command, CreatePods, NewPod, World
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
-from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 
 
 class DaemonSetCore(ControllerCore):
@@ -27,7 +27,7 @@ class DaemonSetCore(ControllerCore):
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
         super().__init__(plan, seed)
-        self._pods: dict[str, PodLife] = {}
+        self._pods: dict[str, SimulatedPod] = {}
         self._node_of: dict[int, str] = {}
         self._available: set[str] = set()
         self._leaving: set[str] = set()
@@ -57,15 +57,15 @@ class DaemonSetCore(ControllerCore):
 
     # What happens to its pods.
 
-    def pod_created(self, life: PodLife) -> None:
+    def pod_created(self, life: SimulatedPod) -> None:
         self._pods[self._node_of[life.ordinal]] = life
 
-    def pod_available(self, life: PodLife) -> None:
+    def pod_available(self, life: SimulatedPod) -> None:
         node = self._node_of.get(life.ordinal)
         if node is not None and node not in self._leaving:
             self._available.add(node)
 
-    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
         node = self._node_of.get(life.ordinal)
         if node is None or node in self._leaving:
             return False
@@ -77,13 +77,13 @@ class DaemonSetCore(ControllerCore):
         self._available.discard(node)
         self._old.pop(node, None)
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         node = self._node_of.pop(life.ordinal)
         del self._pods[node]
         self._leaving.discard(node)
         self._changed[node] = None
 
-    def remaining(self) -> Iterable[PodLife]:
+    def remaining(self) -> Iterable[SimulatedPod]:
         lives = (life for each, life in self._pods.items() if each not in self._leaving)
         return sorted(lives, key=lambda life: life.number)
 
@@ -118,7 +118,7 @@ class DaemonSetCore(ControllerCore):
     def _template_facts(self) -> PodFacts:
         return self.plan.templates[self.template].facts
 
-    def _stays(self, life: PodLife, node: NodeFacts | None) -> bool:
+    def _stays(self, life: SimulatedPod, node: NodeFacts | None) -> bool:
         """Whether a pod stays; a pending one whose node is gone does not."""
         if node is None:
             return life.state is not LifeState.PENDING

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import SECOND_US
+from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 
 
 def first_to_delete(
-    pods: Iterable[PodLife], related: Iterable[PodLife], wanted: int, now_us: int
-) -> list[PodLife]:
+    pods: Iterable[SimulatedPod], related: Iterable[SimulatedPod], wanted: int, now_us: int
+) -> list[SimulatedPod]:
     """Return the pods to delete, the first one first, or all of them in any order.
 
     related: all active pods of the same Deployment, or of the ReplicaSet itself. wanted: how many.
@@ -35,7 +35,9 @@ def first_to_delete(
     return sorted(found, key=lambda life: _rank(life, on_node, now_us))[:wanted]
 
 
-def _rank(life: PodLife, on_node: Mapping[str, int], now_us: int) -> tuple[int, int, int, int, str]:
+def _rank(
+    life: SimulatedPod, on_node: Mapping[str, int], now_us: int
+) -> tuple[int, int, int, int, str]:
     is_running = life.state is LifeState.RUNNING
     since_us = life.started_us if is_running else life.created_us
     number = on_node[life.node] if life.node else 0

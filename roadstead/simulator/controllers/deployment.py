@@ -9,8 +9,8 @@ from __future__ import annotations
 from roadstead.simulator.component import Command, World
 from roadstead.simulator.controllers.replica_set import ReplicaSet, SetsOfPods
 from roadstead.simulator.controllers.rolling import new_set_size, proportional_sizes, resolve_bounds
-from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 
 class DeploymentCore(SetsOfPods):
@@ -31,10 +31,10 @@ class DeploymentCore(SetsOfPods):
             self._is_rolling = True
             self.note("rollout started", base)
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         self._leaving.pop(life.uid, None)
 
-    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
         if self.plan.recreates:
             self._leaving[life.uid] = None
         return super().pod_leaves(life, now_us)

@@ -11,8 +11,8 @@ from typing import Final
 
 from roadstead.simulator.component import Command, CreatePods, NewPod, WakeAt, World
 from roadstead.simulator.controllers.core import ControllerCore
-from roadstead.simulator.pod_lives import Ending, LifeState, PodLife
 from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerPlan
+from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
 
 BACKOFF_US: Final = 10 * SECOND_US
 BACKOFF_MAX_US: Final = 600 * SECOND_US
@@ -31,12 +31,12 @@ class JobCore(ControllerCore):
         super().__init__(plan, seed)
         self.succeeded = self.failed = self.failed_since_success = 0
         self._failed_us = self._succeeded_us = self._wakes_us = NEVER_US
-        self._active: dict[str, PodLife] = {}
+        self._active: dict[str, SimulatedPod] = {}
 
-    def pod_created(self, life: PodLife) -> None:
+    def pod_created(self, life: SimulatedPod) -> None:
         self._active[life.uid] = life
 
-    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
         if self._active.pop(life.uid, None) is None:
             return False
         if life.state is LifeState.ENDED and life.ends_as is Ending.DONE:
@@ -47,7 +47,7 @@ class JobCore(ControllerCore):
             self._count_failure(now_us)
         return True
 
-    def remaining(self) -> Iterable[PodLife]:
+    def remaining(self) -> Iterable[SimulatedPod]:
         return self._active.values()
 
     def _count_failure(self, now_us: int) -> None:

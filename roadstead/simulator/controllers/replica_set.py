@@ -8,8 +8,8 @@ from typing import Final
 from roadstead.simulator.component import Command, CreatePods, EndPod, NewPod, World
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
 from roadstead.simulator.controllers.deletion_order import first_to_delete
-from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import ControllerPlan
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 
 class ReplicaSet:
@@ -36,10 +36,10 @@ class ReplicaSet:
     def __init__(self, base: str, template: int, order: int = 0) -> None:
         self.base, self.template, self.order = base, template, order
         self.replicas = self.desired = self.most = 0
-        self.active: dict[str, PodLife] = {}
+        self.active: dict[str, SimulatedPod] = {}
         self.available: set[str] = set()
 
-    def pop_excess(self, related: Iterable[PodLife], now_us: int) -> list[PodLife]:
+    def pop_excess(self, related: Iterable[SimulatedPod], now_us: int) -> list[SimulatedPod]:
         """Return pods that are too many, which are active no more.
 
         related: see `first_to_delete`; read only if there are too many.
@@ -70,22 +70,22 @@ class SetsOfPods(ControllerCore):
         self._set_of: dict[str, ReplicaSet] = {}
         self._creating: dict[int, ReplicaSet] = {}
 
-    def pod_created(self, life: PodLife) -> None:
+    def pod_created(self, life: SimulatedPod) -> None:
         owner = self._set_of[life.uid] = self._creating.pop(life.ordinal)
         owner.active[life.uid] = life
 
-    def pod_available(self, life: PodLife) -> None:
+    def pod_available(self, life: SimulatedPod) -> None:
         owner = self._set_of.get(life.uid)
         if owner is not None:
             owner.available.add(life.uid)
 
-    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
         owner = self._set_of.pop(life.uid, None)
         if owner is not None:
             owner.remove(life.uid)
         return owner is not None
 
-    def remaining(self) -> Iterable[PodLife]:
+    def remaining(self) -> Iterable[SimulatedPod]:
         lives = [life for each in self.sets.values() for life in each.active.values()]
         return sorted(lives, key=lambda life: life.number)
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from roadstead.simulator.component import Command, CreatePods, World
 from roadstead.simulator.controllers.core import ControllerCore, end_pod
-from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 
 class StatefulSetCore(ControllerCore):
@@ -23,7 +23,7 @@ class StatefulSetCore(ControllerCore):
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
         super().__init__(plan, seed)
-        self._pods: dict[int, PodLife] = {}
+        self._pods: dict[int, SimulatedPod] = {}
         self._template_of: dict[int, int] = {}
         self._available: set[int] = set()
         self._leaving: set[int] = set()
@@ -63,17 +63,17 @@ class StatefulSetCore(ControllerCore):
 
     # What happens to its pods.
 
-    def pod_created(self, life: PodLife) -> None:
+    def pod_created(self, life: SimulatedPod) -> None:
         ordinal = life.ordinal
         self._pods[ordinal] = life
         self._template_of[ordinal] = self.template
         self._missing.discard(ordinal)
 
-    def pod_available(self, life: PodLife) -> None:
+    def pod_available(self, life: SimulatedPod) -> None:
         if self._pods.get(life.ordinal) is life and life.ordinal not in self._leaving:
             self._available.add(life.ordinal)
 
-    def pod_leaves(self, life: PodLife, now_us: int) -> bool:
+    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
         ordinal = life.ordinal
         if self._pods.get(ordinal) is not life or ordinal in self._leaving:
             return False
@@ -86,7 +86,7 @@ class StatefulSetCore(ControllerCore):
         self._old.discard(ordinal)
         self._steady = min(self._steady, ordinal)
 
-    def pod_ended(self, life: PodLife) -> None:
+    def pod_ended(self, life: SimulatedPod) -> None:
         ordinal = life.ordinal
         if self._pods.get(ordinal) is not life:
             return
@@ -96,7 +96,7 @@ class StatefulSetCore(ControllerCore):
         if ordinal in self._ordinals:
             self._missing.add(ordinal)
 
-    def remaining(self) -> Iterable[PodLife]:
+    def remaining(self) -> Iterable[SimulatedPod]:
         lives = (life for each, life in self._pods.items() if each not in self._leaving)
         return sorted(lives, key=lambda life: life.number)
 

@@ -12,13 +12,13 @@ from typing import Final
 
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import PodFacts
-from roadstead.simulator.pod_lives import LifeState, PodLife
 from roadstead.simulator.scenario import (
     NEVER_US,
     BudgetPlan,
     ControllerPlan,
     InitialPod,
 )
+from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 
 UNSCALED: Final = frozenset({"DaemonSet", "Job"})
 """Controllers without a number of replicas that upstream can read."""
@@ -106,7 +106,7 @@ class Budgets:
             if plan.deleted_us != NEVER_US:
                 yield plan.deleted_us
 
-    def count(self, life: PodLife, *, is_node_ready: bool) -> None:
+    def count(self, life: SimulatedPod, *, is_node_ready: bool) -> None:
         """Count a pod as healthy if it runs on a node that is ready, else as not healthy."""
         is_healthy = is_node_ready and life.state is LifeState.RUNNING
         for budget in self._of(life.facts):
@@ -119,7 +119,7 @@ class Budgets:
             else:
                 del budget.healthy[life.uid]
 
-    def refusal(self, life: PodLife, now_us: int) -> str:
+    def refusal(self, life: SimulatedPod, now_us: int) -> str:
         """Return why the Eviction API refuses to evict a pod; "" if it does not.
 
         As upstream, budgets guard running pods only, and no pod can have two of them.
@@ -140,7 +140,7 @@ class Budgets:
                 return f"budget {name} needs {wanted} and has {healthy}"
         return ""
 
-    def evicted(self, life: PodLife) -> None:
+    def evicted(self, life: SimulatedPod) -> None:
         """Count a pod whose eviction is under way as not healthy."""
         self.count(life, is_node_ready=False)
 

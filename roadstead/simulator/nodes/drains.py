@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from roadstead.simulator.nodes.marks import Cause
-from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import SECOND_US
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 RETRY_US: Final = 5 * SECOND_US
 
@@ -133,7 +133,7 @@ class Drains:
             self.end(drain)
 
 
-def has_to_go(life: PodLife) -> bool:
+def has_to_go(life: SimulatedPod) -> bool:
     """Whether a drain evicts a pod."""
     owner = life.facts.owner
     return owner is None or owner.kind != "DaemonSet"

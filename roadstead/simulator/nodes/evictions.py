@@ -13,8 +13,8 @@ from roadstead.simulator.nodes.budgets import Budgets
 from roadstead.simulator.nodes.drains import Drain, Drains, has_to_go
 from roadstead.simulator.nodes.marks import Cause
 from roadstead.simulator.nodes.taint_evictions import TaintEvictions
-from roadstead.simulator.pod_lives import Ending, LifeState, PodLife
-from roadstead.simulator.scenario import Plan
+from roadstead.simulator.scenario import CompiledScenario
+from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
 
 
 class Evictions:
@@ -26,7 +26,7 @@ class Evictions:
     world: World
 
     def __init__(
-        self, plan: Plan, stopped: Container[str], is_ready: Callable[[str], bool]
+        self, plan: CompiledScenario, stopped: Container[str], is_ready: Callable[[str], bool]
     ) -> None:
         self._stopped, self._is_ready = stopped, is_ready
         self._tainted = TaintEvictions()
@@ -42,24 +42,26 @@ class Evictions:
 
     # Pods.
 
-    def count(self, life: PodLife) -> None:
+    def count(self, life: SimulatedPod) -> None:
         """Count a pod for its budgets as it is now."""
         self._budgets.count(life, is_node_ready=self._is_ready(life.node))
 
-    def pod_ended(self, life: PodLife) -> list[Drain]:
+    def pod_ended(self, life: SimulatedPod) -> list[Drain]:
         """Forget a pod; return the drains that are done by its end."""
         self.count(life)
         self._tainted.forget(life.uid)
         return self._drains.pod_ended(life.uid)
 
-    def _evict(self, life: PodLife, why: str) -> Iterator[Command]:
+    def _evict(self, life: SimulatedPod, why: str) -> Iterator[Command]:
         self._budgets.evicted(life)
         yield Note("pod evicted", life.uid, why)
         yield EndPod(life.uid, Ending.LOST if life.node in self._stopped else Ending.EVICTED)
 
     # Taints.
 
-    def consider(self, lives: Iterable[PodLife], taints: tuple[Taint, ...]) -> Iterator[Command]:
+    def consider(
+        self, lives: Iterable[SimulatedPod], taints: tuple[Taint, ...]
+    ) -> Iterator[Command]:
         """Evict, now or later, the pods on a node that do not tolerate its NoExecute taints."""
         now_us = self.world.now_us
         running = [each for each in lives if each.state is not LifeState.TERMINATING]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from roadstead.facts.node import NodeFacts
-from roadstead.simulator.scenario import NEVER_US, NodeEventPlan, Plan
+from roadstead.simulator.scenario import NEVER_US, CompiledScenario, NodeEventPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Occurrence:
 class Faults:
     """The events of a scenario, and the random failures of each node."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: CompiledScenario, seed: int) -> None:
         self._plan, self._seed = plan, seed
         self._outages: dict[tuple[int, str], Iterator[tuple[int, int]]] = {}
 

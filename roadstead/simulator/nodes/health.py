@@ -68,26 +68,26 @@ TABLE: Final[TransitionTable[NodeStatus, NodeEvent]] = TransitionTable(
 )
 
 
-class Verdict(StrEnum):
-    """What the controller decides about a node."""
+class TaintAction(StrEnum):
+    """What the controller does with a taint: NoSchedule of nodes that are not ready, NoExecute."""
 
-    NOT_READY = "not ready"
-    READY = "ready"
-    EVICT = "evict"
-    SPARE = "spare"
+    ADD_NO_SCHEDULE = "add NoSchedule"
+    REMOVE_NO_SCHEDULE = "remove NoSchedule"
+    ADD_NO_EXECUTE = "add NoExecute"
+    REMOVE_NO_EXECUTE = "remove NoExecute"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A verdict on a node: its NoSchedule taint is put or removed, or its NoExecute taint."""
+class TaintChange:
+    """A taint of a node is added or removed."""
 
-    verdict: Verdict
+    action: TaintAction
     node: str
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneFinding:
-    """A zone has another state. zone: its key, "" for nodes without a zone."""
+class ZoneChange:
+    """A zone changed its state. zone: its key, "" for nodes without a zone."""
 
     zone: str
     state: ZoneState
@@ -121,10 +121,10 @@ class NodeHealth:
         self._timings = timings
         self._nodes: dict[str, _Node] = {}
         self._zones: dict[str, _Zone] = {}
-        # Nodes that the next pass has to check, and whether it has to judge the zones.
+        # Nodes that the next pass has to check, and whether it has to compute the zones' states.
         self._watched: dict[str, None] = {}
-        self._has_news = False
-        self._passed_us = -1
+        self._zones_are_outdated = False
+        self._last_pass_us = -1
 
     # Nodes.
 
@@ -135,7 +135,7 @@ class NodeHealth:
         node = self._nodes[facts.name] = _Node(facts.zone, is_counted)
         zone = self._zones.setdefault(node.zone, _Zone(EvictionRate(self._timings.eviction_per_s)))
         zone.nodes += node.is_counted
-        self._has_news = True
+        self._zones_are_outdated = True
 
     def drop(self, name: str) -> None:
         """Remove a node. AssertionError for one that is not known."""
@@ -146,7 +146,7 @@ class NodeHealth:
         zone.not_ready -= node.is_counted and node.status is NodeStatus.UNKNOWN
         zone.queue.pop(name, None)
         self._watched.pop(name, None)
-        self._has_news = True
+        self._zones_are_outdated = True
 
     def stop(self, name: str, now_us: int) -> None:
         """Note that a node answers no more. IllegalTransitionError if it has stopped already."""
@@ -155,14 +155,14 @@ class NodeHealth:
         node.silent_since_us = now_us
         self._watched[name] = None
 
-    def answer(self, name: str) -> Iterator[Finding]:
+    def answer(self, name: str) -> Iterator[TaintChange]:
         """Note that a node answers again. IllegalTransitionError if it had not stopped."""
         node = self._nodes[name]
         was_unknown = node.status is NodeStatus.UNKNOWN
         self._move(name, node, NodeEvent.ANSWER)
         self._watched[name] = None
         if was_unknown:
-            yield Finding(Verdict.READY, name)
+            yield TaintChange(TaintAction.REMOVE_NO_SCHEDULE, name)
 
     def is_ready(self, name: str) -> bool:
         """Whether the API has a node, and has it as ready."""
@@ -177,22 +177,26 @@ class NodeHealth:
 
     def next_us(self, now_us: int) -> int | None:
         """Return when `advance` has something to do after now; None if nothing is to be done."""
-        times = [now_us - now_us % PASS_US + PASS_US] if self._watched or self._has_news else []
+        times = (
+            [now_us - now_us % PASS_US + PASS_US]
+            if self._watched or self._zones_are_outdated
+            else []
+        )
         for zone in self._zones.values():
             if zone.queue and (at_us := zone.rate.next_us(now_us)) is not None:
                 times.append(at_us)
         return min(times, default=None)
 
-    def advance(self, now_us: int) -> list[Finding | ZoneFinding]:
-        """Do what is due: a pass over the nodes, and the taints that the rates allow."""
-        found: list[Finding | ZoneFinding] = []
-        if not now_us % PASS_US and now_us > self._passed_us:
-            self._passed_us = now_us
+    def advance(self, now_us: int) -> list[TaintChange | ZoneChange]:
+        """Make the pass that is due over the nodes, and add the taints that the rates allow."""
+        found: list[TaintChange | ZoneChange] = []
+        if not now_us % PASS_US and now_us > self._last_pass_us:
+            self._last_pass_us = now_us
             for name in list(self._watched):
-                found += self._look_at(name, now_us)
-            if self._has_news:
-                self._has_news = False
-                found += self._judge_zones(now_us)
+                found += self._check_node(name, now_us)
+            if self._zones_are_outdated:
+                self._zones_are_outdated = False
+                found += self._update_zone_states(now_us)
         for zone in self._zones.values():
             while zone.queue and zone.rate.accept(now_us):
                 name = next(iter(zone.queue))
@@ -200,10 +204,10 @@ class NodeHealth:
                 node = self._nodes[name]
                 if node.status is NodeStatus.UNKNOWN:
                     node.is_tainted = True
-                    found.append(Finding(Verdict.EVICT, name))
+                    found.append(TaintChange(TaintAction.ADD_NO_EXECUTE, name))
         return found
 
-    def _look_at(self, name: str, now_us: int) -> Iterator[Finding]:
+    def _check_node(self, name: str, now_us: int) -> Iterator[TaintChange]:
         node = self._nodes[name]
         if node.status is NodeStatus.UNKNOWN:
             # By the status before this pass, as upstream: a node is queued one pass after it is not
@@ -212,31 +216,32 @@ class NodeHealth:
                 self._zones[node.zone].queue.setdefault(name)
             del self._watched[name]
             return
-        yield from self._spare(name)
+        yield from self._stop_eviction(name)
         if node.status is NodeStatus.READY:
             del self._watched[name]
         elif now_us > node.silent_since_us + self._timings.node_monitor_grace_us:
             self._move(name, node, NodeEvent.EXPIRE)
-            yield Finding(Verdict.NOT_READY, name)
+            yield TaintChange(TaintAction.ADD_NO_SCHEDULE, name)
 
-    def _spare(self, name: str) -> Iterator[Finding]:
+    def _stop_eviction(self, name: str) -> Iterator[TaintChange]:
+        """Take a node off its zone's queue, and remove its NoExecute taint if it has one."""
         node = self._nodes[name]
         self._zones[node.zone].queue.pop(name, None)
         if node.is_tainted:
             node.is_tainted = False
-            yield Finding(Verdict.SPARE, name)
+            yield TaintChange(TaintAction.REMOVE_NO_EXECUTE, name)
 
     def _move(self, name: str, node: _Node, event: NodeEvent) -> None:
-        arrow = TABLE.follow(name, node.status, event, node.history)
+        transition = TABLE.follow(name, node.status, event, node.history)
         if node.is_counted:
-            change = (arrow.target is NodeStatus.UNKNOWN) - (node.status is NodeStatus.UNKNOWN)
+            change = (transition.target is NodeStatus.UNKNOWN) - (node.status is NodeStatus.UNKNOWN)
             self._zones[node.zone].not_ready += change
-            self._has_news |= bool(change)
-        node.status, node.history = arrow.target, arrow.extend(node.history)
+            self._zones_are_outdated |= bool(change)
+        node.status, node.history = transition.target, transition.extend(node.history)
 
     # Zones.
 
-    def _judge_zones(self, now_us: int) -> Iterator[Finding | ZoneFinding]:
+    def _update_zone_states(self, now_us: int) -> Iterator[TaintChange | ZoneChange]:
         zones = {key: zone for key, zone in self._zones.items() if zone.nodes}
         states = {
             key: zone_state(zone.nodes, zone.not_ready, self._timings)
@@ -251,13 +256,13 @@ class NodeHealth:
                 zone.rate = EvictionRate(self._timings.eviction_per_s)
         for key in changed:
             zone = zones[key]
-            yield ZoneFinding(key, zone.state, zone.not_ready, zone.nodes)
+            yield ZoneChange(key, zone.state, zone.not_ready, zone.nodes)
         if all_down and all_were_down:
             return
         if all_down:
-            # Then rather the controller is cut off: it evicts from no node.
+            # All zones are down: more likely the controller is cut off, so it evicts from no node.
             for name, node in self._nodes.items():
-                yield from self._spare(name)
+                yield from self._stop_eviction(name)
                 if node.status is NodeStatus.UNKNOWN:
                     self._watched[name] = None
             for zone in zones.values():

@@ -31,10 +31,10 @@ from roadstead.simulator.component import (
 from roadstead.simulator.nodes.drains import Drain
 from roadstead.simulator.nodes.evictions import Evictions
 from roadstead.simulator.nodes.faults import Faults, Occurrence
-from roadstead.simulator.nodes.health import Finding, NodeHealth, Verdict, ZoneFinding
+from roadstead.simulator.nodes.health import NodeHealth, TaintAction, TaintChange, ZoneChange
 from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
-from roadstead.simulator.pod_lives import PodLife
-from roadstead.simulator.scenario import NEVER_US, SECOND_US, Plan
+from roadstead.simulator.scenario import NEVER_US, SECOND_US, CompiledScenario
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NO_SCHEDULE: Final = "NoSchedule"
@@ -48,7 +48,7 @@ class NodeLife(Component):
 
     sees_all_pods = True
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: CompiledScenario, seed: int) -> None:
         self._faults = Faults(plan, seed)
         self._marks = NodeMarks()
         self._health = NodeHealth(plan.timings)
@@ -99,18 +99,18 @@ class NodeLife(Component):
 
     # What happens to pods and nodes.
 
-    def pod_started(self, life: PodLife) -> Commands:
+    def pod_started(self, life: SimulatedPod) -> Commands:
         """Count a pod; plan its eviction if it tolerates its node for a time only."""
         self._evictions.count(life)
         taints = self._no_execute.get(life.node)
         return self._evictions.consider((life,), taints) if taints else self._evictions.recount()
 
-    def pod_terminating(self, life: PodLife) -> Commands:
+    def pod_terminating(self, life: SimulatedPod) -> Commands:
         """Count a pod no more."""
         self._evictions.count(life)
         return self._evictions.recount()
 
-    def pod_ended(self, life: PodLife) -> Commands:
+    def pod_ended(self, life: SimulatedPod) -> Commands:
         """Forget a pod; its node may be drained by its end."""
         drains = self._evictions.pod_ended(life)
         return self._all_drained(drains) if drains else self._evictions.recount()
@@ -271,22 +271,24 @@ class NodeLife(Component):
             begin_us, end_us = outage
             yield WakeAt(begin_us, ("fail", failure, name, end_us))
 
-    def _found(self, findings: Iterable[Finding | ZoneFinding]) -> Iterator[Command]:
+    def _found(self, findings: Iterable[TaintChange | ZoneChange]) -> Iterator[Command]:
         for finding in findings:
-            if isinstance(finding, ZoneFinding):
+            if isinstance(finding, ZoneChange):
                 region, _, zone = finding.zone.partition(":\x00:")
                 name = "/".join(filter(None, (region, zone))) or "nodes without a zone"
                 detail = f"{finding.not_ready} of {finding.nodes} nodes are not ready"
                 yield Note(f"zone {finding.state}", name, detail)
                 continue
             name = finding.node
-            match finding.verdict:
-                case Verdict.NOT_READY | Verdict.READY:
-                    yield from self._readiness(name, is_ready=finding.verdict is Verdict.READY)
-                case Verdict.EVICT:
+            match finding.action:
+                case TaintAction.ADD_NO_SCHEDULE | TaintAction.REMOVE_NO_SCHEDULE:
+                    yield from self._readiness(
+                        name, is_ready=finding.action is TaintAction.REMOVE_NO_SCHEDULE
+                    )
+                case TaintAction.ADD_NO_EXECUTE:
                     facts = self._marks.taint(name, HEALTH, Taint(UNREACHABLE, "", NO_EXECUTE))
                     yield from self._put(facts, "eviction began", name)
-                case Verdict.SPARE:
+                case TaintAction.REMOVE_NO_EXECUTE:
                     facts = self._marks.lift_taint(name, HEALTH, NO_EXECUTE)
                     yield from self._put(facts, "eviction ended", name)
 
@@ -332,7 +334,7 @@ class NodeLife(Component):
         yield from self._put(self._marks.lift(name, cause), "uncordoned", name)
 
 
-def needs_node_life(plan: Plan) -> bool:
+def needs_node_life(plan: CompiledScenario) -> bool:
     """Whether anything can happen that `NodeLife` plays; without it, a run is quicker."""
     return bool(
         plan.node_events

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.taints import Taint
-from roadstead.simulator.pod_lives import PodLife
 from roadstead.simulator.scenario import NEVER_US, TimedToleration
+from roadstead.simulator.simulated_pods import SimulatedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TaintEvictions:
         self._planned: dict[str, PlannedEviction] = {}
 
     def consider(
-        self, lives: Iterable[PodLife], taints: Sequence[Taint], now_us: int
+        self, lives: Iterable[SimulatedPod], taints: Sequence[Taint], now_us: int
     ) -> Iterator[PlannedEviction]:
         """Plan for pods on a node with these NoExecute taints; yield the new plans.
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roadstead.binder import Acknowledge, BinderCore, BinderSettings, BindRequest, Bound
 from roadstead.binder.verification import Verifier
-from roadstead.lab.cell import Cell, rank_among_equals, room
+from roadstead.lab.omega_cell import Cell, rank_among_equals, room
 from roadstead.placements import TableStore
 from tests.builders import MIB, node, pod, profile_of
 

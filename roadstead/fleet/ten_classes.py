@@ -53,7 +53,7 @@ def ten_node(index: int) -> NodeFacts:
     )
 
 
-def _shape(
+def _pod(
     app: str, cpu_milli: int, memory_mib: int, gpu_milli: int = 0, models: tuple[str, ...] = ()
 ) -> PodFacts:
     return task_facts(
@@ -78,25 +78,25 @@ def _prefers(weight: int, term: NodeSelectorTerm) -> tuple[PreferredNodeTerm, ..
 _SSD = _term("disk", "In", "ssd")
 _NO_SPOT = _term("pool", "NotIn", "gpu", "spot")
 
-TEN_SHAPES: tuple[PodFacts, ...] = (
-    _shape("web", 100, 256),
-    replace(_shape("front", 250, 512), preferred_node_terms=_prefers(10, _SSD)),
-    replace(_shape("api", 500, 1024), node_selector=(("pool", "general"),)),
-    replace(_shape("cache", 500, 4096), required_node_terms=(_SSD,)),
+TEN_CLASSES: tuple[PodFacts, ...] = (
+    _pod("web", 100, 256),
+    replace(_pod("front", 250, 512), preferred_node_terms=_prefers(10, _SSD)),
+    replace(_pod("api", 500, 1024), node_selector=(("pool", "general"),)),
+    replace(_pod("cache", 500, 4096), required_node_terms=(_SSD,)),
     replace(
-        _shape("database", 2000, 8192),
+        _pod("database", 2000, 8192),
         required_node_terms=(_NO_SPOT,),
         preferred_node_terms=_prefers(50, _SSD),
     ),
-    replace(_shape("batch", 1000, 1024), tolerations=(_SPOT_TOLERATION,)),
+    replace(_pod("batch", 1000, 1024), tolerations=(_SPOT_TOLERATION,)),
     replace(
-        _shape("inference", 1000, 4096, 500, ("G2", "T4")),
+        _pod("inference", 1000, 4096, 500, ("G2", "T4")),
         tolerations=(_GPU_TOLERATION,),
     ),
-    replace(_shape("training", 4000, 16384, 2000), tolerations=(_GPU_TOLERATION,)),
-    replace(_shape("agent", 50, 64), host_ports=(HostPort("0.0.0.0", "TCP", 9100),)),  # noqa: S104
+    replace(_pod("training", 4000, 16384, 2000), tolerations=(_GPU_TOLERATION,)),
+    replace(_pod("agent", 50, 64), host_ports=(HostPort("0.0.0.0", "TCP", 9100),)),  # noqa: S104
     replace(
-        _shape("cron", 0, 0),
+        _pod("cron", 0, 0),
         requests=(),
         nonzero_cpu_milli=100,
         nonzero_memory_bytes=200 * MIB_BYTES,

@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from roadstead.lab.cell import Ints
+from roadstead.lab.arrays import Ints
 from roadstead.lab.workload import Exponential, JobType, LogNormal
 
 

@@ -20,14 +20,14 @@ PODS_MAX = 300
 
 
 @dataclass(frozen=True, slots=True)
-class GivenFleet:
+class UsersFleet:
     """A fleet from the user's files. notes: on how it was made."""
 
     fleet: SampleFleet
     notes: tuple[str, ...]
 
 
-def given_fleet(loaded: Loaded, cluster: ClusterFacts) -> GivenFleet:
+def users_fleet(loaded: Loaded, cluster: ClusterFacts) -> UsersFleet:
     """Make a fleet of the given nodes and pods, pods of higher priority first as in the queue.
 
     Its table contains the running pods, and those that the default plugins place.
@@ -52,7 +52,7 @@ def given_fleet(loaded: Loaded, cluster: ClusterFacts) -> GivenFleet:
     placed = [(facts, name) for _, facts, name in inputs.running]
     placed += [(facts, each.node_name) for each, (_, facts) in played if each.node_name is not None]
     fleet = replace(fleet, placed=tuple((name, facts) for facts, name in placed))
-    return GivenFleet(fleet, tuple(_notes(inputs.pending, chosen)))
+    return UsersFleet(fleet, tuple(_notes(inputs.pending, chosen)))
 
 
 def _of_every_shape(pods: tuple[Pod, ...]) -> list[Pod]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roadstead.bench import own_devices
+from roadstead.bench import device_workloads
 from roadstead.bench.script import AddNodes, Script, SubmitPods, WaitMode
 from roadstead.bench.series import NodeSeries, PodSeries
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
@@ -23,7 +23,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.fleet.generate import raw_stream
 from roadstead.fleet.openb import GPU_RESOURCE, MIB_BYTES, task_facts
-from roadstead.fleet.ten import TEN_NAMESPACE, TEN_SHAPES, ten_node
+from roadstead.fleet.ten_classes import TEN_CLASSES, TEN_NAMESPACE, ten_node
 from roadstead.fleet.trace import Trace
 from roadstead.protocol.errors import InputError
 
@@ -37,7 +37,7 @@ FEW_GPU_MILLI = 500
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCase:
+class RoadsteadCase:
     """One of Roadstead's workloads. sizes: (nodes, pods); the first one is the default."""
 
     name: str
@@ -58,7 +58,7 @@ def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Ten pod classes in a seeded order, such that ten pods fit on each node."""
     kinds = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
-    classes = tuple(map(_fitting, TEN_SHAPES))
+    classes = tuple(map(_fitting, TEN_CLASSES))
     column = np.argsort(raw_stream(seed, "bench order", pods), kind="stable") % len(classes)
     series = PodSeries(pods, TEN_NAMESPACE, classes, class_of=column.astype(np.int32))
     return _script(name, NodeSeries(kinds, nodes), series)
@@ -144,19 +144,19 @@ def read_openb(path: Path) -> Trace:
     return read_trace(path)
 
 
-OWN = (
-    OwnCase(
+ROADSTEAD_CASES = (
+    RoadsteadCase(
         "TenClasses",
         ((5_000, 50_000), (1_000, 10_000), (50_000, 100_000), (1_000_000, 1_000_000)),
         ten_classes,
     ),
-    OwnCase(
+    RoadsteadCase(
         "AllDistinct",
         ((5_000, 10_000), (1_000, 5_000), (50_000, 10_000), (1_000_000, 1_000)),
         all_distinct,
     ),
-    OwnCase("TenClaimShapes", ((5_000, 10_000), (500, 1_000)), own_devices.ten_claims),
-    OwnCase("FilledDevices", ((12_500, 95_000), (125, 950)), own_devices.filled_fleet),
-    OwnCase("Million", ((1_000_000, 1_000_000),), million),
+    RoadsteadCase("TenClaimShapes", ((5_000, 10_000), (500, 1_000)), device_workloads.ten_claims),
+    RoadsteadCase("FilledDevices", ((12_500, 95_000), (125, 950)), device_workloads.filled_fleet),
+    RoadsteadCase("Million", ((1_000_000, 1_000_000),), million),
 )
 OPENB = "openb"

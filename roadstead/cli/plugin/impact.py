@@ -1,4 +1,4 @@
-"""The effect of a plugin on the sample fleets: refused nodes, scores, and changed placements.
+"""The impact of a plugin on the sample fleets: refused nodes, scores, and changed placements.
 
 Checks that compare answers also pass if a plugin had nothing to decide. These checks report that.
 """
@@ -20,8 +20,8 @@ FILTERS = frozenset({"preFilter", "filter"})
 
 
 @dataclass(frozen=True, slots=True)
-class PodEffect:
-    """The effect of a plugin on one pod, just before the pod is decided.
+class PodImpact:
+    """The impact of a plugin on one pod, just before the pod is decided.
 
     refused, passed, scored: numbers of nodes. is_ranked: whether the scores differ. goes, would_go:
     the chosen node with and without the plugin, or None.
@@ -35,12 +35,12 @@ class PodEffect:
     would_go: str | None
 
 
-def effect_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> list[Check]:
+def impact_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> list[Check]:
     """The checks of Filter, score and placements over all fleets, or the plugin's first failure."""
-    pods: list[PodEffect] = []
+    pods: list[PodImpact] = []
     for fleet in fleets:
         try:
-            pods += pod_effects(subject, fleet)
+            pods += pod_impacts(subject, fleet)
         except Exception as failure:
             # The plugin is the user's: any exception is a finding.
             return [failed_check("placements", fleet, failure)]
@@ -52,8 +52,8 @@ def effect_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> li
     return checks
 
 
-def pod_effects(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodEffect]:
-    """Schedule the fleet's pods in order, and yield the plugin's effect on each of them."""
+def pod_impacts(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodImpact]:
+    """Schedule the fleet's pods in order, and yield the plugin's impact on each of them."""
     path = PlainPath(subject.profiles)
     alone = subject.alone(path.classes)
     seen: list[tuple[int, int, tuple[int, ...]]] = []
@@ -68,10 +68,10 @@ def pod_effects(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodEff
     for (refused, passed, scores), ours, theirs in zip(seen, goes, would_go, strict=True):
         is_ranked = len(set(scores)) > 1
         nodes = ours.node_name, theirs.node_name
-        yield PodEffect(refused, passed, len(scores), is_ranked, *nodes)
+        yield PodImpact(refused, passed, len(scores), is_ranked, *nodes)
 
 
-def _filter(pods: Sequence[PodEffect]) -> Check:
+def _filter(pods: Sequence[PodImpact]) -> Check:
     asked = sum(each.refused + each.passed for each in pods)
     refused = sum(each.refused for each in pods)
     touched = sum(each.refused > 0 for each in pods)
@@ -91,7 +91,7 @@ def _filter(pods: Sequence[PodEffect]) -> Check:
     return Check("filter", CheckOutcome.OK, text, asked)
 
 
-def _score(pods: Sequence[PodEffect]) -> Check:
+def _score(pods: Sequence[PodImpact]) -> Check:
     scored = sum(each.scored for each in pods)
     ranked = sum(each.is_ranked for each in pods)
     if not scored:
@@ -110,7 +110,7 @@ def _score(pods: Sequence[PodEffect]) -> Check:
     return Check("score", CheckOutcome.OK, text, scored)
 
 
-def _changes(pods: Sequence[PodEffect]) -> Check:
+def _changes(pods: Sequence[PodImpact]) -> Check:
     moved = sum(each.goes != each.would_go and each.goes is not None for each in pods)
     lost = sum(each.goes is None and each.would_go is not None for each in pods)
     if not moved + lost:

@@ -1,4 +1,4 @@
-"""Cell: machines with their free resources, and the commit rule of a shared state.
+"""Omega's cell: machines with their free resources, and the commit rule of their shared state.
 
 Schedulers decide on a View, which may be stale; `Cell.commit` detects conflicts. The rule is
 Omega's (Schwarzkopf et al., EuroSys 2013, sections 3.4 and 5.2; `CellState.commit` of
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
+from roadstead.lab.arrays import Flags, Ints
+
 Detection: TypeAlias = Literal["fit", "version"]
 Transaction: TypeAlias = Literal["incremental", "all-or-nothing"]
 

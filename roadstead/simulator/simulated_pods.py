@@ -1,6 +1,6 @@
-"""PodLives: the pods of a simulated run from their creation to their end.
+"""SimulatedPods: the pods of a simulated run from their creation to their end.
 
-States and events, as `scripts/diagrams.py` draws them from `simulator.pod_lives.TABLE`:
+States and events, as `scripts/diagrams.py` draws them from `simulator.simulated_pods.TABLE`:
 
     PENDING     ── bind ──► BOUND   ── finish, vanish ──► ENDED
     BOUND       ── start ──► RUNNING   ── terminate ──► TERMINATING   ── vanish ──► ENDED
@@ -81,7 +81,7 @@ TABLE: Final[TransitionTable[LifeState, LifeEvent]] = TransitionTable(
 )
 
 MAX_COUNTED_CLASSES: Final = 4096
-"""Number of distinct facts whose pods are counted for `PodLives.typical`."""
+"""Number of distinct facts whose pods are counted for `SimulatedPods.typical`."""
 
 ON_NODE: Final = frozenset({_S.BOUND, _S.RUNNING, _S.TERMINATING})
 """States of pods that use a node."""
@@ -90,7 +90,7 @@ NEVER_US: Final = -1
 
 
 @dataclass(slots=True, eq=False)
-class PodLife:
+class SimulatedPod:
     """One pod. Times in microseconds from the start of the scenario, NEVER_US before they occur.
 
     number: of the pod in its run, in the order of creation. source, controller: index of what
@@ -128,17 +128,17 @@ class PodLife:
         return self.identity.uid
 
 
-class PodLives:
+class SimulatedPods:
     """The pods that have not ended, by UID, and how many are in which state."""
 
     def __init__(self) -> None:
-        self.by_uid: dict[str, PodLife] = {}
+        self.by_uid: dict[str, SimulatedPod] = {}
         self.counts: Counter[LifeState] = Counter()
         self.created = 0
         # By id, as hashing facts takes long; the facts are kept, so that their id stays theirs.
         self._classes: dict[int, tuple[PodFacts, list[int]]] = {}
 
-    def create(self, life: PodLife) -> None:
+    def create(self, life: SimulatedPod) -> None:
         """Add a pending pod. AssertionError for a UID that is in use."""
         assert life.uid not in self.by_uid, f"two pods have the UID {life.uid}"
         assert life.state is LifeState.PENDING, f"{life.uid} is created {life.state}"
@@ -156,7 +156,7 @@ class PodLives:
         counted = [(facts, count[0]) for facts, count in self._classes.values()]
         return sorted(counted, key=lambda each: -each[1])[:most]
 
-    def apply(self, life: PodLife, event: LifeEvent) -> None:
+    def apply(self, life: SimulatedPod, event: LifeEvent) -> None:
         """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.
 
         An ended pod is removed from `by_uid`.

@@ -13,14 +13,14 @@ from roadstead.api.moment import time_of
 from roadstead.api.pod_story import Attempts, PodStory, choose_run, tell_story
 from roadstead.api.run_folder import run_folders
 from roadstead.cli.notes import echo_note
-from roadstead.cli.options import Form
+from roadstead.cli.options import OutputFormat
 from roadstead.config.scenario.values import time_text
 from roadstead.protocol.errors import InputError, printable
 from roadstead.simulator.replay import Moment
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WhyQuestion:
     """at: text of a time, None for the bind. seed, config: None for the first run."""
 
     pod: str
@@ -31,13 +31,13 @@ class Question:
     plugins: tuple[str, ...]
 
 
-def why(folder: Path, question: Question, top: int | None, form: Form) -> None:
+def why(folder: Path, question: WhyQuestion, top: int | None, output_format: OutputFormat) -> None:
     """Print the answer. Raises InputError."""
     at_us = None if question.at is None else time_of(question.at)
     path, run = choose_run(run_folders(folder), question.seed, question.config)
     story = tell_story(path, run.name, question.pod)
     moment = _moment(path, story, at_us, question)
-    if form == "json":
+    if output_format == "json":
         explanation = None if moment is None else moment.explanation.document()
         at = None if moment is None else moment.time_us
         document = asdict(story) | {"explained_at_us": at, "explanation": explanation}
@@ -54,7 +54,7 @@ def why(folder: Path, question: Question, top: int | None, form: Form) -> None:
         print_explanation(Console(), moment.explanation, ShownLimits.of(top))
 
 
-def _moment(path: Path, story: PodStory, at_us: int | None, question: Question) -> Moment | None:
+def _moment(path: Path, story: PodStory, at_us: int | None, question: WhyQuestion) -> Moment | None:
     """Play the run again up to a time or the bind; None if that is not asked for, or impossible."""
     if question.is_from_tables or (at_us is None and story.pod.bound_us is None):
         return None
