@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
 from roadstead.binder.answers import BindAnswers
-from roadstead.binder.outcomes import GonePod
+from roadstead.binder.outcomes import RemovedPod
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod_batch import PodBatch
 from roadstead.storage.news import BoundVolumes
@@ -67,7 +67,7 @@ class Evicted:
 class PreemptedPage:
     """Binder → client: evicted pods in the order of their eviction."""
 
-    notes: tuple[GonePod, ...]
+    notes: tuple[RemovedPod, ...]
     total: int
 
 

@@ -20,7 +20,7 @@ class AttemptEnds:
 
     def __init__(self, state: ClusterState, changes: Changes) -> None:
         self._core, self._volumes = state.core, state.volumes
-        self._pods_known, self._changes = state.pods_known, changes
+        self._pod_revisions, self._changes = state.pod_revisions, changes
 
     def forget(self, attempts: Sequence[tuple[str, str]]) -> None:
         """End assumptions, given as (uid, token), and release claims bound only for them."""
@@ -101,7 +101,7 @@ class AttemptEnds:
 
     def deleted(self, uids: Iterable[str]) -> list[Pod]:
         """Return the pods that were deleted but are still counted; the queue has removed them."""
-        is_gone, node_of = self._pods_known.is_gone, self._core.node_of
+        is_gone, node_of = self._pod_revisions.is_gone, self._core.node_of
         return [self.pod(uid) for uid in uids if is_gone(uid) and node_of(uid) is not None]
 
 

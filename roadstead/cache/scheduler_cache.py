@@ -67,7 +67,7 @@ class SchedulerCache:
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes, or change known ones; the first nodes determine the partition of each zone."""
         state, core = self.state, self._core
-        news = newer_nodes(nodes, revision, state.nodes_known)
+        news = newer_nodes(nodes, revision, state.node_revisions)
         is_first = not core.placements.store.node_names()
         if core.add_nodes(news):
             state.partitioning.deal(news)
@@ -84,7 +84,7 @@ class SchedulerCache:
     def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:
         """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
         state, core = self.state, self._core
-        news = [name for name in names if state.nodes_known.apply_removal(name, revision)]
+        news = [name for name in names if state.node_revisions.apply_removal(name, revision)]
         known = [name for name in news if name in core.placements.nodes]
         deltas = [delta for name in known for delta in core.remove_node(name)]
         for name in known:
@@ -108,7 +108,7 @@ class SchedulerCache:
         placements = [
             PodOnNode(identity.uid, identity.key, unnominated(facts), node)
             for (identity, facts), node in zip(pods, nodes, strict=True)
-            if self.state.pods_known.apply_addition(identity.uid, revision)
+            if self.state.pod_revisions.apply_addition(identity.uid, revision)
         ]
         self.state.started_s.update(started_s or {})
         self._changes.send(self._core.confirm(placements))
@@ -118,13 +118,13 @@ class SchedulerCache:
         deltas: list[Delta] = []
         for (identity, facts), node_name in zip(pods, nodes, strict=True):
             is_there = self._core.node_of(identity.uid) == node_name
-            if is_there and self.state.pods_known.apply_addition(identity.uid, revision):
+            if is_there and self.state.pod_revisions.apply_addition(identity.uid, revision):
                 deltas += self._core.update_pod(identity.uid, unnominated(facts), node_name)
         self._changes.send(deltas)
 
     def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:
         """Remove pods from the counts and the nominations."""
-        uids = self.state.pods_known.apply_removals(uids, revision)
+        uids = self.state.pod_revisions.apply_removals(uids, revision)
         known = [uid for uid in uids if self._core.node_of(uid) is not None]
         self._changes.send([*self._core.remove_pods(known), *self._core.withdraw(uids)])
         self._release(uids)
@@ -223,7 +223,7 @@ class SchedulerCache:
         known = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
         deltas = self._core.remove_pods(known)
         for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
-            if self.state.pods_known.is_gone(identity.uid):
+            if self.state.pod_revisions.is_gone(identity.uid):
                 continue
             deltas += self._core.nominate(identity.uid, node, facts, preempts=makes_room)
         self._changes.send(deltas)
@@ -289,8 +289,8 @@ class SchedulerCache:
         self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
     ) -> None:
         """Merge revisions of nodes and pods, so that messages of lower revisions are ignored."""
-        self.state.nodes_known.merge(nodes)
-        self.state.pods_known.merge(pods)
+        self.state.node_revisions.merge(nodes)
+        self.state.pod_revisions.merge(pods)
 
     def differences(self) -> list[str]:
         """Return the differences from a cache rebuilt from this one's state, one line each."""

@@ -46,7 +46,7 @@ class SchedulingQueue:
     """The pods of a run that are not bound.
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
-    pods_known: revisions of pods. _overdue: owner → uid → epoch of the lease that expired.
+    pod_revisions: revisions of pods. _overdue: owner → uid → epoch of the lease that expired.
     _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
     """
 
@@ -66,7 +66,7 @@ class SchedulingQueue:
             sort=next(iter(profiles.values())).queue_sort.sort_key,
             settings=settings,
         )
-        self.pods_known = Revisions()
+        self.pod_revisions = Revisions()
         self._notes: dict[str, PendingNote] = {}
         self._retries = Retries()
         self._overdue: dict[str, dict[str, int]] = {}
@@ -129,7 +129,9 @@ class SchedulingQueue:
 
     def _apply_additions(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
         """Record the revision of pods; return those without a newer change or removal."""
-        indices = self.pods_known.apply_additions([identity.uid for identity, _ in pods], revision)
+        indices = self.pod_revisions.apply_additions(
+            [identity.uid for identity, _ in pods], revision
+        )
         return pods if indices is None else [pods[index] for index in indices]
 
     def _note_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
@@ -150,7 +152,7 @@ class SchedulingQueue:
         """Remove deleted pods; the resources that they used may help other pods."""
         pods = list(pods)
         uids = list(
-            self.pods_known.apply_removals([identity.uid for identity, _ in pods], revision)
+            self.pod_revisions.apply_removals([identity.uid for identity, _ in pods], revision)
         )
         self.core.delete(uids)
         for uid in uids:

@@ -105,7 +105,7 @@ class ShadowReports:
 
     def _submit(self, original):
         def submit(pods, now_s, revision=0):
-            known = self._queue.pods_known
+            known = self._queue.pod_revisions
             self._coming = [each for each in pods if revision >= known.of(each[0].uid)]
             self._revisions = {who.uid: revision or known.of(who.uid) for who, _ in self._coming}
             self._gangs.come(self._coming)
@@ -115,7 +115,7 @@ class ShadowReports:
 
     def _core_add(self, _, pods, now_s):
         """The gates are checked after all new pods are added."""
-        known = self._queue.pods_known
+        known = self._queue.pod_revisions
         here = {who.uid: known.of(who.uid) for who, _ in self._coming}
         self._same("revisions", here, self._revisions)
         for who, facts in self._coming:
@@ -133,7 +133,7 @@ class ShadowReports:
 
     def _add_bound(self, original):
         def were_bound(pods, now_s, revision=0):
-            known = self._queue.pods_known
+            known = self._queue.pod_revisions
             self._gangs.come(each for each in pods if revision >= known.of(each[0].uid))
             return original(pods, now_s, *_given(revision))
 
@@ -141,7 +141,7 @@ class ShadowReports:
 
     def _remove_deleted(self, original):
         def leave(pods, now_s, revision=0):
-            pods, known = list(pods), self._queue.pods_known
+            pods, known = list(pods), self._queue.pod_revisions
             uids = [who.uid for who, _ in pods]
             if revision:
                 uids = [u for u in uids if revision > known.of(u) or known.is_gone(u)]

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.binder.binder_journal import BinderJournal
-from roadstead.binder.outcomes import GonePod, PodOutcomes
+from roadstead.binder.outcomes import PodOutcomes, RemovedPod
 from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import SimulatedLatency
@@ -33,7 +33,7 @@ def _nobody(self, pod, assigned, rejected_by):
 
 
 def _for_no_one(self, effect):
-    self.preempted.append(GonePod(effect.uid, effect.key, effect.node_name, ""))
+    self.preempted.append(RemovedPod(effect.uid, effect.key, effect.node_name, ""))
 
 
 @pytest.mark.parametrize(
