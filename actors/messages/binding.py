@@ -10,7 +10,7 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.binder.outcomes import RemovedPod
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod_batch import PodBatch
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.placements import TableStore
 from roadstead.protocol.status import Status
 from roadstead.revisions import Revisions, newer_nodes
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 _log = logging.getLogger("roadstead.binder")
 

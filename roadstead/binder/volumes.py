@@ -11,7 +11,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile, binding_profiles
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 from roadstead.storage import AssumedClaims, StorageChange
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 _NO_VOLUMES = unschedulable("the volumes of its claims are in use")
 _NO_DEVICES = unschedulable("the devices of its claims are in use")

@@ -8,7 +8,7 @@ from typing import Protocol
 from roadstead.binder import BindRequest
 from roadstead.binder.pods import CommitResult, KeyedPod
 from roadstead.facts.node_list import NodeList
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 class Outcomes(Protocol):

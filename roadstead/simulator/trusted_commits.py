@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from roadstead.binder import BindRequest
 from roadstead.binder.pods import Bound, CommitResult, KeyedPod
 from roadstead.facts.node_list import NodeList
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 class TrustedCommits:

@@ -15,7 +15,7 @@ from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
 from roadstead.storage import AssumedClaims, StorageState
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 from tests.builders import node, pod
 from tests.journal.memory_journal import MemoryJournal
 from tests.journal.simulated_disk import SimulatedDisk

@@ -33,7 +33,7 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed

@@ -40,7 +40,7 @@ HANDLERS = (
         "update_assumptions",
         "nominate",
     ),
-    *("load_storage", "restream", "remove_pods", "learn_revisions", "nominated", "assumed_by"),
+    *("load_storage", "restream", "remove_pods", "merge_revisions", "nominated", "assumed_by"),
     "end_owner",
 )
 

@@ -12,7 +12,7 @@ from roadstead.framework.events import EventResource
 from roadstead.framework.hint_map import WITHOUT_NODES
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QueueState, Requeue, RequeueReason
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from roadstead.queue.retries import FAILS_AGAIN
 
 RACES = 10
@@ -123,7 +123,7 @@ class ShadowReports:
             if not status.is_success:
                 text = f"{status.message}: {who.key}" if facts.is_terminating else status.message
                 plugins = (status.plugin,) if status.plugin else ()
-                self._notes[who.uid] = PendingNote(who.uid, who.key, text, (), plugins)
+                self._notes[who.uid] = PendingReason(who.uid, who.key, text, (), plugins)
         self._coming = ()
 
     def _core_update(self, _, identity, facts, now_s, events):
@@ -320,7 +320,7 @@ class ShadowReports:
             told = original()
             wanted = [
                 self._notes.get(who.uid)
-                or PendingNote(who.uid, who.key, "has not been tried yet", (), ())
+                or PendingReason(who.uid, who.key, "has not been tried yet", (), ())
                 for who in self._known()
             ]
             self._same("pending", [e for e in told if e not in wanted], [])

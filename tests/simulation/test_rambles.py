@@ -40,7 +40,7 @@ def _for_no_one(self, effect):
     ("owner", "name", "wrong", "text"),
     [
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
-        (attempt_ends, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
+        (attempt_ends, "is_of_earlier_epoch", _any_life, "assumed by earlier lives"),
         (BinderJournal, "_note_revisions", _nothing, "revisions of"),
         (HintMap, "is_concerned", _nobody, "shadow of the queue"),
         (Requeueing, "remember", _nothing, "shadow of the queue"),
