@@ -70,15 +70,15 @@ class SchedulerCache:
         news = newer_nodes(nodes, revision, state.node_revisions)
         is_first = not core.placements.store.node_names()
         if core.add_nodes(news):
-            state.partitioning.deal(news)
+            state.partitioning.assign_all(news)
             self._changes.send_nodes(news)
             return
         if is_first:
-            state.partitioning.plan(news)
+            state.partitioning.assign_first(news)
         self._changes.send([delta for facts in news for delta in self._add_node(facts)])
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
-        self.state.partitioning.place(facts)
+        self.state.partitioning.assign(facts)
         return self._core.add_node(facts)
 
     def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:

@@ -11,7 +11,7 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
 from roadstead.journal.records import RecordKind
-from roadstead.journal.segments import LeftOut, Reader
+from roadstead.journal.segments import Reader, UnreadBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class JournalContents:
     last_epoch: int
     ended_with: str
     bound: Mapping[str, tuple[str, str]]
-    tail: LeftOut | None
+    tail: UnreadBytes | None
 
 
 def read_journal(disk: Disk) -> JournalContents:
