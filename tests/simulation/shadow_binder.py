@@ -199,7 +199,7 @@ class ShadowBinder(PlainBinder):
 
     def _tokens_there(self):
         memory = self._core._tokens
-        return {t: (r, memory._decisions.get(t)) for t, r in memory._requests.items()}
+        return {t: (r, memory._results.get(t)) for t, r in memory._requests.items()}
 
     def _compare_pods(self, name):
         core = self._core
