@@ -36,7 +36,7 @@ from roadstead.fleet.openb import GPU_RESOURCE  # noqa: E402
 from roadstead.fleet.trace import Trace  # noqa: E402
 from roadstead.kernel.coverage import Coverage  # noqa: E402
 from roadstead.kernel.start import load  # noqa: E402
-from roadstead.queue.reports import PendingNote  # noqa: E402
+from roadstead.queue.reports import PendingReason  # noqa: E402
 from roadstead.scenario.bench_plans import LIFECYCLE, LIMITS, TIMINGS  # noqa: E402
 from roadstead.simulator.component import Note  # noqa: E402
 from roadstead.simulator.engine import Engine  # noqa: E402
@@ -169,7 +169,9 @@ class Curve:
              100 * fragments / pods / idle)
         )  # fmt: skip
 
-    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
+    def not_bound(
+        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+    ) -> None:
         self.refused += 1
         if self.plan.arrived[life.number] <= EARLY * self.capacity:
             self.early[f"{gpu_of(life.facts) / 1000:g}"] += 1

@@ -31,19 +31,19 @@ class BinderAnswers:
 
     def revisions(self) -> LastRevisions:
         """Return the last revision of each node and pod that changed."""
-        return LastRevisions(self._binder.nodes_known.all(), self._binder.pods_known.all())
+        return LastRevisions(self._binder.node_revisions.all(), self._binder.pod_revisions.all())
 
     def nodes_page(self, ask: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added."""
         nodes = self._binder.core.placements.nodes
         page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
-        return NodesPage(NodeList.of(page), len(nodes), self._binder.nodes_known.latest)
+        return NodesPage(NodeList.of(page), len(nodes), self._binder.node_revisions.latest)
 
     def pods_page(self, ask: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods.present
         page = list(islice(pods.values(), ask.start, ask.start + ask.count))
-        return page_of(page, len(pods), self._binder.pods_known.latest)
+        return page_of(page, len(pods), self._binder.pod_revisions.latest)
 
     def bound_page(self, ask: PageRequest) -> BoundPage:
         """Return committed binds in commit order."""
@@ -54,7 +54,7 @@ class BinderAnswers:
 
     def preempted_page(self, ask: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction."""
-        gone = self._binder.outcomes.preempted
+        gone = self._binder.outcomes.removed
         return PreemptedPage(tuple(gone[ask.start : ask.start + ask.count]), len(gone))
 
     def claims_page(self, ask: PageRequest) -> ClaimsPage:

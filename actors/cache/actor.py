@@ -29,11 +29,11 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.cache import Assumption, SchedulerCache
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.facts.pod import PodIdentity
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_cluster_state
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 class CacheActor:
@@ -80,7 +80,7 @@ class CacheActor:
         await self.room.report(aside)
         return NOTHING
 
-    async def assume(self, batch: AssumeBatch) -> Assumed:
+    async def assume(self, batch: AssumeBatch) -> CacheAnswer:
         """Count pods on nodes before their commits."""
         self.recovery.start_expiring()
         rows = zip(batch.pods.keyed(), batch.nodes, batch.tokens, strict=True)
@@ -88,7 +88,7 @@ class CacheActor:
         outcome = self._cache.assume(assumptions, clock_s(), bind_next=batch.bind_next)
         return self._answer(outcome.refused, batch.known_changes, outcome.bound)
 
-    async def update_assumptions(self, batch: UpdateAssumptions) -> Assumed:
+    async def update_assumptions(self, batch: UpdateAssumptions) -> CacheAnswer:
         """Forget, finish or confirm assumptions."""
         freed = self._cache.finish_attempts(
             batch.forget, batch.finish, batch.confirm, batch.rows, clock_s()
@@ -96,7 +96,7 @@ class CacheActor:
         await self.room.report(freed)
         return self._answer((), batch.known_changes)
 
-    async def nominate(self, batch: NominateBatch) -> Assumed:
+    async def nominate(self, batch: NominateBatch) -> CacheAnswer:
         """Remove evicted pods, and set or end nominations."""
         self._cache.deallocate(batch.deallocated)
         self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.gone)
@@ -107,9 +107,9 @@ class CacheActor:
         refused: tuple[tuple[str, str], ...],
         known_changes: int,
         bound: tuple[BoundVolumes, ...] = (),
-    ) -> Assumed:
-        news = self.state.volumes.news(known_changes)
-        return Assumed(refused, self.stream.seq, bound, news)
+    ) -> CacheAnswer:
+        news = self.state.volumes.changes_since(known_changes)
+        return CacheAnswer(refused, self.stream.seq, bound, news)
 
     async def remove_pods(self, pods: PodRemoval) -> Nothing:
         """Remove pods from the counts and the nominations."""
@@ -121,9 +121,9 @@ class CacheActor:
         self._cache.load_storage(message.changes)
         return NOTHING
 
-    async def learn_revisions(self, known: LastRevisions) -> Nothing:
+    async def merge_revisions(self, known: LastRevisions) -> Nothing:
         """Learn revisions, so that older messages about nodes and pods are ignored."""
-        self._cache.learn_revisions(known.nodes, known.pods)
+        self._cache.merge_revisions(known.nodes, known.pods)
         return NOTHING
 
     async def restream(self, ask: Restream) -> Nothing:

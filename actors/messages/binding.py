@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
 from roadstead.binder.answers import BindAnswers
-from roadstead.binder.outcomes import GonePod
+from roadstead.binder.outcomes import RemovedPod
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.pod_list import PodList
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Evicted:
 class PreemptedPage:
     """Binder → client: evicted pods in the order of their eviction."""
 
-    notes: tuple[GonePod, ...]
+    notes: tuple[RemovedPod, ...]
     total: int
 
 

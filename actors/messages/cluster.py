@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from roadstead.actors.interface import Nothing, method
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod_list import PodList
@@ -85,6 +85,6 @@ class NominateBatch:
 
 ADD_NODES = method("add_nodes", NodeBatch, Nothing)
 ADD_RUNNING = method("add_running", RunningPods, Nothing)
-ASSUME = method("assume", AssumeBatch, Assumed)
-UPDATE_ASSUMPTIONS = method("update_assumptions", UpdateAssumptions, Assumed)
-NOMINATE = method("nominate", NominateBatch, Assumed)
+ASSUME = method("assume", AssumeBatch, CacheAnswer)
+UPDATE_ASSUMPTIONS = method("update_assumptions", UpdateAssumptions, CacheAnswer)
+NOMINATE = method("nominate", NominateBatch, CacheAnswer)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from roadstead.actors.interface import Nothing, method
 from roadstead.actors.messages.common import PageRequest
 from roadstead.facts.pod_list import NO_PODS, PodList
-from roadstead.queue.reports import PendingNote, ReturnedPod
+from roadstead.queue.reports import PendingReason, ReturnedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class LeaseReport:
     lease_id: int
     done: tuple[str, ...]
     given_back: tuple[ReturnedPod, ...]
-    notes: tuple[PendingNote, ...]
+    notes: tuple[PendingReason, ...]
     gone: PodList = NO_PODS
 
 
@@ -96,7 +96,7 @@ class QueueStatus:
 class PendingPage:
     """Queue → client: why pods are pending, in order of arrival."""
 
-    notes: tuple[PendingNote, ...]
+    notes: tuple[PendingReason, ...]
     total: int
 
 

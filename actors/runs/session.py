@@ -47,7 +47,7 @@ from roadstead.actors.names import BINDER, CACHE, QUEUE, SCHEDULER
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
-from roadstead.queue.reports import NodeChange, PendingNote, PodChange
+from roadstead.queue.reports import NodeChange, PendingReason, PodChange
 from roadstead.run import RunPlan
 
 PODS_PER_MESSAGE = 5_000
@@ -156,7 +156,7 @@ class RunSession:
         times = tuple((many, time_s + offset_s) for many, time_s in page.times)
         return CommitPage(page.uids, times, page.total, page.now_s + offset_s)
 
-    async def pending(self, count: int) -> tuple[tuple[PendingNote, ...], int]:
+    async def pending(self, count: int) -> tuple[tuple[PendingReason, ...], int]:
         """Return why the first `count` pods are pending, and how many are."""
         page = await self.call(QUEUE, PENDING, PageRequest(0, count))
         return page.notes, page.total

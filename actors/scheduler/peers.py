@@ -38,7 +38,7 @@ from roadstead.actors.messages import (
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.attempts.pods import Attempt
 from roadstead.binder.answers import BindAnswers
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.facts.pod import Pod, identity_of
 from roadstead.scheduler.needs import (
     AssumePods,
@@ -127,12 +127,12 @@ class Peers:
 
     async def _report(self, need: ReportPods) -> None:
         started = time.perf_counter()
-        gone = pod_list(need.gone)
-        report = LeaseReport(need.lease_id, need.done, need.given_back, need.notes, gone)
+        gone = pod_list(need.evicted)
+        report = LeaseReport(need.lease_id, need.bound, need.returned, need.pending_reasons, gone)
         await self._call(QUEUE, REPORT, report)
         self.add_time("report", started)
 
-    async def _assume(self, need: AssumePods) -> Assumed:
+    async def _assume(self, need: AssumePods) -> CacheAnswer:
         started = time.perf_counter()
         batch = AssumeBatch(
             _pods(need.attempts),
@@ -144,13 +144,13 @@ class Peers:
         self.add_time("assume", started)
         return answer
 
-    async def _nominate(self, need: NominatePods) -> Assumed:
+    async def _nominate(self, need: NominatePods) -> CacheAnswer:
         started = time.perf_counter()
         message = NominateBatch(
             pod_list((identity_of(each.uid, each.key), each.facts) for each in need.nominations),
             tuple(each.node_name for each in need.nominations),
             tuple(bool(each.victims) for each in need.nominations),
-            *(need.gone, need.known_changes),
+            *(need.evicted, need.known_changes),
             tuple((n.deallocates, n.uid) for n in need.nominations if n.deallocates),
         )
         answer = await self._call(CACHE, NOMINATE, message)

@@ -26,9 +26,9 @@ from roadstead.actors.messages import (
 from roadstead.actors.messages.recovery import Restore
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.wire import decode_facts
+from roadstead.nodes.changed_nodes import ChangedNodes
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
-from roadstead.nodes.touched import Touched
 from roadstead.placements import DeltaKind
 from roadstead.storage import StorageChange
 
@@ -55,7 +55,7 @@ class TableFollower:
         self._parts: dict[tuple[int, int], Restore] = {}
         self._waiting_batches: dict[int, DeltaBatch] = {}
         self._advanced = asyncio.Condition()
-        self.touched = Touched()
+        self.touched = ChangedNodes()
 
     async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache, except those sent to an earlier incarnation.
@@ -206,7 +206,7 @@ class TableFollower:
             self.applied = batches[0].first_seq - 1
             for batch in batches:
                 self._apply(batch)
-            self.touched = Touched(self.applied)
+            self.touched = ChangedNodes(self.applied)
             # Keep parts of a newer fill that began meanwhile: they are not sent again.
             self._parts = {at: each for at, each in self._parts.items() if self._needs(at[0])}
             await self._advance()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roadstead.attempts import steps
+from roadstead.attempts.attempt_results import conflict, failed, no_node, refused_on_node
 from roadstead.attempts.attempt_store import AttemptStore
-from roadstead.attempts.commands import Outbox, Verdict
+from roadstead.attempts.commands import AttemptResult, Outbox
 from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     RESERVED,
@@ -20,7 +21,6 @@ from roadstead.attempts.pods import (
     BindResult,
     PermitWait,
 )
-from roadstead.attempts.verdicts import conflict, failed, no_node, refused_on_node
 from roadstead.cycle.batch import Decision
 from roadstead.protocol.status import Status
 
@@ -31,7 +31,7 @@ class AttemptTransitions:
     def __init__(self, store: AttemptStore) -> None:
         self._store = store
 
-    def _verdict(self, decision: Decision) -> Verdict:
+    def _result(self, decision: Decision) -> AttemptResult:
         if decision.error:
             return failed(decision.error)
         assert decision.diagnosis is not None, f"{decision.pod.key}: no node and no reason"
@@ -84,7 +84,7 @@ class AttemptTransitions:
 
     def _permitted(self, record: AttemptRecord, out: Outbox) -> None:
         self._store.transition(record, AttemptEvent.PERMIT)
-        status = steps.prepare(record.profile, record.target)
+        status = steps.pre_bind_and_bind(record.profile, record.target)
         if status.is_success:
             self._store.transition(record, AttemptEvent.BIND)
             out.bind.append(record.placed_attempt)
@@ -110,10 +110,12 @@ class AttemptTransitions:
         elif event is AttemptEvent.FAIL:
             self._end(record, event, out, failed(answer.message))
         else:
-            self._end(record, event, out, Verdict(is_bound_elsewhere=event is AttemptEvent.TAKE))
+            self._end(
+                record, event, out, AttemptResult(is_bound_elsewhere=event is AttemptEvent.TAKE)
+            )
 
     def _end(
-        self, record: AttemptRecord, event: AttemptEvent, out: Outbox, verdict: Verdict
+        self, record: AttemptRecord, event: AttemptEvent, out: Outbox, result: AttemptResult
     ) -> None:
         """End an attempt without a bind: Unreserve in reverse order, Forget, RequeuePods."""
         state = record.state
@@ -123,4 +125,4 @@ class AttemptTransitions:
         # The cache may have assumed a pod that is deleted before its answer arrives.
         if state in RESERVED or (state is AttemptState.ASSUMING and event is AttemptEvent.DELETE):
             out.forget.append(record.placed_attempt)
-        out.add_verdict(record, verdict)
+        out.add_result(record, result)

@@ -173,7 +173,7 @@ Command = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AttemptResult:
     """The result of an attempt that ended without a bind.
 
     reason: why the pod returns to the queue; None if it does not. is_bound_elsewhere: another
@@ -218,39 +218,39 @@ class Outbox:
     requeue: dict[int, list[RequeueItem]] = field(default_factory=dict)
     reports: list[PodReport] = field(default_factory=list)
 
-    def add_verdict(self, record: AttemptRecord, verdict: Verdict) -> None:
+    def add_result(self, record: AttemptRecord, result: AttemptResult) -> None:
         """Add the messages to queue and user about a pod whose attempt ended without a bind."""
-        uid, reason = record.uid, verdict.reason
-        if verdict.is_bound_elsewhere:
+        uid, reason = record.uid, result.reason
+        if result.is_bound_elsewhere:
             self.add_done([record])
         if reason is None:
             return
-        rejected_by = verdict.plugins if reason is RequeueCause.UNSCHEDULABLE else ()
-        if verdict.deallocates:
+        rejected_by = result.plugins if reason is RequeueCause.UNSCHEDULABLE else ()
+        if result.deallocates:
             # The devices of the claim are free now: the pod is tried again after its backoff.
             rejected_by = ()
-        nominated = verdict.nominated_node
+        nominated = result.nominated_node
         item = RequeueItem(
             uid,
             reason,
             rejected_by,
-            verdict.pending,
-            verdict.message,
+            result.pending,
+            result.message,
             nominated,
-            bool(verdict.victims),
+            bool(result.victims),
         )
-        self._nominate(record, verdict)
+        self._nominate(record, result)
         self.requeue.setdefault(record.lease_id, []).append(item)
         if reason is not RequeueCause.CONFLICT:
-            self.reports.append(verdict.report(record.pod))
+            self.reports.append(result.report(record.pod))
 
-    def _nominate(self, record: AttemptRecord, verdict: Verdict) -> None:
-        pod, node_name = record.pod, verdict.nominated_node
+    def _nominate(self, record: AttemptRecord, result: AttemptResult) -> None:
+        pod, node_name = record.pod, result.nominated_node
         ends = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
-        if node_name or ends or verdict.deallocates:
-            facts, victims, plugin = pod.pod_class.facts, verdict.victims, verdict.preempting_plugin
+        if node_name or ends or result.deallocates:
+            facts, victims, plugin = pod.pod_class.facts, result.victims, result.preempting_plugin
             chosen = Nomination(pod.uid, pod.key, facts, node_name or "", victims, plugin)
-            self.nominate.append(replace(chosen, deallocates=verdict.deallocates))
+            self.nominate.append(replace(chosen, deallocates=result.deallocates))
 
     def add_done(self, records: Iterable[AttemptRecord]) -> None:
         """Add Done for bound pods, which leave the queue."""

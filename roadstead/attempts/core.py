@@ -46,9 +46,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from roadstead.attempts import steps
+from roadstead.attempts.attempt_results import refused_by
 from roadstead.attempts.attempt_store import AttemptStore
 from roadstead.attempts.attempt_transitions import AttemptTransitions
-from roadstead.attempts.commands import Command, Outbox, Verdict
+from roadstead.attempts.commands import AttemptResult, Command, Outbox
 from roadstead.attempts.pods import (
     ENDED_UNBOUND,
     TABLE,
@@ -63,7 +64,6 @@ from roadstead.attempts.pods import (
     event_of,
     is_new_answer,
 )
-from roadstead.attempts.verdicts import refused_by
 from roadstead.config.durations import Duration
 from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.facts.pod_groups import GroupKey, group_key
@@ -141,14 +141,12 @@ class AttemptsCore(AttemptTransitions):
                 todo[uid] = decision
             else:
                 self._ignore_late(decision, todo.get(uid))
-        verdicts = {
-            uid: self._verdict(each) for uid, each in todo.items() if each.node_name is None
-        }
+        results = {uid: self._result(each) for uid, each in todo.items() if each.node_name is None}
         out = Outbox()
-        for uid, verdict in verdicts.items():
+        for uid, result in results.items():
             record = undecided[uid]
             record.decided = decision_key(todo[uid])
-            self._end(record, event_of(todo[uid]), out, verdict)
+            self._end(record, event_of(todo[uid]), out, result)
         placed = {uid: each.node_name for uid, each in todo.items() if each.node_name is not None}
         self._place(placed, read_versions or {}, out)
         return self._commands(out)
@@ -176,7 +174,11 @@ class AttemptsCore(AttemptTransitions):
             if record is None:
                 continue
             # Without plugins to run, all such records make their transitions in one call.
-            if status is SUCCESS and record.is_plain and record.state is AttemptState.ASSUMING:
+            if (
+                status is SUCCESS
+                and record.binds_without_plugins
+                and record.state is AttemptState.ASSUMING
+            ):
                 plain.append(record)
             else:
                 self._apply_assumption(record, status, now_s, out)
@@ -189,7 +191,7 @@ class AttemptsCore(AttemptTransitions):
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
         """Whether no plugin runs between the cache's answer to these attempts and their binds."""
         records = (self._store.attempts.get(each.token) for each in attempts)
-        return all(record is not None and record.is_plain for record in records)
+        return all(record is not None and record.binds_without_plugins for record in records)
 
     def allow(self, uid: str, plugin: str) -> list[Command]:
         """Allow a waiting pod for one Permit plugin; after the last one, PreBind and Bind run.
@@ -236,7 +238,7 @@ class AttemptsCore(AttemptTransitions):
         plain: list[AttemptRecord] = []
         for record, answer in todo.values():
             record.answer = answer
-            if answer.outcome is BindOutcome.BOUND and record.is_plain:
+            if answer.outcome is BindOutcome.BOUND and record.binds_without_plugins:
                 plain.append(record)
             else:
                 self._apply_answer(record, answer, out)
@@ -267,7 +269,7 @@ class AttemptsCore(AttemptTransitions):
             record = self._store.pods.find(uid)
             if record is not None and TABLE.allows(record.state, AttemptEvent.DELETE):
                 was_bound = record.state is AttemptState.BOUND
-                self._end(record, AttemptEvent.DELETE, out, Verdict())
+                self._end(record, AttemptEvent.DELETE, out, AttemptResult())
                 if was_bound:
                     out.warn(record, steps.report_deletion(record.profile, record.target))
         return self._commands(out)

@@ -221,7 +221,7 @@ class AttemptRecord:
         return self.attempt
 
     @property
-    def is_plain(self) -> bool:
+    def binds_without_plugins(self) -> bool:
         """Whether no plugin runs for the pod after its assumption."""
         return self.refusal is None and self.profile.binds_without_plugins
 

@@ -56,7 +56,7 @@ def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
     return SUCCESS, waits
 
 
-def prepare(profile: Profile, target: Target) -> Status:
+def pre_bind_and_bind(profile: Profile, target: Target) -> Status:
     """Run PreBind and Bind; after Success the pod is sent to the binder."""
     for before in profile.pre_bind:
         status = _named(before.pre_bind(*target), before.name)

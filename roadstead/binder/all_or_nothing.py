@@ -22,45 +22,45 @@ Missing = Callable[[PodFacts], int]
 
 BindRefusal = tuple[RejectCause, Status]
 
-Forbids = Callable[[BindRequest, int], BindRefusal | None]
-"""Why a request cannot be committed after so many others of its batch; None if it can."""
+RequestCheck = Callable[[BindRequest, int], BindRefusal | None]
+"""(request, number of others placed before it) -> why it cannot be committed; None if it can."""
 
 _Group = GroupKey | str
 """A gang's key, or a transaction's name."""
 
-BROKEN = "too few pods of its group can be bound with it"
+TOO_FEW = "too few pods of its group can be bound with it"
 
 
 def refused_groups(
     requests: Sequence[BindRequest],
     placements: Placements,
-    forbids: Forbids,
+    refusal_of: RequestCheck,
     missing: Missing,
 ) -> dict[str, BindRefusal]:
     """Return, by token, refusals for the requests of groups that cannot be committed.
 
     `placements` are restored afterwards.
     """
-    needs = _needs(requests, missing)
+    required = _required_counts(requests, missing)
     refused: dict[str, BindRefusal] = {}
     broken: set[_Group] = set()
-    while len(broken) < len(needs):
+    while len(broken) < len(required):
         tried = [each for each in requests if not broken.intersection(_groups(each))]
-        placed, forbidden = _tried(tried, placements, forbids)
-        short = {group for group, needed in needs.items() if placed[group] < needed} - broken
+        placed, refusals = _try_out(tried, placements, refusal_of)
+        short = {group for group, needed in required.items() if placed[group] < needed} - broken
         if not short:
             break
         broken |= short
-        refused |= _reasons(tried, short, forbidden)
+        refused |= _reasons(tried, short, refusals)
     return refused
 
 
-def _needs(requests: Sequence[BindRequest], missing: Missing) -> dict[_Group, int]:
+def _required_counts(requests: Sequence[BindRequest], missing: Missing) -> dict[_Group, int]:
     """Return how many pods of each group must be committed; omit groups that need none."""
     gangs = {key: missing(r.facts) for r in requests if (key := group_key(r.facts)) is not None}
-    needs: dict[_Group, int] = {key: needed for key, needed in gangs.items() if needed}
-    needs |= Counter(each.transaction for each in requests if each.transaction)
-    return needs
+    required: dict[_Group, int] = {key: needed for key, needed in gangs.items() if needed}
+    required |= Counter(each.transaction for each in requests if each.transaction)
+    return required
 
 
 def _groups(request: BindRequest) -> tuple[_Group, ...]:
@@ -69,33 +69,33 @@ def _groups(request: BindRequest) -> tuple[_Group, ...]:
     return transaction if gang is None else (gang, *transaction)
 
 
-def _tried(
-    requests: Sequence[BindRequest], placements: Placements, forbids: Forbids
+def _try_out(
+    requests: Sequence[BindRequest], placements: Placements, refusal_of: RequestCheck
 ) -> tuple[Counter[_Group], dict[str, BindRefusal]]:
     """Return how many pods of each group can be committed in this order, and all refusals."""
     placed: dict[str, BindRequest] = {}
-    forbidden: dict[str, BindRefusal] = {}
-    over: set[str] = set()
+    refusals: dict[str, BindRefusal] = {}
+    refused_transactions: set[str] = set()
     for request in requests:
-        if request.transaction in over:
+        if request.transaction in refused_transactions:
             continue
         if request.uid in placed:
             # The same pod under another token: the first request wins.
             refusal: BindRefusal | None = (RejectCause.ALREADY_BOUND, SUCCESS)
         else:
-            refusal = forbids(request, len(placed))
+            refusal = refusal_of(request, len(placed))
         if refusal is None:
             placements.place(request.uid, request.node_name, request.facts)
             placed[request.uid] = request
             continue
-        forbidden[request.token] = refusal
+        refusals[request.token] = refusal
         if request.transaction:
             # Free the resources of its other pods for the requests that follow.
-            over.add(request.transaction)
-            _remove_placed(placed, placements, over)
+            refused_transactions.add(request.transaction)
+            _remove_placed(placed, placements, refused_transactions)
     counts = Counter(group for request in placed.values() for group in _groups(request))
     _remove_placed(placed, placements, {each.transaction for each in placed.values()})
-    return counts, forbidden
+    return counts, refusals
 
 
 def _remove_placed(
@@ -108,21 +108,21 @@ def _remove_placed(
 
 
 def _reasons(
-    requests: Sequence[BindRequest], short: set[_Group], forbidden: dict[str, BindRefusal]
+    requests: Sequence[BindRequest], short: set[_Group], refusals: dict[str, BindRefusal]
 ) -> dict[str, BindRefusal]:
     """Return a refusal for each request of a broken group: its own, or one that names another's."""
-    culprit = {
-        each.transaction: f"{each.key} of the same job was refused: {forbidden[each.token][0]}"
+    first_refusal = {
+        each.transaction: f"{each.key} of the same job was refused: {refusals[each.token][0]}"
         for each in reversed(requests)
-        if each.token in forbidden and each.transaction in short
+        if each.token in refusals and each.transaction in short
     }
     reasons: dict[str, BindRefusal] = {}
     for each in requests:
-        if each.token in forbidden and short.intersection(_groups(each)):
-            reasons[each.token] = forbidden[each.token]
-        elif each.transaction in culprit:
-            text = culprit[each.transaction]
+        if each.token in refusals and short.intersection(_groups(each)):
+            reasons[each.token] = refusals[each.token]
+        elif each.transaction in first_refusal:
+            text = first_refusal[each.transaction]
             reasons[each.token] = RejectCause.TRANSACTION, unschedulable(text)
         elif short.intersection(_groups(each)):
-            reasons[each.token] = RejectCause.CONSTRAINT, unschedulable(BROKEN)
+            reasons[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
     return reasons

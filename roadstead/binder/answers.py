@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roadstead.binder.pods import Bound, Decision, Rejected
+from roadstead.binder.pods import Bound, CommitResult, Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class BindAnswers:
         )
 
 
-def bind_answers(decisions: Mapping[str, Decision]) -> BindAnswers:
-    """Return decisions by token as columns."""
-    found = decisions.values()
+def bind_answers(results: Mapping[str, CommitResult]) -> BindAnswers:
+    """Return results by token as columns."""
+    found = results.values()
     return BindAnswers(
-        tuple(decisions),
+        tuple(results),
         tuple(each.uid for each in found),
         tuple(each.node_name if isinstance(each, Bound) else "" for each in found),
         tuple(each.lsn if isinstance(each, Bound) else 0 for each in found),

@@ -17,7 +17,7 @@ from itertools import takewhile
 from roadstead.binder.binder_journal import BinderJournal, RunDescription
 from roadstead.binder.commit_log import CommitLog
 from roadstead.binder.core import BinderCore
-from roadstead.binder.gangs import GangNeeds
+from roadstead.binder.gangs import GangShortfall
 from roadstead.binder.outcomes import PodOutcomes
 from roadstead.binder.pods import (
     Acknowledge,
@@ -29,7 +29,7 @@ from roadstead.binder.pods import (
     BinderState,
     BindRequest,
     Bound,
-    Decision,
+    CommitResult,
     KeyedPod,
     Released,
 )
@@ -44,7 +44,7 @@ from roadstead.journal import Journal, JournalError, NullJournal, RecordKind
 from roadstead.placements import TableStore
 from roadstead.protocol.status import Status
 from roadstead.revisions import Revisions, newer_nodes
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 _log = logging.getLogger("roadstead.binder")
 
@@ -59,9 +59,8 @@ class Binder:
     requests unanswered.
 
     verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
-    caller that acknowledges binds. nodes_known, pods_known: the last revision of each node and pod,
-    by which late copies of older messages are ignored. batches: number of batches that `bind` has
-    decided.
+    caller that acknowledges binds. node_revisions, pod_revisions: the last revision of each, by
+    which late copies of older messages are ignored. batches: number of calls of `bind`.
     """
 
     def __init__(
@@ -79,14 +78,14 @@ class Binder:
             self._verify,
             settings,
             journals_all=not isinstance(journal, NullJournal),
-            missing=GangNeeds(run.cluster, profiles, store.table, self._uncounted_pods).missing,
+            missing=GangShortfall(run.cluster, profiles, store.table, self._uncounted_pods).missing,
             fits=self._fits,
             undo=self.volumes.undo,
             verify_first=self._verify_first,
         )
-        self.nodes_known, self.pods_known = Revisions(), Revisions()
+        self.node_revisions, self.pod_revisions = Revisions(), Revisions()
         self.outcomes, self.commits = PodOutcomes(), CommitLog()
-        known = self.nodes_known, self.pods_known
+        known = self.node_revisions, self.pod_revisions
         self.journal = BinderJournal(journal, self.core, self.volumes, self.outcomes, *known)
         self.batches = 0
         if not self.journal.recover():
@@ -105,12 +104,12 @@ class Binder:
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes; update known ones."""
-        news = newer_nodes(nodes, revision, self.nodes_known)
+        news = newer_nodes(nodes, revision, self.node_revisions)
         self._perform_durably(self.core.add_nodes(news, revision))
 
     def remove_nodes(self, names: Iterable[str], revision: int = 0) -> None:
         """Remove nodes; their pods stay bound to them."""
-        news = [name for name in names if self.nodes_known.apply_removal(name, revision)]
+        news = [name for name in names if self.node_revisions.apply_removal(name, revision)]
         known = [name for name in news if name in self.core.placements.nodes]
         remove = self.core.remove_node
         self._perform_durably([effect for name in known for effect in remove(name, revision)])
@@ -122,13 +121,13 @@ class Binder:
         news = [
             (uid, key, without_nomination(facts), node_name)
             for (uid, key, facts), node_name in zip(pods, node_names, strict=True)
-            if self.pods_known.apply_addition(uid, revision)
+            if self.pod_revisions.apply_addition(uid, revision)
         ]
         self._perform_durably(self.core.load(news))
 
     def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
         """Add pending pods, which may be bound from now on."""
-        indices = self.pods_known.apply_additions([uid for uid, _, _ in pods], revision)
+        indices = self.pod_revisions.apply_additions([uid for uid, _, _ in pods], revision)
         news = pods if indices is None else [pods[index] for index in indices]
         pending = [(uid, key, without_nomination(facts)) for uid, key, facts in news]
         self._perform_durably(self.core.add_pods(pending, revision))
@@ -143,7 +142,7 @@ class Binder:
         changed = [
             (uid, without_nomination(facts))
             for uid, _, facts in pods
-            if uid in known and self.pods_known.apply_addition(uid, revision)
+            if uid in known and self.pod_revisions.apply_addition(uid, revision)
         ]
         self._perform_durably(self.core.update_pods(changed, revision))
         return records
@@ -154,7 +153,7 @@ class Binder:
         Pods that were added again after this revision are kept.
         """
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
-        news = [uid for uid in known if self.pods_known.apply_removal(uid, revision)]
+        news = [uid for uid in known if self.pod_revisions.apply_removal(uid, revision)]
         self._perform_durably(self._with_released(self.core.delete(news, revision), news))
         return self._gone(known)
 
@@ -169,11 +168,11 @@ class Binder:
 
     def bind(
         self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
-    ) -> dict[str, Decision]:
-        """Decide a batch; return decisions by token, in the order of the requests.
+    ) -> dict[str, CommitResult]:
+        """Decide a batch; return results by token, in the order of the requests.
 
         volumes: the bindings of these attempts' claims. Requests whose records the journal did not
-        keep have no decision. Raises BindConflictError for a token that was used for another
+        keep have no result. Raises BindConflictError for a token that was used for another
         request, and JournalError if a snapshot fails; the same batch may then be sent again.
         """
         # The epoch of a new owner is noted even if its requests are refused before their epoch is
@@ -232,7 +231,7 @@ class Binder:
 
         For pods that were removed too long ago only the name is known; no placement counts them.
         """
-        gone = self.outcomes.preempted
+        gone = self.outcomes.removed
         return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in gone]
 
     # The end.
@@ -287,18 +286,18 @@ class Binder:
         if self.core.halted is not None:
             raise BinderHaltedError(f"binder: halted: {self.core.halted.reason}")
 
-    def _perform(self, effects: Sequence[BinderCommand]) -> dict[str, Decision]:
-        """Perform effects and those that follow from them; return the decisions by token."""
-        answers: dict[str, Decision] = {}
+    def _perform(self, effects: Sequence[BinderCommand]) -> dict[str, CommitResult]:
+        """Perform effects and those that follow from them; return the results by token."""
+        answers: dict[str, CommitResult] = {}
         listed = self.outcomes.bound
         waiting = deque(effects)
         while waiting:
             effect = waiting.popleft()
             if isinstance(effect, Acknowledge):
-                token, _, decision = effect
-                answers[token] = decision
-                if isinstance(decision, Bound):
-                    uid, node_name, _, _ = decision
+                token, _, result = effect
+                answers[token] = result
+                if isinstance(result, Bound):
+                    uid, node_name, _, _ = result
                     # A repeated token gets its first answer, even if its pod was deleted since.
                     if uid not in listed and self.core.is_bound_by(uid, token):
                         self.commits.note(uid)
@@ -307,7 +306,7 @@ class Binder:
                 waiting += self._write(effect)
             elif isinstance(effect, Released):
                 if effect.evicted:
-                    self.pods_known.apply_unsent_removal(effect.uid)
+                    self.pod_revisions.apply_unsent_removal(effect.uid)
                 self.outcomes.released(effect)
         return answers
 

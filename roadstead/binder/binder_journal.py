@@ -13,9 +13,15 @@ from dataclasses import dataclass, replace
 
 from roadstead.binder.binder_store import in_one_append
 from roadstead.binder.core import BinderCore
-from roadstead.binder.outcomes import GonePod, PodOutcomes
+from roadstead.binder.outcomes import PodOutcomes, RemovedPod
 from roadstead.binder.pods import BinderCommand
-from roadstead.binder.recovery import Run, SnapshotExtras, recover, runs_of, snapshot_records
+from roadstead.binder.recovery import (
+    RecordsOfKind,
+    SnapshotExtras,
+    recover,
+    snapshot_records,
+    split_by_kind,
+)
 from roadstead.binder.volumes import BinderVolumes
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.bound_claims import BoundClaims
@@ -54,20 +60,20 @@ class BinderJournal:
         core: BinderCore,
         volumes: BinderVolumes,
         outcomes: PodOutcomes,
-        nodes_known: Revisions,
-        pods_known: Revisions,
+        node_revisions: Revisions,
+        pod_revisions: Revisions,
     ) -> None:
         self._journal, self._core = journal, core
         self._volumes, self._outcomes = volumes, outcomes
-        self._nodes_known, self._pods_known = nodes_known, pods_known
+        self._node_revisions, self._pod_revisions = node_revisions, pod_revisions
         self.subjects: tuple[Subject, ...] = ()
 
     def recover(self) -> bool:
         """Recover the state from the journal; return whether it has any records."""
         if not isinstance(self._journal, FileJournal):
             return False
-        runs = runs_of(self._journal.recovered_groups())
-        found = recover(self._core, self._note_runs(runs))
+        parts = split_by_kind(self._journal.recovered_groups())
+        found = recover(self._core, self._note_runs(parts))
         self._outcomes.bound.update(found.bound)
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
@@ -79,27 +85,27 @@ class BinderJournal:
         )
         return found.records > 0
 
-    def _note_runs(self, runs: Iterable[Run]) -> Iterator[Run]:
-        """Yield runs of records unchanged; note their revisions and removed pods on the way."""
-        for kind, run in runs:
-            self._note_revisions(kind, run)
+    def _note_runs(self, parts: Iterable[RecordsOfKind]) -> Iterator[RecordsOfKind]:
+        """Yield parts unchanged; note their revisions and removed pods on the way."""
+        for kind, records in parts:
+            self._note_revisions(kind, records)
             if kind in (RecordKind.EVICT, RecordKind.DELETE):
-                gone = [GonePod(r.uid, r.key, r.node_name, r.owner) for r in run]
-                self._outcomes.preempted += gone
-            yield kind, run
+                gone = [RemovedPod(r.uid, r.key, r.node_name, r.owner) for r in records]
+                self._outcomes.removed += gone
+            yield kind, records
 
-    def _note_revisions(self, kind: RecordKind, run: RecordColumns) -> None:
+    def _note_revisions(self, kind: RecordKind, records: RecordColumns) -> None:
         if kind is RecordKind.EVICT:
             # Only a snapshot has revisions of evicted pods; an eviction itself has none.
-            for uid, revision in zip(run.uids, run.epochs, strict=True):
-                if not (revision and self._pods_known.apply_removal(uid, revision)):
-                    self._pods_known.apply_unsent_removal(uid)
-        elif not any(run.epochs):
+            for uid, revision in zip(records.uids, records.epochs, strict=True):
+                if not (revision and self._pod_revisions.apply_removal(uid, revision)):
+                    self._pod_revisions.apply_unsent_removal(uid)
+        elif not any(records.epochs):
             return
         elif kind in (RecordKind.NODE, RecordKind.NODE_GONE):
-            self._nodes_known.merge((r.node_name, r.epoch) for r in run if r.epoch)
+            self._node_revisions.merge((r.node_name, r.epoch) for r in records if r.epoch)
         elif kind in (RecordKind.ADD, RecordKind.DELETE):
-            self._pods_known.merge((r.uid, r.epoch) for r in run if r.epoch)
+            self._pod_revisions.merge((r.uid, r.epoch) for r in records if r.epoch)
 
     def describe(
         self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER
@@ -121,7 +127,7 @@ class BinderJournal:
     def with_claims(self, effects: Sequence[BinderCommand]) -> list[BinderCommand]:
         """Add the records of bound claims to those of their binds: one group, all or nothing."""
         effects = list(effects)
-        for change in self._volumes.news():
+        for change in self._volumes.batch_changes():
             claims = BoundClaims(
                 change.claims,
                 change.volumes,
@@ -150,8 +156,8 @@ class BinderJournal:
 
     def snapshot_extras(self) -> SnapshotExtras:
         """Return the contents of a snapshot that are not of the core."""
-        nodes, pods = self._nodes_known.all(), self._pods_known.all()
-        return SnapshotExtras(dict(nodes), dict(pods), self._outcomes.preempted, self.subjects)
+        nodes, pods = self._node_revisions.all(), self._pod_revisions.all()
+        return SnapshotExtras(dict(nodes), dict(pods), self._outcomes.removed, self.subjects)
 
     def end(self) -> None:
         """Write the end of the journal, and release its folder."""

@@ -9,8 +9,9 @@
 
     alone: known token? ──► its answer   forbidden, or refused by filters? ──► refuse   else accept
 
-The part of BinderCore that decides; `roadstead.binder.core` handles the flush. If anything raises
-while a batch is decided, the whole batch is undone (`roadstead.binder.undo`).
+The part of BinderCore that decides; `roadstead.binder.core` handles the flush. A batch is the
+requests of one call of `bind`; if anything raises while it is decided, all of it is undone
+(`roadstead.binder.undo`).
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ _NOT_PENDING = {
 
 _BIND = RecordKind.BIND
 
-LEAST_AHEAD = 32
-"""Half the minimum number of requests that are verified together after one did not pass."""
+MIN_TOGETHER = 64
+"""Minimum number of requests that are verified together after one did not pass."""
 
-MOST_SINGLY = 64
+MAX_ONE_BY_ONE = 64
 """At most this many are decided one by one before verifying together is tried again."""
 
 
 @dataclass(slots=True)
-class _Decided:
+class _BatchResult:
     """The outcome of a batch: answers, and the records of accepted requests."""
 
     answers: list[BinderCommand] = field(default_factory=list)
@@ -130,17 +131,17 @@ class Commits(BinderStore):
     def _undo_batch(self, start: BatchStart, requests: Sequence[BindRequest]) -> None:
         self._undo()
         start.reset_accepted(requests, self.pods.present, self.placements)
-        start.truncate(self._unflushed, self._tokens, self.row_versions)
+        start.drop_entries(self._unflushed, self._tokens, self.row_versions)
         self.last_lsn, self._epochs = start.last_lsn, dict(start.epochs)
 
     def _decide(
         self, requests: Sequence[BindRequest], histories: dict[str, History]
     ) -> list[BinderCommand]:
         """Decide a batch. histories: receives those of accepted pods as they were before."""
-        records = self._all_pending(requests)
+        records = self._records_if_all_pending(requests)
         if records is not None:
             return self._bind_pending(requests, records, histories)
-        decided = _Decided()
+        decided = _BatchResult()
         self._check_tokens(requests)
         refused = self._refused_groups(requests)
         for request in requests:
@@ -155,26 +156,26 @@ class Commits(BinderStore):
     ) -> list[BinderCommand]:
         """Decide requests of pending pods as if one after another; those that pass are one step.
 
-        If few pass together, more are decided singly before the next try.
+        If few pass together, more are decided one by one before the next try.
         """
         # Most batches of several schedulers contain a conflict. Verified pod by pod, a hard spread
         # over three zones at 50,000 nodes took 0.8 ms of the binder's time per pod.
-        decided = _Decided()
-        start, ahead, singly = 0, len(requests), 1
+        decided = _BatchResult()
+        start, ahead, one_by_one = 0, len(requests), 1
         while start < len(requests):
-            coming = requests[start : start + ahead]
-            if passing := self._verify_first(coming):
+            requested = requests[start : start + ahead]
+            if passing := self._verify_first(requested):
                 of_passing = records[start : start + passing]
-                decided.journal += self._accept_all(coming[:passing], of_passing, histories)
+                decided.journal += self._accept_all(requested[:passing], of_passing, histories)
                 start += passing
             # So the requests that are verified in vain are about as many as those that pass.
-            ahead = 2 * max(passing, LEAST_AHEAD)
-            if passing == len(coming):
+            ahead = max(2 * passing, MIN_TOGETHER)
+            if passing == len(requested):
                 continue
-            for request in requests[start : start + singly]:
+            for request in requests[start : start + one_by_one]:
                 decided.add(self._bind_one(request, None, histories))
-            start += singly
-            singly = 1 if passing >= singly else min(2 * singly, MOST_SINGLY)
+            start += one_by_one
+            one_by_one = 1 if passing >= one_by_one else min(2 * one_by_one, MAX_ONE_BY_ONE)
         return decided.effects()
 
     def advance_epoch(self, owner: str, epoch: int) -> None:
@@ -196,7 +197,7 @@ class Commits(BinderStore):
             if record and record.token == request.token and record.node_name != request.node_name:
                 raise conflict(request, f"{record.key} on {record.node_name}")
 
-    def _all_pending(self, requests: Sequence[BindRequest]) -> list[BinderRecord] | None:
+    def _records_if_all_pending(self, requests: Sequence[BindRequest]) -> list[BinderRecord] | None:
         """Return the pods' records if only the filters could refuse a request; else None."""
         if self.halted is not None or self.settings.checks_versions:
             return None
@@ -223,9 +224,9 @@ class Commits(BinderStore):
         if self.placements.store.missing(each.node_name for each in requests):
             return None
         # One epoch per owner: of two in a batch, the newer may make the older stale.
-        asking = {(each.owner, each.epoch) for each in requests}
-        are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in asking)
-        return found if are_current and len(dict(asking)) == len(asking) else None
+        senders = {(each.owner, each.epoch) for each in requests}
+        are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in senders)
+        return found if are_current and len(dict(senders)) == len(senders) else None
 
     def _are_new(self, requests: Sequence[BindRequest]) -> bool:
         """Whether each request is for a different pod, under a token never seen before."""
@@ -248,9 +249,9 @@ class Commits(BinderStore):
         # The binder's own objects are stored, not the equal copies in the requests.
         names = self.placements.bulk_place(uids, [each.node_name for each in requests], facts)
         assert self.version == version + len(requests), "a pod on a known node is not counted"
-        return self._accepted(requests, records, names, version, histories)
+        return self._record_accepted(requests, records, names, version, histories)
 
-    def _accepted(
+    def _record_accepted(
         self,
         requests: Sequence[BindRequest],
         records: Sequence[BinderRecord],
@@ -280,7 +281,7 @@ class Commits(BinderStore):
                 record.facts,
             )
             journal.append(JournalRecord(*fields))
-        self._tokens.wait(requests)
+        self._tokens.add_unanswered(requests)
         if self.settings.checks_versions:
             for record in records:
                 self.row_versions.changed(record.node_name, record.lsn, record.owner)
@@ -292,13 +293,13 @@ class Commits(BinderStore):
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
             return {}
 
-        def forbids(request: BindRequest, placed: int) -> BindRefusal | None:
+        def refusal_of(request: BindRequest, placed: int) -> BindRefusal | None:
             if len(self._unflushed) + placed >= self.settings.max_unflushed:
                 return RejectCause.BUSY, SUCCESS
-            return self._forbidding(request, self.pods.present.get(request.uid), self._fits)
+            return self._refusal(request, self.pods.present.get(request.uid), self._fits)
 
         undecided = [each for each in requests if not self._is_decided(each)]
-        refused = refused_groups(undecided, self.placements, forbids, self._missing)
+        refused = refused_groups(undecided, self.placements, refusal_of, self._missing)
         # `refused_groups` has restored the placements; this reverts the claims that `fits` bound.
         self._undo()
         return refused
@@ -318,14 +319,14 @@ class Commits(BinderStore):
         """
         known = self._tokens.get(request)
         if known is not None:
-            if known.decision is None:
+            if known.result is None:
                 return None
-            return Acknowledge(request.token, request.owner, known.decision)
+            return Acknowledge(request.token, request.owner, known.result)
         record = self.pods.present.get(request.uid)
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, but the pod's record shows that this request bound it.
             return Acknowledge(request.token, request.owner, record.bound)
-        refusal = refusal or self._forbidding(request, record, self._verify)
+        refusal = refusal or self._refusal(request, record, self._verify)
         if refusal is None:
             assert record is not None
             return self._accept(request, record, histories)
@@ -338,10 +339,10 @@ class Commits(BinderStore):
             self._tokens.put(request, rejected)
         return Acknowledge(request.token, request.owner, rejected)
 
-    def _forbidding(
+    def _refusal(
         self, request: BindRequest, record: BinderRecord | None, verify: Verify
     ) -> BindRefusal | None:
-        """Return the first reason that forbids this commit, in a fixed order; None if allowed."""
+        """Return the first reason to refuse this commit, in a fixed order; None if allowed."""
         if self.halted is not None:
             return RejectCause.HALTED, SUCCESS
         if len(self._unflushed) >= self.settings.max_unflushed:
@@ -370,11 +371,13 @@ class Commits(BinderStore):
     def _is_stale(self, request: BindRequest) -> bool:
         if not self.settings.checks_versions:
             return False
-        return self.row_versions.missed(request.node_name, request.owner, request.read_version)
+        return self.row_versions.changed_by_others(
+            request.node_name, request.owner, request.read_version
+        )
 
     def _accept(
         self, request: BindRequest, record: BinderRecord, histories: dict[str, History]
     ) -> JournalRecord:
         self.placements.place(record.uid, request.node_name, record.facts)
         names = (request.node_name,)
-        return self._accepted((request,), (record,), names, self.version - 1, histories)[0]
+        return self._record_accepted((request,), (record,), names, self.version - 1, histories)[0]

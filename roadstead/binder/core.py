@@ -181,8 +181,8 @@ class BinderCore(Commits):
             if token not in self._voided:
                 self._note_void(token)
                 self.last_lsn += 1
-                of_nobody = (self.last_lsn, RecordKind.RUN, "", "", "")
-                journal.append(JournalRecord(*of_nobody, token, subject=RunMark(VOID)))
+                no_pod = (self.last_lsn, RecordKind.RUN, "", "", "")
+                journal.append(JournalRecord(*no_pod, token, subject=RunMark(VOID)))
         return to_journal(journal)
 
     def fence(self, owner: str, epoch: int) -> list[BinderCommand]:
@@ -196,9 +196,9 @@ class BinderCore(Commits):
             return []
         self.advance_epoch(owner, epoch)
         self.last_lsn += 1
-        of_nobody = (self.last_lsn, RecordKind.RUN, "", "", "")
+        no_pod = (self.last_lsn, RecordKind.RUN, "", "", "")
         mark = RunMark(EPOCH)
-        return to_journal([JournalRecord(*of_nobody, owner=owner, epoch=epoch, subject=mark)])
+        return to_journal([JournalRecord(*no_pod, owner=owner, epoch=epoch, subject=mark)])
 
     def _note_void(self, token: str) -> None:
         self._voided[token] = None

@@ -1,4 +1,4 @@
-"""How many pods a gang still needs at the commit; `all_or_nothing` enforces it."""
+"""How many pods of a gang must still be bound; `all_or_nothing` enforces it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from roadstead.framework.profile import Profile
 from roadstead.nodes.table import NodeTable
 
 
-class GangNeeds:
-    """The needs of gangs, from the cluster's PodGroups and pods, counted on the binder's table.
+class GangShortfall:
+    """How many pods gangs lack: minMember of their PodGroups, minus pods on the binder's table.
 
     aside: pods that are bound to removed nodes.
     """

@@ -8,7 +8,7 @@ from roadstead.binder.pods import Released
 
 
 @dataclass(frozen=True, slots=True)
-class GonePod:
+class RemovedPod:
     """A pod that was deleted, or evicted for `preemptor`, from a node ("" if it was not bound)."""
 
     uid: str
@@ -21,15 +21,15 @@ class PodOutcomes:
     """The outcomes of pods that are bound or removed.
 
     bound: pod UID → node, in commit order, of pods that the run bound and that still exist.
-    preempted: evicted and deleted pods, in the order of their removal.
+    removed: evicted and deleted pods, in the order of their removal.
     """
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
-        self.preempted: list[GonePod] = []
+        self.removed: list[RemovedPod] = []
 
     def released(self, effect: Released) -> None:
         """Record that a pod is removed; it is no longer listed as bound."""
         self.bound.pop(effect.uid, None)
-        gone = GonePod(effect.uid, effect.key, effect.node_name, effect.preemptor)
-        self.preempted.append(gone)
+        gone = RemovedPod(effect.uid, effect.key, effect.node_name, effect.preemptor)
+        self.removed.append(gone)

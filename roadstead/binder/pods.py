@@ -168,7 +168,7 @@ class Rejected:
     row_version: int = 0
 
 
-Decision = Bound | Rejected
+CommitResult = Bound | Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +183,11 @@ class AppendJournal:
 
 
 class Acknowledge(NamedTuple):
-    """Command: send the decision to the owner of a token."""
+    """Command: send the result to the scheduler that sent the request."""
 
     token: str
     owner: str
-    decision: Decision
+    result: CommitResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Recovery of the binder's state from its journal, and the records of a snapshot.
 
-    journal ─► recover(core, runs) ─► the core as after the flush of the last record
+    journal ─► recover(core, parts) ─► the core as after the flush of the last record
     core ─► snapshot_records(core) ─► records from which `recover` makes the same core
 
 A pod that was accepted and not bound is pending again. A bound pod is bound, and its token gets its
-first answer again. Refusals are forgotten: the same token may be decided anew. Runs of accepted
-pods and of binds are applied in batches, so that a million of them take seconds.
+first answer again. Refusals are forgotten: the same token may be decided anew. Consecutive
+records of one kind are applied together, so that a million of them take seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import cast
 
 from roadstead.binder.core import BinderCore
-from roadstead.binder.outcomes import GonePod
+from roadstead.binder.outcomes import RemovedPod
 from roadstead.binder.pods import (
     COUNTED,
     PRESENT,
@@ -63,7 +63,7 @@ class SnapshotExtras:
 
     nodes: Mapping[str, int] = field(default_factory=dict)
     pods: Mapping[str, int] = field(default_factory=dict)
-    gone: Sequence[GonePod] = ()
+    gone: Sequence[RemovedPod] = ()
     subjects: Sequence[Subject] = ()
 
 
@@ -83,16 +83,16 @@ class Recovered:
     bound: Mapping[str, str]
 
 
-Run = tuple[RecordKind, RecordColumns]
+RecordsOfKind = tuple[RecordKind, RecordColumns]
 """Consecutive records of one kind."""
 
 
-def runs_of(groups: Iterable[Records]) -> Iterator[Run]:
-    """Return groups of records as runs."""
-    return chain.from_iterable(RecordColumns.of(group).runs() for group in groups)
+def split_by_kind(groups: Iterable[Records]) -> Iterator[RecordsOfKind]:
+    """Split groups of records into consecutive records of one kind."""
+    return chain.from_iterable(RecordColumns.of(group).split_by_kind() for group in groups)
 
 
-def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recovered:
+def recover(core: BinderCore, parts: Iterable[RecordsOfKind], last_lsn: int = 0) -> Recovered:
     """Apply all records to a fresh core; its next record follows the last one.
 
     last_lsn: the last one of the journal, if that is beyond the records (a snapshot). Raises
@@ -101,8 +101,8 @@ def recover(core: BinderCore, runs: Iterable[Run], last_lsn: int = 0) -> Recover
     assert core.last_lsn == 0, "only a fresh binder is recovered"
     replay = _Replay(core)
     with _no_collection():
-        for kind, run in runs:
-            replay.apply(kind, run)
+        for kind, records in parts:
+            replay.apply(kind, records)
         return replay.finish(last_lsn)
 
 
@@ -153,7 +153,7 @@ def snapshot_records(
 def _gone_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
     present, ended = core.pods.present, core.pods.ended
     removed = {pod.uid: pod for pod in extras.gone if pod.uid not in present}
-    more = [GonePod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
+    more = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
     for pod in (*removed.values(), *more):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
         who = (pod.uid, pod.key, pod.node_name)
@@ -166,15 +166,15 @@ def _pod_records(core: BinderCore, pod: BinderRecord, revision: int) -> Iterator
     if pod.state not in COUNTED:
         yield JournalRecord(pod.lsn, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
         return
-    asked_for = core._tokens.facts_of(pod.token) or pod.facts
+    requested = core._tokens.facts_of(pod.token) or pod.facts
     bind = (pod.token, pod.owner, pod.epoch)
-    yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *bind, facts=asked_for)
-    if revision or asked_for != pod.facts:
+    yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *bind, facts=requested)
+    if revision or requested != pod.facts:
         yield JournalRecord(0, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
 
 
 class _Replay:
-    """Applies runs of records to a core."""
+    """Applies records to a core, those of one kind together."""
 
     def __init__(self, core: BinderCore) -> None:
         self._core = core
@@ -197,28 +197,30 @@ class _Replay:
             RecordKind.STORAGE: self._apply_subjects,
         }
 
-    def apply(self, kind: RecordKind, run: RecordColumns) -> None:
-        # If a pod occurs twice in a run, the records are applied one by one.
-        is_once = len(set(run.uids)) == len(run)
-        parts = (run,) if is_once else (run[n : n + 1] for n in range(len(run)))
+    def apply(self, kind: RecordKind, records: RecordColumns) -> None:
+        # If a pod occurs twice, the records are applied one by one.
+        is_once = len(set(records.uids)) == len(records)
+        pieces = (records,) if is_once else (records[n : n + 1] for n in range(len(records)))
         try:
-            for part in parts:
-                self._handlers[kind](part)
+            for piece in pieces:
+                self._handlers[kind](piece)
         except IllegalTransitionError as contradiction:
             raise JournalError(
-                f"journal: records {run.lsns[0]} to {run.lsns[-1]} do not follow from those before "
-                f"them: {contradiction}"
+                f"journal: records {records.lsns[0]} to {records.lsns[-1]} do not follow from "
+                f"those before them: {contradiction}"
             ) from None
-        self._count += len(run)
-        self._last_lsn = max(self._last_lsn, run.lsns[-1])
+        self._count += len(records)
+        self._last_lsn = max(self._last_lsn, records.lsns[-1])
 
     def finish(self, last_lsn: int) -> Recovered:
         """Set the record numbers, and remember the answers of the last binds by their tokens."""
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
-        for run in self._binds:
-            names = run.tokens, run.uids, run.keys, run.nodes
-            for row in zip(*names, _required(run.facts), run.owners, run.epochs, strict=True):
+        for records in self._binds:
+            names = records.tokens, records.uids, records.keys, records.nodes
+            for row in zip(
+                *names, _required(records.facts), records.owners, records.epochs, strict=True
+            ):
                 request = BindRequest(*row)
                 pod = core.pods.find(request.uid)
                 answer = pod.bound if pod is not None and pod.token == request.token else None
@@ -227,55 +229,55 @@ class _Replay:
         core._tokens.forget_oldest()
         return Recovered(self._count, tuple(self._subjects), self._bound)
 
-    def _add(self, run: RecordColumns) -> None:
-        pods, come = self._pods(run)
-        if len(come) < len(pods):
+    def _add(self, records: RecordColumns) -> None:
+        pods, new_pods = self._pods(records)
+        if len(new_pods) < len(pods):
             # An ADD of a known pod at its place is an update: its current facts, bound or not.
             updated = [
                 (index, pod)
-                for index, (pod, node_name) in enumerate(zip(pods, run.nodes, strict=True))
+                for index, (pod, node_name) in enumerate(zip(pods, records.nodes, strict=True))
                 if pod.state in PRESENT and pod.node_name == node_name
             ]
-            self._update(updated, run)
+            self._update(updated, records)
             indices = {index for index, _ in updated}
             pods = [pod for index, pod in enumerate(pods) if index not in indices]
         self._core.pods.apply_all(pods, BinderEvent.ADD)
 
-    def _update(self, updated: Sequence[tuple[int, BinderRecord]], run: RecordColumns) -> None:
-        core, facts = self._core, _required(run.facts)
+    def _update(self, updated: Sequence[tuple[int, BinderRecord]], records: RecordColumns) -> None:
+        core, facts = self._core, _required(records.facts)
         core.pods.apply_all([pod for _, pod in updated], BinderEvent.UPDATE)
         for index, pod in updated:
             pod.facts = facts[index]
             if pod.state in COUNTED:
                 core.placements.replace(pod.uid, pod.node_name, pod.facts)
                 # In a snapshot (lsn 0) the record of the bind has the row's version.
-                if run.lsns[index]:
-                    core.row_versions.changed(pod.node_name, run.lsns[index])
+                if records.lsns[index]:
+                    core.row_versions.changed(pod.node_name, records.lsns[index])
 
-    def _place(self, run: RecordColumns) -> None:
+    def _place(self, records: RecordColumns) -> None:
         """Apply binds or loads."""
         core = self._core
-        pods, come = self._pods(run)
+        pods, new_pods = self._pods(records)
         events = [BinderEvent.LOAD]
-        if run.kinds[0] is RecordKind.BIND:
+        if records.kinds[0] is RecordKind.BIND:
             # Some journals have no records of accepted pods (`journals_all`).
-            core.pods.apply_all(come, BinderEvent.ADD)
+            core.pods.apply_all(new_pods, BinderEvent.ADD)
             events = [BinderEvent.ACCEPT, BinderEvent.FLUSH]
         core.pods.apply_all(pods, *events)
         # The binder's own objects are stored, not the equal copies in the records.
-        uids, facts, before = [pod.uid for pod in pods], _required(run.facts), core.version
-        names = core.placements.bulk_place(uids, run.nodes, facts)
-        versions = self._versions(before, run.nodes)
-        columns = (names, facts, run.lsns, run.tokens, run.owners, run.epochs)
+        uids, facts, before = [pod.uid for pod in pods], _required(records.facts), core.version
+        names = core.placements.bulk_place(uids, records.nodes, facts)
+        versions = self._versions(before, records.nodes)
+        columns = (names, facts, records.lsns, records.tokens, records.owners, records.epochs)
         for pod, name, known, lsn, token, owner, epoch, version in zip(
             pods, *columns, versions, strict=True
         ):
             pod.facts, pod.lsn, pod.node_name = known, lsn, name
             if token:
                 pod.token, pod.owner, pod.epoch, pod.version = token, owner, epoch, version
-        by_token = zip(uids, names, run.tokens, strict=True)
+        by_token = zip(uids, names, records.tokens, strict=True)
         self._bound |= {uid: name for uid, name, token in by_token if token}
-        self._owned(run)
+        self._note_bind_fields(records)
 
     def _versions(self, before: int, nodes: Sequence[str]) -> Sequence[int]:
         """Return the state's version after each pod; a pod on an unknown node adds none."""
@@ -285,36 +287,36 @@ class _Replay:
         away = placements.store.missing(nodes)
         return list(accumulate((name not in away for name in nodes), initial=before))[1:]
 
-    def _pods(self, run: RecordColumns) -> tuple[list[BinderRecord], list[BinderRecord]]:
-        """Return the binder's records of a run's pods, and those of them that are new."""
-        known = list(map(self._core.pods.present.get, run.uids))
-        columns = zip(known, run.uids, run.keys, _required(run.facts), strict=True)
-        pods = come = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
+    def _pods(self, records: RecordColumns) -> tuple[list[BinderRecord], list[BinderRecord]]:
+        """Return the binder's records of the pods of records, and those of them that are new."""
+        known = list(map(self._core.pods.present.get, records.uids))
+        columns = zip(known, records.uids, records.keys, _required(records.facts), strict=True)
+        pods = new_pods = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
         if any(known):
-            come = [pod for pod, before in zip(pods, known, strict=True) if before is None]
-        self._core.pods.inherit_histories(come)
-        return pods, come
+            new_pods = [pod for pod, before in zip(pods, known, strict=True) if before is None]
+        self._core.pods.inherit_histories(new_pods)
+        return pods, new_pods
 
-    def _owned(self, run: RecordColumns) -> None:
+    def _note_bind_fields(self, records: RecordColumns) -> None:
         """Note what binds have besides placements: tokens, epochs of owners, versions of rows.
 
         Of the binds, only as many are kept for `finish` as the core remembers tokens.
         """
-        if not all(run.tokens):
-            run = RecordColumns.of([record for record in run if record.token])
-        self._binds.append(run)
-        self._bind_count += len(run)
+        if not all(records.tokens):
+            records = RecordColumns.of([record for record in records if record.token])
+        self._binds.append(records)
+        self._bind_count += len(records)
         while self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens:
             self._bind_count -= len(self._binds.popleft())
-        for owner, epoch in sorted(set(zip(run.owners, run.epochs, strict=True))):
+        for owner, epoch in sorted(set(zip(records.owners, records.epochs, strict=True))):
             self._core.advance_epoch(owner, epoch)
         if self._core.settings.checks_versions:
-            for each in run:
+            for each in records:
                 self._core.row_versions.changed(each.node_name, each.lsn, each.owner)
 
-    def _release(self, run: RecordColumns) -> None:
+    def _release(self, records: RecordColumns) -> None:
         core = self._core
-        for record in run:
+        for record in records:
             event = BinderEvent.EVICT if record.kind is RecordKind.EVICT else BinderEvent.DELETE
             pod = core.pods.find(record.uid)
             if pod is None:
@@ -329,23 +331,23 @@ class _Replay:
                 core.row_versions.changed(pod.node_name, record.lsn)
             core.pods.apply(pod, event)
 
-    def _nodes(self, run: RecordColumns) -> None:
-        for record in run:
+    def _nodes(self, records: RecordColumns) -> None:
+        for record in records:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
             if record.subject.name in self._core.placements.nodes:
                 self._core.row_versions.changed(record.subject.name, record.lsn)
             self._core.placements.add_node(record.subject)
 
-    def _nodes_gone(self, run: RecordColumns) -> None:
-        for record in run:
+    def _nodes_gone(self, records: RecordColumns) -> None:
+        for record in records:
             # A snapshot also has records of nodes that were removed before it.
             if record.lsn or record.node_name in self._core.placements.nodes:
                 self._core.placements.remove_node(record.node_name)
 
-    def _apply_subjects(self, run: RecordColumns) -> None:
-        for record in run:
+    def _apply_subjects(self, records: RecordColumns) -> None:
+        for record in records:
             subject = record.subject
-            assert subject is not None, f"record {record.lsn} tells nothing"
+            assert subject is not None, f"record {record.lsn} has no subject"
             if isinstance(subject, RunMark) and subject.what == EPOCH:
                 self._core.advance_epoch(record.owner, record.epoch)
             elif isinstance(subject, RunMark) and subject.what == VOID:

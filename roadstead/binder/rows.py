@@ -29,7 +29,7 @@ class RowVersions:
         self._rows[node_name] = version, owner, other
 
     def row(self, node_name: str) -> tuple[int, str, int] | None:
-        """Return the state of a row for `restore`."""
+        """Return the state of a row, to be restored by `restore`."""
         return self._rows.get(node_name)
 
     def restore(self, node_name: str, row: tuple[int, str, int] | None) -> None:
@@ -43,7 +43,7 @@ class RowVersions:
         """Return the version of a row."""
         return self._rows.get(node_name, _UNCHANGED)[0]
 
-    def missed(self, node_name: str, owner: str, read_version: int) -> bool:
+    def changed_by_others(self, node_name: str, owner: str, read_version: int) -> bool:
         """Whether others than `owner` changed the row after `read_version`."""
         last, last_owner, other = self._rows.get(node_name, _UNCHANGED)
         return (other if owner == last_owner else last) > read_version

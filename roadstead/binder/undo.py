@@ -57,10 +57,10 @@ class BatchStart:
                 placements.remove_pod(uid)
         placements.version = self.version
 
-    def truncate(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
+    def drop_entries(self, unflushed: Unflushed, tokens: TokenMemory, rows: RowVersions) -> None:
         """Drop the batch's entries, and restore its rows."""
         while len(unflushed) > self.unflushed:
             unflushed.pop()
-        tokens.truncate(self.tokens)
+        tokens.undo_to(self.tokens)
         for node_name, row in self.rows.items():
             rows.restore(node_name, row)

@@ -20,7 +20,9 @@ def check_invariants(core: Commits) -> None:
     assert not numbers or core.flushed_lsn < numbers[0], "a flushed record waits"
     assert not numbers or numbers[-1] <= core.last_lsn, "a record waits that was not appended"
     waiting = {token for _, _, token in core._unflushed if isinstance(token, str)}
-    assert waiting == set(core._tokens.unanswered()), "tokens and records wait apart"
+    assert waiting == set(core._tokens.unanswered()), (
+        "tokens and records disagree about waiting requests"
+    )
 
 
 def _check_records(core: Commits) -> None:

@@ -4,6 +4,8 @@
                         │ no                            │ no
                         └───────────────────────────────┴──► PreFilter, Filter over the one row
 
+The quick check is the plugins' own `admits`, which counts passing pods without PreFilter.
+
 A scheduler may have decided on an old state; every commit is checked here, against authoritative
 counts. PreFilter reads the whole table, filters read a view of the one row. For a class that
 recurs, the results of filters that read NODE facts are cached for all rows, and PreFilter's outcome
@@ -30,13 +32,13 @@ from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
 from roadstead.protocol.status import SUCCESS, Code, Status
 
-WORTHWHILE = 3
+MIN_PODS_TO_CACHE = 3
 """Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
 """With this many pods per shape in a batch, or more, they run for a shape's first pod already."""
 
-MAX_KNOWN = 4096
+MAX_CACHED = 4096
 """Maximum number of cached results; the oldest is dropped."""
 
 
@@ -46,7 +48,7 @@ class _CachedResults:
 
     quick_filters: see `_quick_filters`. passes: bool[row], the rows that pass the filters that read
     NODE facts, once computed. validity: of PreFilter's outcome. quick_validity: its validity for
-    the plugins that do not read the table themselves. times: how many pods used it.
+    the plugins that do not read the table themselves. uses: how many pods used it.
     """
 
     outcome: PreFilterOutcome
@@ -54,9 +56,9 @@ class _CachedResults:
     quick_validity: Validity
     quick_filters: tuple[FilterPlugin, ...] = ()
     passes: Bools | None = None
-    times: int = 0
+    uses: int = 0
 
-    def names(self, node_name: str) -> bool:
+    def allows(self, node_name: str) -> bool:
         """Whether PreFilter's result includes a node."""
         return self.outcome.node_names is None or node_name in self.outcome.node_names
 
@@ -70,13 +72,15 @@ class Verifier:
     def __init__(self, table: NodeTable, profiles: Mapping[str, Profile]) -> None:
         self._table = table
         self._profiles = profiles
-        self._known: dict[Hashable, _CachedResults] = {}
+        self._cached: dict[Hashable, _CachedResults] = {}
         # By profile: plugins whose PreFilter or Filter looks across nodes, and those of them that
         # have no quick check (`admits`).
-        self._filtering = {name: _filtering(each) for name, each in profiles.items()}
-        self._unadmitted = {
-            name: [plugin for plugin in plugins if not _admits_from_table(plugin)]
-            for name, plugins in self._filtering.items()
+        self._cross_node_filters = {
+            name: _cross_node_filters(each) for name, each in profiles.items()
+        }
+        self._without_quick_check = {
+            name: [plugin for plugin in plugins if not _has_quick_check(plugin)]
+            for name, plugins in self._cross_node_filters.items()
         }
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
@@ -91,17 +95,19 @@ class Verifier:
 
     def _verify(self, profile: Profile, pod_class: PodClass, node_name: str) -> Status:
         row = self._table.row_of(node_name)
-        known = self._known.get(_key_of(pod_class, profile))
-        if known is not None and self._is_valid(known, profile, pod_class, quick=True):
-            passed = known.outcome.status.is_success and known.names(node_name)
-            if passed and self._admits(known, profile, pod_class, row):
+        cached = self._cached.get(_key_of(pod_class, profile))
+        if cached is not None and self._is_valid(cached, profile, pod_class, quick=True):
+            passed = cached.outcome.status.is_success and cached.allows(node_name)
+            if passed and self._passes_quick_check(cached, profile, pod_class, row):
                 return SUCCESS
-        known = self._pre_filtered(profile, pod_class)
-        if not known.outcome.status.is_success:
-            return known.outcome.status
-        if not known.names(node_name):
-            return excluded_status(known.outcome.narrowed_by)
-        return _filtered(profile, pod_class, known.outcome.state, self._table.view(np.array([row])))
+        cached = self._pre_filtered(profile, pod_class)
+        if not cached.outcome.status.is_success:
+            return cached.outcome.status
+        if not cached.allows(node_name):
+            return excluded_status(cached.outcome.narrowed_by)
+        return _filtered(
+            profile, pod_class, cached.outcome.state, self._table.view(np.array([row]))
+        )
 
     def verify_first(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> int:
         """Return how many of the first pods `verify` would pass, each on top of those before.
@@ -124,107 +130,107 @@ class Verifier:
         for index, pod_class in enumerate(pod_classes):
             positions_of[keys[pod_class]].append(index)
         number, plugins = len(pods), dict[FilterPlugin, None]()
-        worthwhile = WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1
+        min_pods = MIN_PODS_TO_CACHE if len(pods) < PODS_PER_SHAPE * len(first) else 1
         for key, pod_class in first.items():
             positions = positions_of[key]
-            known = self._results_for_all_rows(pod_class, len(positions), worthwhile)
-            if known is None or not self._stays_feasible(known, pod_class, first.values()):
+            cached = self._results_for_all_rows(pod_class, len(positions), min_pods)
+            if cached is None or not self._stays_feasible(cached, pod_class, first.values()):
                 number = min(number, positions[0])
                 continue
-            number = min(number, _first_not_passing(known.passes, rows, positions, number))
-            plugins.update(dict.fromkeys(known.quick_filters))
+            number = min(number, _first_not_passing(cached.passes, rows, positions, number))
+            plugins.update(dict.fromkeys(cached.quick_filters))
         for plugin in plugins:
             if number:
                 number = plugin.admits(pod_classes[:number], table, rows[:number])
         return number
 
     def _results_for_all_rows(
-        self, pod_class: PodClass, pods: int, worthwhile: int
+        self, pod_class: PodClass, pods: int, min_pods: int
     ) -> _CachedResults | None:
         """Return the results of a class for all rows; compute them only for enough pods."""
         profile = self._profiles[pod_class.facts.scheduler_name]
-        known = self._known.get(_key_of(pod_class, profile))
-        if known is None or not self._is_valid(known, profile, pod_class, quick=True):
-            if pods < worthwhile:
+        cached = self._cached.get(_key_of(pod_class, profile))
+        if cached is None or not self._is_valid(cached, profile, pod_class, quick=True):
+            if pods < min_pods:
                 return None
-            known = self._pre_filtered(profile, pod_class)
-        known.times += pods
-        if known.passes is None and known.times >= worthwhile and known.outcome.status.is_success:
-            known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)
-        return known
+            cached = self._pre_filtered(profile, pod_class)
+        cached.uses += pods
+        if cached.passes is None and cached.uses >= min_pods and cached.outcome.status.is_success:
+            cached.passes = _static_mask(profile, pod_class, cached.outcome.state, self._table)
+        return cached
 
     def _stays_feasible(
-        self, known: _CachedResults, pod_class: PodClass, coming: Collection[PodClass]
+        self, cached: _CachedResults, pod_class: PodClass, batch: Collection[PodClass]
     ) -> bool:
         """Whether all passing nodes stay feasible for a class when the other pods are added.
 
-        coming: a class of each shape of the batch.
+        batch: a class of each shape of the batch.
         """
         # `verify_first` does not compare nodes with those that PreFilter named.
-        if known.outcome.node_names is not None or not known.outcome.status.is_success:
+        if cached.outcome.node_names is not None or not cached.outcome.status.is_success:
             return False
         profile = self._profiles[pod_class.facts.scheduler_name]
-        plugins = self._unadmitted[profile.scheduler_name]
+        plugins = self._without_quick_check[profile.scheduler_name]
         return not any(
-            known.quick_validity.is_changed_by(each, profile, plugins, pod_class) for each in coming
+            cached.quick_validity.is_changed_by(each, profile, plugins, pod_class) for each in batch
         )
 
-    def _admits(
-        self, known: _CachedResults, profile: Profile, pod_class: PodClass, row: int
+    def _passes_quick_check(
+        self, cached: _CachedResults, profile: Profile, pod_class: PodClass, row: int
     ) -> bool:
         """Whether the quick check passes, from cached results; False does not mean refused."""
-        known.times += 1
-        if known.passes is None:
-            if known.times < WORTHWHILE:
+        cached.uses += 1
+        if cached.passes is None:
+            if cached.uses < MIN_PODS_TO_CACHE:
                 return False
-            known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)
+            cached.passes = _static_mask(profile, pod_class, cached.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
         admitted = (
-            plugin.admits((pod_class,), self._table, rows) for plugin in known.quick_filters
+            plugin.admits((pod_class,), self._table, rows) for plugin in cached.quick_filters
         )
-        return bool(known.passes[row]) and all(admitted)
+        return bool(cached.passes[row]) and all(admitted)
 
     def _pre_filtered(self, profile: Profile, pod_class: PodClass) -> _CachedResults:
         """Return PreFilter's outcome, cached until something that it depends on changes."""
         key = _key_of(pod_class, profile)
-        known = self._known.get(key)
+        cached = self._cached.get(key)
         # The failure of a plugin is not cached: the next pod calls it again.
-        has_failed = known is not None and known.outcome.status.code is Code.ERROR
+        has_failed = cached is not None and cached.outcome.status.code is Code.ERROR
         if (
-            known is not None
+            cached is not None
             and not has_failed
-            and self._is_valid(known, profile, pod_class, quick=False)
+            and self._is_valid(cached, profile, pod_class, quick=False)
         ):
-            return known
+            return cached
         inputs = inputs_of(self._table, profile, pod_class)
         changes = self._table.columns.changes
         outcome = run_pre_filter(profile, pod_class, self._table)
-        has_inputs = known is not None and known.validity.inputs == inputs
-        if known is not None and has_inputs and outcome.is_same(known.outcome):
-            known.validity.changes = known.quick_validity.changes = changes
-            return known
-        before = known
+        has_inputs = cached is not None and cached.validity.inputs == inputs
+        if cached is not None and has_inputs and outcome.is_same(cached.outcome):
+            cached.validity.changes = cached.quick_validity.changes = changes
+            return cached
+        before = cached
         quick_inputs = lasting_inputs_of(self._table, profile, pod_class)
         has_facts = before is not None and before.quick_validity.inputs == quick_inputs
-        known = _CachedResults(outcome, Validity(inputs, changes), Validity(quick_inputs, changes))
-        known.quick_filters = _quick_filters(profile, outcome.state)
+        cached = _CachedResults(outcome, Validity(inputs, changes), Validity(quick_inputs, changes))
+        cached.quick_filters = _quick_filters(profile, outcome.state)
         if before is not None and has_facts:
             # NODE facts did not change, so the rows that pass are still valid.
-            known.times, known.passes = before.times, before.passes
-        self._known.pop(key, None)
-        self._known[key] = known
-        if len(self._known) > MAX_KNOWN:
-            del self._known[next(iter(self._known))]
-        return known
+            cached.uses, cached.passes = before.uses, before.passes
+        self._cached.pop(key, None)
+        self._cached[key] = cached
+        if len(self._cached) > MAX_CACHED:
+            del self._cached[next(iter(self._cached))]
+        return cached
 
     def _is_valid(
-        self, known: _CachedResults, profile: Profile, pod_class: PodClass, *, quick: bool
+        self, cached: _CachedResults, profile: Profile, pod_class: PodClass, *, quick: bool
     ) -> bool:
         """Whether PreFilter's outcome is valid; with `quick`, the part that quick checks need."""
         validity, plugins, inputs = (
-            (known.quick_validity, self._unadmitted, lasting_inputs_of)
+            (cached.quick_validity, self._without_quick_check, lasting_inputs_of)
             if quick
-            else (known.validity, self._filtering, inputs_of)
+            else (cached.validity, self._cross_node_filters, inputs_of)
         )
         if validity.inputs != inputs(self._table, profile, pod_class):
             return False
@@ -236,13 +242,13 @@ def _key_of(pod_class: PodClass, profile: Profile) -> Hashable:
     return (profile.scheduler_name, pod_class.shape) if profile.has_shape(pod_class) else pod_class
 
 
-def _filtering(profile: Profile) -> list[Plugin]:
+def _cross_node_filters(profile: Profile) -> list[Plugin]:
     """Return the plugins whose PreFilter or Filter looks across nodes."""
     filters = {*profile.filter, *profile.pre_filter}
     return [plugin for plugin in profile.cross_node if plugin in filters]
 
 
-def _admits_from_table(plugin: Plugin) -> bool:
+def _has_quick_check(plugin: Plugin) -> bool:
     """Whether a plugin looks across nodes and has a quick check that reads the table itself."""
     overrides = getattr(type(plugin), "admits", FilterPlugin.admits) is not FilterPlugin.admits
     return overrides and plugin.reads is Reads.CLUSTER
@@ -256,7 +262,7 @@ def _quick_filters(profile: Profile, state: CycleState) -> tuple[FilterPlugin, .
     return tuple(
         plugin
         for plugin in profile.filter
-        if _admits_from_table(plugin)
+        if _has_quick_check(plugin)
         or (plugin.reads is not Reads.NODE and plugin.name not in state.skipped)
     )
 

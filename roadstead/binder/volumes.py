@@ -11,7 +11,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.framework.profile import Profile, binding_profiles
 from roadstead.protocol.status import SUCCESS, Status, unschedulable
 from roadstead.storage import AssumedClaims, StorageChange
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 _NO_VOLUMES = unschedulable("the volumes of its claims are in use")
 _NO_DEVICES = unschedulable("the devices of its claims are in use")
@@ -24,19 +24,19 @@ class BinderVolumes:
         self._binding = binding_profiles(profiles.values())
         self._undos: list[StorageChange] = []
         self._claims = AssumedClaims(next(iter(profiles.values())).storage)
-        self._asked: dict[str, BoundVolumes] = {}
+        self._requested: dict[str, BoundVolumes] = {}
         self.log: list[StorageChange] = []
-        self._known = 0
+        self._batch_start = 0
 
-    def begin(self, asked: Sequence[BoundVolumes]) -> None:
-        """Begin a batch. asked: the bindings of its attempts."""
-        self._asked = {each.token: each for each in asked}
+    def begin(self, requested: Sequence[BoundVolumes]) -> None:
+        """Begin a batch. requested: the bindings of its attempts."""
+        self._requested = {each.token: each for each in requested}
         self._undos.clear()
-        self._known = len(self.log)
+        self._batch_start = len(self.log)
 
-    def news(self) -> Sequence[StorageChange]:
+    def batch_changes(self) -> Sequence[StorageChange]:
         """Return the changes of commits since the batch began."""
-        return self.log[self._known :]
+        return self.log[self._batch_start :]
 
     def apply(self, changes: Sequence[StorageChange]) -> None:
         """Apply changes of earlier commits, from the journal."""
@@ -69,10 +69,10 @@ class BinderVolumes:
         return self._bind(token, pod, node, [])
 
     def _bind(self, token: str, pod: PodFacts, node: NodeFacts, log: list[StorageChange]) -> Status:
-        pod = self._binding.bound_part(pod)
+        pod = self._binding.keep_bound_claims(pod)
         if not pod.may_bind_claims:
             return SUCCESS
-        tried = self._claims.try_out(self._asked.get(token, BoundVolumes(token, ())), pod, node)
+        tried = self._claims.try_out(self._requested.get(token, BoundVolumes(token, ())), pod, node)
         if tried is None:
             return _NO_DEVICES if pod.device_claims else _NO_VOLUMES
         self._undos += reversed(tried.undos)
@@ -83,7 +83,7 @@ class BinderVolumes:
         """Undo everything that was tried out or committed since the batch began."""
         while self._undos:
             self._claims.storage.apply(self._undos.pop())
-        del self.log[self._known :]
+        del self.log[self._batch_start :]
 
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Bind a pod's claims together with the pod, all or none.

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.storage.news import NO_NEWS, BoundVolumes, StorageNews
+from roadstead.storage.claim_messages import (
+    NO_STORAGE_CHANGES,
+    BoundVolumes,
+    NumberedStorageChanges,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Assumed:
+class CacheAnswer:
     """Answer to assumptions, their ends, and nominations.
 
     refused: (token, reason). seq: number of the change that the scheduler's table must have reached
@@ -19,4 +23,4 @@ class Assumed:
     refused: tuple[tuple[str, str], ...]
     seq: int
     volumes: tuple[BoundVolumes, ...] = ()
-    storage: StorageNews = NO_NEWS
+    storage: NumberedStorageChanges = NO_STORAGE_CHANGES

@@ -1,4 +1,4 @@
-"""AttemptEnds: ends schedulers' attempts at the cache.
+"""AttemptFinisher: ends schedulers' attempts at the cache.
 
 forgotten, expired ──► claims bound only for the attempt are released ──► changes are sent
                   └──► if the pod was deleted meanwhile, its resources are reported to the queue
@@ -15,12 +15,12 @@ from roadstead.cache.state import ClusterState
 from roadstead.facts.pod import Pod, identity_of
 
 
-class AttemptEnds:
+class AttemptFinisher:
     """Ends attempts, and sends the resulting changes."""
 
     def __init__(self, state: ClusterState, changes: Changes) -> None:
         self._core, self._volumes = state.core, state.volumes
-        self._pods_known, self._changes = state.pods_known, changes
+        self._pod_revisions, self._changes = state.pod_revisions, changes
 
     def forget(self, attempts: Sequence[tuple[str, str]]) -> None:
         """End assumptions, given as (uid, token), and release claims bound only for them."""
@@ -67,12 +67,12 @@ class AttemptEnds:
         self._changes.send_storage(self._volumes.log[known:])
         return applied
 
-    def of_earlier_lives(self, owner: str, epoch: int) -> list[tuple[str, str]]:
+    def of_earlier_epochs(self, owner: str, epoch: int) -> list[tuple[str, str]]:
         """Return (uid, token) of the pods that a scheduler assumed before this epoch."""
         return [
             (each.uid, each.token)
             for each in self._core.unconfirmed()
-            if is_of_earlier_life(each.token, owner, epoch)
+            if is_of_earlier_epoch(each.token, owner, epoch)
         ]
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
@@ -81,7 +81,7 @@ class AttemptEnds:
         return [
             uid
             for uid in self._volumes.assumed_claims.holders()
-            if core.node_of(uid) is None and is_of_earlier_life(core.token_of(uid), owner, epoch)
+            if core.node_of(uid) is None and is_of_earlier_epoch(core.token_of(uid), owner, epoch)
         ]
 
     def end_claims(self, uids: Iterable[str], committed: set[str]) -> None:
@@ -101,11 +101,11 @@ class AttemptEnds:
 
     def deleted(self, uids: Iterable[str]) -> list[Pod]:
         """Return the pods that were deleted but are still counted; the queue has removed them."""
-        is_gone, node_of = self._pods_known.is_gone, self._core.node_of
+        is_gone, node_of = self._pod_revisions.is_gone, self._core.node_of
         return [self.pod(uid) for uid in uids if is_gone(uid) and node_of(uid) is not None]
 
 
-def is_of_earlier_life(token: str, owner: str, epoch: int) -> bool:
+def is_of_earlier_epoch(token: str, owner: str, epoch: int) -> bool:
     """Whether a scheduler made an attempt before an epoch; tokens are owner/epoch/number."""
     name, _, rest = token.rpartition("/")[0].rpartition("/")
     return name == owner and rest.isdigit() and int(rest) < epoch

@@ -15,9 +15,9 @@ from roadstead.cache.pods import (
     AskBinder,
     Assumption,
     BinderAnswer,
-    CacheAnswer,
     CacheEvent,
     CacheRecord,
+    CacheResult,
     CacheState,
     PodOnNode,
     RefusedItem,
@@ -29,13 +29,13 @@ from roadstead.placements import Delta, NodeStore
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unresolvable
 
-_OVER = unresolvable("the attempt was forgotten before this copy of it came")
+_ATTEMPT_ENDED = unresolvable("the attempt was forgotten before this copy of it came")
 
 
 class CacheCore(CacheStore):
     """State machine of counted pods; only it changes its node store, which starts empty."""
 
-    def assume(self, batch: Sequence[Assumption], now_s: float) -> CacheAnswer:
+    def assume(self, batch: Sequence[Assumption], now_s: float) -> CacheResult:
         """Count pods on nodes ahead of their commit.
 
         Refused, pod by pod: a pod that another attempt assumed or that is added (the scheduler lost
@@ -59,13 +59,13 @@ class CacheCore(CacheStore):
                 refused.append(self._refuse(record, CacheEvent.ASSUME))
                 continue
             if self._forgotten and (uid, item.token) in self._forgotten:
-                refused.append(RefusedItem(uid, _OVER))
+                refused.append(RefusedItem(uid, _ATTEMPT_ENDED))
                 continue
             news[uid] = CacheRecord(*item)
         deltas += self._count(news.values(), now_s)
-        return CacheAnswer(tuple(deltas), tuple(refused))
+        return CacheResult(tuple(deltas), tuple(refused))
 
-    def forget(self, batch: Sequence[tuple[str, str]]) -> CacheAnswer:
+    def forget(self, batch: Sequence[tuple[str, str]]) -> CacheResult:
         """Undo assumptions, given as (uid, token); each frees exactly what it used (I5).
 
         A pod that is not counted is ignored. Refused: a pod that is confirmed, or assumed by
@@ -83,9 +83,9 @@ class CacheCore(CacheStore):
                 deltas += self.placements.remove_pod(uid)
             else:
                 refused.append(self._refuse(record, CacheEvent.FORGET))
-        return CacheAnswer(tuple(deltas), tuple(refused))
+        return CacheResult(tuple(deltas), tuple(refused))
 
-    def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheAnswer:
+    def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheResult:
         """Set deadlines `bind_s` from now for attempts (uid, token) that the binder is to receive.
 
         Pods that are confirmed or not counted are ignored; pods of another attempt are refused.
@@ -103,7 +103,7 @@ class CacheCore(CacheStore):
         self._apply_all(
             list(finished.values()), CacheEvent.FINISH_BINDING, now_s + self.settings.bind_s
         )
-        return CacheAnswer(refused=tuple(refused))
+        return CacheResult(refused=tuple(refused))
 
     def confirm(self, batch: Sequence[PodOnNode]) -> list[Delta]:
         """Add pods that the cluster shows on nodes, wherever they were assumed.
@@ -182,7 +182,7 @@ class CacheCore(CacheStore):
             asks.append(AskBinder(record.uid, record.key, record.token, record.node_name))
         return asks
 
-    def resolve(self, answers: Iterable[BinderAnswer]) -> CacheAnswer:
+    def resolve(self, answers: Iterable[BinderAnswer]) -> CacheResult:
         """Apply the binder's answers to `expire`: confirm a bound pod, expire any other.
 
         Refused, with nothing changed: an answer on a pod or an attempt that is no longer ASKED.
@@ -203,7 +203,7 @@ class CacheCore(CacheStore):
                 deltas += self.placements.remove_pod(answer.uid)
             else:
                 deltas += self._added(record, CacheEvent.ADD, answer.node_name, record.facts)
-        return CacheAnswer(tuple(deltas), tuple(refused))
+        return CacheResult(tuple(deltas), tuple(refused))
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
         """Add a node, and count the pods that are on it already; update a known node."""

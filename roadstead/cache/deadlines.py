@@ -49,13 +49,13 @@ class AssumeDeadlines:
         """Remove the deadlines of records. KeyError if one has none."""
         for record in records:
             del self._ticket_of[record.uid]
-        self._drop_dead()
+        self._drop_removed()
 
     def first(self) -> CacheRecord | None:
         """Return the record with the first deadline without removing it; None if there is none."""
         return self._groups[0][2][0] if self._groups else None
 
-    def _drop_dead(self) -> None:
+    def _drop_removed(self) -> None:
         groups, ticket_of = self._groups, self._ticket_of
         while groups:
             _, ticket, records = groups[0]

@@ -134,7 +134,7 @@ class RefusedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheAnswer:
+class CacheResult:
     """The deltas of the applied items, and the refused items."""
 
     deltas: tuple[Delta, ...] = ()

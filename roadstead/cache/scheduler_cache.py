@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from roadstead.cache.attempt_ends import AttemptEnds
+from roadstead.cache.attempt_ends import AttemptFinisher
 from roadstead.cache.changes import Changes
 from roadstead.cache.pods import AskBinder, Assumption, BinderAnswer, CacheState, PodOnNode
 from roadstead.cache.row_versions import RowVersion
@@ -24,7 +24,7 @@ from roadstead.facts.pod import Pod, identity_of, without_nomination
 from roadstead.placements import Delta, DeltaKind, TableStore
 from roadstead.revisions import newer_nodes
 from roadstead.storage import StorageChange
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 _NO_VOLUMES = "the volumes of its claims are in use"
 _NO_DEVICES = "the devices of its claims are in use"
@@ -60,31 +60,31 @@ class SchedulerCache:
     def __init__(self, state: ClusterState, changes: Changes) -> None:
         self.state = state
         self._core, self._volumes, self._changes = state.core, state.volumes, changes
-        self._attempts = AttemptEnds(state, changes)
+        self._attempts = AttemptFinisher(state, changes)
 
     # Nodes and pods of the cluster.
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes, or change known ones; the first nodes determine the partition of each zone."""
         state, core = self.state, self._core
-        news = newer_nodes(nodes, revision, state.nodes_known)
+        news = newer_nodes(nodes, revision, state.node_revisions)
         is_first = not core.placements.store.node_names()
         if core.add_nodes(news):
-            state.partitioning.deal(news)
+            state.partitioning.assign_all(news)
             self._changes.send_nodes(news)
             return
         if is_first:
-            state.partitioning.plan(news)
+            state.partitioning.assign_first(news)
         self._changes.send([delta for facts in news for delta in self._add_node(facts)])
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
-        self.state.partitioning.place(facts)
+        self.state.partitioning.assign(facts)
         return self._core.add_node(facts)
 
     def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:
         """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
         state, core = self.state, self._core
-        news = [name for name in names if state.nodes_known.apply_removal(name, revision)]
+        news = [name for name in names if state.node_revisions.apply_removal(name, revision)]
         known = [name for name in news if name in core.placements.nodes]
         deltas = [delta for name in known for delta in core.remove_node(name)]
         for name in known:
@@ -108,7 +108,7 @@ class SchedulerCache:
         placements = [
             PodOnNode(identity.uid, identity.key, without_nomination(facts), node)
             for (identity, facts), node in zip(pods, nodes, strict=True)
-            if self.state.pods_known.apply_addition(identity.uid, revision)
+            if self.state.pod_revisions.apply_addition(identity.uid, revision)
         ]
         self.state.started_s.update(started_s or {})
         self._changes.send(self._core.confirm(placements))
@@ -118,13 +118,13 @@ class SchedulerCache:
         deltas: list[Delta] = []
         for (identity, facts), node_name in zip(pods, nodes, strict=True):
             is_there = self._core.node_of(identity.uid) == node_name
-            if is_there and self.state.pods_known.apply_addition(identity.uid, revision):
+            if is_there and self.state.pod_revisions.apply_addition(identity.uid, revision):
                 deltas += self._core.update_pod(identity.uid, without_nomination(facts), node_name)
         self._changes.send(deltas)
 
     def remove_pods(self, uids: Iterable[str], revision: int = 0) -> None:
         """Remove pods from the counts and the nominations."""
-        uids = self.state.pods_known.apply_removals(uids, revision)
+        uids = self.state.pod_revisions.apply_removals(uids, revision)
         known = [uid for uid in uids if self._core.node_of(uid) is not None]
         self._changes.send([*self._core.remove_pods(known), *self._core.withdraw(uids)])
         self._release(uids)
@@ -150,9 +150,11 @@ class SchedulerCache:
         token_of = {each.uid: each.token for each in assumptions} if answer.refused else {}
         refused = [(token_of[each.uid], each.status.message) for each in answer.refused]
         tokens = {token for token, _ in refused}
-        claiming = [each for each in assumptions if each.facts.may_bind_claims]
-        bound, without = self._bind_claims([each for each in claiming if each.token not in tokens])
-        self._attempts.forget([(each.uid, each.token) for each in without])
+        with_claims = [each for each in assumptions if each.facts.may_bind_claims]
+        bound, unbindable = self._bind_claims(
+            [each for each in with_claims if each.token not in tokens]
+        )
+        self._attempts.forget([(each.uid, each.token) for each in unbindable])
         # A refused pod without a node was assumed and deleted before: its scheduler will not send
         # a forget, so its claims are released here.
         self._attempts.free(
@@ -160,7 +162,7 @@ class SchedulerCache:
         )
         refused += [
             (each.token, _NO_DEVICES if each.facts.device_claims else _NO_VOLUMES)
-            for each in without
+            for each in unbindable
         ]
         if bind_next:
             tokens = {token for token, _ in refused}
@@ -172,17 +174,17 @@ class SchedulerCache:
         self, assumed: Sequence[Assumption]
     ) -> tuple[list[BoundVolumes], list[Assumption]]:
         """Bind claims of assumed pods; return (bindings, pods whose claims cannot be bound)."""
-        bound, without = [], []
+        bound, unbindable = [], []
         known = len(self._volumes.log)
         for each in assumed:
             node = self._core.placements.nodes.get(each.node_name)
             found = self._volumes.assume(each.uid, each.facts, node)
             if found is None:
-                without.append(each)
+                unbindable.append(each)
             elif found.bindings or found.device_claims:
                 bound.append(BoundVolumes(each.token, found.bindings, found.device_claims))
         self._changes.send_storage(self._volumes.log[known:])
-        return bound, without
+        return bound, unbindable
 
     def finish_attempts(
         self,
@@ -222,10 +224,10 @@ class SchedulerCache:
         gone = list(gone)
         known = [uid for uid in gone if self._core.state_of(uid) is not CacheState.INITIAL]
         deltas = self._core.remove_pods(known)
-        for (identity, facts), node, makes_room in zip(pods, nodes, preempts, strict=True):
-            if self.state.pods_known.is_gone(identity.uid):
+        for (identity, facts), node, has_victims in zip(pods, nodes, preempts, strict=True):
+            if self.state.pod_revisions.is_gone(identity.uid):
                 continue
-            deltas += self._core.nominate(identity.uid, node, facts, preempts=makes_room)
+            deltas += self._core.nominate(identity.uid, node, facts, preempts=has_victims)
         self._changes.send(deltas)
         # Also of those whose assumption was forgotten before: the binder has ended their claims.
         self._release(gone)
@@ -254,14 +256,14 @@ class SchedulerCache:
 
     def assumed_by(self, owner: str, epoch: int) -> list[str]:
         """Return the UIDs of the pods that a scheduler assumed before this epoch."""
-        return [uid for uid, _ in self._attempts.of_earlier_lives(owner, epoch)]
+        return [uid for uid, _ in self._attempts.of_earlier_epochs(owner, epoch)]
 
     def end_owner(self, owner: str, epoch: int, nodes: Mapping[str, str | None]) -> list[Pod]:
         """End a scheduler's attempts from before this epoch: confirm bound pods, forget others.
 
         nodes: node of each bound pod, by UID. Returned: forgotten pods that were deleted before.
         """
-        orphans = self._attempts.of_earlier_lives(owner, epoch)
+        orphans = self._attempts.of_earlier_epochs(owner, epoch)
         bound = {uid: node for uid, _ in orphans if (node := nodes.get(uid))}
         self._attempts.confirm(bound)
         ends = [(uid, token) for uid, token in orphans if uid not in bound]
@@ -285,12 +287,12 @@ class SchedulerCache:
             self._volumes.apply(changes)
             self._changes.send_storage(changes)
 
-    def learn_revisions(
+    def merge_revisions(
         self, nodes: Iterable[tuple[str, int]], pods: Iterable[tuple[str, int]]
     ) -> None:
         """Merge revisions of nodes and pods, so that messages of lower revisions are ignored."""
-        self.state.nodes_known.merge(nodes)
-        self.state.pods_known.merge(pods)
+        self.state.node_revisions.merge(nodes)
+        self.state.pod_revisions.merge(pods)
 
     def differences(self) -> list[str]:
         """Return the differences from a cache rebuilt from this one's state, one line each."""

@@ -20,8 +20,7 @@ class ClusterState:
     """Nodes, pods, claims and their versions.
 
     table: node table of `core`. partitioning: node name → partition. versions: of rows.
-    nodes_known, pods_known: their revisions. started_s: pod UID → start time (seconds since 1970)
-    of pods that were running before the run.
+    started_s: pod UID → start time (seconds since 1970) of pods that ran before the run.
     """
 
     core: CacheCore
@@ -29,8 +28,8 @@ class ClusterState:
     volumes: CacheVolumes
     partitioning: Partitioning
     versions: KnownVersions = field(default_factory=KnownVersions)
-    nodes_known: Revisions = field(default_factory=Revisions)
-    pods_known: Revisions = field(default_factory=Revisions)
+    node_revisions: Revisions = field(default_factory=Revisions)
+    pod_revisions: Revisions = field(default_factory=Revisions)
     started_s: dict[str, float] = field(default_factory=dict)
 
     @staticmethod

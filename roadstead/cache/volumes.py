@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.storage import AssumedClaims, BindingProfiles, Reserved, StorageChange, StorageState
-from roadstead.storage.news import StorageNews
+from roadstead.storage.claim_messages import NumberedStorageChanges
 
 NOTHING_RESERVED = Reserved()
 
@@ -35,7 +35,7 @@ class CacheVolumes:
 
         Nothing without claims to bind, for a profile that binds none, and for an unknown node.
         """
-        pod = self._binding.bound_part(pod)
+        pod = self._binding.keep_bound_claims(pod)
         if not pod.may_bind_claims or node is None:
             return NOTHING_RESERVED
         reserved = self.assumed_claims.assume(uid, pod, node)
@@ -67,6 +67,6 @@ class CacheVolumes:
         for change in changes:
             self.assumed_claims.storage.apply(change)
 
-    def news(self, known: int) -> StorageNews:
+    def changes_since(self, known: int) -> NumberedStorageChanges:
         """Return the changes after the first `known` ones."""
-        return StorageNews(known, tuple(self.log[known:]))
+        return NumberedStorageChanges(known, tuple(self.log[known:]))

@@ -17,7 +17,7 @@ from roadstead.protocol.errors import InputError
 
 if TYPE_CHECKING:
     from roadstead.invariants.checker import Checked
-    from roadstead.journal.segments import Closed, LeftOut, Reader
+    from roadstead.journal.segments import Closed, Reader, UnreadBytes
 
 SHOWN = 20
 
@@ -89,7 +89,7 @@ class _Found:
     result: Checked
     last_lsn: int
     end: Closed | None
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[UnreadBytes, ...]
     compared: int | None
 
 
@@ -121,16 +121,16 @@ def _checked(journal: Path, output: Path | None) -> _Found:
     return _Found(result, reader.last_lsn, reader.closed, left_out, count)
 
 
-def _left_out(reader: Reader, *, is_finished: bool) -> tuple[LeftOut, ...]:
+def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
     """Parts that could not be read, and a missing end record."""
-    from roadstead.journal.segments import LeftOut
+    from roadstead.journal.segments import UnreadBytes
 
     found = [each for each in (reader.damage, reader.tail) if each is not None]
     has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)
     if is_finished and not has_end and not found:
         last = reader.ends[-1]
         why = "the run is finished, but the end record is missing: later records are lost"
-        found.append(LeftOut(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
+        found.append(UnreadBytes(last.name, last.size_bytes, 0, reader.last_lsn + 1, why))
     return tuple(found)
 
 

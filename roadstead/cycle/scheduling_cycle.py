@@ -360,7 +360,7 @@ def after_failure(
     """Return a decision with PostFilter's result, and whether preemption was tried for it.
 
     If no plugin wants a dry run, PostFilter runs later, with the verdict on the attempt
-    (`roadstead.attempts.verdicts`).
+    (`roadstead.attempts.attempt_results`).
     """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:

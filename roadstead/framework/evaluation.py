@@ -128,7 +128,7 @@ class Evaluation:
             pre_filter = self.run_pre_filter()
         self._fresh = None
         changed = self._rows_to_redo(pre_filter)
-        renewed = _NO_ROWS if changed is None else self.table.renewed_since(self._version)
+        renewed = _NO_ROWS if changed is None else self.table.facts_changed_since(self._version)
         if changed is None:
             self.restart(pre_filter)
             # Computed for older nodes. If PreFilter rejects, no Filter run replaces them.

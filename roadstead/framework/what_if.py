@@ -74,9 +74,9 @@ class WhatIf:
         self, evaluation: Filtered, rows: Rows, static: tuple[I32, I32] | None = None
     ) -> None:
         self._evaluation = evaluation
-        self.table = evaluation.table.overlay(rows)
+        self.table = evaluation.table.copy_rows(rows)
         # As upstream's NodeInfo, which does not count how many pods use a port.
-        self.table.lists_ports = True
+        self.table.ports_as_set = True
         if static is None:
             codes, positions = evaluation.static_results()
             static = codes[rows], positions[rows]
@@ -95,7 +95,7 @@ class WhatIf:
             rows = by_class.setdefault(pod_class, {})
             rows[row] = rows.get(row, 0) + change
         for pod_class, rows in by_class.items():
-            self.table.shift(rows, pod_class)
+            self.table.change_pods(rows, pod_class)
             for row, change in rows.items():
                 moved = self._moved[row]
                 moved[pod_class] = moved.get(pod_class, 0) + change

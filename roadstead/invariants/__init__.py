@@ -7,7 +7,7 @@
     storage.py, volume_limits.py    volumes that are bound: affinity, zone, limits (I1, I2)
     devices.py                      claims of devices (I1, I2)
     claim_binding.py                claims that are bound together with a pod (I2)
-    lives.py      pods, tokens and owners over the whole journal (I3, I4, I5, I6, I8)
+    history.py    pods, tokens and owners over the whole journal (I3, I4, I5, I6, I8)
     evictions.py  which pods may be evicted for which (I2), and budgets
     order.py      pods that overtake equal ones (I11)
     checker.py    applies the records in commit order

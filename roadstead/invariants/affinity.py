@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodAffinityTerm, PodFacts
-from roadstead.invariants.world import World, selects, value
+from roadstead.invariants.world import World, label_value, selects
 
 
 def unmet_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
@@ -17,21 +17,21 @@ def unmet_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str
     terms = pod.pod_affinity
     if not terms:
         return
-    missing = [term for term in terms if value(node, term.topology_key) is None]
+    missing = [term for term in terms if label_value(node, term.topology_key) is None]
     if missing:
         yield f"the node has no {missing[0].topology_key}"
         return
-    friends = [
+    matching = [
         (there, other)
         for there, other in world.running()
         if all(_selects_other(world, term, other) for term in terms)
     ]
     for term in terms:
-        domain = value(node, term.topology_key)
-        if any(value(there, term.topology_key) == domain for there, _ in friends):
+        domain = label_value(node, term.topology_key)
+        if any(label_value(there, term.topology_key) == domain for there, _ in matching):
             continue
         keys = [each.topology_key for each in terms]
-        counted = [k for k in keys for there, _ in friends if value(there, k) is not None]
+        counted = [k for k in keys for there, _ in matching if label_value(there, k) is not None]
         if counted or not all(_selects_other(world, each, pod) for each in terms):
             yield f"affinity over {term.topology_key}: no such pod is near"
             return
@@ -52,8 +52,8 @@ def violated_anti_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iter
 
 
 def _same_domain(one: NodeFacts, other: NodeFacts, term: PodAffinityTerm) -> bool:
-    domain = value(one, term.topology_key)
-    return domain is not None and domain == value(other, term.topology_key)
+    domain = label_value(one, term.topology_key)
+    return domain is not None and domain == label_value(other, term.topology_key)
 
 
 def _selects_other(world: World, term: PodAffinityTerm, other: PodFacts) -> bool:

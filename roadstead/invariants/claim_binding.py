@@ -84,7 +84,7 @@ class ClaimBinding:
         yield from self.flush()
         ended, self._ended = self._ended, []
         for record in ended:
-            for text in self.devices.left_by(record.uid):
+            for text in self.devices.claims_left_by(record.uid):
                 yield record, "I5", text
 
     def flush(self) -> Iterator[RecordViolation]:

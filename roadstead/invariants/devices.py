@@ -98,7 +98,7 @@ class Devices:
         for uid in _pods(claim):
             self._of_pod[uid].discard(key)
 
-    def left_by(self, uid: str) -> Iterator[str]:
+    def claims_left_by(self, uid: str) -> Iterator[str]:
         """Yield the claims that a pod should not have left when it ended."""
         for key in sorted(self._of_pod.get(uid, ())):
             claim = self.claims[key]

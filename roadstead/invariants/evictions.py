@@ -51,8 +51,8 @@ class Evictions:
 
     def finish(self, waiting: set[str]) -> None:
         """Count the preemptors that wait at the end. waiting: UIDs of all pods that do."""
-        unhelped = [key for key in self._preemptors if waiting & self._pods[key].keys()]
-        self.counts["preemptors_waiting"] = len(unhelped)
+        still_waiting = [key for key in self._preemptors if waiting & self._pods[key].keys()]
+        self.counts["preemptors_waiting"] = len(still_waiting)
 
     def _is_beyond(self, key: str, victim: PodFacts) -> bool:
         """Whether a budget that covers the victim was used up; charge each such budget."""

@@ -85,11 +85,11 @@ def tolerates(pod: PodFacts, taint: Taint) -> bool:
 
 
 def unmatched_node_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    if not wants(pod, node):
+    if not matches_node_affinity(pod, node):
         yield "node selector or required node affinity"
 
 
-def wants(pod: PodFacts, node: NodeFacts) -> bool:
+def matches_node_affinity(pod: PodFacts, node: NodeFacts) -> bool:
     """Whether the node matches the node selector and at least one required node affinity term."""
     labels = dict(node.labels)
     if any(labels.get(key) != wanted for key, wanted in pod.node_selector):

@@ -21,7 +21,7 @@ class PendingOrder:
     """
 
     overtaken: int = 0
-    _alike: dict[PodFacts, Waiting] = field(default_factory=dict)
+    _by_facts: dict[PodFacts, Waiting] = field(default_factory=dict)
     _where: dict[str, Waiting] = field(default_factory=dict)
     _priority: dict[str, int] = field(default_factory=dict)
     _classes: dict[int, tuple[PodFacts, Waiting]] = field(default_factory=dict)
@@ -55,6 +55,6 @@ class PendingOrder:
         # The journal's reader returns one object for equal facts, so each is hashed only once.
         known = self._classes.get(id(facts))
         if known is None:
-            group = self._alike.setdefault(replace(facts, priority=0), {})
+            group = self._by_facts.setdefault(replace(facts, priority=0), {})
             known = self._classes[id(facts)] = facts, group
         return known[1]

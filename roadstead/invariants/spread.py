@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, SpreadConstraint
-from roadstead.invariants.node_rules import tolerates, wants
-from roadstead.invariants.world import World, selects, value
+from roadstead.invariants.node_rules import matches_node_affinity, tolerates
+from roadstead.invariants.world import World, label_value, selects
 
 
 def exceeded_skew(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
@@ -15,7 +15,7 @@ def exceeded_skew(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]
     hard = [each for each in pod.spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     labels = dict(pod.labels)
     for each in hard:
-        domain = value(node, each.topology_key)
+        domain = label_value(node, each.topology_key)
         if domain is None:
             yield f"the node has no {each.topology_key}"
             continue
@@ -37,13 +37,13 @@ def _counts(
     counts: dict[str, int] = {}
     selector = constraint.effective_selector(dict(pod.labels))
     for node in world.nodes.values():
-        if any(value(node, each.topology_key) is None for each in hard):
+        if any(label_value(node, each.topology_key) is None for each in hard):
             continue
-        if constraint.node_affinity_policy == "Honor" and not wants(pod, node):
+        if constraint.node_affinity_policy == "Honor" and not matches_node_affinity(pod, node):
             continue
         if constraint.node_taints_policy == "Honor" and not _tolerates_all(pod, node):
             continue
-        domain = value(node, constraint.topology_key)
+        domain = label_value(node, constraint.topology_key)
         assert domain is not None
         counts[domain] = counts.get(domain, 0) + sum(
             other.namespace == pod.namespace

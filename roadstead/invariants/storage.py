@@ -20,7 +20,7 @@ from roadstead.facts.storage import (
     StorageFacts,
     VolumeFacts,
 )
-from roadstead.invariants.world import meets, value
+from roadstead.invariants.world import label_value, meets
 
 CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 _BETA = "failure-domain.beta.kubernetes.io/"
@@ -136,7 +136,7 @@ def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[s
             found = storage.volumes.get(claim.volume_name)
             if found is None:
                 yield f"volume {claim.volume_name} of claim {key} is not there"
-            elif any(value(node, label) is not None for label in _TOPOLOGY_LABELS):
+            elif any(label_value(node, label) is not None for label in _TOPOLOGY_LABELS):
                 yield from _elsewhere(found, node)
 
 
@@ -145,8 +145,8 @@ def _elsewhere(volume: VolumeFacts, node: NodeFacts) -> Iterator[str]:
         wanted = [each.strip() for each in values.split("__")]
         if label not in _TOPOLOGY_LABELS or not all(wanted):
             continue
-        has = value(node, label)
+        has = label_value(node, label)
         if has is None and label.startswith(_BETA):
-            has = value(node, label.replace(_BETA, _STABLE))
+            has = label_value(node, label.replace(_BETA, _STABLE))
         if has not in wanted:
             yield f"volume {volume.name} is in {label} {values}, the node is not"

@@ -56,7 +56,7 @@ class World:
         )
 
 
-def value(node: NodeFacts, key: str) -> str | None:
+def label_value(node: NodeFacts, key: str) -> str | None:
     """Return the value of a node's label; None if it has no such label."""
     return dict(node.labels).get(key)
 

@@ -17,11 +17,11 @@ class BoundPods:
 
     def apply(self, group: Records) -> None:
         """Apply the next records."""
-        for kind, run in RecordColumns.of(group).runs():
+        for kind, records in RecordColumns.of(group).split_by_kind():
             if kind in (RecordKind.BIND, RecordKind.LOAD):
-                rows = zip(run.uids, run.keys, run.nodes, run.tokens, strict=True)
+                rows = zip(records.uids, records.keys, records.nodes, records.tokens, strict=True)
                 # Pods that ran before were loaded without a token.
                 self.pods.update((uid, (key, node)) for uid, key, node, token in rows if token)
             elif kind in (RecordKind.EVICT, RecordKind.DELETE):
-                for uid in run.uids:
+                for uid in records.uids:
                     self.pods.pop(uid, None)

@@ -63,10 +63,10 @@ class RecordColumns(Sequence[JournalRecord]):
             )
         return next(iter(self[index : index + 1 or None]))
 
-    def runs(self) -> Iterator[tuple[RecordKind, RecordColumns]]:
-        """Yield runs of consecutive records of one kind."""
+    def split_by_kind(self) -> Iterator[tuple[RecordKind, RecordColumns]]:
+        """Yield consecutive records of one kind, with their kind."""
         start = 0
-        for kind, alike in groupby(self.kinds):
-            stop = start + len(list(alike))
+        for kind, same_kind in groupby(self.kinds):
+            stop = start + len(list(same_kind))
             yield kind, self if stop - start == len(self) else self[start:stop]
             start = stop

@@ -11,7 +11,7 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
 from roadstead.journal.records import RecordKind
-from roadstead.journal.segments import LeftOut, Reader
+from roadstead.journal.segments import Reader, UnreadBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class JournalContents:
     last_epoch: int
     ended_with: str
     bound: Mapping[str, tuple[str, str]]
-    tail: LeftOut | None
+    tail: UnreadBytes | None
 
 
 def read_journal(disk: Disk) -> JournalContents:
@@ -38,12 +38,12 @@ def read_journal(disk: Disk) -> JournalContents:
         columns = RecordColumns.of(group)
         bound.apply(columns)
         last_epoch = max(last_epoch, *columns.epochs)
-        for kind, run in columns.runs():
+        for kind, records in columns.split_by_kind():
             if kind is not RecordKind.RUN:
                 # A record after the end mark: the run continued.
                 ended_with = ""
                 continue
-            marks = [each for each in run.subjects if isinstance(each, RunMark)]
+            marks = [each for each in records.subjects if isinstance(each, RunMark)]
             began_with = began_with or next((e.digest for e in marks if e.what == BEGUN), "")
             ended_with = next((e.digest for e in marks if e.what == ENDED), ended_with)
     return JournalContents(began_with, last_epoch, ended_with, bound.pods, reader.tail)

@@ -26,7 +26,7 @@ from roadstead.journal.headers import (
     snapshot_name,
 )
 from roadstead.journal.records import JournalError, JournalRecord, Records
-from roadstead.journal.segments import LeftOut, Reader, SegmentEnd
+from roadstead.journal.segments import Reader, SegmentEnd, UnreadBytes
 from roadstead.journal.writing import FrameFile
 
 SEGMENT_BYTES = 64 * 1024 * 1024
@@ -48,7 +48,7 @@ class FileJournal:
         self.last_lsn = 0
         self.durable_lsn = 0
         self.epoch = 0
-        self.tail: LeftOut | None = None
+        self.tail: UnreadBytes | None = None
         self.grown_bytes = self.written_bytes = self.syncs = 0
         self._disk = disk
         self._segment_bytes = segment_bytes

@@ -83,15 +83,15 @@ class FactsTable:
     numbers: dict[Facts, int] = field(default_factory=dict)
     known: dict[Facts, Facts] = field(default_factory=dict)
 
-    def number(self, facts: Facts | None, news: list[tuple[int, bytes]]) -> int:
-        """Return the number of facts; append new facts to `news` as (class number, bytes)."""
+    def number(self, facts: Facts | None, new_facts: list[tuple[int, bytes]]) -> int:
+        """Return the number of facts; append new facts to `new_facts` as (class number, bytes)."""
         if facts is None:
             return NO_FACTS
         found = self.numbers.get(facts)
         if found is None:
             found = self.numbers[facts] = len(self.facts)
             self.facts.append(facts)
-            news.append((FACTS.index(type(facts)), pack(to_wire(facts))))
+            new_facts.append((FACTS.index(type(facts)), pack(to_wire(facts))))
         return found
 
     def add(self, kind: int, data: bytes) -> None:
@@ -184,7 +184,7 @@ def first_digest(header: Header) -> int:
 
 def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
     """Return the body of a frame of records; add new facts to the table."""
-    news: list[tuple[int, bytes]] = []
+    new_facts: list[tuple[int, bytes]] = []
     first = records[0].lsn
     lsns = tuple(each.lsn for each in records)
     owners: dict[tuple[str, int], int] = {}
@@ -196,9 +196,9 @@ def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
         nodes=tuple(each.node_name for each in records),
         tokens=tuple(each.token for each in records),
         owner=tuple(owners.setdefault((r.owner, r.epoch), len(owners)) for r in records),
-        facts=tuple(table.number(each.facts or each.subject, news) for each in records),
+        facts=tuple(table.number(each.facts or each.subject, new_facts) for each in records),
         owners=tuple(owners),
-        new_facts=tuple(news),
+        new_facts=tuple(new_facts),
     )
     return pack(to_wire(body))
 

@@ -46,7 +46,7 @@ from roadstead.protocol.codec import CodecError
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UnreadBytes:
     """Bytes of a file, from an offset to its end, that are not read; nor are any later files.
 
     lsn: the first record that is left out. was_durable: something confirms that the bytes were
@@ -90,7 +90,7 @@ class SegmentEnd:
     next_lsn: int
     is_continued: bool = False
     confirmed_bytes: int = 0
-    unread: LeftOut | None = None
+    unread: UnreadBytes | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -98,7 +98,7 @@ class SegmentEnd:
 
 
 class _DamagedError(Exception):
-    def __init__(self, left_out: LeftOut) -> None:
+    def __init__(self, left_out: UnreadBytes) -> None:
         super().__init__(str(left_out))
         self.left_out = left_out
 
@@ -116,8 +116,8 @@ class Reader:
     def __init__(self, disk: Disk, *, stops_at_damage: bool = False) -> None:
         self.last_lsn = 0
         self.epoch = 0
-        self.tail: LeftOut | None = None
-        self.damage: LeftOut | None = None
+        self.tail: UnreadBytes | None = None
+        self.damage: UnreadBytes | None = None
         self.closed: Closed | None = None
         self.ends: list[SegmentEnd] = []
         self._snapshot_header: Header | None = None
@@ -152,7 +152,7 @@ class Reader:
         if header is None:
             raise self._damaged(name, 0, data, "its header is not that of a journal")
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), header.first_lsn)
-        table, count = self._table_1(name, header), 0
+        table, count = self._format_1_table(name, header), 0
         # Format 1 has no CLOSED frame. In format 2 it is the last one, with the number of records.
         is_complete = header.format == 1
         while end.size_bytes < len(data):
@@ -189,7 +189,7 @@ class Reader:
         self.closed = None
         end = SegmentEnd(name, header, header.size_bytes, first_digest(header), first_lsn)
         self.ends.append(end)
-        table = self._table_1(name, header)
+        table = self._format_1_table(name, header)
         while end.size_bytes < len(data):
             frame = _frame_at(data, end)
             if frame is None:
@@ -201,7 +201,7 @@ class Reader:
             if end.is_continued:
                 raise self._damaged(name, end.size_bytes, data, "it continues after its end")
             if frame.kind is FrameKind.RECORDS:
-                yield from self._news(self._decoded(end, data, frame, table))
+                yield from self._after_snapshot(self._decoded(end, data, frame, table))
                 end.next_lsn = frame.last_lsn + 1
             elif frame.kind is FrameKind.FIELDS:
                 table = self._table(name, _decoded_fields(frame))
@@ -221,7 +221,7 @@ class Reader:
         is_closed = frame.kind is FrameKind.CLOSED and frame.position is not None
         self.closed = Closed(frame.first_lsn - 1, frame.after) if is_closed else None
 
-    def _news(self, group: RecordColumns) -> Iterator[Records]:
+    def _after_snapshot(self, group: RecordColumns) -> Iterator[Records]:
         """Yield the records of a group that the snapshot does not cover."""
         if group.lsns[0] <= self.last_lsn:
             group = group[sum(lsn <= self.last_lsn for lsn in group.lsns) :]
@@ -236,7 +236,7 @@ class Reader:
         is_next = is_last and name == segment_name(self.last_lsn + 1)
         if is_next and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
             # Records were written only after the header was durable, so none is lost.
-            self.tail = LeftOut(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
+            self.tail = UnreadBytes(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
             return
         raise self._damaged(name, 0, data, "its header is not that of a journal")
 
@@ -283,16 +283,14 @@ class Reader:
         layout = format_1 if end.header.format == 1 else frames
         at = (layout.frame_at, layout.MARK)
         # A whole frame may be here that does not follow: the frames before it are missing.
-        behind = next_frame(data, offset, *at)
-        while behind is not None:
-            if behind.confirms(offset, end.next_lsn, segment):
+        later = next_frame(data, offset, *at)
+        while later is not None:
+            if later.confirms(offset, end.next_lsn, segment):
                 why = f"record {end.next_lsn} was durable: a frame after it shows that"
                 if end.header.format != 1:
-                    why = (
-                        f"bytes there were durable: the frame at offset {behind.offset} shows that"
-                    )
+                    why = f"bytes there were durable: the frame at offset {later.offset} shows that"
                 raise self._damaged(end.name, offset, data, why)
-            behind = next_frame(data, behind.end, *at)
+            later = next_frame(data, later.end, *at)
         self.tail = self._left_out(end.name, offset, data, "a torn end", was_durable=False)
 
     def _check_end(self) -> None:
@@ -305,7 +303,7 @@ class Reader:
         else:
             return
         name = segment_name(first_lsn)
-        raise _DamagedError(LeftOut(name, 0, 0, first_lsn, "the segment is missing"))
+        raise _DamagedError(UnreadBytes(name, 0, 0, first_lsn, "the segment is missing"))
 
     def _read(self, name: str) -> memoryview:
         try:
@@ -342,7 +340,7 @@ class Reader:
         self.epoch = max(self.epoch, header.epoch)
         return header
 
-    def _table_1(self, name: str, header: Header) -> FactsTable | None:
+    def _format_1_table(self, name: str, header: Header) -> FactsTable | None:
         """Return the facts table of a file of format 1, which does not name its fields."""
         if header.format != 1:
             return None
@@ -371,9 +369,9 @@ class Reader:
 
     def _left_out(
         self, name: str, offset: int, data: memoryview, why: str, *, was_durable: bool = True
-    ) -> LeftOut:
+    ) -> UnreadBytes:
         size_bytes = len(data) - offset
-        return LeftOut(name, offset, size_bytes, self.last_lsn + 1, why, was_durable)
+        return UnreadBytes(name, offset, size_bytes, self.last_lsn + 1, why, was_durable)
 
 
 _PARTIAL = "a snapshot is whole or not there"

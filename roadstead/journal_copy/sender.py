@@ -134,14 +134,14 @@ class CopySender:
             return
         unread = {name for name, _, _ in self._parts}
         if step.kind in MOVES and unread & {step.name, step.to}:
-            self._lose()
+            self._restart_pairing()
             return
         self._queue.append(step)
         if step.kind is StepKind.SYNC:
             self._lsns.append((self.position, self.lsn()))
         self._waiting_bytes += len(step.data)
         if self._waiting_bytes > self._max_waiting_bytes:
-            self._lose()
+            self._restart_pairing()
 
     def next_message(self) -> CopyBegin | CopyWrite | None:
         """Return the message to send now: the unanswered one, else the next; None if none is due.
@@ -215,13 +215,13 @@ class CopySender:
             self.fence()
         elif answer.pairing != self._pairing:
             # A copy whose process is new.
-            self._lose()
+            self._restart_pairing()
         elif isinstance(self._sent, CopyBegin):
             self._apply(SenderEvent.PAIR)
             self._sent, self._copy = None, answer.copy
             self._plan(answer.files)
         elif answer.copy != self._copy or answer.number < self._sent.number:
-            self._lose()
+            self._restart_pairing()
         elif answer.number == self._sent.number:
             self._confirm(self._sent)
 
@@ -256,14 +256,14 @@ class CopySender:
     def pair_again(self) -> None:
         """Begin the next attempt: the process of the copy is a new one. Does nothing if fenced."""
         if self.state is not SenderState.FENCED:
-            self._lose()
+            self._restart_pairing()
 
     def fence(self) -> None:
         """Note that a newer binder uses the copy."""
         self._apply(SenderEvent.FENCE)
         self._drop()
 
-    def _lose(self) -> None:
+    def _restart_pairing(self) -> None:
         self._apply(SenderEvent.LOSE)
         self._drop()
         epoch, attempt = self._pairing

@@ -272,7 +272,7 @@ class Kernel:
         evaluation, state = model.first.evaluation, model.first.pre_score.state
         if self._shares_static or evaluation.node_version != table.node_version:
             return False
-        rows = table.renewed_since(self._static_at[model.index])
+        rows = table.facts_changed_since(self._static_at[model.index])
         found = static_scores_of_rows(evaluation, state, model.static, rows)
         if found is None:
             return False

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from roadstead.binder import BindRequest
-from roadstead.binder.pods import Decision, KeyedPod
+from roadstead.binder.pods import CommitResult, KeyedPod
 from roadstead.facts.node_list import NodeList
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 class Outcomes(Protocol):
@@ -36,7 +36,7 @@ class Commits(Protocol):
 
     def bind(
         self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
-    ) -> Mapping[str, Decision]: ...
+    ) -> Mapping[str, CommitResult]: ...
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]: ...
 

@@ -19,7 +19,7 @@ from roadstead.binder import BindRequest
 from roadstead.binder.answers import BindAnswers, bind_answers
 from roadstead.binder.pods import KeyedPod
 from roadstead.cache import Assumption, ClusterState, SchedulerCache
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.cycle.batch import Accelerator
 from roadstead.cycle.needs import CallExtenders, CatchUp, Prepare, WaitUntil
 from roadstead.cycle.scheduling_cycle import CycleParts
@@ -37,7 +37,7 @@ from roadstead.local.nodes import LocalNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.queue.nominations import QueueSteps, SendNominations
 from roadstead.queue.pods import QueueState
-from roadstead.queue.reports import NodeChange, PendingNote
+from roadstead.queue.reports import NodeChange, PendingReason
 from roadstead.run import RunPlan, build_node_search, build_profiles
 from roadstead.run_parts import build_binder, build_cluster_state, build_queue
 from roadstead.scheduler.needs import (
@@ -56,7 +56,7 @@ from roadstead.scheduler.needs import (
 from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import StorageChange
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ class LocalRun:
 
     def catch_up(self) -> None:
         """Let the scheduler know all claims as the cache has them."""
-        self._volumes.store_news(self.state.volumes.news(self._volumes.known))
+        self._volumes.store_changes(self.state.volumes.changes_since(self._volumes.known))
         self._volumes.catch_up()
 
     def observe_bound(self, pods: Sequence[PodFacts], now_s: float) -> None:
@@ -206,7 +206,7 @@ class LocalRun:
         """Return uid → node of the pods that were bound here, in the order of their commits."""
         return self.binder.outcomes.bound
 
-    def pending(self) -> Sequence[PendingNote]:
+    def pending(self) -> Sequence[PendingReason]:
         """Return why pods are pending."""
         return self.queue.pending()
 
@@ -245,7 +245,7 @@ class LocalRun:
             return self.queue.renew(need.lease_ids, self.now_s)
         if self._on_report is not None:
             self._on_report(need)
-        about = need.lease_id, need.done, need.given_back, need.notes, need.gone
+        about = need.lease_id, need.bound, need.returned, need.pending_reasons, need.evicted
         self._driven(self.queue.report(*about, self.now_s))
         self.queue.begin_gang_turn(self.now_s)
         return None
@@ -259,12 +259,12 @@ class LocalRun:
             batch.lease_id,
             [(pod.identity.uid, pod.identity.key, pod.facts) for pod in batch.pods],
             [pod.attempts for pod in batch.pods],
-            [pod.draw for pod in batch.pods],
+            [pod.tie_break_number for pod in batch.pods],
             self.queue.core.waiting,
             gangs=self.queue.bound_of_gangs(batch),
         )
 
-    def _answer_of_cache(self, need: AssumePods | UpdateAttempts | NominatePods) -> Assumed:
+    def _answer_of_cache(self, need: AssumePods | UpdateAttempts | NominatePods) -> CacheAnswer:
         refused: tuple[tuple[str, str], ...] = ()
         bound: tuple[BoundVolumes, ...] = ()
         if isinstance(need, AssumePods):
@@ -276,7 +276,7 @@ class LocalRun:
             refused, bound = outcome.refused, outcome.bound
         elif isinstance(need, UpdateAttempts):
             freed = self.cache.finish_attempts(
-                need.forget, need.finish, need.confirm, need.rows, self.now_s
+                need.forget, need.sent_to_binder, need.confirm, need.row_versions, self.now_s
             )
             if freed:
                 self._driven(self.queue.observe((), freed, (), self.now_s))
@@ -285,8 +285,8 @@ class LocalRun:
             nodes = [n.node_name for n in need.nominations]
             preempts = [bool(n.victims) for n in need.nominations]
             self.cache.deallocate((n.deallocates, n.uid) for n in need.nominations)
-            self.cache.nominate(pods, nodes, preempts, need.gone)
-        return Assumed(refused, 0, bound, self.state.volumes.news(need.known_changes))
+            self.cache.nominate(pods, nodes, preempts, need.evicted)
+        return CacheAnswer(refused, 0, bound, self.state.volumes.changes_since(need.known_changes))
 
     def _bound(self, need: BindPods) -> BindAnswers:
         count = len(need.attempts)

@@ -12,7 +12,7 @@ from roadstead.nodes.table import NodeTable, Rows
 
 def bare(table: NodeTable, rows: Rows) -> NodeTable:
     """Return a copy of some rows without pods, ports and images."""
-    copy = table.overlay(rows)
+    copy = table.copy_rows(rows)
     columns = copy.columns
     for numbers in (columns.requested, columns.nonzero_requested, columns.pod_count):
         numbers[...] = 0

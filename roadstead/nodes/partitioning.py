@@ -1,8 +1,9 @@
 """Partitions of nodes by zone: large zones are split, small zones share a partition.
 
-The nodes at the start are assigned together (`plan`): zones in order of size go to the partition
-with the fewest nodes, and a zone larger than a fair share is split first. A node added later joins
-the smallest partition that has its zone and less than a fair share, or the smallest of all.
+The nodes at the start are assigned together (`assign_first`): zones in order of size go to the
+partition with the fewest nodes, and a zone larger than a fair share is split first. A node added
+later joins the smallest partition that has its zone and less than a fair share, or the smallest
+of all.
 """
 
 from __future__ import annotations
@@ -28,42 +29,44 @@ class Partitioning:
         self._zones: list[Counter[str]] = [Counter() for _ in range(partitions)]
         self._partition_of: dict[str, tuple[int, str]] = {}
 
-    def plan(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
+    def assign_first(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
         """Assign the nodes at the start; return those of each partition, in their given order."""
         by_zone: dict[str, list[NodeFacts]] = {}
         for facts in nodes:
             by_zone.setdefault(facts.zone, []).append(facts)
         total = sum(map(len, by_zone.values()))
-        fair = -(-total // len(self.sizes)) or 1
+        fair_share = -(-total // len(self.sizes)) or 1
         parts = [
-            zone[at : at + fair] for zone in by_zone.values() for at in range(0, len(zone), fair)
+            zone[at : at + fair_share]
+            for zone in by_zone.values()
+            for at in range(0, len(zone), fair_share)
         ]
         parts.sort(key=lambda part: (-len(part), part[0].name))
-        dealt: list[list[NodeFacts]] = [[] for _ in self.sizes]
+        assigned: list[list[NodeFacts]] = [[] for _ in self.sizes]
         for part in parts:
             partition = self._smallest(range(len(self.sizes)))
             for facts in part:
                 self._put(facts, partition)
-            dealt[partition] += part
-        return dealt
+            assigned[partition] += part
+        return assigned
 
-    def place(self, facts: NodeFacts) -> int:
+    def assign(self, facts: NodeFacts) -> int:
         """Assign a new node; return its partition, which a node with changed facts keeps."""
         known = self._partition_of.get(facts.name)
         if known is not None:
             return known[0]
-        having = [partition for partition, zones in enumerate(self._zones) if zones[facts.zone]]
-        fair = -(-(sum(self.sizes) + 1) // len(self.sizes))
-        roomy = [partition for partition in having if self.sizes[partition] < fair]
-        partition = self._smallest(roomy or range(len(self.sizes)))
+        with_zone = [partition for partition, zones in enumerate(self._zones) if zones[facts.zone]]
+        fair_share = -(-(sum(self.sizes) + 1) // len(self.sizes))
+        below_share = [partition for partition in with_zone if self.sizes[partition] < fair_share]
+        partition = self._smallest(below_share or range(len(self.sizes)))
         self._put(facts, partition)
         return partition
 
-    def deal(self, nodes: NodeList) -> list[Rows]:
-        """Assign new nodes, the first ones by `plan`; return each partition's list indices."""
+    def assign_all(self, nodes: NodeList) -> list[Rows]:
+        """Assign new nodes, the first by `assign_first`; return each partition's list indices."""
         if not any(self.sizes):
-            self.plan(nodes)
-        partitions = np.array([self.place(facts) for facts in nodes], dtype=np.intp)
+            self.assign_first(nodes)
+        partitions = np.array([self.assign(facts) for facts in nodes], dtype=np.intp)
         return [np.flatnonzero(partitions == partition) for partition in range(len(self.sizes))]
 
     def partition_of(self, node_name: str) -> int:
@@ -94,13 +97,13 @@ class OnePartition(Partitioning):
     def __init__(self) -> None:
         super().__init__(1)
 
-    def plan(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
+    def assign_first(self, nodes: Iterable[NodeFacts]) -> list[list[NodeFacts]]:
         return [list(nodes)]
 
-    def place(self, facts: NodeFacts) -> int:
+    def assign(self, facts: NodeFacts) -> int:
         return 0
 
-    def deal(self, nodes: NodeList) -> list[Rows]:
+    def assign_all(self, nodes: NodeList) -> list[Rows]:
         return [np.arange(len(nodes))]
 
     def partition_of(self, node_name: str) -> int:

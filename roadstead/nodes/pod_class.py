@@ -34,7 +34,7 @@ class PodClass:
     """
 
     __slots__ = (
-        "_alone",
+        "_only_class",
         "asked",
         "facts",
         "index",
@@ -52,7 +52,7 @@ class PodClass:
         self.facts = facts
         self.index = index
         self.shape = shape
-        self._alone: dict[int, dict[PodClass, int]] = {}
+        self._only_class: dict[int, dict[PodClass, int]] = {}
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         code = resources.code
@@ -66,11 +66,11 @@ class PodClass:
         amounts = (*self.request_of.values(), *self.nonzero, *self.scored.values())
         self.is_large = max(amounts) > LARGE_REQUEST
 
-    def alone(self, count: int) -> dict[PodClass, int]:
+    def only_class(self, count: int) -> dict[PodClass, int]:
         """Return the mapping {self: count}, shared by all callers; it must not be modified."""
-        found = self._alone.get(count)
+        found = self._only_class.get(count)
         if found is None:
-            found = self._alone[count] = {self: count}
+            found = self._only_class[count] = {self: count}
         return found
 
     def __repr__(self) -> str:

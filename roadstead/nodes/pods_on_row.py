@@ -25,7 +25,7 @@ def changed(pods: PodsOnRow, pod_class: PodClass, change: int) -> PodsOnRow:
     assert count >= 0, f"no pod of {pod_class!r} is there to leave"
     if len(pods) < 2:
         if not pods or pod_class in pods:
-            return pod_class.alone(count) if count else NO_PODS
+            return pod_class.only_class(count) if count else NO_PODS
         return {**pods, pod_class: count}
     if count:
         pods[pod_class] = count
@@ -39,7 +39,7 @@ def duplicate(pods: PodsOnRow) -> PodsOnRow:
     if len(pods) > 1:
         return dict(pods)
     for pod_class, count in pods.items():
-        return pod_class.alone(count)
+        return pod_class.only_class(count)
     return NO_PODS
 
 
@@ -50,10 +50,10 @@ def add_each(
     for row, pod_class in zip(rows, pod_classes, strict=True):
         pods = on_rows[row]
         if not pods:
-            on_rows[row] = pod_class.alone(1)
+            on_rows[row] = pod_class.only_class(1)
         elif pod_class not in pods:
             on_rows[row] = changed(pods, pod_class, 1)
         elif len(pods) > 1:
             pods[pod_class] += 1
         else:
-            on_rows[row] = pod_class.alone(pods[pod_class] + 1)
+            on_rows[row] = pod_class.only_class(pods[pod_class] + 1)

@@ -11,14 +11,14 @@ from roadstead.facts.pod import HostPort
 from roadstead.nodes.columns import PortSet
 
 
-def listed(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
+def ports_in_use(ports: dict[HostPort, int], pod_ports: Iterable[HostPort], change: int) -> PortSet:
     """Return a node's ports in a what-if, in use or not, after a change.
 
-    moved: the ports of the pods that were added or, with a negative change, removed. As upstream, a
+    pod_ports: of the pods that were added or, with a negative change, removed. As upstream, a
     removed pod frees a port even if another pod of the node uses it, too (framework/types.go,
     HostPortInfo).
     """
-    for port in moved:
+    for port in pod_ports:
         if change > 0:
             ports[port] = 1
         else:
@@ -26,12 +26,12 @@ def listed(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -
     return _sorted(ports)
 
 
-def counted(ports: dict[HostPort, int], moved: Iterable[HostPort], change: int) -> PortSet:
+def port_counts(ports: dict[HostPort, int], pod_ports: Iterable[HostPort], change: int) -> PortSet:
     """Return a node's ports with the number of pods that use each, after `change` such pods.
 
     AssertionError if more are removed than there are.
     """
-    for port in moved:
+    for port in pod_ports:
         ports[port] = ports.get(port, 0) + change
         assert ports[port] >= 0, f"port {port} was not in use"
         if not ports[port]:

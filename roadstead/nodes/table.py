@@ -1,6 +1,6 @@
 """The node table, which events change. Plugins read it as a `Table` (`roadstead.nodes.view`).
 
-`overlay(rows)` is an independent copy of some rows in which pods may be added and removed:
+`copy_rows(rows)` is an independent copy of some rows in which pods may be added and removed:
 preemption, nominated pods and what-ifs use it, and plugins read it like the table.
 """
 
@@ -19,7 +19,7 @@ from roadstead.nodes.columns import I64, UP_TO_DATE, Columns, name_hash
 from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
-from roadstead.nodes.ports import counted, listed
+from roadstead.nodes.ports import port_counts, ports_in_use
 from roadstead.nodes.residents import NominationCounts, Residents
 from roadstead.nodes.view import Rows, Table
 
@@ -38,17 +38,24 @@ class NodeTable(Table):
 
     `version` grows with every change. `node_version` grows when nodes (not pods) change: results
     computed from nodes' own facts are valid while it stays equal. `rows_version` grows when nodes
-    are added or removed: while it stays equal, each row is of the same node, and `renewed_since`
-    returns the rows with other facts. `arrived` is the arrival of the
-    next node: in a table of all nodes, how many were ever added, removed ones included. `tree` has
+    are added or removed: while it stays equal, each row is of the same node, and
+    `facts_changed_since` returns the rows with other facts. `arrived` is the arrival of the next
+    node: in a table of all nodes, how many were ever added, removed ones included. `tree` has
     the nodes that events added, by zone; copies of rows have none. residents, nominations: copies
-    of rows have none either. lists_ports: ports are in use or not, as in upstream's what-ifs,
+    of rows have none either. ports_as_set: ports are in use or not, as in upstream's what-ifs,
     instead of being counted.
     """
 
     __slots__ = (
-        "_last_rows", "_row_of", "arrived", "lists_ports", "nominations", "residents",
-        "rows_version", "tree", "version",
+        "_last_rows",
+        "_row_of",
+        "arrived",
+        "nominations",
+        "ports_as_set",
+        "residents",
+        "rows_version",
+        "tree",
+        "version",
     )  # fmt: skip
 
     def __init__(self, classes: PodClasses | None = None) -> None:
@@ -56,7 +63,7 @@ class NodeTable(Table):
         self.version = 0
         self.rows_version = 0
         self.arrived = 0
-        self.lists_ports = False
+        self.ports_as_set = False
         self.tree = NodeTree()
         self.residents = Residents()
         self.nominations = NominationCounts()
@@ -107,7 +114,7 @@ class NodeTable(Table):
         self.columns.node_version = self.rows_version = self.version
         self._last_rows.clear()
 
-    def overlay(self, rows: Rows) -> NodeTable:
+    def copy_rows(self, rows: Rows) -> NodeTable:
         """Return an independent copy of some rows, in which pods may be added and removed."""
         return NodeTable.copy_of(self.columns, rows)
 
@@ -245,7 +252,7 @@ class NodeTable(Table):
             return np.array(sorted(set(self._last_rows[-since:] if since else ())), dtype=np.intp)
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
 
-    def renewed_since(self, version: int) -> Rows:
+    def facts_changed_since(self, version: int) -> Rows:
         """Return the rows whose facts changed since `version`; valid as `rows_changed_since`."""
         if version >= self.node_version:
             return np.zeros(0, dtype=np.intp)
@@ -305,10 +312,10 @@ class NodeTable(Table):
                 continue
             self._count_rows(its_rows, pod_class, [1] * len(its_rows))
 
-    def shift(self, changes: Mapping[int, int], pod_class: PodClass) -> None:
+    def change_pods(self, changes: Mapping[int, int], pod_class: PodClass) -> None:
         """Add pods of a class to rows or, with a number below 0, remove them: row → number.
 
-        For overlays, which have no residents.
+        For copies of rows, which have no residents.
         """
         pods = self.columns.pods
         for row, change in changes.items():
@@ -385,7 +392,7 @@ class NodeTable(Table):
     def _count_ports(self, row: int, pod_class: PodClass, change: int) -> None:
         columns = self.columns
         ports = dict(columns.port_sets.values[columns.port_set[row]])
-        count = listed if self.lists_ports else counted
+        count = ports_in_use if self.ports_as_set else port_counts
         columns.port_set[row] = columns.port_sets.code(
             count(ports, pod_class.facts.host_ports, change)
         )

@@ -68,7 +68,7 @@ from roadstead.storage.claims import (
     PodClaims,
     claim_keys,
     claim_volumes,
-    sorted_out,
+    grouped_by_state,
     unbound_keys,
     usable_claims,
 )
@@ -109,7 +109,7 @@ class VolumeBinding(
         if not claims:
             return PreFilterResult(SKIP)
         try:
-            found = sorted_out(self._storage, claims)
+            found = grouped_by_state(self._storage, claims)
         except ClaimError as problem:
             return PreFilterResult(error(str(problem)))
         if found.immediate:

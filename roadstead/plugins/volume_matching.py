@@ -76,7 +76,7 @@ class VolumeMatching:
         migrated_reached = self.rows_matching(volume.migrated_terms)
         if np.array_equal(migrated_reached, reached):
             return reached
-        migrated_nodes = self._storage.nodes_moved(volume.in_tree)
+        migrated_nodes = self._storage.migrated_nodes(volume.in_tree)
         return np.where(
             [name in migrated_nodes for name in self._table.names], migrated_reached, reached
         )

@@ -49,8 +49,8 @@ class PodHeap(Generic[EventT]):
         self.heap: LazyHeap[PodEntry[EventT]] = LazyHeap() if heap is None else heap
 
     def put(self, entries: Entries[EventT]) -> None:
-        for key, alike in groupby(entries, self._key):
-            self.heap.put_all(key, [(each.uid, each.seq, each) for each in alike])
+        for key, same_key in groupby(entries, self._key):
+            self.heap.put_all(key, [(each.uid, each.seq, each) for each in same_key])
 
     def remove(self, entries: Entries[EventT]) -> None:
         self.heap.remove_all([each.uid for each in entries])
@@ -138,8 +138,8 @@ class ActiveQ(PodHeap[EventT]):
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)
-        for order, alike in groupby(entries, self.order_of):
-            order.append(alike)
+        for order, same_key in groupby(entries, self.order_of):
+            order.append(same_key)
 
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
         """Change the facts of a pod in activeQ.
@@ -153,7 +153,7 @@ class ActiveQ(PodHeap[EventT]):
         if self.order_of(entry) is not order:
             self.order_of(entry).append((entry,))
 
-    def drop_gone(self) -> None:
+    def drop_left(self) -> None:
         """Drop pods that left from the head of each order, to free their memory."""
         for order in self._orders.values():
             order.oldest()

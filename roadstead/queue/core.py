@@ -310,8 +310,8 @@ class QueueCore(Generic[EventT]):
         times = [lease.deadline_s for lease in self._store.in_flight.leases.values()]
         if (backing_off := self._store.backoff.first()) is not None:
             times.append(backing_off.backoff_until_s)
-        if (parked := self._store.unschedulable.heap.first()) is not None:
-            times.append(parked.timestamp_s + self.settings.unschedulable_max_s)
+        if (longest_unschedulable := self._store.unschedulable.heap.first()) is not None:
+            times.append(longest_unschedulable.timestamp_s + self.settings.unschedulable_max_s)
         return min(times, default=None)
 
     def state_of(self, uid: str) -> QueueState:
@@ -377,7 +377,9 @@ class QueueCore(Generic[EventT]):
             return
         entry.facts = nominator.facts_for(entry.facts, node_name)
         nominator.note(entry.uid, node_name)
-        for lower in nominator.lower(node_name, entry.facts.priority) if report.preempts else ():
+        for lower in (
+            nominator.nominated_below(node_name, entry.facts.priority) if report.preempts else ()
+        ):
             # The preemptor will use the resources: retry the pod elsewhere after its backoff.
             nominator.note(lower.uid, "")
             self._requeueing.record_cleared(lower)

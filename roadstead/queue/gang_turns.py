@@ -52,7 +52,7 @@ class GangTurns:
             self._freed.clear()
         while self._next and self._turn is None:
             key = self._next.popleft()
-            if self._core.activate(self._parked(key), now_s):
+            if self._core.activate(self._unschedulable_pods(key), now_s):
                 self._turn = key
 
     def _is_idle(self) -> bool:
@@ -68,12 +68,12 @@ class GangTurns:
         """Return waiting gangs for which others freed resources, by priority, then arrival."""
         found: dict[GroupKey, int] = {}
         for key in self._members.groups() if self._freed else ():
-            parked = self._parked(key) if self._freed != {key} else []
-            facts = self._core.facts_of(parked[0]) if parked else None
+            waiting_pods = self._unschedulable_pods(key) if self._freed != {key} else []
+            facts = self._core.facts_of(waiting_pods[0]) if waiting_pods else None
             if facts is not None:
                 found[key] = facts.priority
         return sorted(found, key=lambda key: -found[key])
 
-    def _parked(self, key: GroupKey) -> list[str]:
+    def _unschedulable_pods(self, key: GroupKey) -> list[str]:
         """Return the pods of a gang in unschedulablePods."""
         return [uid for uid in self._members.of(key) if self._core.rejected_by(uid)]

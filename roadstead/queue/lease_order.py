@@ -32,7 +32,7 @@ class LeaseOrder(Generic[EventT]):
 
         profile: whose pods; "" for all.
         """
-        elsewhere: set[GroupKey] | None = None
+        gangs_elsewhere: set[GroupKey] | None = None
         skipped: list[PodEntry[EventT]] = []
         picked = 0
         try:
@@ -40,8 +40,12 @@ class LeaseOrder(Generic[EventT]):
                 group = group_key(next_ones[0].facts)
                 if group is not None:
                     entry = next_ones[0]
-                    elsewhere = self._groups_elsewhere(owner) if elsewhere is None else elsewhere
-                    if group in elsewhere:
+                    gangs_elsewhere = (
+                        self._groups_elsewhere(owner)
+                        if gangs_elsewhere is None
+                        else gangs_elsewhere
+                    )
+                    if group in gangs_elsewhere:
                         # Hide the pod until the end of the lease, so that the next one is found.
                         self._store.heap_of(entry).hide(entry)
                         skipped.append(entry)
@@ -55,7 +59,7 @@ class LeaseOrder(Generic[EventT]):
                 self._store.heap_of(entry).show(entry)
                 if entry.state is QueueState.ACTIVE:
                     self._store.active.order_of(entry).restore(entry, self._max_bypasses)
-            self._store.active.drop_gone()
+            self._store.active.drop_left()
 
     def _next(self, most: int, profile: str) -> list[PodEntry[EventT]]:
         """Return the first pod, or several consecutive ones that are tried for the first time."""

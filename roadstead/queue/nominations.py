@@ -58,12 +58,14 @@ class QueueNominations:
         self._core, self._events, self._handle_events = core, events, handle_events
         self._wrong_at_cache: dict[str, str] = {}
 
-    def superseded_by(self, back: Sequence[Requeue]) -> dict[str, PodFacts]:
+    def superseded_by(self, reports: Sequence[Requeue]) -> dict[str, PodFacts]:
         """Return the pods whose nomination to a node is replaced or cleared by these reports.
 
         Upstream: hasNominatedNodeNameChanged in pkg/scheduler/eventhandlers.go.
         """
-        sent = {each.uid: each.nominated_node for each in back if each.nominated_node is not None}
+        sent = {
+            each.uid: each.nominated_node for each in reports if each.nominated_node is not None
+        }
         known = {uid: facts for uid in sent if (facts := self._core.facts_of(uid)) is not None}
         return {
             uid: facts
@@ -80,15 +82,17 @@ class QueueNominations:
         # Repeated, since the events may gate other pods, whose nominations then end as well.
         while cleared := self._core.pop_cleared():
             pods = [(pod.identity, pod.facts) for pod in cleared]
-            now_s = yield from sent(pods, [""] * len(pods))
+            now_s = yield from send_nominations(pods, [""] * len(pods))
             self._handle_events(self._events.gone(facts for _, facts in pods), now_s)
         released = [(pod.identity, pod.facts) for pod in self._core.pop_released()]
         if released:
-            yield from sent(released, [facts.nominated_node_name for _, facts in released])
+            yield from send_nominations(
+                released, [facts.nominated_node_name for _, facts in released]
+            )
 
-    def note_stale(self, back: Sequence[ReturnedPod], stale: Sequence[str]) -> None:
+    def note_stale(self, returned: Sequence[ReturnedPod], stale: Sequence[str]) -> None:
         """Record the nominations of stale reports, which the cache has already."""
-        at_cache = {e.uid: e.nominated_node for e in back if e.nominated_node is not None}
+        at_cache = {e.uid: e.nominated_node for e in returned if e.nominated_node is not None}
         self._wrong_at_cache |= {uid: at_cache[uid] for uid in stale if uid in at_cache}
 
     def send_corrections(self) -> QueueSteps[None]:
@@ -105,7 +109,9 @@ class QueueNominations:
         if wrong:
             # The cache reads only the UID of the identity, so the UID may replace the name.
             pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
-            now_s = yield from sent(pods, [facts.nominated_node_name for _, facts in wrong])
+            now_s = yield from send_nominations(
+                pods, [facts.nominated_node_name for _, facts in wrong]
+            )
             kept = [facts for uid, facts in wrong if final[uid]]
             self._handle_events(self._events.gone(kept), now_s)
         for uid, node_name in final.items():
@@ -127,7 +133,7 @@ class QueueNominations:
         return self._core.state_of(uid) is QueueState.IN_FLIGHT
 
 
-def sent(pods: Sequence[Pod], nodes: Sequence[str]) -> QueueSteps[float]:
+def send_nominations(pods: Sequence[Pod], nodes: Sequence[str]) -> QueueSteps[float]:
     """Send nominations to the cache; return the time after its answer."""
     answer = yield SendNominations(pods, nodes)
     assert isinstance(answer, float), f"nominations are answered with {answer!r}"

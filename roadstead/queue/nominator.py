@@ -26,7 +26,7 @@ class Nominator(Generic[EventT]):
     def __init__(self, queued: Mapping[str, PodEntry[EventT]]) -> None:
         self._queued = queued
         self._node_of: dict[str, str] = {}
-        self._on: dict[str, set[str]] = {}
+        self._uids_on: dict[str, set[str]] = {}
         self._facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
 
     def note(self, uid: str, node_name: str) -> None:
@@ -34,19 +34,19 @@ class Nominator(Generic[EventT]):
         self._forget(uid)
         if node_name:
             self._node_of[uid] = node_name
-            self._on.setdefault(node_name, set()).add(uid)
+            self._uids_on.setdefault(node_name, set()).add(uid)
         if len(self._node_of) > MAX_GONE + 2 * len(self._queued):
             # Pods leave the queue without a call here: drop them when there are many.
             for gone in self._node_of.keys() - self._queued.keys():
                 self._forget(gone)
 
-    def lower(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
-        """Return the pods of lower priority that are nominated to a node."""
+    def nominated_below(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
+        """Return the pods below a priority that are nominated to a node."""
         return [each for each in self.nominated(node_name) if each.facts.priority < priority]
 
     def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:
         """Return the pods nominated to a node, in order of arrival; no gated ones."""
-        found = self._by_arrival(self._on.get(node_name, ()))
+        found = self._by_arrival(self._uids_on.get(node_name, ()))
         return tuple(entry for entry in found if entry.facts.nominated_node_name == node_name)
 
     def all(self) -> list[PodEntry[EventT]]:
@@ -67,9 +67,9 @@ class Nominator(Generic[EventT]):
     def _forget(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
-            self._on[node_name].remove(uid)
-            if not self._on[node_name]:
-                del self._on[node_name]
+            self._uids_on[node_name].remove(uid)
+            if not self._uids_on[node_name]:
+                del self._uids_on[node_name]
 
     def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:
         """Return facts with another nomination; one object for equal input, so classes stay few."""

@@ -98,8 +98,8 @@ class QueuedPod(NamedTuple):
     seq: unique arrival number. timestamp_s: when it arrived, or last returned rejected or failed
     (not after a lost race or an expired lease). initial_attempt_s: when it first entered activeQ.
     attempts: number of leases, this one included. rejected_by: plugins that last rejected it (empty
-    while in flight). draw: 1 plus the number of lost races and failed attempts; only these change
-    the tie-break.
+    while in flight). tie_break_number: 1 plus the number of lost races and failed attempts; only
+    these change the tie-break.
     """
 
     identity: PodIdentity
@@ -109,7 +109,7 @@ class QueuedPod(NamedTuple):
     initial_attempt_s: float | None
     attempts: int
     rejected_by: tuple[str, ...] = ()
-    draw: int = 1
+    tie_break_number: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class PodEntry(Generic[EventT]):
     state: QueueState = QueueState.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
-    draw: int = 1
+    tie_break_number: int = 1
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     backoff_until_s: float = 0.0
@@ -234,7 +234,7 @@ class PodEntry(Generic[EventT]):
             self.initial_attempt_s,
             self.attempts,
             self.rejected_by,
-            self.draw,
+            self.tie_break_number,
         )
 
 

@@ -9,7 +9,7 @@ from roadstead.facts.pod import PodFacts
 
 
 @dataclass(frozen=True, slots=True)
-class PendingNote:
+class PendingReason:
     """Why a pod is pending. reasons: (reason, number of nodes)."""
 
     uid: str

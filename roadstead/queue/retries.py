@@ -33,27 +33,27 @@ class Retries:
         self._failures.pop(uid, None)
         self._conflicts.pop(uid, None)
 
-    def requeue(self, lease_id: int, back: ReturnedPod) -> Requeue:
+    def requeue(self, lease_id: int, report: ReturnedPod) -> Requeue:
         """Return how a pod of a lease returns to the queue, according to its earlier failures."""
-        reason = RequeueReason(back.reason)
+        reason = RequeueReason(report.reason)
         as_reported = Requeue(
-            back.uid,
+            report.uid,
             reason,
-            back.rejected_by,
-            back.pending,
-            nominated_node=back.nominated_node,
-            preempts=back.preempts,
+            report.rejected_by,
+            report.pending,
+            nominated_node=report.nominated_node,
+            preempts=report.preempts,
         )
-        if back.rejected_by and reason is _UNSCHEDULABLE:
+        if report.rejected_by and reason is _UNSCHEDULABLE:
             return as_reported
         # By lease, so that a repeated report counts once and has the same result.
         if reason is _CONFLICT:
-            races = self._conflicts.setdefault(back.uid, {})
+            races = self._conflicts.setdefault(report.uid, {})
             if races.setdefault(lease_id, len(races) + 1) <= MAX_CONFLICTS:
                 return as_reported
             # From here on a lost race counts as a failure, so that a run ends.
             as_reported = replace(as_reported, reason=RequeueReason.ERROR)
-        failures = self._failures.setdefault(back.uid, {})
+        failures = self._failures.setdefault(report.uid, {})
         if failures.setdefault(lease_id, len(failures) + 1) < MAX_FAILURES:
             return as_reported
         # UNSCHEDULABLE without a rejecting plugin is reported for a cluster without nodes.

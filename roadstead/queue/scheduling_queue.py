@@ -1,6 +1,6 @@
-"""SchedulingQueue: QueueCore with the hints, gangs, nominations and notes of a run.
+"""SchedulingQueue: QueueCore with the hints, gangs, nominations and pending reasons of a run.
 
-    submit ──► gates ──► QueueCore ──► lease ──► report: done, given back
+    submit ──► gates ──► QueueCore ──► lease ──► report: bound, returned
                  ▲           ▲                      │
                  │           └── events ◄───────────┴── observe, remove_deleted, end_owner
                  └── members of gangs, nominations
@@ -32,7 +32,7 @@ from roadstead.queue.gang_turns import GangTurns
 from roadstead.queue.gangs import Gangs
 from roadstead.queue.nominations import QueueNominations, QueueSteps
 from roadstead.queue.pods import AddResult, LeaseBatch, QueueSettings, QueueState, RequeueReason
-from roadstead.queue.reports import NodeChange, PendingNote, PodChange, ReturnedPod
+from roadstead.queue.reports import NodeChange, PendingReason, PodChange, ReturnedPod
 from roadstead.queue.retries import Retries
 from roadstead.revisions import Revisions
 
@@ -46,7 +46,7 @@ class SchedulingQueue:
     """The pods of a run that are not bound.
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
-    pods_known: revisions of pods. _overdue: owner → uid → epoch of the lease that expired.
+    pod_revisions: revisions of pods. _overdue: owner → uid → epoch of the lease that expired.
     _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
     """
 
@@ -66,8 +66,8 @@ class SchedulingQueue:
             sort=next(iter(profiles.values())).queue_sort.sort_key,
             settings=settings,
         )
-        self.pods_known = Revisions()
-        self._notes: dict[str, PendingNote] = {}
+        self.pod_revisions = Revisions()
+        self._pending_reasons: dict[str, PendingReason] = {}
         self._retries = Retries()
         self._overdue: dict[str, dict[str, int]] = {}
         self._wakes = 0
@@ -123,16 +123,18 @@ class SchedulingQueue:
                 self.core.update(identity, facts, now_s, events)
         answer = self.core.add(valid, now_s)
         self._handle_events(self._events.waiting(new_members), now_s)
-        self._note_gated(valid, classes)
+        self._record_gated(valid, classes)
         yield from self.nominations.send_changes()
         return answer
 
     def _apply_additions(self, pods: Sequence[Pod], revision: int) -> Sequence[Pod]:
         """Record the revision of pods; return those without a newer change or removal."""
-        indices = self.pods_known.apply_additions([identity.uid for identity, _ in pods], revision)
+        indices = self.pod_revisions.apply_additions(
+            [identity.uid for identity, _ in pods], revision
+        )
         return pods if indices is None else [pods[index] for index in indices]
 
-    def _note_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
+    def _record_gated(self, pods: Sequence[Pod], classes: Mapping[int, PodFacts]) -> None:
         """Record why pods are gated. classes: the facts of the pods by their id."""
         gates = {key: self.core.gate(facts) for key, facts in classes.items()}
         if all(status.is_success for status in gates.values()):
@@ -140,7 +142,7 @@ class SchedulingQueue:
         for identity, facts in pods:
             status = gates[id(facts)]
             if not status.is_success:
-                self._notes[identity.uid] = _gated_note(identity, facts, status)
+                self._pending_reasons[identity.uid] = _gated_reason(identity, facts, status)
 
     def add_bound(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> None:
         """Add bound pods of gangs to a new queue, unless newer revisions removed them."""
@@ -150,7 +152,7 @@ class SchedulingQueue:
         """Remove deleted pods; the resources that they used may help other pods."""
         pods = list(pods)
         uids = list(
-            self.pods_known.apply_removals([identity.uid for identity, _ in pods], revision)
+            self.pod_revisions.apply_removals([identity.uid for identity, _ in pods], revision)
         )
         self.core.delete(uids)
         for uid in uids:
@@ -159,7 +161,7 @@ class SchedulingQueue:
         self._handle_events(self._events.gone(facts for _, facts in pods), now_s)
 
     def _forget(self, uid: str) -> None:
-        self._notes.pop(uid, None)
+        self._pending_reasons.pop(uid, None)
         self._retries.forget(uid)
 
     # Leases.
@@ -194,28 +196,28 @@ class SchedulingQueue:
     def report(
         self,
         lease_id: int,
-        done: Sequence[str],
-        given_back: Sequence[ReturnedPod],
-        notes: Sequence[PendingNote],
-        gone: Iterable[Pod],
+        bound: Sequence[str],
+        returned: Sequence[ReturnedPod],
+        pending_reasons: Sequence[PendingReason],
+        evicted: Iterable[Pod],
         now_s: float,
         revision: int = 0,
     ) -> QueueSteps[None]:
         """Apply a scheduler's report on leased pods.
 
-        done: bound pods. given_back: pods that return to the queue. notes: why pods are pending.
-        gone: evicted pods, as of a revision.
+        bound: bound pods. returned: pods that return to the queue. pending_reasons: of pods.
+        evicted: as of a revision.
         """
-        for note in notes:
-            self._notes[note.uid] = note
-        if done:
-            self._done(lease_id, done, now_s)
-        if given_back:
-            requeues = [self._retries.requeue(lease_id, each) for each in given_back]
+        for reason in pending_reasons:
+            self._pending_reasons[reason.uid] = reason
+        if bound:
+            self._done(lease_id, bound, now_s)
+        if returned:
+            requeues = [self._retries.requeue(lease_id, each) for each in returned]
             # Before the core applies the reports, which replace the nominations.
             superseded = self.nominations.superseded_by(requeues)
             answer = self.core.requeue(lease_id, requeues, now_s)
-            self.nominations.note_stale(given_back, answer.stale)
+            self.nominations.note_stale(returned, answer.stale)
             superseded = {uid: superseded[uid] for uid in answer.applied if uid in superseded}
             # The resources reserved by their former nominations are free for other pods.
             self._handle_events(
@@ -223,21 +225,21 @@ class SchedulingQueue:
                 now_s,
                 lambda pod, _: pod.uid not in superseded,
             )
-            self._handle_freed(given_back, now_s)
+            self._handle_freed(returned, now_s)
             yield from self.nominations.send_changes()
             yield from self.nominations.send_corrections()
-        self.remove_deleted(gone, now_s, revision)
+        self.remove_deleted(evicted, now_s, revision)
         yield from self.nominations.send_changes()
 
-    def _done(self, lease_id: int, done: Sequence[str], now_s: float) -> None:
+    def _done(self, lease_id: int, uids: Sequence[str], now_s: float) -> None:
         """Remove bound pods and create their events."""
-        self._members.bind(done)
+        self._members.bind(uids)
         # Read the facts before `core.done` removes the pods.
-        bound = [facts for uid in done if (facts := self.core.facts_of(uid))]
-        answer = self.core.done(lease_id, done)
+        bound = [facts for uid in uids if (facts := self.core.facts_of(uid))]
+        answer = self.core.done(lease_id, uids)
         # The lease of the stale ones ended before the report was received, but they are bound.
         self.core.assigned(answer.stale)
-        for uid in done:
+        for uid in uids:
             self._forget(uid)
         self._handle_events(self._events.assigned(bound), now_s)
         self._wakes = 0
@@ -246,7 +248,7 @@ class SchedulingQueue:
         """Begin the next gang's turn, if it is time; then more pods may be leased."""
         self._gang_turns.begin_gang_turn(now_s)
 
-    def _handle_freed(self, given_back: Sequence[ReturnedPod], now_s: float) -> None:
+    def _handle_freed(self, returned: Sequence[ReturnedPod], now_s: float) -> None:
         """Create the events of pods whose assumptions ended, as if they had left their nodes.
 
         The events do not move these pods, nor other pods of a gang that stopped waiting. They may
@@ -255,8 +257,8 @@ class SchedulingQueue:
         gangs are tried in turns (`GangTurns`): two gangs that both do not fit would wake each other
         for ever.
         """
-        freed = {each.uid for each in given_back if each.freed}
-        reasons = {RequeueReason(each.reason) for each in given_back if each.freed}
+        freed = {each.uid for each in returned if each.freed}
+        reasons = {RequeueReason(each.reason) for each in returned if each.freed}
         # Lost races do not count: `Retries` bounds them for each pod.
         has_failed = not reasons <= {RequeueReason.CONFLICT}
         if has_failed:
@@ -267,7 +269,7 @@ class SchedulingQueue:
             return
         stopped_waiting = {
             self._members.group_of(each.uid)
-            for each in given_back
+            for each in returned
             if self._gangs.stopped_waiting(each.rejected_by)
         }
         known = (self.core.facts_of(uid) for uid in freed)
@@ -346,18 +348,18 @@ class SchedulingQueue:
 
     # Reasons of pending pods.
 
-    def pending(self) -> list[PendingNote]:
+    def pending(self) -> list[PendingReason]:
         """Return why each pod of the queue is pending."""
         return [
-            self._notes.get(pod.identity.uid)
-            or PendingNote(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
+            self._pending_reasons.get(pod.identity.uid)
+            or PendingReason(pod.identity.uid, pod.identity.key, "has not been tried yet", (), ())
             for state in (*WAITING, QueueState.IN_FLIGHT)
             for pod in self.core.pods(state)
         ]
 
 
-def _gated_note(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingNote:
+def _gated_reason(identity: PodIdentity, facts: PodFacts, status: Status) -> PendingReason:
     """Return why a pod is gated. The message for a terminating pod has its name, as upstream."""
     message = f"{status.message}: {identity.key}" if facts.is_terminating else status.message
     plugins = (status.plugin,) if status.plugin else ()
-    return PendingNote(identity.uid, identity.key, message, (), plugins)
+    return PendingReason(identity.uid, identity.key, message, (), plugins)

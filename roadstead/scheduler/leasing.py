@@ -69,7 +69,7 @@ class Leasing:
             pods = pods_in_cycle(leased, self._profiles, self._classes)
             for namespace, group, bound in leased.gangs:
                 self._members.record_bound((namespace, group), bound)
-            self._performer.metrics.retries += sum(attempt > 1 for attempt in leased.attempts)
+            self._performer.metrics.retries += sum(attempt > 1 for attempt in leased.lease_counts)
             # Leases are renewed while jobs wait for a simulated decision time (decision 19).
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
             # Events that the queue received before this lease must be on the table when its pods
@@ -98,8 +98,8 @@ def pods_in_cycle(
     """
     known: dict[int, tuple[PodClass, Hashable, PodClass | None]] = {}
     pods = []
-    numbers = zip(leased.attempts, leased.draws, strict=True)
-    for (uid, key, facts), tries in zip(leased.pods, numbers, strict=True):
+    numbers = zip(leased.lease_counts, leased.tie_break_numbers, strict=True)
+    for (uid, key, facts), counts in zip(leased.pods, numbers, strict=True):
         found = known.get(id(facts))
         if found is None:
             profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
@@ -109,5 +109,5 @@ def pods_in_cycle(
             if profile.is_signed(substitute or pod_class):
                 known[id(facts)] = found
         pod_class, signature, substitute = found
-        pods.append(PodInCycle(uid, key, pod_class, signature, *tries, substitute))
+        pods.append(PodInCycle(uid, key, pod_class, signature, *counts, substitute))
     return pods

@@ -15,12 +15,12 @@ from typing import TypeAlias, TypeVar, cast
 from roadstead.attempts.commands import Nomination
 from roadstead.attempts.pods import Attempt
 from roadstead.binder.answers import BindAnswers
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.cycle import needs as of_cycle
 from roadstead.facts.pod import Pod, PodFacts
 from roadstead.facts.pod_groups import GroupKey
-from roadstead.queue.reports import PendingNote, ReturnedPod
-from roadstead.storage.news import BoundVolumes
+from roadstead.queue.reports import PendingReason, ReturnedPod
+from roadstead.storage.claim_messages import BoundVolumes
 
 T = TypeVar("T")
 
@@ -41,14 +41,15 @@ class RequestLease:
 class LeasedPods:
     """Pods (uid, key, facts) under a lease; lease_id 0 means that there are none.
 
-    attempts, draws: of each pod, see `QueuedPod`. waiting: number of other pods in activeQ. turn:
-    how often partitions changed their owners. gangs: (namespace, name, number of bound pods).
+    lease_counts: how often each pod was leased, this time included. tie_break_numbers: of each pod,
+    see `QueuedPod`. waiting: number of other pods in activeQ. turn: how often partitions changed
+    their owners. gangs: (namespace, name, number of bound pods).
     """
 
     lease_id: int
     pods: Sequence[tuple[str, str, PodFacts]]
-    attempts: Sequence[int]
-    draws: Sequence[int]
+    lease_counts: Sequence[int]
+    tie_break_numbers: Sequence[int]
     waiting: int = 0
     turn: int = 0
     gangs: Sequence[tuple[str, str, int]] = ()
@@ -63,21 +64,26 @@ class RenewLeases:
 
 @dataclass(frozen=True, slots=True)
 class ReportPods:
-    """Queue: record the results of a lease's pods. gone: evicted pods. The answer is not used."""
+    """Queue: record the results of a lease's pods. The answer is not used.
+
+    bound: UIDs of pods that leave the queue. returned: pods that return to it, with the reason.
+    evicted: pods of any lease.
+    """
 
     lease_id: int
-    done: tuple[str, ...] = ()
-    given_back: tuple[ReturnedPod, ...] = ()
-    notes: tuple[PendingNote, ...] = ()
-    gone: Sequence[Pod] = ()
+    bound: tuple[str, ...] = ()
+    returned: tuple[ReturnedPod, ...] = ()
+    pending_reasons: tuple[PendingReason, ...] = ()
+    evicted: Sequence[Pod] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AssumePods:
-    """Cache: assume these attempts. Answer: `Assumed`.
+    """Cache: assume these attempts. Answer: `CacheAnswer`.
 
-    known_changes: number of changes of claims and volumes that the scheduler has, here and below.
-    bind_next: the binds follow directly, so that no `UpdateAttempts.finish` is sent before them.
+    known_changes: how many of the cache's changes of claims and volumes the scheduler has received;
+    the answer contains the later ones. bind_next: no Permit or PreBind runs; treat these attempts
+    as if they were in `UpdateAttempts.sent_to_binder`, too.
     """
 
     attempts: Sequence[Attempt]
@@ -87,26 +93,26 @@ class AssumePods:
 
 @dataclass(frozen=True, slots=True)
 class UpdateAttempts:
-    """Cache: record changes of attempts. Answer: `Assumed`.
+    """Cache: record changes of attempts. Answer: `CacheAnswer`.
 
-    forget: attempts (uid, token) that have ended. finish: attempts that the binder is about to
-    receive. confirm: UIDs of bound pods. rows: versions of nodes in the binder's answers, if
-    compared.
+    forget: attempts (uid, token) that have ended. sent_to_binder: attempts that the binder is about
+    to receive (upstream's FinishBinding). confirm: UIDs of bound pods. row_versions: sent only if
+    the binder refuses attempts whose node changed after it was read. known_changes: see above.
     """
 
     forget: tuple[tuple[str, str], ...]
-    finish: tuple[tuple[str, str], ...]
+    sent_to_binder: tuple[tuple[str, str], ...]
     confirm: tuple[str, ...]
-    rows: tuple[tuple[str, int], ...]
+    row_versions: tuple[tuple[str, int], ...]
     known_changes: int
 
 
 @dataclass(frozen=True, slots=True)
 class NominatePods:
-    """Cache: set or clear nominations; `gone` were evicted for them. Answer: `Assumed`."""
+    """Cache: set or clear nominations. evicted: UIDs of their victims. Answer: `CacheAnswer`."""
 
     nominations: Sequence[Nomination]
-    gone: tuple[str, ...]
+    evicted: tuple[str, ...]
     known_changes: int
 
 
@@ -114,8 +120,8 @@ class NominatePods:
 class EvictPods:
     """Binder: evict these pods. Answer: the evicted ones.
 
-    preemptors: namespace/name of the pod for which each is evicted. claims: (key, UID) of claims of
-    devices that lose their allocation, each for the pod with this UID.
+    preemptors: namespace/name of the pod for which each is evicted. claims: (key of a device claim
+    to deallocate, UID of the pod for which it is deallocated).
     """
 
     uids: tuple[str, ...]
@@ -168,9 +174,9 @@ def queue_answer(need: RequestLease) -> Steps[LeasedPods | None]:
     return cast("LeasedPods | None", (yield need))
 
 
-def cache_answer(need: AssumePods | UpdateAttempts | NominatePods) -> Steps[Assumed]:
+def cache_answer(need: AssumePods | UpdateAttempts | NominatePods) -> Steps[CacheAnswer]:
     """Return the answer of the cache."""
-    return cast("Assumed", (yield need))
+    return cast("CacheAnswer", (yield need))
 
 
 def binder_answer(need: BindPods) -> Steps[BindAnswers | None]:

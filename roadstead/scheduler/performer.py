@@ -31,7 +31,7 @@ from roadstead.attempts.commands import (
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.pods import Attempt, BindOutcome, BindResult
 from roadstead.binder.answers import BindAnswers
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.config.settings import Settings
 from roadstead.cycle.jobs import job_of
 from roadstead.cycle.needs import READ_CLOCK, called, time_after
@@ -39,7 +39,7 @@ from roadstead.extenders.caller import ExtenderError
 from roadstead.extenders.chain import Extenders
 from roadstead.facts.pod import Pod, identity_of
 from roadstead.protocol.status import unschedulable
-from roadstead.queue.reports import PendingNote, ReturnedPod
+from roadstead.queue.reports import PendingReason, ReturnedPod
 from roadstead.scheduler.metrics import SchedulerMetrics
 from roadstead.scheduler.needs import (
     AssumePods,
@@ -74,7 +74,7 @@ class Performer:
     """Perform the effects of one scheduler's core.
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
-    must be on the table for the next batch. reads_failed: cache or binder refused an attempt, or
+    must be on the table for the next batch. must_reread: cache or binder refused an attempt, or
     one was forgotten, so the state must be read again. metrics: those of the scheduler; this class
     counts the binder's answers.
     """
@@ -88,7 +88,7 @@ class Performer:
         on_failure: Callable[[PodReport], None],
     ) -> None:
         self.seq = 0
-        self.reads_failed = False
+        self.must_reread = False
         self.metrics = SchedulerMetrics()
         self._core = core
         self._volumes = volumes
@@ -106,8 +106,8 @@ class Performer:
         finished: tokens of attempts that the cache already has as about to be bound.
         """
         finishing: tuple[Attempt, ...] = ()
-        gone: Sequence[Pod] = ()
-        notes = _notes(effects)
+        evicted: Sequence[Pod] = ()
+        reasons = _pending_reasons(effects)
         for report in _failures(effects):
             self._on_failure(report)
         forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
@@ -121,7 +121,7 @@ class Performer:
                 yield RunConcurrently(self._bind(finishing, effect.attempts))
                 finishing = ()
             elif isinstance(effect, Forget):
-                self.reads_failed = True
+                self.must_reread = True
                 self._volumes.drop([attempt.token for attempt in effect.attempts])
                 yield from self.update_attempts(forget=_pairs(effect.attempts))
             elif isinstance(effect, Confirm):
@@ -129,33 +129,35 @@ class Performer:
                 uids = tuple(attempt.uid for attempt in effect.attempts)
                 yield from self.update_attempts(confirm=uids)
             elif isinstance(effect, Nominate):
-                gone = yield from self._nominate(effect)
+                evicted = yield from self._nominate(effect)
                 freed |= {uid for _, uid in deallocated(effect)}
             elif isinstance(effect, Done):
-                yield ReportPods(effect.lease_id, effect.uids, notes=notes)
-                notes = ()
+                yield ReportPods(effect.lease_id, effect.uids, pending_reasons=reasons)
+                reasons = ()
             elif isinstance(effect, RequeuePods):
-                back = tuple(_given_back(item, freed) for item in effect.items)
-                yield ReportPods(effect.lease_id, given_back=back, notes=notes, gone=gone)
-                notes, gone = (), ()
-        if notes:
-            yield ReportPods(0, notes=notes)
+                returned = tuple(_returned_pod(item, freed) for item in effect.items)
+                yield ReportPods(
+                    effect.lease_id, returned=returned, pending_reasons=reasons, evicted=evicted
+                )
+                reasons, evicted = (), ()
+        if reasons:
+            yield ReportPods(0, pending_reasons=reasons)
 
     def update_attempts(
         self,
         *,
         forget: tuple[tuple[str, str], ...] = (),
-        finish: tuple[tuple[str, str], ...] = (),
+        sent_to_binder: tuple[tuple[str, str], ...] = (),
         confirm: tuple[str, ...] = (),
     ) -> Steps[None]:
         """Send changes of attempts to the cache; apply its answer, `seq` included."""
         rows, self._new_versions = tuple(self._new_versions.items()), {}
-        need = UpdateAttempts(forget, finish, confirm, rows, self._volumes.known)
+        need = UpdateAttempts(forget, sent_to_binder, confirm, rows, self._volumes.known)
         self._apply_answer((yield from cache_answer(need)))
 
-    def _apply_answer(self, answer: Assumed) -> None:
+    def _apply_answer(self, answer: CacheAnswer) -> None:
         self.seq = max(self.seq, answer.seq)
-        self._volumes.store_news(answer.storage, answer.volumes)
+        self._volumes.store_changes(answer.storage, answer.volumes)
 
     def _assume(self, attempts: Sequence[Attempt]) -> Steps[None]:
         bind_next = self._core.bind_next(attempts) and not any(
@@ -166,7 +168,7 @@ class Performer:
         self._apply_answer(answer)
         refused = [(token, unschedulable(why)) for token, why in answer.refused]
         refused_tokens = {token for token, _ in refused}
-        self.reads_failed |= bool(refused)
+        self.must_reread |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in refused_tokens]
         now_s = yield from time_after(READ_CLOCK)
         effects = self._core.assumed(accepted, refused, now_s)
@@ -176,7 +178,7 @@ class Performer:
         # None finishes at a retry, whose pods extenders have bound already, or after an assumption
         # with `bind_next`, whose pods no extender binds.
         if finishing:
-            yield from self.update_attempts(finish=_pairs(finishing))
+            yield from self.update_attempts(sent_to_binder=_pairs(finishing))
             attempts = yield from self._bind_outside(attempts)
         if not attempts:
             return
@@ -201,7 +203,7 @@ class Performer:
         causes = dict.fromkeys(answer.tokens, "")
         causes |= {answer.tokens[index]: cause for index, cause, _, _ in answer.refused}
         self.metrics.answered(attempts, causes)
-        self.reads_failed |= bool(answer.refused)
+        self.must_reread |= bool(answer.refused)
         if self._checks_versions:
             version_of = {each.token: each.row_version for each in answer.answers}
             for each in attempts:
@@ -229,10 +231,10 @@ class Performer:
     def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
         """Evict victims and nominate pods; return the evicted ones."""
         found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
-        effects, gone, answer = found
+        effects, evicted, answer = found
         self._apply_answer(answer)
         yield from self.perform(effects)
-        return gone
+        return evicted
 
 
 def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
@@ -250,7 +252,7 @@ def _answers(answer: BindAnswers) -> list[BindResult]:
     return found
 
 
-def _given_back(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
+def _returned_pod(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
     return ReturnedPod(
         item.uid,
         str(item.reason),
@@ -270,9 +272,9 @@ def _failures(effects: Sequence[Command]) -> Iterable[PodReport]:
     return (each for each in reports if each.kind is not ReportKind.UNSCHEDULABLE)
 
 
-def _notes(effects: Sequence[Command]) -> tuple[PendingNote, ...]:
+def _pending_reasons(effects: Sequence[Command]) -> tuple[PendingReason, ...]:
     return tuple(
-        PendingNote(each.uid, each.key, each.message, each.reasons, each.plugins)
+        PendingReason(each.uid, each.key, each.message, each.reasons, each.plugins)
         for effect in effects
         if isinstance(effect, SendReports)
         for each in effect.reports

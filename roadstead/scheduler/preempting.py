@@ -16,7 +16,7 @@ from typing import cast
 from roadstead.attempts.commands import Command, Nominate, Nomination
 from roadstead.attempts.core import AttemptsCore
 from roadstead.attempts.pods import AttemptState
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.facts.pod import Pod
 from roadstead.scheduler.needs import EvictPods, NominatePods, Steps, cache_answer
 
@@ -25,7 +25,7 @@ PREEMPTED = "preempted"
 
 def evict_and_nominate(
     effect: Nominate, core: AttemptsCore, known_changes: int
-) -> Steps[tuple[list[Command], list[Pod], Assumed]]:
+) -> Steps[tuple[list[Command], list[Pod], CacheAnswer]]:
     """Evict victims and nominate; return the core's next effects, evicted pods, the cache's answer.
 
     May be repeated: pods that were evicted before are reported again, and a nomination is set to

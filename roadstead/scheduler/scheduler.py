@@ -91,10 +91,10 @@ class Scheduler:
         self, scope: Scope, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
     ) -> Steps[BatchDone]:
         performer = self.performer
-        if performer.reads_failed:
+        if performer.must_reread:
             # A decision on the state that was read has failed: the next batch reads it again.
             self.cycle.drop()
-            performer.reads_failed = False
+            performer.must_reread = False
         began_s = now_s = yield from time_after(READ_CLOCK)
         decided: Decided | None = None
         retry_reason = ""

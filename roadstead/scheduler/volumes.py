@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.storage import StorageChange, StorageState
-from roadstead.storage.news import BoundVolumes, StorageNews
+from roadstead.storage.claim_messages import BoundVolumes, NumberedStorageChanges
 
 
 class SchedulerVolumes:
@@ -21,10 +21,12 @@ class SchedulerVolumes:
         self.known = 0
         self._bindings: dict[str, BoundVolumes] = {}
 
-    def store_news(self, news: StorageNews, bound: Sequence[BoundVolumes] = ()) -> None:
+    def store_changes(
+        self, numbered: NumberedStorageChanges, bound: Sequence[BoundVolumes] = ()
+    ) -> None:
         """Store changes and bindings of the cache's answer; skip changes that are known."""
-        self._waiting += news.changes[max(0, self.known - news.start) :]
-        self.known = max(self.known, news.start + len(news.changes))
+        self._waiting += numbered.changes[max(0, self.known - numbered.start) :]
+        self.known = max(self.known, numbered.start + len(numbered.changes))
         self._bindings |= {each.token: each for each in bound}
 
     def catch_up(self) -> None:

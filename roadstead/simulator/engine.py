@@ -333,8 +333,8 @@ class Engine:
 
     def report(self, report: ReportPods) -> None:
         """Record a scheduler's report on pods that it tried."""
-        back = {each.uid: each.nominated_node or "" for each in report.given_back}
-        for note in report.notes:
+        back = {each.uid: each.nominated_node or "" for each in report.returned}
+        for note in report.pending_reasons:
             life = self.lives.by_uid.get(note.uid)
             if life is None:
                 continue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from roadstead.simulator.component import Note
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
@@ -45,7 +45,9 @@ class TableRecorder(Recorder):
         """Record that a pod was bound to its node."""
         self._attempts.append((now_us, life.number, "bound", life.node, None, None, None))
 
-    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
+    def not_bound(
+        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+    ) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
         self.counts.unplaced_attempts += 1
         plugins = ",".join(note.plugins)

@@ -8,7 +8,7 @@ from roadstead.simulator.component import World
 
 if TYPE_CHECKING:
     from roadstead.facts.node import NodeFacts
-    from roadstead.queue.reports import PendingNote
+    from roadstead.queue.reports import PendingReason
     from roadstead.simulator.component import Note
     from roadstead.simulator.simulated_pods import SimulatedPod, SimulatedPods
     from roadstead.simulator.virtual_cluster import VirtualCluster
@@ -30,7 +30,9 @@ class Recorder:
     def bound(self, now_us: int, life: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
 
-    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
+    def not_bound(
+        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+    ) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
 
     def note(self, now_us: int, note: Note) -> None:
@@ -57,7 +59,9 @@ class Recorders(Recorder):
         for each in self._recorders:
             each.bound(now_us, life)
 
-    def not_bound(self, now_us: int, life: SimulatedPod, note: PendingNote, nominated: str) -> None:
+    def not_bound(
+        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+    ) -> None:
         for each in self._recorders:
             each.not_bound(now_us, life, note, nominated)
 

@@ -10,7 +10,7 @@ from roadstead.cycle.batch import Accelerator
 from roadstead.cycle.explain import Explanation
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from roadstead.run import RunInputs
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.play import Variant, prepare_engine
@@ -67,7 +67,7 @@ class _Watch(Recorder):
             raise _BoundNow
 
     def not_bound(
-        self, now_us: int, found: SimulatedPod, note: PendingNote, nominated: str
+        self, now_us: int, found: SimulatedPod, note: PendingReason, nominated: str
     ) -> None:
         """Keep the node to which a pod is nominated."""
         if nominated:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from roadstead.binder import BindRequest
-from roadstead.binder.pods import Bound, Decision, KeyedPod
+from roadstead.binder.pods import Bound, CommitResult, KeyedPod
 from roadstead.facts.node_list import NodeList
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 
 
 class TrustedCommits:
@@ -58,7 +58,7 @@ class TrustedCommits:
 
     def bind(
         self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
-    ) -> Mapping[str, Decision]:
+    ) -> Mapping[str, CommitResult]:
         """Bind pods; return the decisions by token."""
         for each in requests:
             assert each.uid in self._pods, f"{each.key} is bound without being pending"

@@ -35,7 +35,7 @@ from roadstead.nodes.partitioning import partitioning_over
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import InputError
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import ReportPods
 from roadstead.simulator.device_claims import ClaimMaker, before_use
@@ -222,7 +222,7 @@ class VirtualCluster:
         """Return pods evicted since the last call, with the keys of their preemptors."""
         return self._commits.take_evicted()
 
-    def pending(self) -> Sequence[PendingNote]:
+    def pending(self) -> Sequence[PendingReason]:
         """Return why pods are pending."""
         return self._run.pending()
 

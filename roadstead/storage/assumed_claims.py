@@ -25,9 +25,15 @@ from roadstead.devices.state import deallocated, released, without_consumers
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.storage.binding import Binding, bindings_on, is_claims, provisioned, reaches
+from roadstead.storage.binding import (
+    Binding,
+    bindings_on,
+    is_volume_bound_to_claim,
+    provisioned,
+    reaches,
+)
+from roadstead.storage.claim_messages import BoundVolumes
 from roadstead.storage.claims import ClaimError, claim_keys, claims_of
-from roadstead.storage.news import BoundVolumes
 from roadstead.storage.state import StorageChange, StorageState
 
 
@@ -178,20 +184,20 @@ class AssumedClaims:
         """Return the claims (`namespace/name`) that a pod holds."""
         return (*self._keys_of_holder.get(uid, ()), *self._devices.keys_of(uid))
 
-    def try_out(self, asked: BoundVolumes, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
+    def try_out(self, received: BoundVolumes, pod: PodFacts, node: NodeFacts) -> TriedOut | None:
         """Apply a pod's bindings that another process found.
 
         Returns None and changes nothing if a claim or a volume is not free, the node does not reach
         a volume, or a claim of the pod would remain unbound. Bindings that already exist are
         skipped.
         """
-        found = self._devices.try_out(asked.device_claims, pod, node)
+        found = self._devices.try_out(received.device_claims, pod, node)
         if found is None:
             return None
         claims, made = found[0]
         before = StorageChange(device_claims=claims, removed_claims=made)
         after = StorageChange(device_claims=found[1])
-        tried = self._try_volumes(asked.bindings, pod, node)
+        tried = self._try_volumes(received.bindings, pod, node)
         if tried is None:
             self.storage.apply(before)
             return None
@@ -225,7 +231,7 @@ class AssumedClaims:
             return provisioned(self.storage, claim, node) == replace(
                 binding.volume, claim=None, phase=""
             )
-        return volume.claim is None or is_claims(volume, claim)
+        return volume.claim is None or is_volume_bound_to_claim(volume, claim)
 
     def validate(self) -> None:
         """Assert that every open claim is bound and has a holder."""

@@ -48,7 +48,7 @@ def reaches(terms: NodeTerms, labels: Mapping[str, str]) -> bool:
     return terms is None or any(term.matches(labels, "") for term in terms)
 
 
-def is_claims(volume: VolumeFacts, claim: ClaimFacts) -> bool:
+def is_volume_bound_to_claim(volume: VolumeFacts, claim: ClaimFacts) -> bool:
     """Whether a volume's claimRef names this claim (IsVolumeBoundToClaim)."""
     return (
         volume.claim is not None
@@ -64,7 +64,7 @@ def candidates(
     least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
     for volume in storage.index.naming(claim):
         big_enough = volume.capacity_bytes >= least and not volume.is_terminating
-        if big_enough and _is_like(volume, claim) and is_claims(volume, claim):
+        if big_enough and _is_like(volume, claim) and is_volume_bound_to_claim(volume, claim):
             return volume, []
     found = (storage.volumes[name] for name in storage.index.free(claim.storage_class, least))
     fits = [v for v in found if modes.issubset(v.access_modes) and _is_like(v, claim)]

@@ -24,7 +24,7 @@ class BindingProfiles:
             frozenset(name for name, _, devices in found if devices),
         )
 
-    def bound_part(self, pod: PodFacts) -> PodFacts:
+    def keep_bound_claims(self, pod: PodFacts) -> PodFacts:
         """Return the pod without the claims that its profile does not bind."""
         if pod.volumes and pod.scheduler_name not in self.volumes:
             pod = replace(pod, volumes=())

@@ -39,6 +39,7 @@ class PodClaims:
 
 def claim_volumes(pod: PodFacts) -> Iterator[tuple[Volume, str]]:
     """Yield the volumes that use claims, each with the name of its claim."""
+    # The facts of an ephemeral volume have the name of its claim, and name and UID of its pod.
     for volume in pod.volumes:
         if volume.kind in (CLAIM, EPHEMERAL):
             yield volume, dict(volume.source).get("claimName", "")
@@ -94,7 +95,7 @@ def usable_claims(storage: StorageState, pod: PodFacts) -> list[ClaimFacts]:
     return found
 
 
-def sorted_out(storage: StorageState, claims: list[ClaimFacts]) -> PodClaims:
+def grouped_by_state(storage: StorageState, claims: list[ClaimFacts]) -> PodClaims:
     """Group claims by state; ClaimError if a class has no volumeBindingMode."""
     bound, waiting, immediate = [], [], []
     for claim in claims:
@@ -118,4 +119,4 @@ def _waits(storage: StorageState, claim: ClaimFacts) -> bool:
 
 def claims_of(storage: StorageState, pod: PodFacts) -> PodClaims:
     """Return all claims of a pod, grouped by state; ClaimError if one cannot be used."""
-    return sorted_out(storage, usable_claims(storage, pod))
+    return grouped_by_state(storage, usable_claims(storage, pod))

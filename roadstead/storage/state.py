@@ -57,7 +57,7 @@ class StorageState:
         self.csi_nodes = {each.name: each for each in facts.csi_nodes}
         self.csi_drivers = {each.name: each for each in facts.csi_drivers}
         self.migrated_plugins = {p for each in facts.csi_nodes for p in each.migrated}
-        self._moved: dict[str, frozenset[str]] = {}
+        self._migrated_nodes: dict[str, frozenset[str]] = {}
         self.capacities: dict[str, list[CapacityFacts]] = {}
         for capacity in facts.capacities:
             self.capacities.setdefault(capacity.storage_class, []).append(capacity)
@@ -67,13 +67,13 @@ class StorageState:
         self.index = VolumeIndex(facts.volumes)
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
-    def nodes_moved(self, plugin: str) -> frozenset[str]:
-        """Return the nodes that read the affinity of an in-tree plugin's volumes as CSI has it."""
-        found = self._moved.get(plugin)
+    def migrated_nodes(self, plugin: str) -> frozenset[str]:
+        """Return the nodes on which an in-tree plugin's volumes have the node affinity of CSI."""
+        found = self._migrated_nodes.get(plugin)
         if found is None:
             nodes = self.csi_nodes.values()
             names = (each.name for each in nodes if translates_topology(plugin, each.migrated))
-            found = self._moved[plugin] = frozenset(names)
+            found = self._migrated_nodes[plugin] = frozenset(names)
         return found
 
     def claims_changed_since(self, version: int) -> set[str] | None:
@@ -118,6 +118,6 @@ class StorageState:
             if claim.volume_name:
                 other = owner.setdefault(claim.volume_name, claim.key)
                 assert other == claim.key, f"{claim.volume_name} is {other}'s and {claim.key}'s"
-        anew = VolumeIndex(self.volumes.values())
+        rebuilt = VolumeIndex(self.volumes.values())
         for name in {each.storage_class for each in self.volumes.values()}:
-            assert self.index.free(name, 0) == anew.free(name, 0), f"class {name} is stale"
+            assert self.index.free(name, 0) == rebuilt.free(name, 0), f"class {name} is stale"

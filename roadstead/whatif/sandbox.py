@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roadstead.binder.binder import Binder
-from roadstead.binder.outcomes import GonePod
+from roadstead.binder.outcomes import RemovedPod
 from roadstead.config.concurrency import DecisionTime
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import Accelerator
@@ -124,10 +124,10 @@ class Sandbox:
 
     # Pods are scheduled and removed.
 
-    def _preempted(self) -> Sequence[GonePod]:
+    def _preempted(self) -> Sequence[RemovedPod]:
         binder = self._run.binder
         assert isinstance(binder, Binder), "a sandbox commits as a live run does"
-        return binder.outcomes.preempted
+        return binder.outcomes.removed
 
     def schedule(self, pods: Sequence[Pod], *, until_refused: bool = False) -> Scheduled:
         """Submit pods and decide until nothing changes any more. Raises InputError if too many.

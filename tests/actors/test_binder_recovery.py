@@ -16,7 +16,7 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
 from roadstead.facts.run_mark import RunMark
 from roadstead.journal.files import FileJournal
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 from tests.actors.world import NOBODY, batch_of, plan_of
 from tests.builders import node, pod
 from tests.journal.simulated_disk import SimulatedDisk

@@ -8,7 +8,7 @@ from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import QueueState
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from roadstead.queue.scheduling_queue import SchedulingQueue
 from roadstead.run import RunPlan
 from tests.actors.world import (
@@ -101,7 +101,7 @@ def test_a_pod_that_was_bound_in_the_same_run_is_preempted_and_reported_in_one_p
 
 
 def test_an_evicted_pod_not_yet_reported_to_the_queue_is_not_pending(monkeypatch):
-    note = PendingNote("uid-r", "default/r", "no room", (), ())
+    note = PendingReason("uid-r", "default/r", "no room", (), ())
     pending = SchedulingQueue.pending
     monkeypatch.setattr(SchedulingQueue, "pending", lambda self: [*pending(self), note])
     inputs = inputs_of([node("n1")], pods_of("urgent", facts=URGENT), running("r"))

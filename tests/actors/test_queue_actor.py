@@ -16,13 +16,13 @@ from roadstead.actors.messages.recovery import (
 )
 from roadstead.actors.queue import actor as queue_actor
 from roadstead.actors.queue.actor import QueueActor
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.config.settings import ActorDeadlines, Bounds
 from roadstead.facts.pod import GroupMembership, PodAffinityTerm
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QueueState
-from roadstead.queue.reports import NodeChange, PendingNote, ReturnedPod
+from roadstead.queue.reports import NodeChange, PendingReason, ReturnedPod
 from roadstead.queue.retries import MAX_CONFLICTS, MAX_FAILURES, Retries
 from roadstead.queue.scheduling_queue import MAX_WAKES
 from tests.actors.world import GENEROUS_S, NOBODY, Fake, Fakes, batch_of, plan_of, turns
@@ -72,7 +72,7 @@ def back(name, reason="unschedulable", *rejected_by):
 
 
 def note_on(name, message="0/1 nodes are available: 1 Insufficient cpu."):
-    return PendingNote(f"uid-{name}", f"default/{name}", message, (), ("NodeResourcesFit",))
+    return PendingReason(f"uid-{name}", f"default/{name}", message, (), ("NodeResourcesFit",))
 
 
 async def told(queue):
@@ -471,7 +471,7 @@ async def test_the_queue_reports_nominations_except_those_of_leased_pods():
 
 
 async def test_the_cache_counts_a_nomination_while_its_pod_is_not_gated():
-    cache = Fake("cache", nominate=Assumed((), ()))
+    cache = Fake("cache", nominate=CacheAnswer((), ()))
     queue = QueueActor(plan_of(), Fakes(cache))
     gated = pod(nominated_node_name="n1", scheduling_gates=("hold",))
 
@@ -491,7 +491,7 @@ async def test_a_pod_under_deletion_is_pending_with_upstreams_message():
 
 
 async def test_a_lost_nomination_is_withdrawn_at_the_cache_and_wakes_pods():
-    cache = Fake("cache", nominate=Assumed((), ()))
+    cache = Fake("cache", nominate=CacheAnswer((), ()))
     queue = QueueActor(plan_of(), Fakes(cache))
     await parked(queue, pod(cpu=100))
     lease_id = (await leased_again(queue, "a")).lease_id
@@ -517,7 +517,7 @@ def nominated_back(name, node_name):
 
 async def lent_twice():
     """Return a cache, a queue, the ended lease of its pod, and the current one."""
-    cache = Fake("cache", nominate=Assumed((), ()))
+    cache = Fake("cache", nominate=CacheAnswer((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", facts=pod(cpu=100)))
     over = (await leased(queue, max_pods=1)).lease_id
@@ -567,7 +567,7 @@ async def test_a_repeated_report_of_an_ended_lease_wakes_no_pod():
 
 
 async def test_a_nomination_removed_in_vain_is_sent_again_and_requeues_no_pod():
-    cache = Fake("cache", nominate=Assumed((), ()))
+    cache = Fake("cache", nominate=CacheAnswer((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("named", facts=pod(cpu=100)))
     over = (await leased(queue)).lease_id
@@ -586,7 +586,7 @@ async def test_a_nomination_removed_in_vain_is_sent_again_and_requeues_no_pod():
 
 
 async def test_resources_reserved_in_vain_requeue_others_and_bound_pods_are_not_sent():
-    cache = Fake("cache", nominate=Assumed((), ()))
+    cache = Fake("cache", nominate=CacheAnswer((), ()))
     queue = QueueActor(plan_of(deadlines=ActorDeadlines(lease_s=0.1)), Fakes(cache))
     await queue.submit(batch_of("a", "bound", facts=pod(cpu=100)))
     over = (await leased(queue)).lease_id

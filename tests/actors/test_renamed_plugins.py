@@ -9,7 +9,7 @@ from roadstead.actors.messages import LeaseReport, LeaseRequest
 from roadstead.actors.queue.actor import QueueActor
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.attempts.commands import Nominate, Nomination, RequeuePods
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.cache.volumes import NOTHING_RESERVED, CacheVolumes
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership
@@ -99,7 +99,7 @@ def test_a_preempting_plugin_refuses_a_victim_that_waits_at_permit():
     steps = evict_and_nominate(Nominate((nomination,)), world.core, 0)
     assert next(steps).gone == ()
     with pytest.raises(StopIteration) as ended:
-        steps.send(Assumed((), 1))
+        steps.send(CacheAnswer((), 1))
     effects, _, _ = ended.value.value
 
     (requeue,) = (each for each in effects if isinstance(each, RequeuePods))

@@ -13,10 +13,10 @@ from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.steps import drive
 from roadstead.attempts.commands import PodReport, ReportKind, SendReports
 from roadstead.binder.answers import BindAnswer
-from roadstead.cache.answers import Assumed
+from roadstead.cache.answers import CacheAnswer
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import GroupMembership
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from tests.actors.world import SERVED, Fake, Fakes, batch_of, bind_answers, plan_of, turns, until
 from tests.builders import node, pod
 from tests.inside import scheduler_of
@@ -179,7 +179,7 @@ async def test_a_pod_without_a_node_is_returned_with_its_reasons():
 
 async def test_an_assumption_refused_by_the_cache_is_returned_as_a_conflict():
     world = World(["a", "b"])
-    world.cache.answers["assume"] = lambda batch: Assumed(((batch.tokens[0], "was faster"),), 0)
+    world.cache.answers["assume"] = lambda batch: CacheAnswer(((batch.tokens[0], "was faster"),), 0)
     async with world:
         reports = await world.reports(2)
 
@@ -430,7 +430,7 @@ async def test_pending_reasons_reach_the_queue_without_a_lease():
 
     (told,) = world.queue.told("report")
     assert (told.lease_id, told.done, told.given_back) == (0, (), ())
-    assert told.notes == (PendingNote("uid-a", "default/a", report.message, (), ()),)
+    assert told.notes == (PendingReason("uid-a", "default/a", report.message, (), ()),)
 
 
 async def test_status_reports_the_decisions_and_the_time_of_each_phase():

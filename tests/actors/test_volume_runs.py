@@ -11,8 +11,8 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.storage import READ_WRITE_ONCE_POD
 from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import BindingProfiles, StorageState
+from roadstead.storage.claim_messages import BoundVolumes, NumberedStorageChanges
 from roadstead.storage.claims import claim_keys
-from roadstead.storage.news import BoundVolumes, StorageNews
 from tests.actors.world import identity, inputs_of, placed, plan_of
 from tests.builders import node
 from tests.storage.world import claim, random_fleet, storage, using, volume, waiting
@@ -78,8 +78,8 @@ def test_a_scheduler_applies_changes_once_and_not_before_it_catches_up():
     state = StorageState(facts_of())
     scheduler = SchedulerVolumes(state)
 
-    scheduler.store_news(cache.news(0))
-    scheduler.store_news(StorageNews(1, cache.news(1).changes))
+    scheduler.store_changes(cache.changes_since(0))
+    scheduler.store_changes(NumberedStorageChanges(1, cache.changes_since(1).changes))
     assert (state.version, scheduler.known) == (0, 2)
     scheduler.catch_up()
     scheduler.catch_up()
@@ -92,7 +92,7 @@ def test_a_scheduler_keeps_the_bindings_of_its_attempts():
     scheduler = SchedulerVolumes(StorageState())
     bound = BoundVolumes("t1", cache_over().assume("p", using("c"), N1))
 
-    scheduler.store_news(StorageNews(), [bound])
+    scheduler.store_changes(NumberedStorageChanges(), [bound])
     assert scheduler.of(["t1", "t2"]) == (bound,)
     scheduler.drop(["t1", "t2"])
 

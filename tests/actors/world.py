@@ -12,7 +12,7 @@ from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.supervisor import Supervisor
-from roadstead.attempts.verdicts import no_node
+from roadstead.attempts.attempt_results import no_node
 from roadstead.binder.answers import BindAnswers
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle

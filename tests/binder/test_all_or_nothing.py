@@ -125,7 +125,7 @@ STEPS = [
     (Walk, "move"),
     (TokenMemory, "get"),
     (TokenMemory, "put"),
-    (TokenMemory, "wait"),
+    (TokenMemory, "add_unanswered"),
 ]
 
 
@@ -183,7 +183,7 @@ def test_a_pod_accepted_before_the_exception_is_journaled_by_the_next_commit():
     journal.append(append.records)
     journal.flush()
 
-    bound = [each.decision for each in core.flushed(append.last_lsn)]
+    bound = [each.result for each in core.flushed(append.last_lsn)]
     assert [type(each) for each in bound] == [Bound] * 12
     assert [each.lsn for each in bound] == [each.lsn for each in append.records]
 

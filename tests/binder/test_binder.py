@@ -5,7 +5,7 @@ import pytest
 from roadstead.binder import BinderHaltedError, BinderSettings, BindRequest, Rejected
 from roadstead.binder.binder import Binder
 from roadstead.binder.binder_journal import RunDescription
-from roadstead.binder.outcomes import GonePod
+from roadstead.binder.outcomes import RemovedPod
 from roadstead.config.model import default_config
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node_list import NodeList
@@ -15,7 +15,7 @@ from roadstead.journal import JournalError, NullJournal
 from roadstead.journal.files import FileJournal
 from roadstead.placements import TableStore
 from roadstead.storage import AssumedClaims, StorageState
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 from tests.builders import node, pod
 from tests.journal.memory_journal import MemoryJournal
 from tests.journal.simulated_disk import SimulatedDisk
@@ -115,9 +115,9 @@ def test_evicted_pods_are_returned_and_waiting_ones_are_never_bound():
     gone = binder.evict(["uid-a", "uid-b", "uid-x"], ["default/p", "default/p", "default/q"])
 
     assert gone == [keyed("a"), keyed("b")] == binder.evicted()
-    assert binder.outcomes.preempted == [
-        GonePod("uid-a", "default/a", "n1", "default/p"),
-        GonePod("uid-b", "default/b", "", "default/p"),
+    assert binder.outcomes.removed == [
+        RemovedPod("uid-a", "default/a", "n1", "default/p"),
+        RemovedPod("uid-b", "default/b", "", "default/p"),
     ]
     assert refusals(binder.bind([ask("b")])) == ["deleted"]
 
@@ -128,10 +128,10 @@ def test_a_late_copy_does_not_bring_back_a_pod_evicted_while_waiting(is_recovere
     binder = binder_of("a", journal=FileJournal(disk))
     binder.evict(["uid-a"], ["default/p"])
     if is_recovered:
-        preempted = binder.outcomes.preempted
+        preempted = binder.outcomes.removed
         binder.close()
         binder = binder_of(journal=FileJournal(disk))
-        assert binder.outcomes.preempted == preempted
+        assert binder.outcomes.removed == preempted
 
     binder.add_pending([keyed("a")])
 
@@ -156,7 +156,7 @@ def test_late_copies_of_changes_are_ignored():
 
     assert list(binder.core.placements.nodes) == ["n1"]
     assert binder.bound_nodes(["uid-a"]) == (None,)
-    assert (binder.nodes_known.latest, binder.pods_known.latest) == (4, 5)
+    assert (binder.node_revisions.latest, binder.pod_revisions.latest) == (4, 5)
 
 
 def test_an_update_returns_the_known_pods_with_their_new_facts():

@@ -69,7 +69,7 @@ def ask(
 
 
 def answers(effects) -> dict[str, object]:
-    return {one.token: one.decision for one in effects if isinstance(one, Acknowledge)}
+    return {one.token: one.result for one in effects if isinstance(one, Acknowledge)}
 
 
 def causes(effects) -> list[str]:
@@ -363,7 +363,7 @@ class TestPodEvents:
         core.bind([ask("a")])
         core.delete(["uid-a"])
         ack, released = core.flushed(2)
-        assert isinstance(ack.decision, Bound)
+        assert isinstance(ack.result, Bound)
         assert isinstance(released, Released)
         assert core.pod_status("uid-a") == (BinderState.DELETED, None)
         core.validate()
@@ -492,7 +492,7 @@ def test_counts_return_the_number_of_pods_in_each_state():
         (lambda core: setattr(core, "last_lsn", 0), "not appended"),
         (
             lambda core: tokens_of(core).answer("token-a", Rejected("u", RejectCause.BUSY, 0)),
-            "wait apart",
+            "disagree about waiting requests",
         ),
     ],
 )

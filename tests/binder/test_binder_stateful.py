@@ -91,11 +91,11 @@ class BinderMachine(RuleBasedStateMachine):
         if isinstance(effect, AppendJournal):
             assert self.journal.append(effect.records) == effect.last_lsn
         elif isinstance(effect, Acknowledge):
-            if getattr(effect.decision, "cause", "") != "halted":
-                first = self.answers.setdefault(effect.token, effect.decision)
-                assert first == effect.decision, "one token has one answer"
-            if isinstance(effect.decision, Bound):
-                assert effect.decision.lsn <= self.journal.flushed_lsn, (
+            if getattr(effect.result, "cause", "") != "halted":
+                first = self.answers.setdefault(effect.token, effect.result)
+                assert first == effect.result, "one token has one answer"
+            if isinstance(effect.result, Bound):
+                assert effect.result.lsn <= self.journal.flushed_lsn, (
                     "acknowledged binds are durable"
                 )
         elif isinstance(effect, Released):

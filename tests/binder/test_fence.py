@@ -5,7 +5,7 @@ of that owner binds a pod.
 import pytest
 
 from roadstead.binder import BinderHaltedError
-from roadstead.binder.recovery import recover, runs_of, snapshot_records
+from roadstead.binder.recovery import recover, snapshot_records, split_by_kind
 from roadstead.facts.run_mark import EPOCH
 from roadstead.journal import RecordKind
 from tests.binder.test_binder_core import ask, binder, causes
@@ -33,7 +33,7 @@ def test_a_recovered_binder_refuses_a_fenced_owner_without_later_binds(from_snap
     told = list(snapshot_records(core)) if from_snapshot else records
 
     recovered = new_core()
-    recover(recovered, runs_of([told]))
+    recover(recovered, split_by_kind([told]))
 
     assert recovered.current_epoch("s") == 2
     request = ask("a", owner="s", epoch=1)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from roadstead.binder.gangs import GangNeeds
+from roadstead.binder.gangs import GangShortfall
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership
 from roadstead.facts.pod_groups import PodGroup
@@ -34,7 +34,7 @@ def member(name="g", least=None, scheduler_name="heeds", namespace="default"):
 def missing(facts, *bound, groups=(), aside=()):
     """The missing number of a gang when these pods are bound. aside: to removed nodes."""
     table = table_of(node("n1"), node("n2"))
-    needs = GangNeeds(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table, lambda: aside)
+    needs = GangShortfall(ClusterFacts(pod_groups=tuple(groups)), PROFILES, table, lambda: aside)
     # Bound pods count also where they were added later.
     for number, each in enumerate(bound):
         put(table, f"n{number % 2 + 1}", each)

@@ -178,7 +178,7 @@ def test_a_halted_or_version_checking_binder_decides_one_by_one():
     for core in halted.both:
         core.flush_failed("disk is full")
     (answer,) = halted.bind(request("a"))
-    assert answer.decision.cause == "halted"
+    assert answer.result.cause == "halted"
 
     (answer,) = Cores(checks_versions=True).bind(request("a", read=0, owner="s1"))
-    assert answer.decision.cause == "version"
+    assert answer.result.cause == "version"

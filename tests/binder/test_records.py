@@ -207,9 +207,9 @@ def test_requests_and_refusals_have_no_version_by_default():
 
     assert request.read_version == 0
     assert isinstance(answer, Acknowledge)
-    assert isinstance(answer.decision, Rejected)
-    assert answer.decision.row_version == 0
-    assert Rejected("u", answer.decision.cause, 1).row_version == 0
+    assert isinstance(answer.result, Rejected)
+    assert answer.result.row_version == 0
+    assert Rejected("u", answer.result.cause, 1).row_version == 0
 
 
 def test_a_token_for_two_requests_is_an_error_even_if_both_would_be_refused():

@@ -14,7 +14,7 @@ from roadstead.binder import (
     BindRequest,
     Bound,
 )
-from roadstead.binder.recovery import SnapshotExtras, recover, runs_of, snapshot_records
+from roadstead.binder.recovery import SnapshotExtras, recover, snapshot_records, split_by_kind
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
@@ -58,7 +58,7 @@ def picture(core):
 
 def recovered(disk):
     core, journal = new_core(), FileJournal(disk)
-    told = recover(core, runs_of(journal.recovered_groups()), journal.last_lsn).subjects
+    told = recover(core, split_by_kind(journal.recovered_groups()), journal.last_lsn).subjects
     core.last_lsn = core.flushed_lsn = journal.last_lsn
     return core, journal, told
 
@@ -85,8 +85,8 @@ class CrashMachine(RuleBasedStateMachine):
                 if is_flushed:
                     self.journal.flush()
                     waiting += self.core.flushed(effect.last_lsn)
-            elif isinstance(effect, Acknowledge) and isinstance(effect.decision, Bound):
-                self.acknowledged[effect.token] = effect.decision
+            elif isinstance(effect, Acknowledge) and isinstance(effect.result, Bound):
+                self.acknowledged[effect.token] = effect.result
 
     @rule(chosen=st.lists(st.tuples(uids, st.sampled_from(FACTS)), max_size=4))
     def add(self, chosen):
@@ -161,8 +161,8 @@ class CrashMachine(RuleBasedStateMachine):
                 continue
             before = self.core.last_lsn
             (answer,) = self.core.bind([self.requests[token]])
-            assert isinstance(answer.decision, Bound)
-            found = answer.decision
+            assert isinstance(answer.result, Bound)
+            found = answer.result
             assert (found.uid, found.node_name, found.lsn) == (
                 decision.uid,
                 decision.node_name,
@@ -197,7 +197,7 @@ TestCrashMachine = CrashMachine.TestCase
 
 def told(*records):
     core = new_core()
-    return core, recover(core, runs_of([records]))
+    return core, recover(core, split_by_kind([records]))
 
 
 def add(lsn, uid, facts=FACTS[0]):
@@ -225,7 +225,7 @@ def test_an_owner_of_an_old_epoch_stays_fenced():
 
     (answer,) = core.bind([BindRequest("late", "b", "b", "n1", FACTS[0], "s", 6)])
 
-    assert answer.decision.cause == "stale_epoch"
+    assert answer.result.cause == "stale_epoch"
 
 
 def test_pods_are_pending_in_order_of_arrival():
@@ -257,13 +257,13 @@ def test_an_updated_bound_pod_is_counted_with_its_new_facts():
 
     for source in ([has_node(1), add(2, "a"), *records], [*snapshot_records(live)]):
         core = new_core()
-        recover(core, runs_of([source]), live.last_lsn)
+        recover(core, split_by_kind([source]), live.last_lsn)
         core.validate()
         assert core.pods.present["a"].facts == FACTS[1]
         assert core.placements.facts_of("a") == FACTS[1]
         # The request under the token is known as it was.
         (again,) = core.bind([request])
-        assert again.decision.node_name == "n1"
+        assert again.result.node_name == "n1"
     assert live.update_pods([("a", FACTS[1])]) == []
 
 
@@ -289,11 +289,11 @@ def test_versions_equal_the_answered_ones():
     live.add_pods([("a", "a", FACTS[0]), ("b", "b", FACTS[0])])
     requests = [BindRequest(f"t-{uid}", uid, uid, "n1", FACTS[0], "s", 1) for uid in "ab"]
     (journal,) = live.bind(requests)
-    answered = [each.decision for each in live.flushed(journal.last_lsn)]
+    answered = [each.result for each in live.flushed(journal.last_lsn)]
 
     core, _ = told(has_node(1), add(2, "a"), add(3, "b"), bind(4, "a"), bind(5, "b"))
 
-    assert [each.decision for each in core.bind(requests)] == answered
+    assert [each.result for each in core.bind(requests)] == answered
     assert core.version == live.version
 
 
@@ -304,8 +304,8 @@ def test_the_token_of_a_deleted_pod_gets_its_original_answer():
     (again,) = core.bind([BindRequest("t-a", "a", "a", "n1", FACTS[0], "s", 1)])
     (other,) = core.bind([BindRequest("t-b", "a", "a", "n1", FACTS[0], "s", 1)])
 
-    assert (again.decision.node_name, again.decision.lsn) == ("n1", 3)
-    assert other.decision.cause == "deleted"
+    assert (again.result.node_name, again.result.lsn) == ("n1", 3)
+    assert other.result.cause == "deleted"
 
 
 def test_a_token_twice_in_a_journal_is_as_recent_as_its_last_bind():
@@ -313,7 +313,7 @@ def test_a_token_twice_in_a_journal_is_as_recent_as_its_last_bind():
     come = has_node(1), add(2, "u1"), add(3, "u2"), add(4, "u3")
     bound = bind(5, "u1"), bind(6, "u2"), bind(7, "u3")
     came_again = JournalRecord(8, RecordKind.DELETE, "u1", "u1", "n1"), add(9, "u1")
-    recover(core, runs_of([(*come, *bound, *came_again, bind(10, "u1"))]), 10)
+    recover(core, split_by_kind([(*come, *bound, *came_again, bind(10, "u1"))]), 10)
     remembered = tokens_of(core)
     assert [remembered.knows_any([f"t-u{number}"]) for number in (1, 2, 3)] == [True, False, True]
     core.bind([BindRequest("t-new", "u9", "u9", "n1", FACTS[0], "s", 1)])
@@ -333,8 +333,8 @@ def test_a_refusal_returns_the_same_row_version_as_before():
     core, _ = told(has_node(1), *pods, *(each for effect in binds for each in effect.records))
     (again,) = core.bind(requests[PODS_PER_NODE:])
 
-    assert refused.decision.cause == again.decision.cause == "constraint"
-    assert again.decision.row_version == refused.decision.row_version
+    assert refused.result.cause == again.result.cause == "constraint"
+    assert again.result.row_version == refused.result.row_version
 
 
 def test_records_of_other_components_are_passed_on_in_order_and_kept_in_a_snapshot():
@@ -346,7 +346,7 @@ def test_records_of_other_components_are_passed_on_in_order_and_kept_in_a_snapsh
         for lsn, (kind, subject) in enumerate(zip(kinds, subjects, strict=True), 1)
     ]
 
-    found = recover(core, runs_of([records])).subjects
+    found = recover(core, split_by_kind([records])).subjects
 
     assert found == subjects
     assert (
@@ -392,14 +392,14 @@ def test_row_versions_and_missed_changes_equal_those_before_recovery():
     log(core.update_node(NodeFacts("n3", labels=(("disk", "ssd"),))))
 
     again = versioned()
-    recover(again, runs_of([records]))
+    recover(again, split_by_kind([records]))
 
     for node in ("n1", "n2", "n3"):
         assert again.row_versions.of(node) == core.row_versions.of(node) > 0
         for owner in ("s0", "s1", "s2"):
             for read in range(core.last_lsn + 1):
-                missed = core.row_versions.missed(node, owner, read)
-                assert again.row_versions.missed(node, owner, read) == missed
+                missed = core.row_versions.changed_by_others(node, owner, read)
+                assert again.row_versions.changed_by_others(node, owner, read) == missed
 
 
 def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():
@@ -431,7 +431,7 @@ def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():
     def cause(uid, token, owner="s", epoch=3):
         request = BindRequest(token, uid, uid, "n1", FACTS[0], owner, epoch)
         (answer,) = [e for e in again.bind([request]) if isinstance(e, Acknowledge)]
-        return answer.decision.cause
+        return answer.result.cause
 
     assert (again.current_epoch("s"), again.current_epoch("idle")) == (3, 5)
     assert cause("waits", "t-1", epoch=2) == "stale_epoch"
@@ -440,7 +440,7 @@ def test_a_snapshot_keeps_all_state_that_later_decisions_depend_on():
     assert cause("gone", "t-3") == "deleted"
     assert cause("bound", "t-4") == "already_bound"
     (same,) = again.bind([first])
-    assert (same.decision.node_name, same.decision.lsn) == (
+    assert (same.result.node_name, same.result.lsn) == (
         "n1",
         next(iter(core.pods.present.values())).lsn,
     )

@@ -5,7 +5,13 @@ import gc
 import pytest
 
 from roadstead.binder import AppendJournal, BinderCore, BinderSettings, BinderState, TableStore
-from roadstead.binder.recovery import GonePod, SnapshotExtras, recover, runs_of, snapshot_records
+from roadstead.binder.recovery import (
+    RemovedPod,
+    SnapshotExtras,
+    recover,
+    snapshot_records,
+    split_by_kind,
+)
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
@@ -26,7 +32,7 @@ def recovered_from(*groups, **settings):
     core = BinderCore(
         TableStore(), lambda _: SUCCESS, BinderSettings(**settings), journals_all=True
     )
-    result = recover(core, runs_of(groups))
+    result = recover(core, split_by_kind(groups))
     core.validate()
     return core, result
 
@@ -49,9 +55,9 @@ def test_a_snapshot_has_all_state_once_and_with_its_revision():
         nodes={"n1": 4, "n0": 7},
         pods={"uid-waits": 3, "uid-bound": 5, "uid-evicted": 6, "uid-ran": 0},
         gone=[
-            GonePod("uid-evicted", "default/evicted", "n1", "preemptor"),
-            GonePod("uid-bound", "default/bound", "n1", ""),
-            GonePod("uid-before", "default/before", "n9", ""),
+            RemovedPod("uid-evicted", "default/evicted", "n1", "preemptor"),
+            RemovedPod("uid-bound", "default/bound", "n1", ""),
+            RemovedPod("uid-before", "default/before", "n9", ""),
         ],
         subjects=[ClusterFacts(), Rules(), RunMark(BEGUN)],
     )
@@ -127,7 +133,7 @@ def test_a_pod_that_ran_before_has_no_owner_and_changed_no_row():
     kept = bind(6, "bound")._replace(kind=RecordKind.LOAD)
     core = versioned()
 
-    recover(core, runs_of([[has_node(1), has_node(2, "n2"), ran, kept]]))
+    recover(core, split_by_kind([[has_node(1), has_node(2, "n2"), ran, kept]]))
 
     assert core.current_epoch("") is None
     assert core.current_epoch("s") == 1
@@ -158,7 +164,7 @@ def test_a_token_whose_pod_is_bound_under_another_one_does_not_get_its_answer():
     first = ask("a")._replace(token="t-a", uid="a", key="a", facts=FACTS[0])
     (answer,) = core.bind([first])
 
-    assert answer.decision.cause == "already_bound"
+    assert answer.result.cause == "already_bound"
 
 
 def test_a_bind_to_a_removed_node_makes_no_version():
@@ -194,9 +200,9 @@ def test_the_row_of_a_bound_pod_has_the_version_of_its_last_update():
     core.flushed(core.last_lsn)
 
     again = versioned()
-    recover(again, runs_of([records]))
+    recover(again, split_by_kind([records]))
     snapshot = versioned()
-    recover(snapshot, runs_of([[*snapshot_records(core)]]), core.last_lsn)
+    recover(snapshot, split_by_kind([[*snapshot_records(core)]]), core.last_lsn)
 
     assert again.row_versions.row("n1") == core.row_versions.row("n1") == (core.last_lsn - 1, "", 4)
     # A snapshot has only the version of the bind.
@@ -249,7 +255,7 @@ def test_garbage_collection_pauses_while_records_are_read(is_enabled):
     was_enabled = gc.isenabled()
     try:
         (gc.enable if is_enabled else gc.disable)()
-        recover(versioned(), runs_of(groups()))
+        recover(versioned(), split_by_kind(groups()))
         assert gc.isenabled() is is_enabled
     finally:
         (gc.enable if was_enabled else gc.disable)()
@@ -272,7 +278,7 @@ def test_a_snapshot_of_a_recovered_binder_equals_the_previous_one():
     core.flushed(core.last_lsn)
 
     again = BinderCore(TableStore(), lambda _: SUCCESS, journals_all=True)
-    recover(again, runs_of([[*snapshot_records(core)]]), core.last_lsn)
+    recover(again, split_by_kind([[*snapshot_records(core)]]), core.last_lsn)
 
     assert list(snapshot_records(again)) == list(snapshot_records(core))
     assert again.last_lsn == again.flushed_lsn == core.last_lsn

@@ -12,28 +12,28 @@ def test_an_unchanged_row_has_version_zero_and_nobody_missed_a_change():
     rows = RowVersions()
 
     assert rows.of("n1") == 0
-    assert not any(rows.missed("n1", owner, 0) for owner in OWNERS)
+    assert not any(rows.changed_by_others("n1", owner, 0) for owner in OWNERS)
 
 
 def test_an_earlier_reader_misses_a_change_by_another_scheduler():
     rows = RowVersions()
     rows.changed("n1", 7, "s1")
 
-    assert rows.missed("n1", "s0", 6)
-    assert not rows.missed("n1", "s0", 7)
-    assert not rows.missed("n2", "s0", 0)
+    assert rows.changed_by_others("n1", "s0", 6)
+    assert not rows.changed_by_others("n1", "s0", 7)
+    assert not rows.changed_by_others("n2", "s0", 0)
 
 
 def test_only_changes_between_its_own_are_new_to_a_scheduler():
     rows = RowVersions()
     rows.changed("n1", 1, "s0")
     rows.changed("n1", 2, "s0")
-    assert not rows.missed("n1", "s0", 0)
+    assert not rows.changed_by_others("n1", "s0", 0)
 
     rows.changed("n1", 3, "s1")
     rows.changed("n1", 4, "s0")
-    assert rows.missed("n1", "s0", 2)
-    assert not rows.missed("n1", "s0", 3)
+    assert rows.changed_by_others("n1", "s0", 2)
+    assert not rows.changed_by_others("n1", "s0", 3)
 
 
 def test_changes_without_an_owner_are_new_to_everyone():
@@ -41,7 +41,7 @@ def test_changes_without_an_owner_are_new_to_everyone():
     rows.changed("n1", 1, "")
     rows.changed("n1", 2, "")
 
-    assert rows.missed("n1", "s0", 1)
+    assert rows.changed_by_others("n1", "s0", 1)
 
 
 @given(
@@ -59,4 +59,4 @@ def test_missed_changes_follow_from_the_whole_history(changes, node, reader, rea
         name == node and owner != reader and version > read_version
         for version, (name, owner) in enumerate(changes, start=1)
     )
-    assert rows.missed(node, reader, read_version) == missed
+    assert rows.changed_by_others(node, reader, read_version) == missed

@@ -322,7 +322,7 @@ def test_cached_results_of_a_class_equal_new_ones(cluster, asked, data):
 
 
 def test_the_most_recent_of_many_classes_are_kept(monkeypatch):
-    monkeypatch.setattr("roadstead.binder.verification.MAX_KNOWN", 2)
+    monkeypatch.setattr("roadstead.binder.verification.MAX_CACHED", 2)
     world = World()
 
     calls = world.pre_filter_calls()

@@ -321,4 +321,4 @@ def test_a_batch_with_two_epochs_of_an_owner_is_checked_pod_by_pod():
         answers.append(binder.core.bind(requests))
 
     assert answers[0] == answers[1]
-    assert [str(each.decision.cause) for each in answers[0][:1]] == ["stale_epoch"]
+    assert [str(each.result.cause) for each in answers[0][:1]] == ["stale_epoch"]

@@ -10,7 +10,7 @@ from roadstead.binder import (
     Bound,
     RejectCause,
 )
-from roadstead.binder.recovery import recover, runs_of, snapshot_records
+from roadstead.binder.recovery import recover, snapshot_records, split_by_kind
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.run_mark import VOID
 from roadstead.invariants.checker import check
@@ -27,7 +27,7 @@ def decided(core, request):
     """The result of a request after everything is flushed."""
     answers = core.bind([request])
     answers += core.flushed(core.last_lsn)
-    (found,) = [each.decision for each in answers if isinstance(each, Acknowledge)]
+    (found,) = [each.result for each in answers if isinstance(each, Acknowledge)]
     return found
 
 
@@ -94,7 +94,9 @@ def test_a_recovered_binder_knows_void_tokens(from_snapshot):
 
     again = new_core()
     recover(
-        again, runs_of([[*snapshot_records(core)] if from_snapshot else journal]), core.last_lsn
+        again,
+        split_by_kind([[*snapshot_records(core)] if from_snapshot else journal]),
+        core.last_lsn,
     )
 
     assert decided(again, ask("a")).cause is RejectCause.EXPIRED

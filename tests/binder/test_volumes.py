@@ -10,7 +10,7 @@ from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.storage import AssumedClaims, StorageState
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 from tests.builders import node
 from tests.storage.world import claim, profiles_of, storage, using, volume, waiting
 
@@ -47,20 +47,20 @@ def test_without_binding_at_reserve_a_pod_has_no_claims():
     binder = BinderVolumes({profile.scheduler_name: profile})
 
     assert binder.commit("t1", using("c"), N1).is_success
-    assert not binder.news()
+    assert not binder.batch_changes()
 
 
 def test_a_failed_batch_frees_its_own_claims_only():
     binder = asking("t1")
     assert binder.commit("t1", using("c"), N1).is_success
-    assert len(binder.news()) == 1
+    assert len(binder.batch_changes()) == 1
 
     binder.undo()
 
-    assert not binder.news()
+    assert not binder.batch_changes()
     assert not binder.commit("unknown", using("c"), N1).is_success
     assert binder.commit("t1", using("c"), N1).is_success
     binder.begin([])
     binder.undo()
-    assert (len(binder.log), len(binder.news())) == (1, 0)
+    assert (len(binder.log), len(binder.batch_changes())) == (1, 0)
     assert binder.commit("unknown", using("c"), N1).is_success

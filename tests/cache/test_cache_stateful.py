@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from roadstead.cache import (
     Assumption,
     BinderAnswer,
-    CacheAnswer,
     CacheCore,
+    CacheResult,
     CacheSettings,
     CacheState,
     Delta,
@@ -92,7 +92,7 @@ class CacheMachine(RuleBasedStateMachine):
         if isinstance(result, str):
             assert picture(self.core) == before, "an illegal event changes nothing"
             return result
-        deltas = result.deltas if isinstance(result, CacheAnswer) else result
+        deltas = result.deltas if isinstance(result, CacheResult) else result
         for delta in deltas:
             if isinstance(delta, Delta):
                 self.version += 1

@@ -2,7 +2,7 @@
 
 from roadstead.cache.volumes import NOTHING_RESERVED, CacheVolumes
 from roadstead.storage import BindingProfiles, StorageState
-from roadstead.storage.news import StorageNews
+from roadstead.storage.claim_messages import NumberedStorageChanges
 from tests.builders import node, pod
 from tests.storage.world import claim, storage, using, volume, waiting
 
@@ -20,9 +20,9 @@ def test_the_cache_returns_the_changes_since_a_version():
     (binding,) = cache.assume("p", using("c"), N1).bindings
     cache.forget(["p"])
 
-    assert cache.news(0).changes[0] == binding.change
-    assert cache.news(1) == StorageNews(1, (cache.log[1],))
-    assert cache.news(2) == StorageNews(2)
+    assert cache.changes_since(0).changes[0] == binding.change
+    assert cache.changes_since(1) == NumberedStorageChanges(1, (cache.log[1],))
+    assert cache.changes_since(2) == NumberedStorageChanges(2)
 
 
 def test_the_cache_ignores_pods_that_bind_nothing():

@@ -10,7 +10,7 @@ from roadstead.cache import (
     ClusterState,
     SchedulerCache,
 )
-from roadstead.cache.attempt_ends import is_of_earlier_life
+from roadstead.cache.attempt_ends import is_of_earlier_epoch
 from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import PodIdentity
 from roadstead.storage import BindingProfiles, StorageState
@@ -306,10 +306,10 @@ def test_attempts_of_earlier_lives_are_confirmed_or_forgotten_and_deleted_ones_r
 
 
 def test_lives_are_distinguished_by_owner_and_epoch():
-    assert is_of_earlier_life("scheduler-0/1/5", OWNER, 2)
-    assert not is_of_earlier_life("scheduler-0/2/5", OWNER, 2)
-    assert not is_of_earlier_life("scheduler-01/1/5", OWNER, 2)
-    assert not is_of_earlier_life("t1", OWNER, 2)
+    assert is_of_earlier_epoch("scheduler-0/1/5", OWNER, 2)
+    assert not is_of_earlier_epoch("scheduler-0/2/5", OWNER, 2)
+    assert not is_of_earlier_epoch("scheduler-01/1/5", OWNER, 2)
+    assert not is_of_earlier_epoch("t1", OWNER, 2)
 
 
 @pytest.mark.parametrize(("committed", "claim_is"), [({"default/c"}, "bound"), (set(), "free")])
@@ -344,7 +344,7 @@ def test_changes_of_earlier_commits_are_loaded_and_sent_once():
 
 def test_changes_older_than_the_known_revisions_are_ignored():
     world = World()
-    world.cache.learn_revisions([("n1", 5)], [("uid-p", 5)])
+    world.cache.merge_revisions([("n1", 5)], [("uid-p", 5)])
     world.news()
 
     world.add_nodes("n1", revision=4, cpu=1)

@@ -22,9 +22,9 @@ from roadstead.framework.plugin import (
     Reads,
     ScorePlugin,
 )
+from roadstead.nodes.changed_nodes import ChangedNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
-from roadstead.nodes.touched import Touched
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.status import SKIP, SUCCESS, error
 from tests.builders import ROW_PLUGINS, advance, node, pod, profile_of, table_of
@@ -53,7 +53,7 @@ class Holder:
     arrived: int = 0
     calls: int = 0
     table: NodeTable = field(default_factory=lambda: NodeTable(PodClasses()))
-    touched: Touched = field(default_factory=Touched)
+    touched: ChangedNodes = field(default_factory=ChangedNodes)
 
     def __post_init__(self):
         self.profile = profile_of(POINTS, plugins=USERS, classes=self.table.classes)
@@ -293,7 +293,7 @@ def test_columns_use_the_narrowest_type_for_their_numbers(values):
 
 
 def test_touched_returns_none_for_forgotten_changes():
-    touched = Touched()
+    touched = ChangedNodes()
     touched.note(3, ["a"])
     touched.note(4, ["b"])
     assert touched.since(3) == {"b"}
@@ -301,4 +301,4 @@ def test_touched_returns_none_for_forgotten_changes():
     touched.note(5, None)
     assert touched.since(4) is None
     assert touched.since(5) == set()
-    assert Touched(floor=5).since(4) is None
+    assert ChangedNodes(floor=5).since(4) is None

@@ -159,7 +159,7 @@ OTHER_FIELD = require("metadata.other", "In", "n1")
 def test_nodes_match_the_selector_and_some_term_of_the_affinity(facts, is_wanted):
     ssd = node("n1", labels={"disk": "ssd"})
 
-    assert node_rules.wants(pod(**facts), ssd) is is_wanted
+    assert node_rules.matches_node_affinity(pod(**facts), ssd) is is_wanted
     refusal = [] if is_wanted else ["node selector or required node affinity"]
     assert texts(node_rules.unmatched_node_affinity, pod(**facts), on=ssd) == refusal
 

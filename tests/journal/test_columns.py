@@ -36,7 +36,7 @@ def test_columns_return_the_records_they_were_built_from(group, start, stop):
 
 @given(records)
 def test_runs_have_one_kind_and_omit_nothing(group):
-    runs = list(RecordColumns.of(group).runs())
+    runs = list(RecordColumns.of(group).split_by_kind())
 
     assert [record for _, run in runs for record in run] == group
     assert all(set(run.kinds) == {kind} for kind, run in runs)

@@ -83,7 +83,7 @@ def test_a_pod_preempts_another_one():
 
     assert run.placements() == {"uid-high": "n1"}
     assert run.binder.core.placements.node_of("uid-high") == "n1"
-    assert [note.uid for note in run.binder.outcomes.preempted] == ["uid-low"]
+    assert [note.uid for note in run.binder.outcomes.removed] == ["uid-low"]
 
 
 def test_a_fitting_gang_is_placed_completely_and_another_not_at_all():

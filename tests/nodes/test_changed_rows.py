@@ -43,7 +43,7 @@ def test_rows_changed_since_every_version_are_those_of_the_column(steps, repeats
     for version in versions:
         assert table.rows_changed_since(version).tolist() == by_reading(table, version)
         rows = sorted({row for at, row in renewed if at > version})
-        assert table.renewed_since(version).tolist() == rows
+        assert table.facts_changed_since(version).tolist() == rows
     assert table.rows_version == versions[0]
 
 

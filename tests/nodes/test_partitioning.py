@@ -23,26 +23,26 @@ def names(parts):
 
 
 def test_zones_of_equal_size_each_have_their_own_partition():
-    dealt = Partitioning(2).plan(fleet(a=2, b=2))
+    dealt = Partitioning(2).assign_first(fleet(a=2, b=2))
 
     assert names(dealt) == [["a0", "a1"], ["b0", "b1"]]
 
 
 def test_a_zone_larger_than_a_fair_share_is_divided():
-    dealt = Partitioning(2).plan(fleet(a=5, b=1))
+    dealt = Partitioning(2).assign_first(fleet(a=5, b=1))
 
     assert names(dealt) == [["a0", "a1", "a2"], ["a3", "a4", "b0"]]
 
 
 def test_small_zones_share_a_shard():
-    dealt = Partitioning(2).plan(fleet(a=4, b=2, c=2))
+    dealt = Partitioning(2).assign_first(fleet(a=4, b=2, c=2))
 
     assert sorted(len(part) for part in dealt) == [4, 4]
     assert {facts.zone[-1] for facts in dealt[1]} == {"b", "c"}
 
 
 def test_an_empty_fleet_gives_empty_shards():
-    assert Partitioning(3).plan([]) == [[], [], []]
+    assert Partitioning(3).assign_first([]) == [[], [], []]
 
 
 def test_zero_shards_are_refused():
@@ -52,30 +52,30 @@ def test_zero_shards_are_refused():
 
 def test_a_late_node_joins_the_smallest_shard_with_its_zone_and_space():
     partitioning = Partitioning(3)
-    partitioning.plan(fleet(a=2, b=2, c=2))
+    partitioning.assign_first(fleet(a=2, b=2, c=2))
 
-    assert partitioning.place(zoned("b9", "b")) == partitioning.partition_of("b0")
+    assert partitioning.assign(zoned("b9", "b")) == partitioning.partition_of("b0")
 
 
 def test_a_late_node_joins_the_smallest_shard_if_those_of_its_zone_are_full():
     partitioning = Partitioning(2)
-    partitioning.plan(fleet(a=2, b=1))
+    partitioning.assign_first(fleet(a=2, b=1))
 
-    assert partitioning.place(zoned("a9", "a")) == partitioning.partition_of("b0")
+    assert partitioning.assign(zoned("a9", "a")) == partitioning.partition_of("b0")
     assert partitioning.sizes == [2, 2]
 
 
 def test_a_known_node_keeps_its_shard_when_its_facts_change():
     partitioning = Partitioning(2)
-    at = partitioning.place(zoned("n", "a"))
+    at = partitioning.assign(zoned("n", "a"))
 
-    assert partitioning.place(zoned("n", "b")) == at
+    assert partitioning.assign(zoned("n", "b")) == at
     assert sum(partitioning.sizes) == 1
 
 
 def test_a_removed_node_is_forgotten_and_frees_its_place():
     partitioning = Partitioning(2)
-    partitioning.plan(fleet(a=1, b=1))
+    partitioning.assign_first(fleet(a=1, b=1))
 
     at = partitioning.remove("a0")
 
@@ -91,7 +91,7 @@ def test_a_plan_assigns_every_node_once_and_evenly(zones, partitions):
     fleet = [zoned(f"n{i}", zone) for i, zone in enumerate(zones)]
     partitioning = Partitioning(partitions)
 
-    dealt = partitioning.plan(fleet)
+    dealt = partitioning.assign_first(fleet)
 
     assert sorted(chain(*names(dealt))) == sorted(facts.name for facts in fleet)
     assert partitioning.sizes == [len(part) for part in dealt]
@@ -110,7 +110,7 @@ def test_nodes_assigned_by_a_plan_are_in_the_returned_shards(partitions, zones, 
     partitioning = partitioning_over(partitions)
 
     for part in (nodes[:first], nodes[first:]):
-        dealt = partitioning.deal(part)
+        dealt = partitioning.assign_all(part)
 
         assert sorted(chain.from_iterable(each.tolist() for each in dealt)) == [*range(len(part))]
         for partition, places in enumerate(dealt):
@@ -120,9 +120,9 @@ def test_nodes_assigned_by_a_plan_are_in_the_returned_shards(partitions, zones, 
 def test_a_single_shard_needs_no_state():
     partitioning = partitioning_over(1)
 
-    assert partitioning.plan([zoned("n", "a")]) == [[zoned("n", "a")]]
+    assert partitioning.assign_first([zoned("n", "a")]) == [[zoned("n", "a")]]
     assert (
-        partitioning.place(zoned("n", "a"))
+        partitioning.assign(zoned("n", "a"))
         == partitioning.remove("n")
         == partitioning.partition_of("n")
         == 0

@@ -166,8 +166,8 @@ def test_an_overlay_tracks_which_ports_are_in_use():
     table = table_with("n1")
     pod_class = table.classes.pod_class(pod(host_ports=(WEB,)))
     table.add_pod("n1", pod_class, 2)
-    overlay = table.overlay(np.array([0]))
-    overlay.lists_ports = True
+    overlay = table.copy_rows(np.array([0]))
+    overlay.ports_as_set = True
 
     overlay.remove_pod("n1", pod_class)
     assert overlay.port_sets[overlay.port_codes[0]] == ()

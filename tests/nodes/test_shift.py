@@ -44,9 +44,9 @@ def told(table):
 
 
 @given(SHIFTS, st.booleans())
-def test_shifting_many_pods_equals_shifting_them_one_by_one(shifts, lists_ports):
+def test_shifting_many_pods_equals_shifting_them_one_by_one(shifts, ports_as_set):
     ours, theirs = empty(), empty()
-    ours.lists_ports = theirs.lists_ports = lists_ports
+    ours.ports_as_set = theirs.ports_as_set = ports_as_set
     for kind, changes, goes in shifts:
         mine, pod_class = ours.classes.pod_class(KINDS[kind]), theirs.classes.pod_class(KINDS[kind])
         if goes:
@@ -58,7 +58,7 @@ def test_shifting_many_pods_equals_shifting_them_one_by_one(shifts, lists_ports)
         if not changes:
             continue
         version = ours.version
-        ours.shift(changes, mine)
+        ours.change_pods(changes, mine)
         for row, change in changes.items():
             for _ in range(abs(change)):
                 move = theirs.add_pod if change > 0 else theirs.remove_pod

@@ -385,7 +385,7 @@ def test_a_view_reflects_changes_of_the_table():
 def test_an_overlay_equals_the_table_and_changes_independently():
     table = full_table()
     whole = readings(table)
-    overlay = table.overlay(np.array([4, 1]))
+    overlay = table.copy_rows(np.array([4, 1]))
     assert readings(overlay) == [whole[4], whole[1]]
 
     put(overlay, "n4", pod(cpu=77, others={"example.com/new": 1}, host_ports=(DNS,)))
@@ -399,7 +399,7 @@ def test_an_overlay_equals_the_table_and_changes_independently():
 
 def test_the_table_changes_independently_of_its_overlay():
     table = full_table()
-    overlay = table.overlay(np.array([4, 1]))
+    overlay = table.copy_rows(np.array([4, 1]))
     whole = readings(overlay)
 
     put(table, "n4", pod(cpu=77))
@@ -413,7 +413,7 @@ def test_the_table_changes_independently_of_its_overlay():
 def test_an_overlay_without_rows_accepts_nodes():
     table = full_table()
 
-    overlay = table.overlay(np.array([], dtype=np.intp))
+    overlay = table.copy_rows(np.array([], dtype=np.intp))
     overlay.add_node(table.facts(1))
 
     assert overlay.names == ["n1"]
@@ -422,7 +422,7 @@ def test_an_overlay_without_rows_accepts_nodes():
 
 def test_an_overlay_has_its_own_versions():
     table = full_table()
-    overlay = table.overlay(np.array([4, 1]))
+    overlay = table.copy_rows(np.array([4, 1]))
     version = overlay.version
     assert overlay.rows_changed_since(version).tolist() == []
 

@@ -135,7 +135,7 @@ class History(RuleBasedStateMachine):
     @rule(picks=st.lists(st.integers(0, 7), max_size=3), facts=small_pods)
     def try_out_on_an_overlay(self, picks, facts):
         names = sorted({self.some_node(pick) for pick in picks})
-        overlay = self.table.overlay(self.table.rows_of(names))
+        overlay = self.table.copy_rows(self.table.rows_of(names))
         for name in names:
             overlay.add_pod(name, overlay.classes.pod_class(facts))
         overlay.validate()

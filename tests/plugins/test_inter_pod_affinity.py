@@ -702,7 +702,7 @@ def test_overlays_have_their_own_counts_and_leave_the_table_unchanged(world, fac
     plugin, table = asked.plugin, asked.table
     pod_class = table.classes.pod_class(facts)
     before = found_before_filter(plugin, pod_class, table)
-    overlay = table.overlay(np.arange(len(table)))
+    overlay = table.copy_rows(np.arange(len(table)))
     put(overlay, table.names[0], placed)
 
     in_overlay = found_before_filter(plugin, pod_class, overlay)

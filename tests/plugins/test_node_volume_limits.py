@@ -212,7 +212,7 @@ def test_views_and_overlays_have_the_answers_of_the_table():
     rows = world.table.rows_of(["n3", "n2"])
 
     assert world.answers(using("c0"), world.table.view(rows)) == [None, TOO_MANY]
-    assert world.answers(using("c0"), world.table.overlay(rows)) == [None, TOO_MANY]
+    assert world.answers(using("c0"), world.table.copy_rows(rows)) == [None, TOO_MANY]
 
 
 def test_only_newly_counted_claims_affect_other_pods():

@@ -20,7 +20,7 @@ def test_views_and_copies_have_the_answers_of_their_rows():
     rows = np.array([2, 1])
     for _ in range(2):
         assert offered.offering(table.view(rows), GPU).tolist() == [True, False]
-        assert offered.offering(table.overlay(rows), GPU).tolist() == [True, False]
+        assert offered.offering(table.copy_rows(rows), GPU).tolist() == [True, False]
         assert offered.offering(table, GPU).tolist() == [True, False, True]
 
 

@@ -242,11 +242,11 @@ def tries(evaluation, budgets=()):
     """Return the names of the nodes that a dry run copies, and its result."""
     copied = []
 
-    def overlay(table, rows):
+    def copy_rows(table, rows):
         copied.extend(table.columns.names[row] for row in rows.tolist())
         return NodeTable.copy_of(table.columns, rows)
 
-    with patch.object(NodeTable, "overlay", overlay):
+    with patch.object(NodeTable, "copy_rows", copy_rows):
         tried = dry_run(evaluation, ALL, budgets)
     return sorted(copied), tried
 

@@ -75,7 +75,7 @@ class TestDraws:
         core.tick(now_s)
         core.activate(["uid-a"], now_s)
         lease = core.lease(owner, epoch, 10, now_s)
-        return lease.lease_id, [(one.attempts, one.draw) for one in lease.pods]
+        return lease.lease_id, [(one.attempts, one.tie_break_number) for one in lease.pods]
 
     def test_a_node_that_failed_is_not_drawn_again(self):
         core = queue_of("a")

@@ -45,7 +45,7 @@ def test_every_pending_pod_of_a_recorded_cluster_has_its_reason(file):
     run.run(0.0)
 
     result = result_of(case, run)
-    evicted = {each.uid for each in run.binder.outcomes.preempted}
+    evicted = {each.uid for each in run.binder.outcomes.removed}
     asked = [each for each in pods if each[0].uid not in evicted]
     lines = list(pod_lines(asked, result))
     assert [each.pod for each in lines if not (each.node or each.reason)] == []

@@ -52,7 +52,7 @@ class Shrunk:
             for module, name in (
                 (class_cache, "MIN_CLASSES"),
                 (class_cache, "MAX_CLASSES"),
-                (verification, "MAX_KNOWN"),
+                (verification, "MAX_CACHED"),
             ):
                 most = min(self.max_classes, getattr(module, name))
                 stack.enter_context(patch.object(module, name, most))

@@ -26,7 +26,7 @@ from roadstead.binder import commits
 from roadstead.binder.binder import Binder
 from roadstead.binder.core import BinderCore
 from roadstead.binder.verification import Verifier
-from roadstead.cache.core import CacheAnswer, CacheCore
+from roadstead.cache.core import CacheCore, CacheResult
 from roadstead.cycle.tentative import Tentative
 from roadstead.framework.hint_map import HintMap
 from roadstead.framework.members import GroupMembers
@@ -215,7 +215,7 @@ def a_chain_shows_nothing_of_what_follows_from_preemption(put):
 
 @bug(found=0)
 def forgotten_pods_stay_counted(put):
-    put(CacheCore, "forget", lambda self, batch: CacheAnswer())
+    put(CacheCore, "forget", lambda self, batch: CacheResult())
 
 
 @bug(found=0)

@@ -33,7 +33,7 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import IllegalTransitionError
-from roadstead.storage.news import BoundVolumes
+from roadstead.storage.claim_messages import BoundVolumes
 from tests.builders import GIB, pod
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.simulation.damage import unnoticed
@@ -100,7 +100,7 @@ class _Ramble:
         self._volumes = CacheVolumes(plan.storage_state(), plan.binding_profiles())
         binder = self._actor.binder
         self._volumes.apply(binder.volumes.log)
-        known = (binder.nodes_known.latest, binder.pods_known.latest)
+        known = (binder.node_revisions.latest, binder.pod_revisions.latest)
         self._revision, self._tokens, self._sent = max(known) + 1, 0, []
         pods = scenario.pods
         self._pods = draw.sample(pods, min(PODS, len(pods))) + self._new_pods(pods)

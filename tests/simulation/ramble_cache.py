@@ -345,7 +345,7 @@ class _Ramble:
             (who.uid, self.draw.randint(0, self._revision)) for who, _ in self._some(self._pods)
         ]
         nodes = [(name, self.draw.randint(0, self._revision)) for name in self._names(1)]
-        await self._do("learn_revisions", LastRevisions(tuple(nodes), tuple(some)))
+        await self._do("merge_revisions", LastRevisions(tuple(nodes), tuple(some)))
         await self._do("load_storage", StorageLog(self._commits()))
 
     def _commits(self):

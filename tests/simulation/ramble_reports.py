@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QueueState, RequeueReason
-from roadstead.queue.reports import NodeChange, PendingNote, PodChange, ReturnedPod
+from roadstead.queue.reports import NodeChange, PendingReason, PodChange, ReturnedPod
 from roadstead.run_parts import build_queue
 from tests.simulation.shadow_queue import shadow_of
 from tests.simulation.shadow_reports import ShadowReports
@@ -153,7 +153,7 @@ class _Ramble:
     def _send(self, lease_id, done, back, gone=()):
         keys = {who.uid: who.key for who, _ in self._pods}
         notes = [
-            PendingNote(each.uid, keys[each.uid], f"{lease_id}: {each.reason}", (), ())
+            PendingReason(each.uid, keys[each.uid], f"{lease_id}: {each.reason}", (), ())
             for each in back
         ]
         report = lease_id, done, back, notes, gone

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.binder import BinderCore
-from roadstead.binder.recovery import recover, runs_of, snapshot_records
+from roadstead.binder.recovery import recover, snapshot_records, split_by_kind
 from roadstead.journal.segments import Reader
 from roadstead.placements import TableStore
 from roadstead.protocol.status import SUCCESS
@@ -57,7 +57,7 @@ def _of_records(records, settings):
     """Yield differences of a core recovered from the records: their number, and the last one."""
     core = BinderCore(TableStore(), lambda request: SUCCESS, settings, journals_all=True)
     gc.enable()
-    found = recover(core, runs_of([records]) if records else [])
+    found = recover(core, split_by_kind([records]) if records else [])
     if not gc.isenabled():
         yield "behind a recovery no garbage is collected"
     last_lsn = max((each.lsn for each in records), default=0)

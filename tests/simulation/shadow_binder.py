@@ -199,7 +199,7 @@ class ShadowBinder(PlainBinder):
 
     def _tokens_there(self):
         memory = self._core._tokens
-        return {t: (r, memory._decisions.get(t)) for t, r in memory._requests.items()}
+        return {t: (r, memory._results.get(t)) for t, r in memory._requests.items()}
 
     def _compare_pods(self, name):
         core = self._core
@@ -230,7 +230,7 @@ class ShadowBinder(PlainBinder):
             if isinstance(effect, AppendJournal):
                 taken = {each.token for each in effect.records}
             else:
-                decisions[effect.token] = effect.decision
+                decisions[effect.token] = effect.result
         batch = Batch(self, requests, taken, self._gangs.missing(self, requests))
         # Trials count, too.
         has_groups = any(each.transaction or each.facts.pod_group for each in requests)

@@ -90,7 +90,7 @@ class ShadowLife:
         self._same_facts("pods", pods.items(), wanted.items())
         self._same("told", [self._raw(each) for each in self._product.journal.subjects], found.told)
         self._same("listed", list(self._product.outcomes.bound.items()), list(found.listed.items()))
-        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in self._product.outcomes.preempted]
+        notes = [(n.uid, n.key, n.node_name, n.preemptor) for n in self._product.outcomes.removed]
         self._same("preempted", notes, found.notes)
         claims = [each for each in self._product.journal.subjects if isinstance(each, BoundClaims)]
         self._same("claims", _claims(self._product.volumes.log), _claims(claims))
@@ -127,8 +127,8 @@ class ShadowLife:
                 nodes[node] = max(epoch, nodes.get(node, 0))
             elif epoch and kind in ("add", "delete"):
                 pods[uid] = max(epoch, pods.get(uid, 0))
-        self._same("revisions of nodes", dict(self._product.nodes_known.all()), nodes)
-        self._same("revisions of pods", dict(self._product.pods_known.all()), pods)
+        self._same("revisions of nodes", dict(self._product.node_revisions.all()), nodes)
+        self._same("revisions of pods", dict(self._product.pod_revisions.all()), pods)
 
     def _same_versions(self, records, found):
         """Each bind to an existing node counts as a change, one after another.
@@ -231,22 +231,22 @@ class ShadowLife:
         nodes = tuple(each.node if here else "" for each, here in zip(page, counted, strict=True))
         ran = tuple(n for n, each in enumerate(page) if counted[n] and not each.token)
         rows = [(each.uid, each.key, each.facts) for each in page]
-        return rows, nodes, len(pods), ran, self._product.pods_known.latest
+        return rows, nodes, len(pods), ran, self._product.pod_revisions.latest
 
     def _nodes_page(self, ask):
         nodes = [self._binder.nodes[name] for name in self._actor.core.placements.nodes]
         page = nodes[ask.start : ask.start + ask.count]
-        return page, len(self._binder.nodes), self._product.nodes_known.latest
+        return page, len(self._binder.nodes), self._product.node_revisions.latest
 
     def _evicted_pods(self, _):
         """Of pods evicted too long ago only the name is left."""
-        pods = [(note.uid, note.key) for note in self._product.outcomes.preempted]
+        pods = [(note.uid, note.key) for note in self._product.outcomes.removed]
         known = {uid: self._binder.find(uid) for uid, _ in pods}
         nothing = {uid: PodFacts(key.partition("/")[0]) for uid, key in pods}
         return [(u, key, known[u].facts if known[u] else nothing[u]) for u, key in pods]
 
     def _revisions(self, _):
-        return self._product.nodes_known.all(), self._product.pods_known.all()
+        return self._product.node_revisions.all(), self._product.pod_revisions.all()
 
     def _storage_log(self, _):
         return _claims(
@@ -259,7 +259,7 @@ class ShadowLife:
         return tuple(uid for uid, _ in page), tuple(node for _, node in page), len(bound)
 
     def _preempted(self, ask):
-        notes = self._product.outcomes.preempted
+        notes = self._product.outcomes.removed
         return tuple(notes[ask.start : ask.start + ask.count]), len(notes)
 
     # Contents of a snapshot.
@@ -268,7 +268,10 @@ class ShadowLife:
         """Each item once, in the order of recovery."""
         binder = self._binder
         product = self._product
-        revisions, pods_known = dict(product.nodes_known.all()), dict(product.pods_known.all())
+        revisions, pod_revisions = (
+            dict(product.node_revisions.all()),
+            dict(product.pod_revisions.all()),
+        )
         nobody = "", "", ""
         for subject in product.journal.subjects:
             yield JournalRecord(0, KINDS[type(subject).__name__], *nobody, subject=subject)
@@ -283,16 +286,16 @@ class ShadowLife:
         for token in binder.voided:
             yield JournalRecord(0, RecordKind.RUN, *nobody, token, subject=RunMark(VOID))
         for pod in sorted(binder.pods.values(), key=lambda pod: pod.lsn):
-            yield from self._pod_stands(pod, pods_known.get(pod.uid, 0))
-        preempted = product.outcomes.preempted
+            yield from self._pod_stands(pod, pod_revisions.get(pod.uid, 0))
+        preempted = product.outcomes.removed
         gone = {each.uid: each for each in preempted if each.uid not in binder.pods}
         for note in gone.values():
             kind = RecordKind.EVICT if note.preemptor else RecordKind.DELETE
             who, by = (note.uid, note.key, note.node_name), note.preemptor
-            yield JournalRecord(0, kind, *who, owner=by, epoch=pods_known.get(note.uid, 0))
+            yield JournalRecord(0, kind, *who, owner=by, epoch=pod_revisions.get(note.uid, 0))
         for uid, pod in binder.gone.items():
             if uid not in gone:
-                who, revision = (uid, pod.key, ""), pods_known.get(uid, 0)
+                who, revision = (uid, pod.key, ""), pod_revisions.get(uid, 0)
                 yield JournalRecord(0, RecordKind.DELETE, *who, epoch=revision)
 
     def _pod_stands(self, pod, revision):

@@ -20,7 +20,7 @@ class ShadowOutcomes:
         self._product, self._binder, self._wrong = actor.binder, binder, wrong
         self._claims = PlainClaims(plan.storage_state())
         self._batches, self._unanswered = [], []
-        self._evicted_pods = {n.uid for n in self._product.outcomes.preempted if n.preemptor}
+        self._evicted_pods = {n.uid for n in self._product.outcomes.removed if n.preemptor}
         self._compare_claims("recovery")
         self._bind, self._product.bind = self._product.bind, self._bound
         self._evict, actor.evict = actor.evict, self._evicted
@@ -29,7 +29,7 @@ class ShadowOutcomes:
             setattr(self._product, name, self._revised(name, getattr(self._product, name)))
 
     def _revisions(self):
-        known = self._product.nodes_known, self._product.pods_known
+        known = self._product.node_revisions, self._product.pod_revisions
         return {(place, *each) for place, one in enumerate(known) for each in one.all()}
 
     def _revised(self, name, original):
@@ -71,7 +71,7 @@ class ShadowOutcomes:
 
     async def _evicted(self, ask):
         """Pods that were present are evicted for the pod that gets the room."""
-        gone, known = self._product.outcomes.preempted, self._binder.pods
+        gone, known = self._product.outcomes.removed, self._binder.pods
         here = [(uid, known[uid].key, known[uid].node) for uid in {*ask.uids} & known.keys()]
         before, for_whom = len(gone), dict(zip(ask.uids, ask.preemptors, strict=True))
         answer = await self._evict(ask)

@@ -40,7 +40,7 @@ HANDLERS = (
         "update_assumptions",
         "nominate",
     ),
-    *("load_storage", "restream", "remove_pods", "learn_revisions", "nominated", "assumed_by"),
+    *("load_storage", "restream", "remove_pods", "merge_revisions", "nominated", "assumed_by"),
     "end_owner",
 )
 
@@ -200,7 +200,7 @@ class ShadowRefill:
 
     def _learn_revisions(self, known):
         state = self._actor.state
-        both = (state.nodes_known, known.nodes), (state.pods_known, known.pods)
+        both = (state.node_revisions, known.nodes), (state.pod_revisions, known.pods)
         wanted = [{n: max(r, here.of(n)) for n, r in there} for here, there in both]
 
         def finish(_):
@@ -298,7 +298,7 @@ class ShadowRefill:
         )
 
     def _remove_nodes(self, message):
-        known, revision = self._actor.state.nodes_known, message.revision
+        known, revision = self._actor.state.node_revisions, message.revision
         names = {name for name in message.names if not revision or revision > known.of(name)}
         names &= self._cache.nodes.keys()
         there = sorted(u for u, (_, node, _, _) in self._cache.pods.items() if node in names)
@@ -311,7 +311,7 @@ class ShadowRefill:
 
     def _nominate(self, message):
         """It does not wait, so no other call can run in between."""
-        named, is_gone = dict(self._cache.named), self._actor.state.pods_known.is_gone
+        named, is_gone = dict(self._cache.named), self._actor.state.pod_revisions.is_gone
         counted = self._cache.pods.keys() - {*message.gone}
         rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
         for (who, facts), node, preempts in rows:
@@ -327,7 +327,7 @@ class ShadowRefill:
         return lambda _: self._same("nominated are", self._cache.named, named)
 
     def _is_over(self, uid, revision):
-        known = self._actor.state.pods_known
+        known = self._actor.state.pod_revisions
         return not revision or revision > known.of(uid) or known.is_gone(uid)
 
     def _nominated(self, _):
@@ -360,7 +360,7 @@ class ShadowRefill:
                 bound[uid] = word[uid]
             else:
                 over.append(uid)
-        is_gone = self._actor.state.pods_known.is_gone
+        is_gone = self._actor.state.pod_revisions.is_gone
         late = [uid for uid in over if is_gone(uid)]
         should = {uid: pod for uid, pod in pods.items() if uid not in over}
         should |= {uid: (True, node, *pods[uid][2:]) for uid, node in bound.items()}

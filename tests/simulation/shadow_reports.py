@@ -12,7 +12,7 @@ from roadstead.framework.events import EventResource
 from roadstead.framework.hint_map import WITHOUT_NODES
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.queue import QueueState, Requeue, RequeueReason
-from roadstead.queue.reports import PendingNote
+from roadstead.queue.reports import PendingReason
 from roadstead.queue.retries import FAILS_AGAIN
 
 RACES = 10
@@ -105,7 +105,7 @@ class ShadowReports:
 
     def _submit(self, original):
         def submit(pods, now_s, revision=0):
-            known = self._queue.pods_known
+            known = self._queue.pod_revisions
             self._coming = [each for each in pods if revision >= known.of(each[0].uid)]
             self._revisions = {who.uid: revision or known.of(who.uid) for who, _ in self._coming}
             self._gangs.come(self._coming)
@@ -115,7 +115,7 @@ class ShadowReports:
 
     def _core_add(self, _, pods, now_s):
         """The gates are checked after all new pods are added."""
-        known = self._queue.pods_known
+        known = self._queue.pod_revisions
         here = {who.uid: known.of(who.uid) for who, _ in self._coming}
         self._same("revisions", here, self._revisions)
         for who, facts in self._coming:
@@ -123,7 +123,7 @@ class ShadowReports:
             if not status.is_success:
                 text = f"{status.message}: {who.key}" if facts.is_terminating else status.message
                 plugins = (status.plugin,) if status.plugin else ()
-                self._notes[who.uid] = PendingNote(who.uid, who.key, text, (), plugins)
+                self._notes[who.uid] = PendingReason(who.uid, who.key, text, (), plugins)
         self._coming = ()
 
     def _core_update(self, _, identity, facts, now_s, events):
@@ -133,7 +133,7 @@ class ShadowReports:
 
     def _add_bound(self, original):
         def were_bound(pods, now_s, revision=0):
-            known = self._queue.pods_known
+            known = self._queue.pod_revisions
             self._gangs.come(each for each in pods if revision >= known.of(each[0].uid))
             return original(pods, now_s, *_given(revision))
 
@@ -141,7 +141,7 @@ class ShadowReports:
 
     def _remove_deleted(self, original):
         def leave(pods, now_s, revision=0):
-            pods, known = list(pods), self._queue.pods_known
+            pods, known = list(pods), self._queue.pod_revisions
             uids = [who.uid for who, _ in pods]
             if revision:
                 uids = [u for u in uids if revision > known.of(u) or known.is_gone(u)]
@@ -320,7 +320,7 @@ class ShadowReports:
             told = original()
             wanted = [
                 self._notes.get(who.uid)
-                or PendingNote(who.uid, who.key, "has not been tried yet", (), ())
+                or PendingReason(who.uid, who.key, "has not been tried yet", (), ())
                 for who in self._known()
             ]
             self._same("pending", [e for e in told if e not in wanted], [])

@@ -117,7 +117,7 @@ class ShadowVerifier:
         told = self._first_again(pods, node_names)
         if not told:
             return told
-        copy = self._table.overlay(np.arange(len(self._table)))
+        copy = self._table.copy_rows(np.arange(len(self._table)))
         for facts, name in zip(pods[:told], node_names[:told], strict=True):
             wanted = self._status(copy, facts, name)
             if not wanted.is_success:

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.attempts.core import AttemptsCore
 from roadstead.binder.binder_journal import BinderJournal
-from roadstead.binder.outcomes import GonePod, PodOutcomes
+from roadstead.binder.outcomes import PodOutcomes, RemovedPod
 from roadstead.cache import attempt_ends
 from roadstead.cache.core import CacheCore
 from roadstead.cycle.jobs import SimulatedLatency
@@ -33,14 +33,14 @@ def _nobody(self, pod, assigned, rejected_by):
 
 
 def _for_no_one(self, effect):
-    self.preempted.append(GonePod(effect.uid, effect.key, effect.node_name, ""))
+    self.preempted.append(RemovedPod(effect.uid, effect.key, effect.node_name, ""))
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "wrong", "text"),
     [
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
-        (attempt_ends, "is_of_earlier_life", _any_life, "assumed by earlier lives"),
+        (attempt_ends, "is_of_earlier_epoch", _any_life, "assumed by earlier lives"),
         (BinderJournal, "_note_revisions", _nothing, "revisions of"),
         (HintMap, "is_concerned", _nobody, "shadow of the queue"),
         (Requeueing, "remember", _nothing, "shadow of the queue"),

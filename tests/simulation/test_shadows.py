@@ -62,7 +62,7 @@ def problems(among, seed):
         (BinderCore, "_note_void", _nothing, "wide", (2, 5), "void tokens are"),
         (TokenMemory, "forget_oldest", _keeps_one_more, "quiet", (0, 1), "tokens are"),
         (RowVersions, "changed", _always_changed, "modes", range(4), "rows are"),
-        (BatchStart, "truncate", _nothing, "quiet", (0, 1), "a bind whose filter raised"),
+        (BatchStart, "drop_entries", _nothing, "quiet", (0, 1), "a bind whose filter raised"),
         (BinderJournal, "_note_revisions", _nothing, "plain", range(8), "revisions of"),
         (FileJournal, "_sync", _unsynced, "quiet", (0,), "no frame says that there was a flush"),
         (FileJournal, "_write", _never_full, "wide", range(8), "the segment is"),

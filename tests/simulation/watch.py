@@ -162,13 +162,13 @@ def _heeded(method, judge):
 
 def _refused(effects, *, no_faults, evicted):
     refused = [
-        each.decision
+        each.result
         for each in effects
         if isinstance(each, Acknowledge)
-        and isinstance(each.decision, Rejected)
+        and isinstance(each.result, Rejected)
         # Reaching a bound is no fault.
-        and each.decision.cause is not RejectCause.BUSY
-        and not (each.decision.cause is RejectCause.DELETED and each.decision.uid in evicted)
-        and not set(each.decision.status.reasons).intersection(no_faults)
+        and each.result.cause is not RejectCause.BUSY
+        and not (each.result.cause is RejectCause.DELETED and each.result.uid in evicted)
+        and not set(each.result.status.reasons).intersection(no_faults)
     ]
     return refused and f"refused: {refused}"

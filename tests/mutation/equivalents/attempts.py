@@ -15,7 +15,7 @@ SAME: tuple[Same, ...] = (
             (
                 "AttemptsCore.assumed",
                 (
-                    "if status is SUCCESS and record.is_plain and (record.state is "
+                    "if status is SUCCESS and record.binds_without_plugins and (record.state is "
                     "AttemptState.ASSUMING): ..."
                 ),
                 "if False: ...",
@@ -28,7 +28,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "AttemptsCore.bind_answered",
-                "if answer.outcome is BindOutcome.BOUND and record.is_plain: ...",
+                "if answer.outcome is BindOutcome.BOUND and record.binds_without_plugins: ...",
                 "if False: ...",
             ),
         ),

@@ -26,7 +26,7 @@ SAME: tuple[Same, ...] = (
         "roadstead/binder/binder_journal.py",
         "a revision of 0 is not learned",
         (
-            ("BinderJournal._note_revisions", "if not any(run.epochs): ...", "if False: ..."),
+            ("BinderJournal._note_revisions", "if not any(records.epochs): ...", "if False: ..."),
             ("BinderJournal._note_revisions", "r.epoch", "True"),
         ),
     ),
@@ -90,39 +90,43 @@ SAME: tuple[Same, ...] = (
         "the batch is decided one by one, with the same answers",
         (
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "epoch >= epochs.get(owner, epoch)",
                 "epoch > epochs.get(owner, epoch)",
             ),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "if len(self._unflushed) + len(requests) > self.settings.max_unflushed: ...",
                 "if True: ...",
             ),
-            ("Commits._all_pending", "if not self._are_new(requests): ...", "if True: ..."),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
+                "if not self._are_new(requests): ...",
+                "if True: ...",
+            ),
+            (
+                "Commits._records_if_all_pending",
                 "if record is None or record.state is not BinderState.PENDING: ...",
                 "if True: ...",
             ),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "if request.transaction or facts.pod_group is not None: ...",
                 "if True: ...",
             ),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "if self.halted is not None or self.settings.checks_versions: ...",
                 "if True: ...",
             ),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "if self.placements.store.missing((each.node_name for each in requests)): ...",
                 "if True: ...",
             ),
-            ("Commits._all_pending", "if requested != facts: ...", "if True: ..."),
+            ("Commits._records_if_all_pending", "if requested != facts: ...", "if True: ..."),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "len(self._unflushed) + len(requests) > self.settings.max_unflushed",
                 "len(self._unflushed) + len(requests) >= self.settings.max_unflushed",
             ),
@@ -149,13 +153,13 @@ SAME: tuple[Same, ...] = (
         "facts are compared that are known to be equal",
         (
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "if requested is not facts and (id(requested), id(facts)) not in same: ...",
                 "if True: ...",
             ),
-            ("Commits._all_pending", "same.add((id(requested), id(facts)))", "pass"),
+            ("Commits._records_if_all_pending", "same.add((id(requested), id(facts)))", "pass"),
             (
-                "Commits._all_pending",
+                "Commits._records_if_all_pending",
                 "requested is not facts and (id(requested), id(facts)) not in same",
                 "requested is not facts or (id(requested), id(facts)) not in same",
             ),
@@ -166,7 +170,7 @@ SAME: tuple[Same, ...] = (
         "equal facts take the place of equal facts",
         (
             (
-                "Commits._forbidding",
+                "Commits._refusal",
                 "if request.facts is not record.facts and request.facts != record.facts: ...",
                 "if True: ...",
             ),
@@ -198,8 +202,8 @@ SAME: tuple[Same, ...] = (
         "roadstead/binder/recovery.py",
         "nothing is updated, and no pod is taken out",
         (
-            ("_Replay._add", "if len(come) < len(pods): ...", "if True: ..."),
-            ("_Replay._add", "len(come) < len(pods)", "len(come) <= len(pods)"),
+            ("_Replay._add", "if len(new_pods) < len(pods): ...", "if True: ..."),
+            ("_Replay._add", "len(new_pods) < len(pods)", "len(new_pods) <= len(pods)"),
         ),
     ),
     Same(
@@ -229,14 +233,18 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/recovery.py",
         "of records that all have a token none is left out",
-        (("_Replay._owned", "if not all(run.tokens): ...", "if True: ..."),),
+        (("_Replay._note_bind_fields", "if not all(records.tokens): ...", "if True: ..."),),
     ),
     Same(
         "roadstead/binder/recovery.py",
         "binds are kept that nobody asks for, until the oldest tokens are forgotten at the end",
         (
-            ("_Replay._owned", "self._bind_count += len(run)", "pass"),
-            ("_Replay._owned", "self._bind_count += len(run)", "self._bind_count -= len(run)"),
+            ("_Replay._note_bind_fields", "self._bind_count += len(records)", "pass"),
+            (
+                "_Replay._note_bind_fields",
+                "self._bind_count += len(records)",
+                "self._bind_count -= len(records)",
+            ),
         ),
     ),
     Same(
@@ -244,7 +252,7 @@ SAME: tuple[Same, ...] = (
         "binds of which nothing need be known any more are forgotten a group later",
         (
             (
-                "_Replay._owned",
+                "_Replay._note_bind_fields",
                 "self._bind_count - len(self._binds[0]) >= self._core.settings.max_tokens",
                 "self._bind_count - len(self._binds[0]) > self._core.settings.max_tokens",
             ),
@@ -257,13 +265,13 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/binder/all_or_nothing.py",
-        "a gang that needs nobody is never short",
-        (("_needs", "needed", "True"),),
+        "a gang that required nobody is never short",
+        (("_required_counts", "needed", "True"),),
     ),
     Same(
         "roadstead/binder/all_or_nothing.py",
         "where all groups are broken no other one is found to be short",
-        (("refused_groups", "len(broken) < len(needs)", "len(broken) <= len(needs)"),),
+        (("refused_groups", "len(broken) < len(required)", "len(broken) <= len(required)"),),
     ),
     Same(
         "roadstead/binder/tokens.py",
@@ -283,7 +291,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/verification.py",
         "what NODE facts say is found again for all rows",
-        (("Verifier._admits", "if known.passes is None: ...", "if True: ..."),),
+        (("Verifier._passes_quick_check", "if cached.passes is None: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/binder/verification.py",
@@ -291,14 +299,26 @@ SAME: tuple[Same, ...] = (
         (
             ("", "3", "4"),
             ("", "8", "9"),
-            ("Verifier._admits", "1", "2"),
-            ("Verifier._admits", "if known.times < WORTHWHILE: ...", "if False: ..."),
-            ("Verifier._admits", "if known.times < WORTHWHILE: ...", "if True: ..."),
-            ("Verifier._admits", "known.times += 1", "known.times -= 1"),
-            ("Verifier._admits", "known.times += 1", "pass"),
-            ("Verifier._admits", "known.times < WORTHWHILE", "known.times <= WORTHWHILE"),
-            ("Verifier._results_for_all_rows", "known.times += pods", "known.times -= pods"),
-            ("Verifier._results_for_all_rows", "known.times += pods", "pass"),
+            ("Verifier._passes_quick_check", "1", "2"),
+            (
+                "Verifier._passes_quick_check",
+                "if cached.uses < MIN_PODS_TO_CACHE: ...",
+                "if False: ...",
+            ),
+            (
+                "Verifier._passes_quick_check",
+                "if cached.uses < MIN_PODS_TO_CACHE: ...",
+                "if True: ...",
+            ),
+            ("Verifier._passes_quick_check", "cached.uses += 1", "cached.uses -= 1"),
+            ("Verifier._passes_quick_check", "cached.uses += 1", "pass"),
+            (
+                "Verifier._passes_quick_check",
+                "cached.uses < MIN_PODS_TO_CACHE",
+                "cached.uses <= MIN_PODS_TO_CACHE",
+            ),
+            ("Verifier._results_for_all_rows", "cached.uses += pods", "cached.uses -= pods"),
+            ("Verifier._results_for_all_rows", "cached.uses += pods", "pass"),
             ("_CachedResults", "0", "1"),
         ),
     ),
@@ -309,7 +329,7 @@ SAME: tuple[Same, ...] = (
             (
                 "Verifier._stays_feasible",
                 (
-                    "if known.outcome.node_names is not None or not known.outcome.status.is_success"
+                    "if cached.outcome.node_names is not None or not cached.outcome.status.is_success"
                     ": ..."
                 ),
                 "if True: ...",
@@ -317,31 +337,35 @@ SAME: tuple[Same, ...] = (
             ("Verifier._results_for_all_rows", "True", "False"),
             (
                 "Verifier._results_for_all_rows",
-                "if known is None or not self._is_valid(known, profile, pod_class, quick=True): ...",
+                "if cached is None or not self._is_valid(cached, profile, pod_class, quick=True): ...",
                 "if True: ...",
             ),
             (
                 "Verifier._results_for_all_rows",
                 (
-                    "if known.passes is None and known.times >= worthwhile and "
-                    "known.outcome.status.is_success: ..."
+                    "if cached.passes is None and cached.uses >= min_pods and "
+                    "cached.outcome.status.is_success: ..."
                 ),
                 "if False: ...",
             ),
-            ("Verifier._results_for_all_rows", "if pods < worthwhile: ...", "if False: ..."),
-            ("Verifier._results_for_all_rows", "if pods < worthwhile: ...", "if True: ..."),
+            ("Verifier._results_for_all_rows", "if pods < min_pods: ...", "if False: ..."),
+            ("Verifier._results_for_all_rows", "if pods < min_pods: ...", "if True: ..."),
             (
                 "Verifier._results_for_all_rows",
-                "known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)",
+                "cached.passes = _static_mask(profile, pod_class, cached.outcome.state, self._table)",
                 "pass",
             ),
-            ("Verifier._results_for_all_rows", "known.passes is None", "known.passes is not None"),
             (
                 "Verifier._results_for_all_rows",
-                "known.times >= worthwhile",
-                "known.times > worthwhile",
+                "cached.passes is None",
+                "cached.passes is not None",
             ),
-            ("Verifier._results_for_all_rows", "pods < worthwhile", "pods <= worthwhile"),
+            (
+                "Verifier._results_for_all_rows",
+                "cached.uses >= min_pods",
+                "cached.uses > min_pods",
+            ),
+            ("Verifier._results_for_all_rows", "pods < min_pods", "pods <= min_pods"),
             ("Verifier.verify_first", "1", "2"),
             (
                 "Verifier.verify_first",
@@ -350,12 +374,12 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier.verify_first",
-                "WORTHWHILE if len(pods) < PODS_PER_SHAPE * len(first) else 1",
-                "1 if len(pods) < PODS_PER_SHAPE * len(first) else WORTHWHILE",
+                "MIN_PODS_TO_CACHE if len(pods) < PODS_PER_SHAPE * len(first) else 1",
+                "1 if len(pods) < PODS_PER_SHAPE * len(first) else MIN_PODS_TO_CACHE",
             ),
             (
                 "Verifier.verify_first",
-                "if known is None or not self._stays_feasible(known, pod_class, first.values()): ...",
+                "if cached is None or not self._stays_feasible(cached, pod_class, first.values()): ...",
                 "if True: ...",
             ),
             (
@@ -377,18 +401,18 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier._pre_filtered",
-                "if known is not None and has_inputs and outcome.is_same(known.outcome): ...",
+                "if cached is not None and has_inputs and outcome.is_same(cached.outcome): ...",
                 "if False: ...",
             ),
             (
                 "Verifier._pre_filtered",
                 (
-                    "if known is not None and (not has_failed) and self._is_valid(known, profile, "
+                    "if cached is not None and (not has_failed) and self._is_valid(cached, profile, "
                     "pod_class, quick=False): ..."
                 ),
                 "if False: ...",
             ),
-            ("Verifier._pre_filtered", "if len(self._known) > MAX_KNOWN: ...", "if True: ..."),
+            ("Verifier._pre_filtered", "if len(self._cached) > MAX_CACHED: ...", "if True: ..."),
         ),
     ),
     Same(
@@ -397,7 +421,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier._pre_filtered",
-                "known.validity.changes = known.quick_validity.changes = changes",
+                "cached.validity.changes = cached.quick_validity.changes = changes",
                 "pass",
             ),
         ),
@@ -405,7 +429,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/binder/verification.py",
         "which classes are kept, which are found anew where they are not",
-        (("Verifier._pre_filtered", "self._known.pop(key, None)", "pass"),),
+        (("Verifier._pre_filtered", "self._cached.pop(key, None)", "pass"),),
     ),
     Same(
         "roadstead/binder/verification.py",
@@ -413,12 +437,12 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier._verify",
-                "if known is not None and self._is_valid(known, profile, pod_class, quick=True): ...",
+                "if cached is not None and self._is_valid(cached, profile, pod_class, quick=True): ...",
                 "if False: ...",
             ),
             (
                 "Verifier._verify",
-                "if passed and self._admits(known, profile, pod_class, row): ...",
+                "if passed and self._passes_quick_check(cached, profile, pod_class, row): ...",
                 "if False: ...",
             ),
         ),
@@ -438,8 +462,8 @@ SAME: tuple[Same, ...] = (
             (
                 "Verifier._results_for_all_rows",
                 (
-                    "if known.passes is None and known.times >= worthwhile and "
-                    "known.outcome.status.is_success: ..."
+                    "if cached.passes is None and cached.uses >= min_pods and "
+                    "cached.outcome.status.is_success: ..."
                 ),
                 "if True: ...",
             ),

@@ -150,7 +150,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/segments.py",
         "nothing is cut from a group of which a snapshot covers nothing",
-        (("Reader._news", "if group.lsns[0] <= self.last_lsn: ...", "if True: ..."),),
+        (("Reader._after_snapshot", "if group.lsns[0] <= self.last_lsn: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/journal/segments.py",

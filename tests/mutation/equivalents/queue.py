@@ -152,7 +152,9 @@ SAME: tuple[Same, ...] = (
         (("QueueSettings.backoff_s", "64", "65"),),
     ),
     Same(
-        "roadstead/queue/pods.py", "every view of a pod says its draw", (("QueuedPod", "1", "2"),)
+        "roadstead/queue/pods.py",
+        "every view of a pod says its tie_break_number",
+        (("QueuedPod", "1", "2"),),
     ),
     Same(
         "roadstead/queue/requeueing.py",

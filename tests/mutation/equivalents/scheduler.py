@@ -16,6 +16,6 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/scheduler/performer.py",
         "a report of nothing is sent",
-        (("Performer.perform", "if notes: ...", "if True: ..."),),
+        (("Performer.perform", "if reasons: ...", "if True: ..."),),
     ),
 )

@@ -1,4 +1,4 @@
-"""Verdicts on attempts that ended without a bind, with upstream's messages.
+"""Results of attempts that ended without a bind, with upstream's messages.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, handleSchedulingFailure).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roadstead.attempts.commands import RequeueCause, Verdict
+from roadstead.attempts.commands import AttemptResult, RequeueCause
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.preempting import CLEAR, conclude
 from roadstead.framework.diagnosis import Diagnosis
@@ -22,23 +22,23 @@ def no_node(
     pod: PodInCycle,
     diagnosis: Diagnosis,
     post_filter: PostFilterResult | None = None,
-) -> Verdict:
-    """Return the verdict on a pod without a feasible node, with the result of PostFilter.
+) -> AttemptResult:
+    """Return the result for a pod without a feasible node, with the result of PostFilter.
 
     post_filter: its result, if it ran already.
     Raises UnsupportedError, with the pod's name, if a plugin does not support it.
     """
     result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
-    verdict = _unschedulable(diagnosis, suffix, result.nominated_node)
-    verdict = replace(verdict, deallocates=result.deallocated)
+    found = _unschedulable(diagnosis, suffix, result.nominated_node)
+    found = replace(found, deallocates=result.deallocated)
     if result.chosen is None:
-        return verdict
-    return replace(verdict, victims=result.chosen.victims, preempting_plugin=result.status.plugin)
+        return found
+    return replace(found, victims=result.chosen.victims, preempting_plugin=result.status.plugin)
 
 
-def refused_on_node(status: Status) -> Verdict:
-    """Return the verdict on a pod that Reserve or Permit refused on its chosen node."""
+def refused_on_node(status: Status) -> AttemptResult:
+    """Return the result for a pod that Reserve or Permit refused on its chosen node."""
     diagnosis = Diagnosis(1)
     diagnosis.add(status, 1)
     return _unschedulable(diagnosis, "", CLEAR)
@@ -49,29 +49,29 @@ def refused_by(plugin: str, reason: str) -> Status:
     return Status(Code.UNSCHEDULABLE, (reason,), plugin)
 
 
-def failed(message: str, plugin: str = "") -> Verdict:
-    """Return the verdict on a pod whose cycle failed: it is retried after backoff."""
+def failed(message: str, plugin: str = "") -> AttemptResult:
+    """Return the result for a pod whose cycle failed: it is retried after backoff."""
     plugins = (plugin,) if plugin else ()
-    return Verdict(RequeueCause.ERROR, message, plugins=plugins, nominated_node=CLEAR)
+    return AttemptResult(RequeueCause.ERROR, message, plugins=plugins, nominated_node=CLEAR)
 
 
-def conflict(message: str) -> Verdict:
-    """Return the verdict on a lost race: the pod returns to the head of activeQ, without a report.
+def conflict(message: str) -> AttemptResult:
+    """Return the result for a lost race: the pod returns to the head of activeQ, without a report.
 
     The placement ended the pod's nomination, so the cache reserves no space for it any more;
     upstream clears it after every failed cycle (clearNominatedNode in schedule_one.go).
     """
-    return Verdict(RequeueCause.CONFLICT, message, nominated_node=CLEAR)
+    return AttemptResult(RequeueCause.CONFLICT, message, nominated_node=CLEAR)
 
 
 def _unschedulable(
     diagnosis: Diagnosis,
     suffix: str,
     nominated_node: str | None,
-) -> Verdict:
+) -> AttemptResult:
     statuses = (diagnosis.pre_filter, *diagnosis.refused)
     pending = {each.plugin for each in statuses if each.code is Code.PENDING and each.plugin}
-    return Verdict(
+    return AttemptResult(
         RequeueCause.UNSCHEDULABLE,
         diagnosis.message(suffix),
         tuple(sorted(diagnosis.reasons().items())),

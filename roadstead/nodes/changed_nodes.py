@@ -1,4 +1,4 @@
-"""Touched: the nodes that the last changes of a stream affected, so that tables can be compared."""
+"""ChangedNodes: the nodes that the last changes of a stream affected, to compare tables."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ MAX_NAMES = 65_536
 """Maximum number of names; beyond it the oldest records are dropped, the last one never."""
 
 
-class Touched:
+class ChangedNodes:
     """Nodes by the number of the change that affected them.
 
-    floor: changes up to this number are unknown. A node may be listed for several changes.
+    unknown_up_to: changes up to this number are unknown. A node may be listed for several changes.
     """
 
-    def __init__(self, floor: int = 0) -> None:
-        self._unknown_up_to = floor
+    def __init__(self, unknown_up_to: int = 0) -> None:
+        self._unknown_up_to = unknown_up_to
         self._parts: deque[tuple[int, Sequence[str] | None]] = deque()
         self._names = 0
 

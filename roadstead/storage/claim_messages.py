@@ -10,14 +10,14 @@ from roadstead.storage.state import StorageChange
 
 
 @dataclass(frozen=True, slots=True)
-class StorageNews:
+class NumberedStorageChanges:
     """Changes of claims and volumes, numbered from `start`."""
 
     start: int = 0
     changes: tuple[StorageChange, ...] = ()
 
 
-NO_NEWS = StorageNews()
+NO_STORAGE_CHANGES = NumberedStorageChanges()
 
 
 @dataclass(frozen=True, slots=True)
