@@ -72,7 +72,7 @@ class Verifier:
         self._profiles = profiles
         self._known: dict[Hashable, _CachedResults] = {}
         # By profile: plugins whose PreFilter or Filter looks across nodes, and those of them that
-        # have no quick check (`admits`).
+        # have no quick check (`count_passing`).
         self._filtering = {name: _filtering(each) for name, each in profiles.items()}
         self._unadmitted = {
             name: [plugin for plugin in plugins if not _admits_from_table(plugin)]
@@ -135,7 +135,7 @@ class Verifier:
             plugins.update(dict.fromkeys(known.quick_filters))
         for plugin in plugins:
             if number:
-                number = plugin.admits(pod_classes[:number], table, rows[:number])
+                number = plugin.count_passing(pod_classes[:number], table, rows[:number])
         return number
 
     def _results_for_all_rows(
@@ -180,7 +180,7 @@ class Verifier:
             known.passes = _static_mask(profile, pod_class, known.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
         admitted = (
-            plugin.admits((pod_class,), self._table, rows) for plugin in known.quick_filters
+            plugin.count_passing((pod_class,), self._table, rows) for plugin in known.quick_filters
         )
         return bool(known.passes[row]) and all(admitted)
 
@@ -244,12 +244,13 @@ def _filtering(profile: Profile) -> list[Plugin]:
 
 def _admits_from_table(plugin: Plugin) -> bool:
     """Whether a plugin looks across nodes and has a quick check that reads the table itself."""
-    overrides = getattr(type(plugin), "admits", FilterPlugin.admits) is not FilterPlugin.admits
+    inherited = FilterPlugin.count_passing
+    overrides = getattr(type(plugin), "count_passing", inherited) is not inherited
     return overrides and plugin.reads is Reads.CLUSTER
 
 
 def _quick_filters(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
-    """Return the filters whose `admits` the quick check calls: those beyond NODE facts.
+    """Return the filters whose `count_passing` the quick check calls: those beyond NODE facts.
 
     Skipped ones are left out, unless they read the table themselves.
     """

@@ -19,7 +19,7 @@ from roadstead.cycle.scored_parts import MIN_PLUGINS_S
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.wire import encode_facts
-from roadstead.framework.given import worker_calls
+from roadstead.framework.worker_results import worker_calls
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.tentative import Tentative
 
 MAX_BATCHES = 64
@@ -37,7 +37,7 @@ class Chain:
 
     def __init__(
         self,
-        cycle: TableCycle,
+        builder: BatchBuilder,
         tentative: Tentative,
         first: Sequence[PodInCycle],
         coming: Sequence[PodInCycle] = (),
@@ -46,7 +46,7 @@ class Chain:
         self.decisions: list[Decision] = []
         self.processed = 0
         self.has_placed = False
-        self._cycle = cycle
+        self._builder = builder
         self._tentative = tentative
         self._coming = coming or first
         self._batches = 0
@@ -64,7 +64,7 @@ class Chain:
         # With 0 no pod was decided, as on an old reading where it fits nowhere: the batch begins
         # again.
         if processed:
-            self._cycle.record_length(len(self.pods), processed)
+            self._builder.record_length(len(self.pods), processed)
         self._batches += 1
         self.decisions += decisions
         self.processed += processed
@@ -75,13 +75,13 @@ class Chain:
         coming = self._coming[self.processed :]
         if not coming or self._batches == MAX_BATCHES or not self._continues(last):
             return ()
-        if self._cycle.searches_nodes(coming[0]):
+        if self._builder.searches_nodes(coming[0]):
             return ()
-        return self._cycle.next_batch(coming)
+        return self._builder.next_batch(coming)
 
     def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""
-        if self._cycle.searches_nodes(last.pod):
+        if self._builder.searches_nodes(last.pod):
             return False
         if last.node_name is not None:
             facts = last.pod.pod_class.facts

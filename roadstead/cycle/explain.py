@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.class_run import lowest_priority, refused_nodes
-from roadstead.cycle.preempting import conclude, wanted
-from roadstead.extenders.chain import EXTENDER
+from roadstead.cycle.class_scores import lowest_priority, refused_nodes
+from roadstead.cycle.preempting import conclude, dry_run_to_make
+from roadstead.extenders.sequence import EXTENDER
 from roadstead.facts.pod import Pod
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
@@ -271,7 +271,7 @@ def explain(
         score_error=score_error,
         is_terminating=pod.pod_class.facts.is_terminating,
         diagnosis=diagnosis,
-        dry_run=wanted(profile, pod, diagnosis, tie_break) if failed else None,
+        dry_run=dry_run_to_make(profile, pod, diagnosis, tie_break) if failed else None,
     )
     if failed and explanation.dry_run is None:
         return with_post_filter(explanation, profile, pod, tie_break)

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import ExtenderPod, Victims
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import PodFacts, identity_of
 from roadstead.framework.victims import Candidate, DryRunResult, Victim
 

@@ -26,7 +26,7 @@ def job_of(facts: PodFacts) -> str:
     return "" if owner is None else f"{facts.namespace}/{owner.kind}/{owner.uid or owner.name}"
 
 
-def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+def pods_of_first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
     """Return the pods that belong to the first pod's job."""
     job = job_of(pods[0].pod_class.facts)
     return [pod for pod in pods if job_of(pod.pod_class.facts) == job] if job else pods[:1]

@@ -59,7 +59,7 @@ def best_rows(
     workers: WorkerRows,
     answers: Mapping[int, RankAnswer],
     signatures: Sequence[Hashable],
-    draws: U64,
+    tie_break_hashes: U64,
     most: int,
     excluded: Rows,
 ) -> BestRows | None:
@@ -99,7 +99,7 @@ def best_rows(
         np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[kept],
         np.ascontiguousarray(summaries[kept]),
         ranks[kept],
-        draws[kept],
+        tie_break_hashes[kept],
         rows,
     )
 

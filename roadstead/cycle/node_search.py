@@ -20,8 +20,8 @@ import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import ExtenderResult, Extenders
 from roadstead.extenders.extender import ExtenderPod
+from roadstead.extenders.sequence import ExtenderResult, Extenders
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.evaluation import Evaluation
@@ -125,7 +125,7 @@ class NodeSearch:
         self.extenders = extenders or Extenders()
         self.start = 0
 
-    def concerns(self, facts: PodFacts) -> bool:
+    def applies_to(self, facts: PodFacts) -> bool:
         """Whether a pod's nodes are sampled or sent to extenders.
 
         Where any profile samples, pods of the others move the start of the next search as well.

@@ -72,7 +72,7 @@ class OwnNodes(FilterPlugin):
     def sign(self, pod: PodFacts) -> Hashable:
         return ()
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         return self.own
 
 
@@ -102,7 +102,7 @@ class Partition:
         self._passed_on.clear()
         self.nodes.own = owned(self._partitions, self._rank, self._schedulers, turn)
 
-    def is_local(self, pod: PodInCycle) -> bool:
+    def tries_own_nodes_first(self, pod: PodInCycle) -> bool:
         """Whether a pod is tried on own nodes first."""
         if self._policy == "quality-first" or (self._policy == "adaptive" and not self._is_long):
             return False

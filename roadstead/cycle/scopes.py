@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 
 
 @dataclass(slots=True)
 class Scope:
     """Own nodes or all nodes. has_read: the state that was read at `read_s` may be reused.
 
-    cycle: decides on these nodes.
+    builder: builds the batches that are decided on these nodes.
     """
 
-    cycle: TableCycle
+    builder: BatchBuilder
     is_own: bool = False
     has_read: bool = False
     read_s: float = 0.0

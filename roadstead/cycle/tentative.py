@@ -60,7 +60,7 @@ class Tentative:
         away = (node_name for node_name, _ in (*self._aside.values(), *self._leaving.values()))
         return {*(node_name for node_name, _ in self._pods.values()), *away}
 
-    def set_aside(self, pods: Sequence[PodInCycle]) -> None:
+    def remove_from_table(self, pods: Sequence[PodInCycle]) -> None:
         """Remove pods that are about to be decided from the table, until `note`.
 
         Unconfirmed placements are removed for good.

@@ -29,7 +29,6 @@ from roadstead.framework.failures import (
     score_failure,
 )
 from roadstead.framework.found_nodes import NOT_SEEN, FoundNodes
-from roadstead.framework.given import Given
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import NO_PRE_FILTER, PreFilterOutcome, run_pre_filter
@@ -42,6 +41,7 @@ from roadstead.framework.scoring import (
     run_pre_score,
 )
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
+from roadstead.framework.worker_results import WorkerResults
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
@@ -64,7 +64,7 @@ class Evaluation:
     state, score_state: the states that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
-    given: answers of workers for the next full run; None once it has scored all rows.
+    worker_results: of users' plugins, for the next full run; None once it has scored all rows.
     tried: results of dry runs of preemption per row, for these inputs.
     wide: codes and feasible rows of Filter, while `restrict` has replaced them.
     added: int64[row], scores that extenders add to the totals.
@@ -74,8 +74,9 @@ class Evaluation:
         "_dirty", "_fresh", "_fresh_scores", "_has_failed",
         "_node_version", "_renewed", "_scored", "_scores_failed", "_static_codes",
         "_static_positions", "_status_code", "_version",
-        "added", "codes", "feasible", "given", "is_bare", "pod", "positions", "pre_filter",
+        "added", "codes", "feasible", "is_bare", "pod", "positions", "pre_filter",
         "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
+        "worker_results",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
@@ -105,7 +106,7 @@ class Evaluation:
         self.wide: tuple[I32, Bools] | None = None
         self.is_bare = False
         self.added: I64 | None = None
-        self.given: Given | None = None
+        self.worker_results: WorkerResults | None = None
         self.tried = DryRunCache()
 
     def run_pre_filter(self) -> PreFilterOutcome:
@@ -120,7 +121,7 @@ class Evaluation:
         """Run Filter, after a PreFilter, on changed rows; return these rows (None: all).
 
         After a failure the plugins are called again for all rows, as upstream does. PreFilter also
-        runs again if the plugins' own state of the pod changed (`Profile.known_state`).
+        runs again if the plugins' own state of the pod changed (`Profile.state_version`).
         """
         self._widen()
         # A fresh outcome was computed for this update.
@@ -195,7 +196,7 @@ class Evaluation:
     def _must_run_again(self, pre_filter: PreFilterOutcome) -> bool:
         if self._has_failed or pre_filter.status.code is Code.ERROR:
             return True
-        return pre_filter.known != self.profile.known_state(self.pod)
+        return pre_filter.known != self.profile.state_version(self.pod)
 
     def _rows_to_redo(self, pre_filter: PreFilterOutcome) -> Rows | None:
         is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
@@ -219,7 +220,7 @@ class Evaluation:
         self._scored = None
 
     def is_for(self, node_version: int, known: Hashable) -> bool:
-        """Whether the last update had these nodes and this `Profile.known_state`."""
+        """Whether the last update had these nodes and this `Profile.state_version`."""
         return (self._node_version, self.pre_filter.known) == (node_version, known)
 
     @property
@@ -350,8 +351,8 @@ class Evaluation:
         if plugin.name in self.state.skipped:
             return
         found = None
-        if self.given is not None and table is self.table:
-            found = self.given.filter(plugin, self.state, self.pod, self.table)
+        if self.worker_results is not None and table is self.table:
+            found = self.worker_results.filter(plugin, self.state, self.pod, self.table)
         if found is None:
             found = plugin.filter(self.state, self.pod, table)
         self.apply_result(plugin, position, found, codes, positions)
@@ -403,7 +404,7 @@ class Evaluation:
             self._dirty, self._renewed = [], []
         if not self.pre_score.is_success:
             self.forget_scores()
-        # Sums of scores from NODE facts are valid while no node changes (`ClassRun`).
+        # Sums of scores from NODE facts are valid while no node changes (`ClassScores`).
         return self.pre_score, None if len(renewed) else redone
 
     def _score_reads_others(self, pre_score: PreScoreOutcome) -> bool:
@@ -437,7 +438,7 @@ class Evaluation:
                 None if each.plugin.name in self.score_state.skipped else self.first_raw(index)
                 for index, each in enumerate(self.profile.score)
             ]
-            self.given = None
+            self.worker_results = None
             return
         if not len(changed):
             return
@@ -450,10 +451,10 @@ class Evaluation:
     def first_raw(self, index: int) -> I64:
         """Return raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
-        if self.given is not None and not self.is_bare:
-            given = self.given.score(plugin, self.score_state, self.pod, self.table)
-            if given is not None:
-                return given
+        if self.worker_results is not None and not self.is_bare:
+            found = self.worker_results.score(plugin, self.score_state, self.pod, self.table)
+            if found is not None:
+                return found
         if self.is_bare:
             return bare_scores(plugin, self.score_state, self.pod, self.table, self.feasible)
         return raw_scores(plugin, self.score_state, self.pod, self.table)

@@ -64,7 +64,7 @@ class HintMap:
             for by_plugin in self._registered.values()
             for plugin, registered in by_plugin.items()
             for each in registered
-            if each.concerns is not None
+            if each.may_matter is not None
         )
 
     def may_help(self, plugin: str, seen: OccurredEvent, pod: PodFacts) -> bool:
@@ -126,7 +126,7 @@ class HintMap:
 
     def _is_concerned(self, by: RegisteredEvent, pod: PodFacts, assigned: PodFacts) -> bool:
         try:
-            return by.concerns is not None and by.concerns(pod, assigned, self.cluster)
+            return by.may_matter is not None and by.may_matter(pod, assigned, self.cluster)
         except HintError:
             return True
 

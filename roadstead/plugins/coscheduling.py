@@ -41,6 +41,7 @@ from roadstead.framework.plugin import (
     EnqueueExtensions,
     Handle,
     PermitPlugin,
+    PodDeletionPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreEnqueuePlugin,
@@ -48,7 +49,6 @@ from roadstead.framework.plugin import (
     PreFilterResult,
     QueueSortPlugin,
     Reads,
-    RemembersPods,
     ReservePlugin,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
@@ -80,7 +80,7 @@ class Coscheduling(
     ReservePlugin,
     PermitPlugin,
     PostBindPlugin,
-    RemembersPods,
+    PodDeletionPlugin,
 ):
     name = "Coscheduling"
     reads = Reads.NODE
@@ -104,7 +104,7 @@ class Coscheduling(
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE,
                 _is_of_same_group,
-                concerns=_is_of_own_group,
+                may_matter=_is_of_own_group,
             ),
             on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
         )
@@ -206,7 +206,7 @@ class Coscheduling(
         if key is not None and pod.uid in self._reserved.get(key, {}):
             self._bound.setdefault(key, {})[pod.uid] = self._members.times_reported(key)
 
-    def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+    def pod_deleted(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
         if key is not None and pod.uid in self._reserved.get(key, {}):
             self._forget(key, pod.uid)

@@ -324,18 +324,18 @@ class DynamicResources(
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         if not pod.facts.device_claims:
             return None
         if is_substitute(pod.facts):
             # It names no claim, so that changes of claims count only if devices are used or freed.
-            return self.lasting_state(pod), self._devices.allocator.nodes.version
+            return self.lasting_state_version(pod), self._devices.allocator.nodes.version
         return self._devices.version
 
-    def lasting_state(self, pod: PodClass) -> Hashable:
+    def lasting_state_version(self, pod: PodClass) -> Hashable:
         if is_substitute(pod.facts):
             return self._devices.allocator.classes_version
-        return self.known_state(pod)
+        return self.state_version(pod)
 
     def reads_current(self, pod: PodClass) -> bool:
         return is_substitute(pod.facts)
@@ -351,7 +351,7 @@ class DynamicResources(
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         return self._devices.substitutes.substitutes_for(substitute, pod)
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         with_claims = [index for index, pod in enumerate(pods) if pod.facts.device_claims]
         if not with_claims:
             return len(pods)
@@ -406,7 +406,7 @@ class DynamicResources(
     ) -> QueueingHint:
         """Queue if all claims of this pod exist."""
         assert change.new is not None
-        if not change.own:
+        if not change.of_waiting_pod:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
 

@@ -186,7 +186,7 @@ class InterPodAffinity(
         state.write(self.name, self._filtering(pod, found))
         return PreFilterResult()
 
-    def moved(
+    def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, FilterState)
@@ -234,7 +234,7 @@ class InterPodAffinity(
                 codes[domains.at(table) == 0] = _AFFINITY_UNMET
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
             return 0
@@ -289,7 +289,7 @@ class InterPodAffinity(
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 self.after_pod_change,
-                concerns=_is_affinity_target,
+                may_matter=_is_affinity_target,
                 # Upstream reads the pod's terms whichever plugin rejected the pod.
                 whoever_rejected=True,
             ),

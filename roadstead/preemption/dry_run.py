@@ -50,7 +50,7 @@ ROWS_PER_STEP = 128
 def dry_run(
     evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]
 ) -> DryRunResult:
-    """Try rows in the order of the draw until enough candidates are found.
+    """Try rows in the order of `ask` until enough candidates are found.
 
     The evaluation must be up to date.
     """
@@ -59,23 +59,23 @@ def dry_run(
     table = evaluation.table
     rows = evaluation.helpful_rows()
     names, hashes = table.columns.names, table.columns.name_hash[rows]
-    rows = rows[in_order([names[row] for row in rows.tolist()], ask.draw, hashes)]
+    rows = rows[in_order([names[row] for row in rows.tolist()], ask.pod_hash, hashes)]
     evaluation.tried.use(budgets)
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_PER_STEP):
         outcome.add(_results_of(evaluation, rows[start : start + ROWS_PER_STEP], budgets))
         # `shortlist` would drop all later candidates.
-        if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.wanted):
+        if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.size):
             break
-    return outcome.result(ask.wanted)
+    return outcome.result(ask.size)
 
 
 @dataclass(slots=True)
 class _Outcome:
     """Result of the rows tried so far.
 
-    candidates: in the order of the draw. violating: how many of them violate a budget. refused: the
-    rows without a candidate.
+    candidates: in the order in which they were found. violating: how many of them violate a budget.
+    refused: the rows without a candidate.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -91,9 +91,9 @@ class _Outcome:
             self.candidates.append(each.candidate)
             self.violating += bool(each.candidate.violations)
 
-    def result(self, wanted: int) -> DryRunResult:
+    def result(self, size: int) -> DryRunResult:
         if self.candidates:
-            return DryRunResult(shortlist(self.candidates, wanted))
+            return DryRunResult(shortlist(self.candidates, size))
         counts = Counter(reason for each in self.refused for reason in each.reasons)
         errors = {each.error for each in self.refused if each.error}
         reasons = tuple(sorted(counts.items()))

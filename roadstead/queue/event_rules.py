@@ -3,7 +3,7 @@
 When a pod was assigned, or changed on its node, upstream considers only some waiting pods
 (getUnschedulablePodsWithCrossTopologyTerm of pkg/scheduler/backend/queue/scheduling_queue.go,
 1.34): such a pod cannot help a pod that was rejected for reasons within single nodes.
-Plugins declare which pods it may help when they register their events (`RegisteredEvent.concerns`).
+Plugins declare which pods it may help when they register events (`RegisteredEvent.may_matter`).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import READ_CLOCK, CatchUpTimeoutError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
 from roadstead.cycle.scopes import Scope
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.leasing import Leasing
@@ -110,6 +110,6 @@ class Scheduler:
         decisions, _ = decided
         performer.metrics.decided += len(decisions)
         self.scores.record(decisions)
-        yield from performer.perform(self.core.decided(decisions, scope.cycle.row_versions))
+        yield from performer.perform(self.core.decided(decisions, scope.builder.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from roadstead.config.scenario.values import time_text
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.cycle.explain import Explanation
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
@@ -71,14 +71,18 @@ class _Watch(Recorder):
 
 
 def explain_bind(
-    plan: Plan, variant: Variant, number: int, accelerator: Accelerator | None, on_step: OnStep
+    plan: Plan,
+    variant: Variant,
+    number: int,
+    compiled_kernel: CompiledKernel | None,
+    on_step: OnStep,
 ) -> Moment:
     """Explain why a pod was bound to its node: the state is that of its decision.
 
     number: of the pod, as in the table `pods`. AssertionError if it is never bound.
     """
     watch = _Watch(number)
-    engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
+    engine = prepare_engine(plan, variant, watch, compiled_kernel, _no_clock)
     try:
         engine.run(on_step)
     except _BoundNow:
@@ -99,14 +103,14 @@ def explain_at(
     variant: Variant,
     number: int,
     at_us: int,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_step: OnStep,
 ) -> Moment:
     """Explain a pod after all events of a time.
 
     number: of the pod, as in the table `pods`. Raises InputError if it does not exist then.
     """
-    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_step)
+    engine, nominated = _play_until(plan, variant, at_us, compiled_kernel, on_step)
     life = next((each for each in engine.pods.values() if each.number == number), None)
     if life is None:
         rule = "is no time at which the pod exists"
@@ -117,10 +121,14 @@ def explain_at(
 
 
 def fleet_at(
-    plan: Plan, variant: Variant, at_us: int, accelerator: Accelerator | None, on_step: OnStep
+    plan: Plan,
+    variant: Variant,
+    at_us: int,
+    compiled_kernel: CompiledKernel | None,
+    on_step: OnStep,
 ) -> FleetMoment:
     """Return the fleet after all events of a time. Raises InputError for one after the end."""
-    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_step)
+    engine, nominated = _play_until(plan, variant, at_us, compiled_kernel, on_step)
     running, pending = [], []
     for life in engine.pods.values():
         if life.state in ON_NODE:
@@ -138,14 +146,18 @@ def fleet_at(
 
 
 def _play_until(
-    plan: Plan, variant: Variant, at_us: int, accelerator: Accelerator | None, on_step: OnStep
+    plan: Plan,
+    variant: Variant,
+    at_us: int,
+    compiled_kernel: CompiledKernel | None,
+    on_step: OnStep,
 ) -> tuple[Engine, dict[int, str]]:
     """Play a run up to a time; return its engine, and nominated nodes by the pods' numbers."""
     if at_us > plan.horizon_us:
         rule = f"is after the end of the run ({time_text(plan.horizon_us)})"
         raise InputError(rule, source="--at", value=time_text(at_us))
     watch = _Watch()
-    engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
+    engine = prepare_engine(plan, variant, watch, compiled_kernel, _no_clock)
     engine.run(on_step, until_us=at_us)
     return engine, watch.nominated
 

@@ -221,7 +221,7 @@ def plainly(inputs, plan):
 
 def in_cycle(who, facts, classes, profile):
     pod_class = classes.pod_class(facts)
-    return PodInCycle(who.uid, who.key, pod_class, profile.class_of(pod_class, who.uid))
+    return PodInCycle(who.uid, who.key, pod_class, profile.signature_of(pod_class, who.uid))
 
 
 def bind_answers(answers):

@@ -65,11 +65,11 @@ def test_a_lease_contains_the_current_turn():
 def test_pods_without_an_own_node_are_decided_on_all_nodes_until_the_next_lease():
     mine, pod_here = partition(), waiting()
     mine.pass_on(pod_here)
-    assert not mine.is_local(pod_here)
-    assert mine.is_local(waiting("b"))
+    assert not mine.tries_own_nodes_first(pod_here)
+    assert mine.tries_own_nodes_first(waiting("b"))
 
     mine.leased(0, 0)
-    assert mine.is_local(pod_here)
+    assert mine.tries_own_nodes_first(pod_here)
 
 
 def test_own_nodes_are_those_of_the_shards_in_this_turn():
@@ -84,10 +84,10 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
         return [name for name, code in zip(table.names, codes, strict=True) if not code]
 
     assert left() == ["n0", "n2", "n4"]
-    before = mine.nodes.known_state(waiting().pod_class)
+    before = mine.nodes.state_version(waiting().pod_class)
     mine.leased(0, 1)
     assert left() == ["n1", "n3"]
-    assert mine.nodes.known_state(waiting().pod_class) != before
+    assert mine.nodes.state_version(waiting().pod_class) != before
 
 
 @pytest.mark.parametrize(
@@ -104,23 +104,23 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
 )
 def test_pods_that_depend_on_other_nodes_are_decided_on_all_nodes(facts, expected):
     assert looks_across(pod(**facts)) == expected
-    assert partition().is_local(waiting(**facts)) != expected
+    assert partition().tries_own_nodes_first(waiting(**facts)) != expected
 
 
 def test_a_pod_that_was_tried_before_is_decided_on_all_nodes():
-    assert not partition().is_local(waiting(attempt=2))
+    assert not partition().tries_own_nodes_first(waiting(attempt=2))
 
 
 def test_quality_first_always_uses_all_nodes():
-    assert not partition(partition_policy="quality-first").is_local(waiting())
+    assert not partition(partition_policy="quality-first").tries_own_nodes_first(waiting())
 
 
 def test_adaptive_uses_all_nodes_once_the_queue_is_short():
     mine = partition(partition_policy="adaptive", partition_long_queue_pods=10)
-    assert mine.is_local(waiting())
+    assert mine.tries_own_nodes_first(waiting())
 
     mine.leased(waiting=10, turn=0)
-    assert not mine.is_local(waiting())
+    assert not mine.tries_own_nodes_first(waiting())
 
     mine.leased(waiting=11, turn=0)
-    assert mine.is_local(waiting())
+    assert mine.tries_own_nodes_first(waiting())

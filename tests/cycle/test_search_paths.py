@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.extender_preemption import ask_extenders
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult, Reads
 from roadstead.framework.victims import Candidate, DryRunResult, Victim

@@ -43,7 +43,7 @@ class World:
 
     def decide(self, chosen):
         pods = {uid: PodInCycle(uid, f"d/{uid}", self.pod_classes[uid], "") for uid in chosen}
-        self.tentative.set_aside(list(pods.values()))
+        self.tentative.remove_from_table(list(pods.values()))
         for uid, name in chosen.items():
             self.decided.pop(uid, None)
             self.overruled.discard(uid)

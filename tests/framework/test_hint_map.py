@@ -165,10 +165,10 @@ class Concerned(FilterPlugin, EnqueueExtensions):
         raise AssertionError("nobody filters here")
 
     def events_to_register(self):
-        how = {"concerns": self.concerns, "whoever_rejected": self.whoever_rejected}
+        how = {"may_matter": self.may_matter, "whoever_rejected": self.whoever_rejected}
         return (on(EventResource.POD, ActionType.ADD, **how), on(NODE, ActionType.ADD))
 
-    def concerns(self, waiting, assigned, cluster):
+    def may_matter(self, waiting, assigned, cluster):
         if assigned.priority == 9:
             raise HintError("cannot tell")
         return waiting.priority == assigned.priority

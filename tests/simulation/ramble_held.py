@@ -270,7 +270,7 @@ class _Ramble:
         before = {who.uid: table.residents.node_of(who.uid) for who in self._facts}
         ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
         ours |= self._leaving.keys()
-        tentative.set_aside(pods)
+        tentative.remove_from_table(pods)
         self._ended_nominations.difference_update(pod.uid for pod in pods)
         # Where a lease differs from the cache, the cache's nomination does not reserve room.
         named = {pod.uid: pod.pod_class.facts.nominated_node_name for pod in pods}
