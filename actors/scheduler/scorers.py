@@ -29,7 +29,7 @@ from roadstead.actors.names import worker_name
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.batch_builder import BatchBuilder
-from roadstead.cycle.merged_lists import LISTED_ROWS, best_rows, may_list
+from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS, best_rows, may_list
 from roadstead.cycle.messages import RankRequest, ScoreRequest
 from roadstead.cycle.needs import ListBest
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S, ScoredParts
@@ -99,7 +99,7 @@ class Scorers:
 
     def _would_rank(self, pods: Sequence[PodInCycle]) -> bool:
         """Whether lists may pay: the table is large, and most of the pods differ in their class."""
-        if not self._may_list or len(self._nodes.table) < LISTED_ROWS:
+        if not self._may_list or len(self._nodes.table) < MIN_NODES_FOR_LISTS:
             return False
         return 2 * len({pod.signature for pod in pods}) > len(pods)
 
@@ -119,8 +119,12 @@ class Scorers:
 
     async def list_best(self, need: ListBest) -> BestRows | None:
         """Return the best rows for pods, as workers list them; None if asking does not pay."""
-        workers = self._parts.rows.asked()
-        if len(self._nodes.table) < LISTED_ROWS or len(need.pods) < MIN_RANKED or not workers:
+        workers = self._parts.rows.with_rows()
+        if (
+            len(self._nodes.table) < MIN_NODES_FOR_LISTS
+            or len(need.pods) < MIN_RANKED
+            or not workers
+        ):
             return None
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
@@ -159,7 +163,7 @@ class Scorers:
         ]
 
     async def _ask(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
-        missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.asked()
+        missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.with_rows()
         if not missing_classes or not workers:
             return
         many = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))

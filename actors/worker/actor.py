@@ -18,7 +18,7 @@ from roadstead.actors.messages import ActorStatus, ChangesApplied, DeltaBatch, P
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.actors.worker.table_follower import TableFollower
-from roadstead.cycle.merged_lists import LISTED_ROWS
+from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scorer import Scorer
@@ -123,7 +123,7 @@ class WorkerActor(TableFollower):
         known = max(0, self.applied + 1 - batch.first_seq)
         news = batch.new_nodes[known:]
         arrivals = np.frombuffer(batch.new_arrivals, np.int64)[known:]
-        if len(arrivals) and arrivals[-1] >= LISTED_ROWS:
+        if len(arrivals) and arrivals[-1] >= MIN_NODES_FOR_LISTS:
             # Load the kernel now, so that it is there at the first request for lists.
             self._kernel.compiled_kernel(WORTHWHILE_PODS)
         mine = np.flatnonzero(arrivals % self._count == self._index)

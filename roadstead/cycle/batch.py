@@ -64,7 +64,7 @@ class PodInCycle(NamedTuple):
         """The class by which the pod is evaluated."""
         return self.substitute or self.pod_class
 
-    def by_itself(self) -> PodInCycle:
+    def without_substitute(self) -> PodInCycle:
         """Return the pod without a substitute, as the only one of its signature."""
         if self.substitute is None:
             return self
@@ -182,7 +182,7 @@ class Batch:
             signature
             for signature, pod in classes.items()
             if (signature != pods[0].signature and why_not(kernel, signature))
-            or self._changed_outside(pod)
+            or self._is_out_of_date_for_kernel(pod)
         }
         # `Kernel.best_rows` returns those of the last pod that the kernel decided.
         if self._name_best and pods[0].signature not in left:
@@ -244,7 +244,7 @@ class Batch:
         """As `decide`, on a table that has all placements."""
         each = self._classes[pod.signature]
         scores = each.scores
-        if self._changed_elsewhere(pod):
+        if self._is_out_of_date(pod):
             return self._decide_changed(pod, scores)
         if scores.error and self._placed:
             # An extender failed; earlier placements may have changed which rows it would receive.
@@ -283,11 +283,11 @@ class Batch:
             return None
         return Decision(pod, None, diagnosis=diagnosis)
 
-    def _changed_elsewhere(self, pod: PodInCycle) -> bool:
+    def _is_out_of_date(self, pod: PodInCycle) -> bool:
         """Whether an earlier placement may have changed the answers of the class for other rows."""
         return self._is_changed_by(self._placed, pod)
 
-    def _changed_outside(self, pod: PodInCycle) -> bool:
+    def _is_out_of_date_for_kernel(self, pod: PodInCycle) -> bool:
         """The same for placements that the kernel did not make; it accounts for its own."""
         return self._is_changed_by(self._placed_outside_kernel, pod)
 

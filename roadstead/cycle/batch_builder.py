@@ -60,7 +60,7 @@ MAX_WORKER_RESULTS = 512
 
 @dataclass(slots=True)
 class _CachedClass:
-    """The cached results of a class, and their validity. lasting: see `holds_but_current`."""
+    """The cached results of a class, and their validity. lasting: see `holds_without_current`."""
 
     class_input: ClassInput
     validity: Validity
@@ -73,7 +73,7 @@ class _CachedClass:
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
 
-    def holds_but_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
+    def holds_without_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Whether the results are valid but for filters that read the current state.
 
         The kernel calls these before each pod, and an evaluation filters again once their state
@@ -114,9 +114,10 @@ class BatchBuilder:
     classes. allocates_devices: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the cache to
         compare; empty if it does not.
-    _reach: maximum pods of the next batch. _cached: results by class; _shared: results that classes
-        of one shape share, by profile and shape; _searched_classes: by class that extenders handle.
-    _alone: the cycle of the pod that extenders handle, while it is the batch. _worker_results:
+    _max_pods: maximum pods of the next batch. _cached: results by class; _shared: results that
+        classes of one shape share, by profile and shape; _searched_classes: by class that
+        extenders handle.
+    _single_pod: the cycle of the pod that extenders handle, while it is the batch. _worker_results:
         by class, until they are used.
     """
 
@@ -140,14 +141,14 @@ class BatchBuilder:
         self._node_search = node_search
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
-        self._reach = MAX_BATCH_PODS
+        self._max_pods = MAX_BATCH_PODS
         self._memory_sharers = memory_sharers
         self._cached: ClassCache[_CachedClass] = ClassCache(memory_sharers)
         self._shared: ClassCache[_CachedClass] = ClassCache(memory_sharers)
         self._kernels = KernelCache()
         self._single_pods = SinglePodKernel()
         self._searched_classes: ClassCache[ClassScores] = ClassCache(memory_sharers)
-        self._alone: SinglePodCycle | None = None
+        self._single_pod: SinglePodCycle | None = None
         self._order = OrderedNodesCache()
         self._worker_results: dict[Hashable, WorkerResults] = {}
 
@@ -177,7 +178,7 @@ class BatchBuilder:
         a batch by itself. Without devices allocated ahead, a batch has one pod with claims of some.
         After an early end the next batch is short: results would be computed again.
         """
-        pods = self._limit_classes(pods[: self._reach])
+        pods = self._limit_classes(pods[: self._max_pods])
         if not pods or self._is_single(pods[0]):
             return pods[:1]
         samples, has_claims = self.samples(pods[0]), False
@@ -219,9 +220,9 @@ class BatchBuilder:
 
     def record_length(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
-        longer = min(MAX_BATCH_PODS, 2 * self._reach)
-        self._reach = longer if decided == asked else max(1, decided)
-        search_result = None if self._alone is None else self._alone.scores.search_result
+        longer = min(MAX_BATCH_PODS, 2 * self._max_pods)
+        self._max_pods = longer if decided == asked else max(1, decided)
+        search_result = None if self._single_pod is None else self._single_pod.scores.search_result
         if search_result is not None and self._node_search is not None:
             self._node_search.advance(search_result)
 
@@ -258,14 +259,14 @@ class BatchBuilder:
 
         Raises KeyError for a pod whose scheduler name has no profile.
         """
-        self._alone = None
+        self._single_pod = None
         searches_nodes = self.searches_nodes(pods[0])
         if searches_nodes and not self.samples(pods[0]):
-            return self._look(pods[0])
+            return self._search_or_batch(pods[0])
         if (nominated := self._nominated(pods[0])) is not None:
             return nominated
         # A search concerns one pod, so its class is evaluated for it alone.
-        classes = self._classes_of(pods, by_themselves=searches_nodes)
+        classes = self._classes_of(pods, without_substitutes=searches_nodes)
         if searches_nodes and self._node_search is not None:
             return SampledBatch(
                 self.table,
@@ -337,29 +338,29 @@ class BatchBuilder:
         return Kernel(compiled_kernel.code, self.table, classes, self._chooser)
 
     def _classes_of(
-        self, pods: Sequence[PodInCycle], *, by_themselves: bool = False
+        self, pods: Sequence[PodInCycle], *, without_substitutes: bool = False
     ) -> dict[Hashable, ClassInput]:
-        """Return the classes of pods by signature. by_themselves: without substitutes."""
+        """Return the classes of pods by signature. without_substitutes: without substitutes."""
         first: dict[Hashable, PodInCycle] = {}
         for pod in pods:
             first.setdefault(pod.signature, pod)
         return {
             signature: self._results_of(
-                pod.by_itself() if by_themselves else pod,
+                pod.without_substitute() if without_substitutes else pod,
                 self._profiles[pod.pod_class.facts.scheduler_name],
             ).class_input
             for signature, pod in first.items()
         }
 
-    def _look(self, pod: PodInCycle) -> Batch | PendingSearch:
+    def _search_or_batch(self, pod: PodInCycle) -> Batch | PendingSearch:
         """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.snapshot(self.table)
-        itself = pod.by_itself()
+        itself = pod.without_substitute()
         scores = self._searched_classes.get(itself.signature) or self._new_scores(profile, itself)
         self._searched_classes.put(itself.signature, scores, len(self.table))
         try:
-            self._alone = one = SinglePodCycle(scores, pod)
+            self._single_pod = one = SinglePodCycle(scores, pod)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if one.found is None or self._node_search is None:
@@ -368,31 +369,33 @@ class BatchBuilder:
 
     def searched(self, search_result: SearchResult) -> Batch:
         """Return the batch of the pod whose nodes were searched."""
-        assert self._alone is not None, "a search follows the Filter of its pod"
-        self._alone.restrict(search_result)
-        return self._alone.batch(self._chooser, name_best=self._name_best)
+        assert self._single_pod is not None, "a search follows the Filter of its pod"
+        self._single_pod.restrict(search_result)
+        return self._single_pod.batch(self._chooser, name_best=self._name_best)
 
     def _results_of(self, pod: PodInCycle, profile: Profile) -> _CachedClass:
         cached = self._cached.get(pod.signature)
         inputs = inputs_of(self.table, profile, pod.evaluated)
         if cached is None or not (
             cached.holds(inputs, self.table, profile)
-            or (pod.substitute is not None and self._holds_but_current(cached, pod, profile))
+            or (pod.substitute is not None and self._holds_without_current(cached, pod, profile))
         ):
             cached = (
                 self._shared_results(pod, profile, inputs, cached)
                 or self._renewed(pod, profile, inputs, cached)
-                or self._found(pod, profile, inputs, cached)
+                or self._evaluated(pod, profile, inputs, cached)
             )
             shares = cached.class_input.shared_evaluation is not None
             self._cached.put(pod.signature, cached, len(self.table), shares=shares)
         return cached
 
-    def _holds_but_current(self, cached: _CachedClass, pod: PodInCycle, profile: Profile) -> bool:
+    def _holds_without_current(
+        self, cached: _CachedClass, pod: PodInCycle, profile: Profile
+    ) -> bool:
         if self.compiled_kernel is None or self.compiled_kernel.code is None:
             return False
         lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
-        return cached.holds_but_current(lasting, self.table, profile)
+        return cached.holds_without_current(lasting, self.table, profile)
 
     def _shared_results(
         self,
@@ -430,7 +433,7 @@ class BatchBuilder:
             raise _of_pod(missing, pod) from missing
         return cached if is_renewed else None
 
-    def _found(
+    def _evaluated(
         self,
         pod: PodInCycle,
         profile: Profile,

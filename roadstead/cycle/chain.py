@@ -31,8 +31,8 @@ class Chain:
 
     processed: number of pods that these batches decided or passed on. pods: those of the next
     batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may
-    preempt. first: the pods of the first batch. coming: these and the pods that may follow them; if
-    empty, no other pods follow.
+    preempt. first: the pods of the first batch. chain_pods: these and the pods that may follow
+    them; if empty, no other pods follow.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Chain:
         builder: BatchBuilder,
         tentative: Tentative,
         first: Sequence[PodInCycle],
-        coming: Sequence[PodInCycle] = (),
+        chain_pods: Sequence[PodInCycle] = (),
     ) -> None:
         self.pods = first
         self.decisions: list[Decision] = []
@@ -48,7 +48,7 @@ class Chain:
         self.has_placed = False
         self._builder = builder
         self._tentative = tentative
-        self._coming = coming or first
+        self._chain_pods = chain_pods or first
         self._batches = 0
         self._paused_s: float | None = None
 
@@ -72,12 +72,12 @@ class Chain:
         self.pods = self._following(decisions[-1]) if decisions else ()
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
-        coming = self._coming[self.processed :]
-        if not coming or self._batches == MAX_BATCHES or not self._continues(last):
+        chain_pods = self._chain_pods[self.processed :]
+        if not chain_pods or self._batches == MAX_BATCHES or not self._continues(last):
             return ()
-        if self._builder.searches_nodes(coming[0]):
+        if self._builder.searches_nodes(chain_pods[0]):
             return ()
-        return self._builder.next_batch(coming)
+        return self._builder.next_batch(chain_pods)
 
     def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""

@@ -108,11 +108,11 @@ class ContinuingBatch(Batch):
             decision = super().decide(pod)
             if decision is None or not _may_name_claims(decision):
                 return decision
-        return super().decide(self._by_itself(pod))
+        return super().decide(self._without_substitute(pod))
 
-    def _by_itself(self, pod: PodInCycle) -> PodInCycle:
+    def _without_substitute(self, pod: PodInCycle) -> PodInCycle:
         """Return a pod as one without substitute, whose class is evaluated."""
-        itself = pod.by_itself()
+        itself = pod.without_substitute()
         if itself is not pod:
             profile = self._classes[pod.signature].scores.evaluation.profile
             scores = ClassScores(Evaluation(profile, itself.pod_class, self.table))

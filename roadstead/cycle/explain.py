@@ -12,7 +12,7 @@ import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.class_scores import lowest_priority, refused_nodes
-from roadstead.cycle.preempting import conclude, dry_run_to_make
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
 from roadstead.extenders.sequence import EXTENDER
 from roadstead.facts.pod import Pod
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
@@ -257,7 +257,7 @@ def explain(
     explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
-        pre_enqueue=profile.gate(pod.pod_class.facts),
+        pre_enqueue=profile.run_pre_enqueue(pod.pod_class.facts),
         pre_filter=evaluation.pre_filter,
         pre_score_skipped=tuple(sorted(evaluation.score_state.skipped)),
         statuses=statuses,
@@ -361,7 +361,7 @@ def with_post_filter(
 ) -> Explanation:
     """Return the explanation with PostFilter's result. tried: the result of its `dry_run`."""
     try:
-        result = conclude(profile, pod, explanation.diagnosis, tie_break, tried)
+        result = post_filter_result(profile, pod, explanation.diagnosis, tie_break, tried)
     except UnsupportedError as missing:
         return replace(explanation, unsupported=f"{missing.plugin}: {missing.field}")
     return replace(explanation, post_filter=result)

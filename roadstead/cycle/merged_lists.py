@@ -18,7 +18,7 @@ from roadstead.kernel.lists import BestRows
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 
-LISTED_ROWS = 20_000
+MIN_NODES_FOR_LISTS = 20_000
 """Minimum nodes for lists: with fewer, evaluating all rows takes less time than the messages."""
 
 MAX_EXCLUDED = 4096
@@ -72,12 +72,12 @@ def best_rows(
     left: Bools = np.zeros(len(table), np.bool_)
     left[excluded] = True
     parts: list[_Part] = []
-    for worker in workers.asked():
+    for worker in workers.with_rows():
         answer, own = answers.get(worker), workers.of(worker)
         if (
             answer is None
             or answer.touched is None
-            or not workers.agrees(worker, answer.rows, answer.digest)
+            or not workers.are_rows_of(worker, answer.rows, answer.digest)
         ):
             # The answer is missing or of other rows: the scheduler evaluates the worker's rows.
             left[own] = True

@@ -32,7 +32,7 @@ class CatchUp:
     """Apply changes up to the number in the cache's last answer to the table. Answer: the time.
 
     is_again: the table caught up for the same batch before. The driver may raise
-    CatchUpTimeoutError instead.
+    CatchUpTimeoutError in place of the answer.
     """
 
     is_again: bool = False
@@ -67,7 +67,7 @@ class YieldToMessages:
 class Prepare:
     """Bring claims up to date for a batch of so many pods.
 
-    Answer: the compiled_kernel that decides the batch, or None.
+    Answer: the compiled kernel that decides the batch, or None.
     """
 
     pods: int
@@ -114,7 +114,7 @@ TimeNeed: TypeAlias = (
 
 Need: TypeAlias = TimeNeed | Prepare | ListBest | CallExtenders | Phase
 NeedGenerator: TypeAlias = Generator[Need, object, T]
-"""A generator that yields needs and returns a result."""
+"""A generator that yields needs, receives their answers, and returns a result of type T."""
 
 
 def time_after(need: TimeNeed) -> NeedGenerator[float]:
@@ -125,9 +125,9 @@ def time_after(need: TimeNeed) -> NeedGenerator[float]:
 
 
 def kernel_for_batch(pods: int) -> NeedGenerator[CompiledKernel | None]:
-    """Return the compiled_kernel for a batch that is about to begin."""
+    """Return the compiled kernel for a batch that is about to begin."""
     answer = yield Prepare(pods)
-    assert answer is None or isinstance(answer, CompiledKernel), f"{answer!r} accelerates nothing"
+    assert answer is None or isinstance(answer, CompiledKernel), f"{answer!r} is no kernel"
     return answer
 
 

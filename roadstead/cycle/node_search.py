@@ -143,10 +143,10 @@ class NodeSearch:
 
         The next search starts at the result's `next_start` only after `advance`.
         """
-        asker = _asker(pod)
+        extender_pod = _extender_pod(pod)
         search = _Search(order, found)
         nominated = pod.pod_class.facts.nominated_node_name
-        if nominated and self._nominated_passes(asker, search, nominated):
+        if nominated and self._nominated_passes(extender_pod, search, nominated):
             return search.only(nominated, self.start)
         feasible = search.visit(self.to_find(profile, len(search.considered)), self.start)
         next_start = search.next_start(self.start)
@@ -154,13 +154,13 @@ class NodeSearch:
         if search.failure:
             return SearchResult(nothing, error=search.failure, next_start=next_start)
         try:
-            passed = self.extenders.filter(asker, feasible)
+            passed = self.extenders.filter(extender_pod, feasible)
         except ExtenderError as failure:
             return SearchResult(nothing, error=str(failure), next_start=next_start)
         scores: Mapping[str, int] = {}
         # Upstream returns the only feasible node before it scores (schedulePod).
         if len(passed.nodes) > 1:
-            scores = self.extenders.prioritize(asker, passed.nodes)
+            scores = self.extenders.prioritize(extender_pod, passed.nodes)
         by_extender = len(passed.nodes) != len(feasible)
         return search.result(passed, _bounded(scores), by_extender, next_start)
 
@@ -175,7 +175,7 @@ class NodeSearch:
             return 1
         return feasible_nodes_to_find(nodes, share)
 
-    def _nominated_passes(self, asker: ExtenderPod, search: _Search, name: str) -> bool:
+    def _nominated_passes(self, extender_pod: ExtenderPod, search: _Search, name: str) -> bool:
         """Whether the pod passes on its nominated node, which is evaluated first and alone."""
         index = search.order.index_of(name)
         if index is None:
@@ -186,7 +186,7 @@ class NodeSearch:
                 search.counted.add(index)
             return False
         try:
-            passed = self.extenders.filter(asker, [search.order.nodes[index]])
+            passed = self.extenders.filter(extender_pod, [search.order.nodes[index]])
         except ExtenderError:
             # Upstream logs the error and evaluates all nodes.
             return False
@@ -261,8 +261,8 @@ class _Search:
 
     def only(self, name: str, start: int) -> SearchResult:
         """Return the nominated node as the only result, by which the start does not move."""
-        stays = self._arrivals([name])
-        return SearchResult(FoundNodes(stays, np.zeros(1, dtype=np.int64)), next_start=start)
+        remaining = self._arrivals([name])
+        return SearchResult(FoundNodes(remaining, np.zeros(1, dtype=np.int64)), next_start=start)
 
     def result(
         self, passed: ExtenderResult, scores: Mapping[str, int], by_extender: bool, next_start: int
@@ -270,7 +270,7 @@ class _Search:
         """Return the result of the search after the extenders' answers."""
         self.refuse(passed.refused)
         names = [node.name for node in passed.nodes]
-        stays = self._arrivals(names)
+        remaining = self._arrivals(names)
         added = np.array([scores.get(name, 0) for name in names], dtype=np.int64)
         for name in names:
             self._refused.pop(name, None)
@@ -282,7 +282,7 @@ class _Search:
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(them)) for status, them in by_status.items())
-        found_nodes = FoundNodes(stays, added, self._seen(), refused, passed.is_bare)
+        found_nodes = FoundNodes(remaining, added, self._seen(), refused, passed.is_bare)
         kept = {name: scores[name] for name in names if name in scores}
         return SearchResult(found_nodes, kept, tuple(unknown_nodes), by_extender, "", next_start)
 
@@ -300,7 +300,7 @@ class _Search:
         return arrivals
 
 
-def _asker(pod: PodInCycle) -> ExtenderPod:
+def _extender_pod(pod: PodInCycle) -> ExtenderPod:
     """Return a pod as it is sent to extenders."""
     facts = pod.pod_class.facts
     name = pod.key.removeprefix(f"{facts.namespace}/")

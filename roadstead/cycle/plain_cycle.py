@@ -10,10 +10,10 @@ from collections.abc import Hashable, Mapping
 from roadstead.cycle.batch import Batch, CompiledKernel, Decision, PodInCycle
 from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
-from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.extender_preemption import call_extenders
 from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache
 from roadstead.cycle.nominated_batch import NominatedBatch
-from roadstead.cycle.preempting import conclude, dry_run_to_make
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import Profile, binding_profiles
@@ -56,7 +56,7 @@ class PlainCycle:
         Raises KeyError if no profile has its scheduler name, and UnsupportedError if a plugin
         does not support it.
         """
-        pod = pod.by_itself()
+        pod = pod.without_substitute()
         take_snapshot(self.table, self.table.arrived)
         scores = self._scores_of(pod)
         batch = self._nominated(pod) or self._batch_of(scores, pod)
@@ -69,8 +69,8 @@ class PlainCycle:
             return decision
         profile, tie_break = scores.evaluation.profile, self._chooser.tie_break
         ask = dry_run_to_make(profile, pod, decision.diagnosis, tie_break)
-        tried = None if ask is None else self._ask_extenders(pod, batch.dry_run(pod, ask))
-        result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
+        tried = None if ask is None else self._call_extenders(pod, batch.dry_run(pod, ask))
+        result = post_filter_result(profile, pod, decision.diagnosis, tie_break, tried)
         return decision._replace(post_filter=result)
 
     def _nominated(self, pod: PodInCycle) -> Batch | None:
@@ -98,9 +98,9 @@ class PlainCycle:
             self._chooser, name_best=self._name_best, compiled_kernel=self._compiled_kernel
         )
 
-    def _ask_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
+    def _call_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
         extenders = None if self._node_search is None else self._node_search.extenders
-        return ask_extenders(extenders, pod, tried)
+        return call_extenders(extenders, pod, tried)
 
     def bind_claims(self, pod: PodInCycle, node_name: str) -> None:
         """Reserve the volumes and devices of a placed pod."""
@@ -120,7 +120,7 @@ class PlainCycle:
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Return every node's result for one pod; places nothing."""
-        pod = pod.by_itself()
+        pod = pod.without_substitute()
         take_snapshot(self.table, self.table.arrived)
         scores = self._scores_of(pod)
         evaluation, one = scores.evaluation, SinglePodCycle(scores, pod)
@@ -139,7 +139,7 @@ class PlainCycle:
         if found.dry_run is None:
             return found
         budgets = evaluation.profile.budgets
-        tried = self._ask_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
+        tried = self._call_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
         return with_post_filter(found, profile, pod, tie_break, tried)
 
     def _restrict(self, one: SinglePodCycle) -> None:

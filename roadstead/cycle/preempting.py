@@ -1,7 +1,7 @@
 """After a failed cycle: PostFilter, and the dry run that preemption needs first.
 
-    failed ──► wanted ──► DryRun ──► dry run ──► conclude ──► nominated node, victims
-                  └──────── nothing to try ───────────────────────^
+    failed ──► dry_run_to_make ──► DryRun ──► dry run ──► post_filter_result ──► node, victims
+                      └────────── no plugin wants one ──────────^
 
 The caller makes the dry run and sends its candidates to extenders.
 """
@@ -20,7 +20,7 @@ from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS
 
-CLEAR = ""
+CLEARED_NOMINATION = ""
 """The nomination of a pod after a failure without PostFilter: none."""
 
 
@@ -37,7 +37,7 @@ def dry_run_to_make(
     return None if number is None else DryRun(number, _pod_hash(pod, tie_break))
 
 
-def conclude(
+def post_filter_result(
     profile: Profile,
     pod: PodInCycle,
     diagnosis: Diagnosis,
@@ -50,7 +50,7 @@ def conclude(
     """
     # Upstream runs no PostFilter if the cluster has no nodes.
     if not (profile.post_filter and diagnosis.node_count):
-        return PostFilterResult(SUCCESS, CLEAR)
+        return PostFilterResult(SUCCESS, CLEARED_NOMINATION)
     pod_hash = _pod_hash(pod, tie_break)
 
     def pick(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from roadstead.cycle.batch import Batch, Decision, PodInCycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.chain import Chain
 from roadstead.cycle.continuing_batch import ContinuingBatch
-from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.extender_preemption import call_extenders
 from roadstead.cycle.gangs import fails_gang
 from roadstead.cycle.jobs import SimulatedLatency, pods_of_first_job
 from roadstead.cycle.needs import (
@@ -45,7 +45,7 @@ from roadstead.cycle.needs import (
 )
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.partitions import Partition
-from roadstead.cycle.preempting import conclude, dry_run_to_make
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
 from roadstead.cycle.scopes import Scope
 from roadstead.cycle.tentative import Tentative
 from roadstead.extenders.sequence import Extenders
@@ -113,16 +113,16 @@ class SchedulingCycle:
         # One list of waiting pods, shared by all profiles.
         self._waiting_for_permit = next(iter(profiles.values())).waiting
         self._tie_break = TieBreak(settings.tie_break, settings.seed)
-        self._own = self._everywhere = Scope(self._new_builder(profiles))
+        self._own_nodes = self._all_nodes = Scope(self._new_builder(profiles))
         if partition is not None:
             bounded = {name: each.with_filter(partition.nodes) for name, each in profiles.items()}
-            self._own = Scope(self._new_builder(bounded), is_own=True)
+            self._own_nodes = Scope(self._new_builder(bounded), is_own=True)
         self.passed_on = 0
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """All scopes: the one of all nodes, and the one of own nodes if there is a partition."""
-        return tuple({id(each): each for each in (self._everywhere, self._own)}.values())
+        return tuple({id(each): each for each in (self._all_nodes, self._own_nodes)}.values())
 
     def _new_builder(self, profiles: Mapping[str, Profile]) -> BatchBuilder:
         settings = self._parts.settings
@@ -161,12 +161,12 @@ class SchedulingCycle:
         if (
             partition is None
             or not partition.tries_own_nodes_first(pod)
-            or self._own.builder.searches_nodes(pod)
+            or self._own_nodes.builder.searches_nodes(pod)
         ):
-            return self._everywhere
-        return self._own
+            return self._all_nodes
+        return self._own_nodes
 
-    def coming(
+    def pods_of_chain(
         self, scope: Scope, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
     ) -> Sequence[PodInCycle]:
         """Return the pods of a batch and the undecided ones that its chain may decide next."""
@@ -187,19 +187,19 @@ class SchedulingCycle:
         scope: Scope,
         pods: Sequence[PodInCycle],
         now_s: float,
-        coming: Sequence[PodInCycle] = (),
+        chain_pods: Sequence[PodInCycle] = (),
     ) -> NeedGenerator[Decided]:
         """Return decisions for the first pods, and how many pods were decided or passed on.
 
         One reading of the state serves as many pods as possible, at least one. Pods that are passed
-        on to all nodes have no decision. coming: the pods and those behind them, see `Chain`.
+        on to all nodes have no decision. chain_pods: the pods and those behind them, see `Chain`.
         """
         wait_s = self._latency.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
             # In mode exact there is one scheduler: the state may as well be read after the latency.
             now_s = yield from time_after(WaitUntil(now_s + wait_s))
             wait_s = 0.0
-        is_fresh = not scope.serves(now_s, self._staleness_s)
+        is_fresh = not scope.is_reusable(now_s, self._staleness_s)
         if is_fresh:
             now_s = yield from self._read(scope, now_s)
         if wait_s:
@@ -207,12 +207,12 @@ class SchedulingCycle:
             if scope.is_older(now_s, self._staleness_s):
                 is_fresh = True
                 now_s = yield from self._read(scope, now_s)
-        chain = yield from self._decide_read(scope, pods, coming, is_fresh=is_fresh)
+        chain = yield from self._decide_on_reading(scope, pods, chain_pods, is_fresh=is_fresh)
         # A pod that fits nowhere on an old reading is decided again on a new one.
         if not is_fresh and not chain.processed:
             now_s = yield from time_after(ReadClock())
             yield from self._read(scope, now_s)
-            chain = yield from self._decide_read(scope, pods, coming, is_fresh=True)
+            chain = yield from self._decide_on_reading(scope, pods, chain_pods, is_fresh=True)
         return chain.decisions, chain.processed
 
     def _read(self, scope: Scope, began_s: float) -> NeedGenerator[float]:
@@ -220,11 +220,11 @@ class SchedulingCycle:
         scope.read(began_s)
         return now_s
 
-    def _decide_read(
+    def _decide_on_reading(
         self,
         scope: Scope,
         pods: Sequence[PodInCycle],
-        coming: Sequence[PodInCycle],
+        chain_pods: Sequence[PodInCycle],
         *,
         is_fresh: bool,
     ) -> NeedGenerator[Chain]:
@@ -239,7 +239,7 @@ class SchedulingCycle:
             if is_fresh and not self._latency.is_on:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
-        chain = Chain(scope.builder, self._nodes.tentative, pods, coming)
+        chain = Chain(scope.builder, self._nodes.tentative, pods, chain_pods)
         yield from with_held_table(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
         return chain
 
@@ -247,7 +247,7 @@ class SchedulingCycle:
         # Workers do not know which nodes are a scheduler's own.
         uses_lists = self._parts.limit_batch is not None and not scope.is_own
         while pods := chain.pods:
-            decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
+            decide = partial(self._decide_pods, scope, pods, is_fresh=is_fresh, chain=chain)
             steps = decide_batch(self._nodes, scope.builder, pods, decide, uses_lists=uses_lists)
             chain.record_batch(*(yield from steps))
             if chain.pods:
@@ -255,7 +255,7 @@ class SchedulingCycle:
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
             scope.builder.row_versions = versions
 
-    def _decide_on(
+    def _decide_pods(
         self,
         scope: Scope,
         pods: Sequence[PodInCycle],
@@ -269,8 +269,8 @@ class SchedulingCycle:
         decisions: list[Decision] = []
         index = paused = 0
         while index < len(pods):
-            coming = pods[index : index + DECISIONS_PER_PAUSE]
-            if decided := batch.decide_by_kernel(coming):
+            next_pods = pods[index : index + DECISIONS_PER_PAUSE]
+            if decided := batch.decide_by_kernel(next_pods):
                 decisions += decided
                 index += len(decided)
                 # A pod with a substitute is decided alone (device claims): no pause after each.
@@ -278,7 +278,7 @@ class SchedulingCycle:
                     paused = index
                     yield from time_after(YieldToMessages())
                 continue
-            decision = batch.decide(coming[0])
+            decision = batch.decide(next_pods[0])
             # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
             # After None, the pod may need the assumptions of those before it, so a new reading.
             if decision is None or not (is_fresh or decision.node_name):
@@ -345,7 +345,7 @@ def decide_batch(
         yield from _request_lists(batch, pods)
     decisions, processed = yield from decide(batch)
     batch.flush()
-    nodes.tentative.note(decisions)
+    nodes.tentative.record_decisions(decisions)
     return decisions, processed
 
 
@@ -379,7 +379,7 @@ def after_failure(
     # With sampling alone, `extenders` has none.
     if extenders is not None and extenders.preempts(pod.pod_class.facts):
         tried = yield from run_with_extenders(
-            extenders, partial(ask_extenders, extenders, pod, tried)
+            extenders, partial(call_extenders, extenders, pod, tried)
         )
-    result = conclude(profile, pod, diagnosis, tie_break, tried)
+    result = post_filter_result(profile, pod, diagnosis, tie_break, tried)
     return decision._replace(post_filter=result), True

@@ -31,8 +31,8 @@ class Scope:
         """Whether the reading is too old for a decision; never without a bound."""
         return staleness_s is not None and now_s - self.read_s > staleness_s
 
-    def serves(self, now_s: float, staleness_s: float | None) -> bool:
-        """Whether the reading of an earlier batch serves another one."""
+    def is_reusable(self, now_s: float, staleness_s: float | None) -> bool:
+        """Whether the reading of an earlier batch may be reused by another one."""
         return self.has_read and staleness_s is not None and not self.is_older(now_s, staleness_s)
 
     def drop(self) -> None:

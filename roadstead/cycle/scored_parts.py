@@ -63,7 +63,7 @@ class ScoredParts:
         return [self._class_results(useful, index, redo, version) for index in range(classes)]
 
     def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
-        same = self.rows.agrees(worker, answer.rows, answer.digest)
+        same = self.rows.are_rows_of(worker, answer.rows, answer.digest)
         return same and len(answer.classes) == classes
 
     def _class_results(

@@ -1,6 +1,6 @@
 """The running call of a user's plugin in a process, and plugins that are no longer called.
 
-    enter ──► the call ──► leave            a watch looks at `current` from another thread
+    enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
                   └── interrupt (deadline)   a call that never returns leaves a mark on disk, which
                                              the process that replaces this one reads

@@ -119,14 +119,14 @@ class Profile:
         unlisted = (p for p in scoring if not isinstance(p, PreScorePlugin))
         self.preparing_score = _of_type((*self.pre_score, *unlisted), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
-        self._knowing = tuple(
+        self._with_state_version = tuple(
             p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "state_version")
         )
         # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
         found = (p for p in self._signing if _overrides(p, "substitute"))
         self._substituting = () if has_users else tuple(found)
-        self._nothing_known: set[int] = set()
+        self._without_state_version: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
@@ -144,8 +144,8 @@ class Profile:
         """
         found = copy(self)
         found.filter, found.post_filter = (bounds, *self.filter), ()
-        found._knowing = (bounds, *self._knowing)
-        found._nothing_known = set()
+        found._with_state_version = (bounds, *self._with_state_version)
+        found._without_state_version = set()
         return found
 
     def _at(self, point: str, plugin_class: type[P]) -> tuple[P, ...]:
@@ -178,7 +178,7 @@ class Profile:
             for name, plugin in self._built.items()
         }
 
-    def gate(self, pod: PodFacts) -> Status:
+    def run_pre_enqueue(self, pod: PodFacts) -> Status:
         """Run PreEnqueue; return the first refusal, or Success."""
         for plugin in self.pre_enqueue:
             status = plugin.pre_enqueue(pod)
@@ -235,17 +235,17 @@ class Profile:
     def state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod, outside the table; see `Plugin.state_version`."""
         key = self.shape_or_class(pod)
-        if key in self._nothing_known:
+        if key in self._without_state_version:
             return None
-        states = tuple(plugin.state_version(pod) for plugin in self._knowing)
+        states = tuple(plugin.state_version(pod) for plugin in self._with_state_version)
         if any(state is not None for state in states):
             return states
-        self._nothing_known.add(key)
+        self._without_state_version.add(key)
         return None
 
     def lasting_state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod without what Filter reads at each call."""
-        return tuple([plugin.lasting_state_version(pod) for plugin in self._knowing])
+        return tuple([plugin.lasting_state_version(pod) for plugin in self._with_state_version])
 
     def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
         """Return the class by which a pod may be evaluated, with others; None for its own."""

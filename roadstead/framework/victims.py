@@ -66,9 +66,9 @@ class DryRunResult:
     """The result of a dry run.
 
     candidates: in the order in which they were found. nodes: how many nodes were refused, and
-    reasons: how many of them for each reason; both only if there is no candidate. waits: the pod has preempted
-    before, and victims still have to leave. errors: failures, if no candidate was found.
-    none_left: candidates were found, but extenders refused them all.
+    reasons: how many of them for each reason; both only if there is no candidate. waits: the pod
+    has preempted before, and victims still have to leave. errors: failures, if no candidate was
+    found. none_left: candidates were found, but extenders refused them all.
     """
 
     candidates: tuple[Candidate, ...] = ()

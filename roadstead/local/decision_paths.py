@@ -21,7 +21,7 @@ from roadstead.cycle.merged_lists import best_rows
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.cycle.preempting import conclude
+from roadstead.cycle.preempting import post_filter_result
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scheduling_cycle import after_failure
 from roadstead.cycle.scored_parts import ScoredParts
@@ -230,7 +230,7 @@ class BatchPath(PlainPath):
         decision, has_tried = run_now(steps)
         if has_tried or decision.diagnosis is None:
             return decision
-        result = conclude(profile, decision.pod, decision.diagnosis, self._tie_break)
+        result = post_filter_result(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
     def _undo(self, decisions: Sequence[Decision]) -> None:
@@ -312,7 +312,7 @@ class WorkersPath(BatchPath):
         classes = [encode_facts(pod.pod_class.facts) for pod in pods]
         answers = {
             number: self._answer(self._workers[number], classes)
-            for number in self._parts.rows.asked()
+            for number in self._parts.rows.with_rows()
         }
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
         given = self._parts.merge_answers(answers, touched, len(pods))
@@ -328,7 +328,7 @@ class WorkersPath(BatchPath):
         classes = tuple(encode_facts(pod.pod_class.facts) for pod in new)
         ask = RankRequest(0, b"", classes, draws.tobytes(), LISTED_PER_WORKER)
         answers: dict[int, RankAnswer] = {}
-        for worker in self._parts.rows.asked():
+        for worker in self._parts.rows.with_rows():
             answer = self._rankers[worker].rank(ask, compiled_kernel, none)
             answers[worker] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
         signatures = [pod.signature for pod in new]

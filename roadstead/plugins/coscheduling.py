@@ -52,7 +52,7 @@ from roadstead.framework.plugin import (
     ReservePlugin,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
-from roadstead.framework.waiting import Chosen
+from roadstead.framework.waiting import PodPredicate
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
@@ -142,7 +142,7 @@ class Coscheduling(
         self._waiting.reject_where(self._lacking(pod, key), self.name, reason)
         return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
 
-    def _lacking(self, pod: PodFacts, key: GroupKey) -> Chosen:
+    def _lacking(self, pod: PodFacts, key: GroupKey) -> PodPredicate:
         """Return a predicate that chooses the pods of a group, or none if enough have nodes.
 
         It counts when it is first called: at the end of the call, when all decisions are known.

@@ -60,8 +60,8 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.admitted_affinity import count_admitted
 from roadstead.plugins.affinity_terms import WaitingTerms, labels_of_namespaces, matches_all
+from roadstead.plugins.count_passing_affinity import count_passing_affinity
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
     Counts,
@@ -240,7 +240,7 @@ class InterPodAffinity(
             return 0
         if not any(counts.is_related() for counts in counts_of.values()):
             return len(pods)
-        number = count_admitted(
+        number = count_passing_affinity(
             pods, rows, table, counts_of, lambda key: label_codes(table, key)[1]
         )
         for counts in counts_of.values():

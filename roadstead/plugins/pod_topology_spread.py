@@ -62,6 +62,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.count_passing_spread import count_passing_spread
 from roadstead.plugins.matching_pods import (
     MatchingPods,
     amounts_by_row,
@@ -79,7 +80,6 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     SpreadSource,
     is_counted,
 )
-from roadstead.plugins.skew_admission import count_within_skew
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_PODS = 4096
@@ -194,7 +194,7 @@ class PodTopologySpread(
         hard_of = {pod: each.hard for pod, each in found.items()}
         if not any(hard_of.values()):
             return len(pods)
-        return count_within_skew(pods, rows, table, hard_of, self.on_nodes)
+        return count_passing_spread(pods, rows, table, hard_of, self.on_nodes)
 
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible

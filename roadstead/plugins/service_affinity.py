@@ -71,7 +71,7 @@ class MatchingNode:
 class FirstNodes:
     """The first two matching nodes by arrival; the first is the reference node.
 
-    The second becomes the reference if `moved` removes all matching pods from the first.
+    The second becomes the reference if `with_pods_moved` removes all matching pods from the first.
     """
 
     nodes: tuple[MatchingNode, ...]

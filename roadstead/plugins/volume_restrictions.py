@@ -63,8 +63,8 @@ _NO_DISK, _IN_USE = 1, 2
 class ClaimUses:
     """The ReadWriteOncePod claims of a pod that are in use: sorted names.
 
-    moved: uses by pods that `moved` added, less those of removed pods. As upstream, a claim in use
-    counts once, even if several pods use it, while each added or removed use counts.
+    moved: uses by pods that `with_pods_moved` added, less those of removed pods. As upstream, a
+    claim in use counts once, even if several pods use it, while each added or removed use counts.
     """
 
     in_use: tuple[str, ...]

@@ -37,7 +37,7 @@ def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
             # The old pod may have blocked pods that the new one does not concern; upstream leaves
             # these to the retry after five minutes.
             return True
-        return hints.is_concerned(facts, assigned.facts, rejected_by)
+        return hints.may_matter(facts, assigned.facts, rejected_by)
 
     return EventRules(hints.may_help, hints.is_registered, concerns, any_of)
 

@@ -85,10 +85,12 @@ class Scheduler:
             yield from self.leasing.lease()
             return None
         scope, pods = self.cycle.next(undecided)
-        return (yield from self._batch(scope, pods, self.cycle.coming(scope, pods, undecided)))
+        return (
+            yield from self._batch(scope, pods, self.cycle.pods_of_chain(scope, pods, undecided))
+        )
 
     def _batch(
-        self, scope: Scope, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
+        self, scope: Scope, pods: Sequence[PodInCycle], chain_pods: Sequence[PodInCycle]
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.reads_failed:
@@ -99,7 +101,7 @@ class Scheduler:
         decided: Decided | None = None
         retry_reason = ""
         try:
-            decided = yield from self.cycle.decide(scope, pods, now_s, coming)
+            decided = yield from self.cycle.decide(scope, pods, now_s, chain_pods)
         except CatchUpTimeoutError as failure:
             retry_reason = str(failure)
         now_s = yield from time_after(READ_CLOCK)

@@ -285,7 +285,7 @@ class VirtualCluster:
             profile.is_signed(pod_class)
             and profile.binds_without_plugins
             and not any(plugin.is_guarded for plugin in profile.pre_enqueue)
-            and profile.gate(facts).is_success
+            and profile.run_pre_enqueue(facts).is_success
         )
         return _DirectClass(facts, pod_class, signature, is_direct)
 

@@ -68,7 +68,7 @@ class Cycle:
         batch.flush()
         assert decisions, "a batch decides at least one pod"
         self.cycle.record_length(len(pods), len(decisions))
-        self.tentative.note(decisions)
+        self.tentative.record_decisions(decisions)
         for each in decisions:
             if each.node_name is not None:
                 placed = [each.pod.uid], [each.node_name], [each.pod.pod_class]

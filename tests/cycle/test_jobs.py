@@ -82,7 +82,7 @@ def test_without_settings_there_is_no_decision_time():
 
 
 def test_the_memory_of_jobs_is_bounded(monkeypatch):
-    monkeypatch.setattr(jobs, "MAX_PAID", 2)
+    monkeypatch.setattr(jobs, "MAX_DELAYED", 2)
     latency = SimulatedLatency(TIME)
     for uid in "abc":
         latency.wait_s([waiting(uid)])

@@ -77,7 +77,7 @@ def arrivals(*places, offset=10):
 
 
 def stays(result, offset=10):
-    return [each - offset for each in result.found_nodes.stays.tolist()]
+    return [each - offset for each in result.found_nodes.remaining.tolist()]
 
 
 def searched_as_upstream(fits, to_find, start):

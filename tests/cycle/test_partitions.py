@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.partitions import Partition, looks_across, owned
+from roadstead.cycle.partitions import Partition, partitions_of, reads_other_nodes
 from roadstead.facts.pod import Volume
 from roadstead.framework.cycle_state import CycleState
 from roadstead.nodes.pod_class import PodClasses
@@ -32,19 +32,19 @@ def partition(index=0, **settings):
 def test_in_every_turn_each_shard_has_one_owner_and_each_owner_a_shard(schedulers, more, turn):
     partitions = schedulers + more
 
-    parts = [owned(partitions, rank, schedulers, turn) for rank in range(schedulers)]
+    parts = [partitions_of(partitions, rank, schedulers, turn) for rank in range(schedulers)]
 
     assert sorted(partition for part in parts for partition in part) == list(range(partitions))
     assert all(parts)
 
 
 def test_partitions_pass_to_the_next_scheduler_each_turn_and_return():
-    assert [owned(4, 0, 2, turn) for turn in range(3)] == [(0, 2), (1, 3), (0, 2)]
+    assert [partitions_of(4, 0, 2, turn) for turn in range(3)] == [(0, 2), (1, 3), (0, 2)]
 
 
 def test_more_schedulers_than_shards_are_an_internal_error():
     with pytest.raises(AssertionError, match="3 schedulers cannot own 2 partitions"):
-        owned(2, 0, 3, 0)
+        partitions_of(2, 0, 3, 0)
 
 
 def test_schedulers_of_one_profile_divide_the_shards():
@@ -103,7 +103,7 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
     ],
 )
 def test_pods_that_depend_on_other_nodes_are_decided_on_all_nodes(facts, expected):
-    assert looks_across(pod(**facts)) == expected
+    assert reads_other_nodes(pod(**facts)) == expected
     assert partition().tries_own_nodes_first(waiting(**facts)) != expected
 
 

@@ -55,7 +55,7 @@ class World:
         self.needs.clear()
         undecided = pods
         scope, pods = self.cycle.next(undecided)
-        coming = self.cycle.coming(scope, pods, undecided)
+        coming = self.cycle.pods_of_chain(scope, pods, undecided)
         steps, answer = self.cycle.decide(scope, pods, self.now_s, coming), None
         while True:
             try:

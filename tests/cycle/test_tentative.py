@@ -26,7 +26,7 @@ class Stand:
         self.tentative.remove_from_table([one])
         self.table.withdraw("n1", self.pod_class)
         self.table.add_pod("n1", self.pod_class, uid="u1")
-        self.tentative.note([Decision(one, "n1")])
+        self.tentative.record_decisions([Decision(one, "n1")])
 
     def nominated(self):
         return sum(self.table.nominations.to("n1").values())
@@ -111,7 +111,7 @@ def test_a_nominated_pod_whose_node_was_removed_before_is_nominated_again():
 
     again = PodInCycle("u1", "default/u1", stand.pod_class, "class")
     stand.tentative.remove_from_table([again])
-    stand.tentative.note([Decision(again, None)])
+    stand.tentative.record_decisions([Decision(again, None)])
 
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
@@ -182,7 +182,7 @@ def test_a_leased_pod_without_nomination_reserves_nothing_while_others_are_decid
     one = PodInCycle("u1", "default/u1", stand.pod_class, "class")
 
     stand.tentative.remove_from_table([one])
-    stand.tentative.note([Decision(one, None)])
+    stand.tentative.record_decisions([Decision(one, None)])
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
     stand.tentative.undo_unconfirmed()
@@ -208,7 +208,7 @@ class Standing(Stand):
 
     def place(self, on):
         self.table.add_pod(on, self.pod_class, uid="u1")
-        self.tentative.note([decided("u1", self.pod_class, on)[1]])
+        self.tentative.record_decisions([decided("u1", self.pod_class, on)[1]])
 
 
 def test_a_pod_decided_again_counts_once_and_not_against_itself():
@@ -226,7 +226,7 @@ def test_a_pod_decided_again_without_a_node_stays_on_its_node():
     stand = Standing()
 
     stand.tentative.remove_from_table([stand.again])
-    stand.tentative.note([decided("u1", stand.pod_class, None)[1]])
+    stand.tentative.record_decisions([decided("u1", stand.pod_class, None)[1]])
 
     assert stand.counts() == [1, 0]
     assert [each.uid for each in stand.table.residents.on("n1")] == ["u1"]
@@ -237,7 +237,7 @@ def test_a_pod_that_was_set_aside_does_not_return_to_a_removed_node():
     stand.tentative.remove_from_table([stand.again])
     stand.table.remove_node("n1")
 
-    stand.tentative.note([decided("u1", stand.pod_class, None)[1]])
+    stand.tentative.record_decisions([decided("u1", stand.pod_class, None)[1]])
 
     assert stand.table.row_facts("n2")["pod_count"] == 0
 

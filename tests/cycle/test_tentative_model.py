@@ -55,7 +55,7 @@ class World:
                 self.table.add_pod(name, self.pod_classes[uid], uid=uid, key=f"d/{uid}")
                 if named := FACTS[uid].nominated_node_name:
                     self.table.withdraw(named, self.pod_classes[uid])
-        self.tentative.note([Decision(pods[uid], name) for uid, name in chosen.items()])
+        self.tentative.record_decisions([Decision(pods[uid], name) for uid, name in chosen.items()])
 
     def come(self, chosen):
         """Apply the cache's report of pods on nodes, which ends their nominations."""

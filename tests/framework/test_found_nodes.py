@@ -95,7 +95,7 @@ def test_the_next_update_restores_the_results_of_filter():
     evaluation.update(evaluation.run_pre_filter())
 
     assert said(evaluation) == before
-    assert evaluation.wide is None
+    assert evaluation.before_restriction is None
 
 
 def test_scores_are_equal_before_and_after_a_restriction():

@@ -187,9 +187,9 @@ def test_the_first_gate_that_holds_a_pod_names_its_plugin():
     profile = profile_of({"preEnqueue": ["SchedulingGates", "Hold"]}, plugins=[Hold])
     held = pod(labels={"hold": "yes"})
 
-    assert profile.gate(pod()) is SUCCESS
-    assert profile.gate(held) == replace(unresolvable("held"), plugin="Hold")
-    both = profile.gate(replace(held, scheduling_gates=("wait",)))
+    assert profile.run_pre_enqueue(pod()) is SUCCESS
+    assert profile.run_pre_enqueue(held) == replace(unresolvable("held"), plugin="Hold")
+    both = profile.run_pre_enqueue(replace(held, scheduling_gates=("wait",)))
     assert both == replace(
         unresolvable("waiting for scheduling gates: [wait]"), plugin="SchedulingGates"
     )

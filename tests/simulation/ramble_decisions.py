@@ -389,7 +389,7 @@ class _Ramble:
         others += coverage.stops.total()
         # The counts exclude pods that depend on placements of the reference path.
         is_lone = isinstance(batch, NominatedBatch)
-        is_changed = not is_lone and batch._changed_outside(pods[0])
+        is_changed = not is_lone and batch._is_out_of_date_for_kernel(pods[0])
         run = batch.decide_by_kernel(pods)
         kernel = coverage.by_kernel - kernel
         others = coverage.by_reference.total() + coverage.stops.total() - others

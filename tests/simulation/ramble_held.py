@@ -281,7 +281,7 @@ class _Ramble:
             self.problems.append(f"{there} stand on the table and are about to be decided")
             return
         decisions = [self._decided(pod) for pod in pods[: draw.randint(0, len(pods))]]
-        tentative.note(decisions)
+        tentative.record_decisions(decisions)
         placed = {each.pod.uid: each.node_name for each in decisions if each.node_name is not None}
         self._ended_nominations.update(uid for uid in placed if uid in self._named)
         self._decided_here -= {pod.uid for pod in pods}

@@ -67,7 +67,7 @@ class Workers:
 
     def asked(self, profile, pod_class, held):
         """The results of a class; None where no answer is usable."""
-        answers, touched, asked = {}, {}, self._parts.rows.asked()
+        answers, touched, asked = {}, {}, self._parts.rows.with_rows()
         holders = {int(each) % len(self._tables) for each in self._table.arrivals}
         if set(asked) != holders:
             self.problems.append(f"workers {asked} are asked, {holders} hold rows")
@@ -106,7 +106,7 @@ class Workers:
             0, arrivals, tuple(encode_facts(p.pod_class.facts) for p in new), draws.tobytes(), most
         )
         answers, left = {}, {*held.tentative.nodes()}
-        for worker in self._parts.rows.asked():
+        for worker in self._parts.rows.with_rows():
             if self._late[worker] or draw.random() < 0.15:
                 continue
             table = self._tables[worker]

@@ -208,7 +208,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/batch_builder.py",
         "what classes of a kind share is found of each",
-        (("BatchBuilder._found", "self._shared.put(shape, found, len(self.table))", "pass"),),
+        (("BatchBuilder._evaluated", "self._shared.put(shape, found, len(self.table))", "pass"),),
     ),
     Same(
         "roadstead/cycle/batch_builder.py",
@@ -231,7 +231,7 @@ SAME: tuple[Same, ...] = (
                 "pass",
             ),
             (
-                "BatchBuilder._look",
+                "BatchBuilder._search_or_batch",
                 "self._searched_runs.put(itself.signature, run, len(self.table))",
                 "pass",
             ),
@@ -289,7 +289,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/tentative.py",
         "a pod that was set aside left its node before it comes to another one",
-        (("Tentative.confirm", "self._aside.pop(uid, None)", "pass"),),
+        (("Tentative.confirm", "self._removed.pop(uid, None)", "pass"),),
     ),
     Same(
         "roadstead/cycle/tentative.py",
