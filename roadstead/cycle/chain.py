@@ -50,13 +50,13 @@ class Chain:
         self._tentative = tentative
         self._chain_pods = chain_pods or first
         self._batches = 0
-        self._paused_s: float | None = None
+        self._first_pause_s: float | None = None
 
     def pause(self, now_s: float) -> None:
         """End the chain if MAX_CHAIN_S have passed since its first pause (after a batch)."""
-        if self._paused_s is None:
-            self._paused_s = now_s
-        elif now_s - self._paused_s > MAX_CHAIN_S:
+        if self._first_pause_s is None:
+            self._first_pause_s = now_s
+        elif now_s - self._first_pause_s > MAX_CHAIN_S:
             self.pods = ()
 
     def record_batch(self, decisions: Sequence[Decision], processed: int) -> None:

@@ -61,7 +61,7 @@ class ClassCache(Generic[T]):
                 return found
         return None
 
-    def put(self, key: Hashable, thing: T, rows: int, *, shares: bool = False) -> None:
+    def put(self, key: Hashable, value: T, rows: int, *, shares: bool = False) -> None:
         """Cache the value of a class over so many rows, in place of the former one."""
         self._own.pop(key, None)
         self._sharing.pop(key, None)
@@ -70,7 +70,7 @@ class ClassCache(Generic[T]):
             if shares
             else (self._own, max_cached_classes(rows, self._memory_sharers))
         )
-        kept[key] = thing
+        kept[key] = value
         while len(kept) > most:
             kept.popitem(last=False)
 

@@ -31,7 +31,7 @@ def may_list(settings: Settings) -> bool:
     return settings.kernel and settings.tie_break == "random"
 
 
-class _Part:
+class _WorkerLists:
     """The answer of one worker, as arrays. Raises ValueError if it does not fit the request.
 
     own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
@@ -69,9 +69,10 @@ def best_rows(
     excluded. Raises ValueError for an answer that does not fit the request.
     """
     table = workers.table
-    left: Bools = np.zeros(len(table), np.bool_)
-    left[excluded] = True
-    parts: list[_Part] = []
+    # Rows that the scheduler evaluates itself.
+    redo: Bools = np.zeros(len(table), np.bool_)
+    redo[excluded] = True
+    parts: list[_WorkerLists] = []
     for worker in workers.with_rows():
         answer, own = answers.get(worker), workers.of(worker)
         if (
@@ -80,11 +81,11 @@ def best_rows(
             or not workers.are_rows_of(worker, answer.rows, answer.digest)
         ):
             # The answer is missing or of other rows: the scheduler evaluates the worker's rows.
-            left[own] = True
+            redo[own] = True
             continue
-        left[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
-        parts.append(_Part(answer, own, len(signatures), most))
-    rows = np.flatnonzero(left)
+        redo[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
+        parts.append(_WorkerLists(answer, own, len(signatures), most))
+    rows = np.flatnonzero(redo)
     if not parts or len(rows) > MAX_EXCLUDED:
         return None
     # A class has a list only if every worker that answered has one for it.

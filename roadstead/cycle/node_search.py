@@ -114,14 +114,14 @@ class OrderedNodesCache:
 class NodeSearch:
     """Samples nodes and calls extenders.
 
-    shares: percentageOfNodesToScore of the profiles that sample, by scheduler name. start: index
+    percentages: percentageOfNodesToScore of the profiles that sample, by scheduler name. start: the index
     in the order where the next search starts.
     """
 
     def __init__(
-        self, shares: Mapping[str, int] | None = None, extenders: Extenders | None = None
+        self, percentages: Mapping[str, int] | None = None, extenders: Extenders | None = None
     ) -> None:
-        self._shares = dict(shares or {})
+        self._percentages = dict(percentages or {})
         self.extenders = extenders or Extenders()
         self.start = 0
 
@@ -130,7 +130,7 @@ class NodeSearch:
 
         Where any profile samples, pods of the others move the start of the next search as well.
         """
-        return bool(self._shares) or self.extenders.handles(facts)
+        return bool(self._percentages) or self.extenders.handles(facts)
 
     def advance(self, result: SearchResult) -> None:
         """Record that a result is used: the next search starts behind it."""
@@ -166,14 +166,14 @@ class NodeSearch:
 
     def to_find(self, profile: Profile, nodes: int) -> int:
         """Return how many feasible nodes to find among so many; all, without sampling."""
-        share = self._shares.get(profile.scheduler_name)
-        if share is None:
+        percentage = self._percentages.get(profile.scheduler_name)
+        if percentage is None:
             return nodes
         has_scoring = bool(profile.score) or self.extenders.any_prioritizers
         # Upstream: without scores and extenders' filters, the first feasible node is chosen.
         if not has_scoring and not self.extenders.any_filters:
             return 1
-        return feasible_nodes_to_find(nodes, share)
+        return feasible_nodes_to_find(nodes, percentage)
 
     def _nominated_passes(self, extender_pod: ExtenderPod, search: _Search, name: str) -> bool:
         """Whether the pod passes on its nominated node, which is evaluated first and alone."""

@@ -1,8 +1,8 @@
 """Partitions: which nodes are a scheduler's own, and which pods are tried on these first.
 
-    pod ─ first? ─ yes ─► own nodes ─ feasible ─► assumed, bound
-            │                  └───── not ──┐
-            └─ no ──► all nodes ◄───────────┘ (overflow: the optimistic part)
+    pod ─ tries own nodes first? ─ yes ─► own nodes ─ feasible ─► assumed, bound
+                  │                           └───── not ──┐
+                  └─ no ──► all nodes ◄────────────────────┘ (as in mode `optimistic`)
 
 `latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
 queue is long. At an interval, each partition moves to the next scheduler: a new turn begins. In a

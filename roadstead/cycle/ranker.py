@@ -46,10 +46,10 @@ class Ranker:
         excluded = np.concatenate([np.frombuffer(ask.excluded, np.int64), touched])
         left_out = np.flatnonzero(np.isin(self._table.arrivals, excluded))
         pods = [self._pod(index, facts) for index, facts in enumerate(ask.classes)]
-        draws = np.frombuffer(ask.draws, np.uint64)
+        tie_break_hashes = np.frombuffer(ask.draws, np.uint64)
         size = max(1, min(MAX_CLASSES_PER_PART, MAX_STORED_TOTALS // max(1, len(self._table))))
         parts = [
-            self._list(pods[start : start + size], draws[start:], ask.most, left_out)
+            self._list(pods[start : start + size], tie_break_hashes[start:], ask.most, left_out)
             for start in range(0, len(pods), size)
         ]
         # Unused slots of a list have row END, -1, which indexes the appended element.
@@ -66,10 +66,12 @@ class Ranker:
             is_listed=b"".join(part.is_listed.tobytes() for part in parts),
         )
 
-    def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:
+    def _list(
+        self, pods: Sequence[PodInCycle], tie_break_hashes: U64, most: int, left_out: Rows
+    ) -> Listed:
         kernel = self._builder.kernel_of(pods)
         kernel.exclude(left_out)
-        return kernel.list_best([pod.signature for pod in pods], draws, most)
+        return kernel.list_best([pod.signature for pod in pods], tie_break_hashes, most)
 
     def _pod(self, index: int, facts: bytes) -> PodInCycle:
         pod_class = self._table.classes.pod_class(decode_facts(facts))

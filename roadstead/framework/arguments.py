@@ -43,15 +43,13 @@ def parse_arguments(model: type[A], value: object, *, field: str) -> A:
 
     ConfigError with every invalid field, below `field`.
     """
-    fields_of_value = {} if value is None else value
-    if not isinstance(fields_of_value, Mapping):
+    document = {} if value is None else value
+    if not isinstance(document, Mapping):
         problem = Problem(field, "must be a mapping", value=cut_short(value))
         raise ConfigError("decode", [problem])
     own = {each.alias for each in model.model_fields.values()}
     fields = {
-        name: each
-        for name, each in fields_of_value.items()
-        if name in own or name not in _TYPE_META
+        name: each for name, each in document.items() if name in own or name not in _TYPE_META
     }
     try:
         # Through JSON, so that a list may become a tuple, but a string no number.

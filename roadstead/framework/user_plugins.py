@@ -78,7 +78,7 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
 def _imported(path: str, module_name: str, class_name: str | None, directory: str) -> object:
     """Return a class of a module, or the module itself for None. InputError if there is none."""
     if directory and module_name:
-        _allow(module_name.partition(".")[0], directory)
+        _allow_import(module_name.partition(".")[0], directory)
     try:
         module = importlib.import_module(module_name)
         return module if class_name is None else getattr(module, class_name)
@@ -109,7 +109,7 @@ class NamedModules(MetaPathFinder):
 _NAMED = NamedModules()
 
 
-def _allow(name: str, folder: str) -> None:
+def _allow_import(name: str, folder: str) -> None:
     """Let a module of this name be imported from a folder outside the path."""
     if _NAMED not in sys.meta_path:
         sys.meta_path.append(_NAMED)

@@ -163,12 +163,12 @@ class InterPodAffinity(
         """Whether the pod matches all of its own required affinity terms."""
         return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
 
-    def scores(self, pod: PodClass) -> bool:
+    def runs_score(self, pod: PodClass) -> bool:
         """Whether Score runs for the pod.
 
         It does if the pod has preferred terms, or if those of running pods apply to every pod.
         """
-        return self._counts_of(pod).pod.scores
+        return self._counts_of(pod).pod.runs_score
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         counts = self._counts_of(pod)
@@ -251,7 +251,7 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         counts = self._counts_of(pod)
-        if not counts.pod.scores:
+        if not counts.pod.runs_score:
             return SKIP
         if counts.pod.terms.error:
             return error(f"failed to parse pod: {counts.pod.terms.error}")
@@ -394,7 +394,7 @@ class InterPodAffinity(
             pod_class=pod,
             terms=self._terms.terms[profile[1]].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
-            scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
+            runs_score=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,
         )
 

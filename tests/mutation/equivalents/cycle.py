@@ -111,7 +111,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/merged_lists.py",
         "no list is of use, and the scheduler looks at all rows itself, to the same result",
-        (("best_rows", "parts.append(_Part(answer, own, len(signatures), most))", "pass"),),
+        (("best_rows", "parts.append(_WorkerLists(answer, own, len(signatures), most))", "pass"),),
     ),
     Same(
         "roadstead/cycle/node_search.py",
