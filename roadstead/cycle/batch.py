@@ -3,7 +3,7 @@
 Each placement changes its row, and that row is evaluated again for later classes. If a placement
 may change the answers for other rows (a plugin that reads the cluster), `decide` returns None: the
 batch ends, and the remaining pods form a new one. So a batch decides as one pod after another.
-`ContinuingBatch` computes such answers again instead.
+`ContinuingBatch` computes such answers again and continues.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a time.
 """
@@ -155,10 +155,10 @@ class Batch:
         self._kernels = kernels
         self._kernel: Kernel | None = None
 
-    def dry_run(self, pod: PodInCycle, ask: DryRun) -> DryRunResult:
+    def dry_run(self, pod: PodInCycle, request: DryRun) -> DryRunResult:
         """Find the victims for a pod that was just found to have no feasible node."""
         evaluation = self._classes[pod.signature].scores.evaluation
-        return dry_run(evaluation, ask, evaluation.profile.budgets)
+        return dry_run(evaluation, request, evaluation.profile.budgets)
 
     def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Return the kernel's decisions for as many of the next pods as possible.

@@ -27,11 +27,11 @@ class ContinuingBatch(Batch):
     """Decides pods over all nodes, to the same result as one pod after another.
 
     allocates_devices: devices of placed pods are allocated for those behind them. Its user undoes
-    that before it assumes the pods (`DevicesAhead`).
+    that before it assumes the pods (`DevicesAhead`). _has_allocated_all: so far they all were.
     """
 
     allocates_devices = False
-    _knows_devices = True
+    _has_allocated_all = True
     _claims_found: bool | None = None
 
     def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
@@ -45,12 +45,12 @@ class ContinuingBatch(Batch):
             )
         if first.substitute is None:
             return super().decide_by_kernel((first,))
-        if not (self._knows_devices and self._has_valid_substitute(first)):
+        if not (self._has_allocated_all and self._has_valid_substitute(first)):
             return []
         decisions = super().decide_by_kernel((first,))
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
-            self._knows_devices &= self._reserve(first, each.node_name)
+            self._has_allocated_all &= self._reserve(first, each.node_name)
         return decisions
 
     def _has_claims(self) -> bool:
@@ -85,7 +85,7 @@ class ContinuingBatch(Batch):
 
     def use_lists(self, best: BestRows, pods: int) -> None:
         """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
-        assert self._kernel is not None, "the kernel knows which classes have no list"
+        assert self._kernel is not None, "`unlisted` has built the kernel"
         self._kernel.use_lists(best, pods)
 
     def decide(self, pod: PodInCycle) -> Decision | None:
@@ -95,13 +95,13 @@ class ContinuingBatch(Batch):
         )
         facts = pod.pod_class.facts
         if decision is not None and decision.node_name is not None and facts.device_claims:
-            self._knows_devices &= self._reserve(pod, decision.node_name)
+            self._has_allocated_all &= self._reserve(pod, decision.node_name)
         return decision
 
     def _decide_by_substitute(self, pod: PodInCycle) -> Decision | None:
         """Decide a pod by the results of its substitute, or by its own if these may differ."""
         ahead = self._classes[pod.signature].scores.evaluation.profile.storage.ahead
-        if not self._knows_devices or ahead.concerns(pod.pod_class.facts):
+        if not self._has_allocated_all or ahead.concerns(pod.pod_class.facts):
             # As in `_decide_changed`: the pods before it must be assumed first.
             return None
         if self._has_valid_substitute(pod):
@@ -138,7 +138,7 @@ class ContinuingBatch(Batch):
         assumed yet.
         """
         facts, profile = pod.pod_class.facts, scores.evaluation.profile
-        if facts.volumes or (facts.device_claims and not self._knows_devices):
+        if facts.volumes or (facts.device_claims and not self._has_allocated_all):
             return None
         if profile.storage.ahead.concerns(facts):
             return None

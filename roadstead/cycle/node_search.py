@@ -114,8 +114,8 @@ class OrderedNodesCache:
 class NodeSearch:
     """Samples nodes and calls extenders.
 
-    percentages: percentageOfNodesToScore of the profiles that sample, by scheduler name. start: the index
-    in the order where the next search starts.
+    percentages: percentageOfNodesToScore of the profiles that sample, by scheduler name.
+    start: index in the order where the next search starts.
     """
 
     def __init__(

@@ -68,8 +68,8 @@ class PlainCycle:
         if decision.diagnosis is None:
             return decision
         profile, tie_break = scores.evaluation.profile, self._chooser.tie_break
-        ask = dry_run_to_make(profile, pod, decision.diagnosis, tie_break)
-        tried = None if ask is None else self._call_extenders(pod, batch.dry_run(pod, ask))
+        request = dry_run_to_make(profile, pod, decision.diagnosis, tie_break)
+        tried = None if request is None else self._call_extenders(pod, batch.dry_run(pod, request))
         result = post_filter_result(profile, pod, decision.diagnosis, tie_break, tried)
         return decision._replace(post_filter=result)
 

@@ -372,10 +372,10 @@ def after_failure(
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:
         return decision, False
-    ask = dry_run_to_make(profile, pod, diagnosis, tie_break)
-    if ask is None:
+    request = dry_run_to_make(profile, pod, diagnosis, tie_break)
+    if request is None:
         return decision, False
-    tried = batch.dry_run(pod, ask)
+    tried = batch.dry_run(pod, request)
     # With sampling alone, `extenders` has none.
     if extenders is not None and extenders.preempts(pod.pod_class.facts):
         tried = yield from run_with_extenders(

@@ -19,7 +19,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 
 MIN_PLUGINS_S = 0.001
-"""Minimum time of plugins per class for which workers are asked; below it messages take longer."""
+"""Minimum time of plugins per class for which workers are called; below it messages take longer."""
 
 Column = tuple[str, str]
 """(plugin, point)."""

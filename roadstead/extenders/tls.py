@@ -59,7 +59,7 @@ def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(f"{certificate}\n{key}\n")
-        # Without a password OpenSSL would ask for one on the terminal.
+        # Without a password OpenSSL would read one from the terminal.
         context.load_cert_chain(path, password="")
     except (ssl.SSLError, ValueError):
         raise _refused("cert", "and its key cannot be used") from None

@@ -67,39 +67,15 @@ class Evaluation:
     worker_results: of users' plugins, for the next full run; None once it has scored all rows.
     dry_runs: results of dry runs of preemption per row, for these inputs.
     before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them.
-    added: int64[row], scores that extenders add to the totals.
+    extender_scores: int64[row], scores that extenders add to the totals.
     """
 
     __slots__ = (
-        "_dirty",
-        "_has_failed",
-        "_node_version",
-        "_pending_pre_filter",
-        "_pending_pre_score",
-        "_renewed",
-        "_scored",
-        "_scores_failed",
-        "_static_codes",
-        "_static_positions",
-        "_status_code",
-        "_version",
-        "added",
-        "before_restriction",
-        "codes",
-        "dry_runs",
-        "feasible",
-        "is_bare",
-        "pod",
-        "positions",
-        "pre_filter",
-        "pre_score",
-        "profile",
-        "raw",
-        "score_state",
-        "state",
-        "statuses",
-        "table",
-        "worker_results",
+        "_dirty", "_has_failed", "_node_version", "_pending_pre_filter", "_pending_pre_score",
+        "_renewed", "_scored", "_scores_failed", "_static_codes", "_static_positions",
+        "_status_code", "_version", "before_restriction", "codes", "dry_runs", "extender_scores",
+        "feasible", "is_bare", "pod", "positions", "pre_filter", "pre_score", "profile", "raw",
+        "score_state", "state", "statuses", "table", "worker_results",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
@@ -128,7 +104,7 @@ class Evaluation:
         self._has_failed = False
         self.before_restriction: tuple[I32, Bools] | None = None
         self.is_bare = False
-        self.added: I64 | None = None
+        self.extender_scores: I64 | None = None
         self.worker_results: WorkerResults | None = None
         self.dry_runs = DryRunCache()
 
@@ -197,13 +173,15 @@ class Evaluation:
             score_of = dict(
                 zip(found_nodes.remaining.tolist(), found_nodes.scores.tolist(), strict=True)
             )
-            self.added = np.array([score_of.get(each, 0) for each in arrivals.tolist()], np.int64)
+            self.extender_scores = np.array(
+                [score_of.get(each, 0) for each in arrivals.tolist()], np.int64
+            )
         self._scored = None
 
     def _undo_restriction(self) -> None:
         if self.before_restriction is not None:
             self.codes, self.feasible = self.before_restriction
-            self.before_restriction = self.added = self._scored = None
+            self.before_restriction = self.extender_scores = self._scored = None
             self.is_bare = False
 
     def filter_failure(self) -> Status | None:

@@ -253,10 +253,10 @@ def _guarded_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
             raise wrong(answer, "a QueueingHint")
         return answer
 
-    def ask(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
+    def call(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
         return _call_hint_function(caller, "QueueingHint", hint, check, (pod, change, cluster))
 
-    return ask
+    return call
 
 
 def _guarded_predicate(caller: PluginOrigin, may_matter: MayMatter) -> MayMatter:
@@ -267,12 +267,12 @@ def _guarded_predicate(caller: PluginOrigin, may_matter: MayMatter) -> MayMatter
             raise wrong(answer, "a bool")
         return answer
 
-    def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+    def call(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
         return _call_hint_function(
             caller, "may_matter", may_matter, check, (pod, assigned, cluster)
         )
 
-    return ask
+    return call
 
 
 def _call_hint_function(
@@ -282,10 +282,7 @@ def _call_hint_function(
     check: Callable[[object, Args], T],
     args: Args,
 ) -> T:
-    """Return the answer of a hint or of `may_matter`.
-
-    HintError for a failure: upstream queues the pod then.
-    """
+    """Return the answer of a hint or `may_matter`; HintError for a failure, as upstream queues."""
     try:
         return check(_call_with_deadline(caller.name, point, function, args), args)
     except BaseException as raised:
@@ -330,6 +327,7 @@ GUARDED_METHODS = (
         lambda failure, args: PostFilterResult(error_of_point("PostFilter", failure.status)),
     ),
     GuardedMethod(PostFilterPlugin, "dry_run_size", "PostFilter", checked.count, _always(None)),
+    # PreScorePlugin, and plugins whose upstream Score reads the snapshot without a PreScore.
     GuardedMethod(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
     GuardedMethod(ScorePlugin, "score", "Score", checked.scores),
     GuardedMethod(ScorePlugin, "normalize", "NormalizeScore", checked.normalized),

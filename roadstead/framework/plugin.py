@@ -395,7 +395,7 @@ class PostBindPlugin(Plugin):
 class PodDeletionPlugin(Plugin):
     """A plugin that stores data about bound pods and is notified when one of them is deleted.
 
-    Upstream's plugins read informers instead.
+    Upstream's plugins read informers for this.
     """
 
     @abstractmethod

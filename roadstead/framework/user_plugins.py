@@ -51,7 +51,7 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
 def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     """Return the dotted paths of the plugin classes that a file of `directory` defines, in order.
 
-    InputError for a file that is elsewhere, has the name of an installed module, cannot be
+    InputError for a file that is in another folder, has the name of an installed module, cannot be
     imported, or defines no plugin class.
     """
     path = Path(file)

@@ -307,7 +307,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "ContinuingBatch._decide_changed",
-                "if facts.volumes or (facts.device_claims and (not self._knows_devices)): ...",
+                "if facts.volumes or (facts.device_claims and (not self._has_allocated_all)): ...",
                 "if True: ...",
             ),
         ),
