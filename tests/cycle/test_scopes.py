@@ -6,14 +6,14 @@ from roadstead.cycle.scopes import Scope
 
 
 def read_at(now_s):
-    scope = Scope(cycle=None)
+    scope = Scope(builder=None)
     scope.read(now_s)
     return scope
 
 
 @pytest.mark.parametrize("staleness_s", [None, 0.0, 5.0])
 def test_a_scope_that_read_nothing_has_no_state(staleness_s):
-    assert not Scope(cycle=None).serves(0.0, staleness_s)
+    assert not Scope(builder=None).is_reusable(0.0, staleness_s)
 
 
 @pytest.mark.parametrize(("now_s", "serves"), [(10.0, True), (15.0, True), (15.5, False)])
