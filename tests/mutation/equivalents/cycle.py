@@ -49,12 +49,12 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/class_cache.py",
         "it is asked about some pods at least, and counts from the first of them",
-        (("within", "0", "1"),),
+        (("prefix_length", "0", "1"),),
     ),
     Same(
         "roadstead/cycle/class_cache.py",
         "of all pods there are, one more is as many",
-        (("within", "1", "2"),),
+        (("prefix_length", "1", "2"),),
     ),
     Same(
         "roadstead/cycle/class_scores.py",
@@ -160,15 +160,15 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/scheduling_cycle.py",
         "how much each scope may keep in memory",
         (
-            ("SchedulingCycle._new_cycle", "1", "2"),
-            ("SchedulingCycle._new_cycle", "2", "3"),
+            ("SchedulingCycle._new_builder", "1", "2"),
+            ("SchedulingCycle._new_builder", "2", "3"),
             (
-                "SchedulingCycle._new_cycle",
+                "SchedulingCycle._new_builder",
                 "2 if settings.concurrency == 'partitioned' else 1",
                 "1 if settings.concurrency == 'partitioned' else 2",
             ),
             (
-                "SchedulingCycle._new_cycle",
+                "SchedulingCycle._new_builder",
                 "settings.concurrency == 'partitioned'",
                 "settings.concurrency != 'partitioned'",
             ),
@@ -216,8 +216,8 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "BatchBuilder._results_of",
-                "cached.given.model is not None",
-                "cached.given.model is None",
+                "cached.class_input.shared_evaluation is not None",
+                "cached.class_input.shared_evaluation is None",
             ),
         ),
     ),
@@ -232,7 +232,7 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "BatchBuilder._search_or_batch",
-                "self._searched_runs.put(itself.signature, run, len(self.table))",
+                "self._searched_classes.put(itself.signature, scores, len(self.table))",
                 "pass",
             ),
         ),
@@ -270,8 +270,12 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/tentative.py",
         "a count of zero stays, and counts as none",
         (
-            ("Tentative._ends", "del self._nomination_counts[nomination]", "pass"),
-            ("Tentative._ends", "if not self._nomination_counts[nomination]: ...", "if False: ..."),
+            ("Tentative._uncount", "del self._nomination_counts[nomination]", "pass"),
+            (
+                "Tentative._uncount",
+                "if not self._nomination_counts[nomination]: ...",
+                "if False: ...",
+            ),
         ),
     ),
     Same(
@@ -294,7 +298,13 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/tentative.py",
         "where nobody is nominated nothing is given up, which costs time alone",
-        (("Tentative.note", "if self._nominated or self._table.nominations: ...", "if True: ..."),),
+        (
+            (
+                "Tentative.record_decisions",
+                "if self._nominated or self._table.nominations: ...",
+                "if True: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/tentative.py",
@@ -318,7 +328,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "BatchBuilder._shared_results",
-                "not model.holds(inputs, self.table, profile)",
+                "not shared.holds(inputs, self.table, profile)",
                 "model.holds(inputs, self.table, profile)",
             ),
         ),
