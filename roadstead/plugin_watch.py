@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roadstead.facts.pod import PodFacts
-from roadstead.framework.plugin_calls import CALLS, PluginCall, PluginCalls, PluginInterrupt
+from roadstead.framework.plugin_calls import RUNNING_CALLS, PluginCall, PluginCalls, PluginInterrupt
 
 GRACE_S = 2.0
 """Time after its interruption from which a call counts as stuck."""
@@ -48,7 +48,7 @@ class PluginWatch:
         self._thread = threading.Thread(target=self._check_calls, name="plugin-watch", daemon=True)
 
     def start(self) -> None:
-        CALLS.limit_s = self._deadline_s
+        RUNNING_CALLS.limit_s = self._deadline_s
         self._thread.start()
 
     def stop(self) -> None:
@@ -61,13 +61,13 @@ class PluginWatch:
         seen: PluginCall | None = None
         since_s = 0.0
         while not self._is_stopped.wait(wait_s):
-            call, now_s = CALLS.current, time.monotonic()
+            call, now_s = RUNNING_CALLS.current, time.monotonic()
             if call is not seen:
                 # A new call. It has no start time: its time is measured from this check.
                 seen, since_s = call, now_s
             elif call is not None and now_s - since_s >= self._deadline_s:
                 if not call.is_interrupted:
-                    CALLS.interrupt(call, _raise_in)
+                    RUNNING_CALLS.interrupt(call, _raise_in)
                 elif now_s - since_s >= self._deadline_s + self._grace_s:
                     self._on_stuck(call)
                     return

@@ -18,8 +18,8 @@ from roadstead.cycle.node_search import NodeSearch
 from roadstead.devices.gates import DeviceGates, gates_of
 from roadstead.devices.state import DeviceState
 from roadstead.extenders.caller import CallerOf
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.files import in_directory
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity

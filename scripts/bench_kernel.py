@@ -12,8 +12,8 @@ import argparse
 import time
 
 from roadstead.config.model import default_config
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.batch import Batch, ClassInput, CompiledKernel, PodInCycle
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.evaluation import Evaluation
@@ -48,7 +48,7 @@ def pod(number: int) -> PodFacts:
     )
 
 
-def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None) -> float:
+def measure(nodes: int, pods: int, classes: int, compiled_kernel: CompiledKernel | None) -> float:
     """Return the processor seconds to decide the pods, spread over the classes."""
     table = NodeTable()
     for number in range(nodes):
@@ -56,7 +56,7 @@ def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None
     config = default_config().profiles[0]
     profile = Profile(config, in_tree_registry(), Handle(table.classes))
     pod_classes = [table.classes.pod_class(pod(number)) for number in range(classes)]
-    keys = [profile.class_of(pod_class, "") for pod_class in pod_classes]
+    keys = [profile.signature_of(pod_class, "") for pod_class in pod_classes]
     coming = [
         PodInCycle(f"u{i}", f"ns/p{i}", pod_classes[i % classes], keys[i % classes])
         for i in range(pods)
@@ -66,12 +66,12 @@ def measure(nodes: int, pods: int, classes: int, accelerator: Accelerator | None
     for pod_class, key in zip(pod_classes, keys, strict=True):
         evaluation = Evaluation(profile, pod_class, table)
         evaluation.update(nodes, {})
-        inputs[key] = ClassInput(ClassRun(evaluation), {}, {})
+        inputs[key] = ClassInput(ClassScores(evaluation), {}, {})
     evaluated = time.process_time()
-    batch = BatchRun(table, inputs, Chooser(TieBreak()), accelerator=accelerator)
+    batch = Batch(table, inputs, Chooser(TieBreak()), compiled_kernel=compiled_kernel)
     decided = 0
     while decided < pods:
-        run = batch.decide_run(coming[decided : decided + 1024])
+        run = batch.decide_by_kernel(coming[decided : decided + 1024])
         if not run:
             batch.decide(coming[decided])
         decided += len(run) or 1
@@ -94,12 +94,12 @@ def main() -> None:
         "--reference", action="store_true", help="decide by the plugins, without the kernel"
     )
     options = parser.parse_args()
-    accelerator = None if options.reference else Accelerator(load(), Coverage())
-    if accelerator is not None:
+    compiled_kernel = None if options.reference else CompiledKernel(load(), Coverage())
+    if compiled_kernel is not None:
         print(f"loaded in {load().started_s:.2f} s")
     for kind, classes in KINDS.items():
         pods = options.pods if classes is not None else options.pods // 10
-        spent_s = measure(options.nodes, pods, classes or pods, accelerator)
+        spent_s = measure(options.nodes, pods, classes or pods, compiled_kernel)
         print(f"  {kind}: {pods / spent_s:,.0f} pods/s ({1e6 * spent_s / pods:.1f} µs each)")
 
 

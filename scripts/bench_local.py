@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from roadstead.bench.calibration import calibrate
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
@@ -39,8 +39,8 @@ def main() -> int:
     parser.add_argument("--no-kernel", action="store_true", help="decide by the plugins alone")
     asked = parser.parse_args()
     hour_s = calibrate().processor_s
-    accelerator = None if asked.no_kernel else Accelerator(load(), Coverage())
-    run = LocalRun(RunPlan(Settings(batch=asked.batch)), accelerator=accelerator)
+    compiled_kernel = None if asked.no_kernel else CompiledKernel(load(), Coverage())
+    run = LocalRun(RunPlan(Settings(batch=asked.batch)), compiled_kernel=compiled_kernel)
     run.add_nodes(uniform_nodes(asked.nodes))
     facts = PodFacts(
         scheduler_name="default-scheduler",

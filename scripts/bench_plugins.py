@@ -20,7 +20,7 @@ from pathlib import Path
 
 from roadstead.bench.machine import commit_of, this_machine
 from roadstead.config.load import load_config
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL
 from roadstead.facts.pod import (
@@ -192,7 +192,7 @@ def crowded(nodes: int, running: int) -> NodeTable:
     return table
 
 
-def decide(run: ClassRun) -> None:
+def decide(run: ClassScores) -> None:
     """Run PreFilter, Filter, PreScore, Score and Normalize, and add up the totals."""
     evaluation = run.evaluation
     pre_filter = evaluation.run_pre_filter()
@@ -202,7 +202,7 @@ def decide(run: ClassRun) -> None:
     assert status.is_success, status
 
 
-def timed_ms(run: ClassRun) -> float:
+def timed_ms(run: ClassScores) -> float:
     started = time.perf_counter()
     decide(run)
     return (time.perf_counter() - started) * 1000
@@ -217,7 +217,7 @@ def measure(name: str, table: NodeTable, runs: int) -> tuple[list[float], list[f
     names = list(table.node_names())
     for turn in range(runs):
         pod_class = table.classes.pod_class(pod_of(turn % APPS, 101 + turn))
-        run = ClassRun(Evaluation(profile, pod_class, table))
+        run = ClassScores(Evaluation(profile, pod_class, table))
         first.append(timed_ms(run))
         for step in range(3):
             node = names[(turn * 31 + step) % len(names)]

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
 from roadstead.bench.roadstead_workloads import read_openb  # noqa: E402
-from roadstead.cycle.batch import Accelerator  # noqa: E402
+from roadstead.cycle.batch import CompiledKernel  # noqa: E402
 from roadstead.facts.cluster import ClusterFacts  # noqa: E402
 from roadstead.facts.node import NodeFacts  # noqa: E402
 from roadstead.facts.pod import PodFacts  # noqa: E402
@@ -190,7 +190,9 @@ class Curve:
         )
 
 
-def run(trace: Trace, policy: Policy, seed: int, accelerator: Accelerator) -> dict[str, object]:
+def run(
+    trace: Trace, policy: Policy, seed: int, compiled_kernel: CompiledKernel
+) -> dict[str, object]:
     """Play one policy with one seed; return its curve at SHOWN."""
     nodes = tuple(each for each in trace.nodes() if dict(each.allocatable).get(GPU_RESOURCE, 0))
     capacity = sum(dict(each.allocatable)[GPU_RESOURCE] for each in nodes)
@@ -204,7 +206,7 @@ def run(trace: Trace, policy: Policy, seed: int, accelerator: Accelerator) -> di
         cluster=ClusterFacts(namespaces=trace.namespaces), sources=(inflated,),
     )  # fmt: skip
     began_s = time.process_time()
-    engine = build_engine(plan, policy.variant(seed), curve, accelerator)
+    engine = build_engine(plan, policy.variant(seed), curve, compiled_kernel)
     engine.run()
     engine.validate()
     found = {str(each): curve.at(each) for each in SHOWN}
@@ -240,12 +242,12 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="write every run's figures to this file")
     asked = parser.parse_args()
-    trace, accelerator = read_openb(asked.trace), Accelerator(load(), Coverage())
+    trace, compiled_kernel = read_openb(asked.trace), CompiledKernel(load(), Coverage())
     results = []
     for seed in range(asked.seeds):
         for policy in POLICIES:
             if not asked.policy or policy.name in asked.policy:
-                results.append(run(trace, policy, seed, accelerator))
+                results.append(run(trace, policy, seed, compiled_kernel))
                 print(json.dumps(results[-1]), file=sys.stderr, flush=True)
     if asked.json:
         document = {"commit": commit_of(ROOT), "machine": str(this_machine()), "runs": results}

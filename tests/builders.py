@@ -163,7 +163,7 @@ def advance(evaluation):
 
 def is_affected(plugin, pod, placed):
     """Whether adding or removing a pod may change a plugin's result for a pod on another node."""
-    return plugin.effect(placed).changes(pod)
+    return plugin.effect(placed).may_change(pod)
 
 
 def state_for(plugin, table, facts):

@@ -375,7 +375,7 @@ class RaisesInAdvice(LooksAcross):
     def sign(self, pod):
         return self.fail()
 
-    def known_state(self, pod):
+    def state_version(self, pod):
         return self.fail()
 
     def effect(self, placed):
@@ -383,5 +383,5 @@ class RaisesInAdvice(LooksAcross):
             return Effect(placed, lambda pod: self.fail())
         return self.fail()
 
-    def admits(self, pods, table, rows):
+    def count_passing(self, pods, table, rows):
         return self.fail()

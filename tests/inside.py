@@ -17,7 +17,7 @@ from roadstead.binder.undo import Unflushed
 from roadstead.cache.core import CacheCore
 from roadstead.cache.deadlines import AssumeDeadlines
 from roadstead.cache.pods import CacheEvent, CacheRecord
-from roadstead.cycle.batch import BatchRun
+from roadstead.cycle.batch import Batch
 from roadstead.cycle.node_search import NodeSearch
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.pod_groups import GroupKey
@@ -112,12 +112,12 @@ def scheduler_of(actor: SchedulerActor) -> Scheduler:
     return actor._scheduler
 
 
-def kernel_of(batch: BatchRun) -> Kernel:
+def kernel_of(batch: Batch) -> Kernel:
     assert batch._kernel is not None, "no pod was decided by the kernel"
     return batch._kernel
 
 
-def kernel_totals(batch: BatchRun) -> Totals:
+def kernel_totals(batch: Batch) -> Totals:
     return kernel_of(batch)._totals
 
 

@@ -156,7 +156,7 @@ class IsMoody(FilterPlugin):
     def sign(self, pod):
         return ()
 
-    def known_state(self, pod):
+    def state_version(self, pod):
         return IsMoody.mood
 
     def filter(self, state, pod, table):

@@ -70,7 +70,7 @@ class _Explainer:
         identity, facts = pod
         profile = self._profiles.get(facts.scheduler_name)
         pod_class = self._classes.pod_class(facts)
-        return pod_class, None if profile is None else profile.class_of(pod_class, identity.uid)
+        return pod_class, None if profile is None else profile.signature_of(pod_class, identity.uid)
 
     def explain(self, pod: Pod) -> Explanation:
         """Explain one pod. InputError for a pod of no profile."""
@@ -105,7 +105,7 @@ def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) ->
         )
     pod_class = classes.pod_class(facts)
     return PodInCycle(
-        identity.uid, identity.key, pod_class, profile.class_of(pod_class, identity.uid)
+        identity.uid, identity.key, pod_class, profile.signature_of(pod_class, identity.uid)
     )
 
 

@@ -9,7 +9,7 @@ import logging
 import threading
 
 from roadstead.actors.logs import ROOT, log
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load, loaded
 
@@ -23,15 +23,15 @@ class KernelLoader:
     def __init__(self, owner: str, *, enabled: bool) -> None:
         self._owner = owner
         self._enabled = enabled
-        self._accelerator = Accelerator(None, Coverage())
+        self._compiled_kernel = CompiledKernel(None, Coverage())
         self._thread: threading.Thread | None = None
         self._pods = 0
 
     @property
     def coverage(self) -> Coverage:
-        return self._accelerator.coverage
+        return self._compiled_kernel.coverage
 
-    def accelerator(self, pods: int) -> Accelerator | None:
+    def compiled_kernel(self, pods: int) -> CompiledKernel | None:
         """Return the kernel, which may not be loaded yet, for a batch of so many pods.
 
         None if the kernel is off. Loading starts once `WORTHWHILE_PODS` pods were counted.
@@ -39,13 +39,13 @@ class KernelLoader:
         if not self._enabled:
             return None
         self._pods += pods
-        if self._accelerator.code is None and self._thread is None:
+        if self._compiled_kernel.code is None and self._thread is None:
             # Another actor of this process may have loaded it.
-            self._accelerator.code = loaded()
-            if self._accelerator.code is None and self._pods >= WORTHWHILE_PODS:
+            self._compiled_kernel.code = loaded()
+            if self._compiled_kernel.code is None and self._pods >= WORTHWHILE_PODS:
                 self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
                 self._thread.start()
-        return self._accelerator
+        return self._compiled_kernel
 
     def _load(self) -> None:
         try:
@@ -55,7 +55,7 @@ class KernelLoader:
                 "the kernel cannot be loaded; decisions run without it", exc_info=True
             )
             return
-        self._accelerator.code = code
+        self._compiled_kernel.code = code
         log(self._owner, "kernel loaded", seconds=round(code.started_s, 3))
 
     def _log(self, message: str) -> None:

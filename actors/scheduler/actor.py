@@ -28,7 +28,7 @@ from roadstead.bench.machine import own_peak_bytes
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts
 from roadstead.extenders.caller import CallerOf
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
@@ -69,11 +69,11 @@ class SchedulerActor:
         partition = None
         if settings.concurrency == "partitioned":
             partition = Partition(settings, index_of(name), self._nodes.partition_of)
-        shorten = None if self._scorers is None else self._scorers.near
+        limit_batch = None if self._scorers is None else self._scorers.near
         self.core = AttemptsCore(name, epoch, profiles)
         self._scheduler = Scheduler(
             self.core,
-            CycleParts(self._nodes, settings, profiles, self._node_search, partition, shorten),
+            CycleParts(self._nodes, settings, profiles, self._node_search, partition, limit_batch),
             *(volumes, extenders, classes, self.members),
             profile=settings.scheduler_profiles[index_of(name)],
             on_failure=self._log_failure,

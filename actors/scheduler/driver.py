@@ -90,7 +90,7 @@ class Driver:
                 self._begin_phase(name)
             case Prepare(pods):
                 self._volumes.catch_up()
-                return self._kernel.accelerator(pods)
+                return self._kernel.compiled_kernel(pods)
             case CatchUp(is_again):
                 self._scheduler.performer.metrics.reads += not is_again
                 await self._nodes.catch_up(self._scheduler.performer.seq)
@@ -150,7 +150,7 @@ class Driver:
         scheduler = self._scheduler
         coming = scheduler.core.undecided(len(pods) + NEAR)
         waiting = scheduler.cycle.in_scope(scope, coming)
-        await self._renewing(self._scorers.ask(scope.cycle, pods, waiting[len(pods) :]))
+        await self._renewing(self._scorers.ask(scope.builder, pods, waiting[len(pods) :]))
 
     async def _list_best(self, need: ListBest) -> BestRows | None:
         if self._scorers is None:

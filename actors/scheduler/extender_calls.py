@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 
 T = TypeVar("T")
 

@@ -28,11 +28,11 @@ from roadstead.actors.messages import RANK, SCORE
 from roadstead.actors.names import worker_name
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.merged_lists import LISTED_ROWS, best_rows, may_list
+from roadstead.cycle.batch_builder import BatchBuilder
+from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS, best_rows, may_list
 from roadstead.cycle.messages import RankRequest, ScoreRequest
 from roadstead.cycle.needs import ListBest
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S, ScoredParts
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.wire import encode_facts
 from roadstead.kernel.lists import BestRows
 from roadstead.run import RunPlan
@@ -91,20 +91,20 @@ class Scorers:
         self.given = 0
         self.listed = 0
 
-    def near(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def near(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the first pods of a batch: fewer if workers are to score or list some of them."""
-        if self._unscored(cycle, pods[:NEAR], with_given=True):
+        if self._unscored(cycle, pods[:NEAR], with_stored=True):
             return pods[:NEAR]
         return pods[:NEAR_RANKED] if self._would_rank(pods[:NEAR_RANKED]) else pods
 
     def _would_rank(self, pods: Sequence[PodInCycle]) -> bool:
         """Whether lists may pay: the table is large, and most of the pods differ in their class."""
-        if not self._may_list or len(self._nodes.table) < LISTED_ROWS:
+        if not self._may_list or len(self._nodes.table) < MIN_NODES_FOR_LISTS:
             return False
         return 2 * len({pod.signature for pod in pods}) > len(pods)
 
     async def ask(
-        self, cycle: TableCycle, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
+        self, cycle: BatchBuilder, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
     ) -> None:
         """Let workers score the new classes of a batch; returns within a deadline.
 
@@ -119,8 +119,12 @@ class Scorers:
 
     async def list_best(self, need: ListBest) -> BestRows | None:
         """Return the best rows for pods, as workers list them; None if asking does not pay."""
-        workers = self._parts.rows.asked()
-        if len(self._nodes.table) < LISTED_ROWS or len(need.pods) < MIN_RANKED or not workers:
+        workers = self._parts.rows.with_rows()
+        if (
+            len(self._nodes.table) < MIN_NODES_FOR_LISTS
+            or len(need.pods) < MIN_RANKED
+            or not workers
+        ):
             return None
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
@@ -132,12 +136,13 @@ class Scorers:
             self._nodes.applied,
             table.arrivals[excluded].astype(np.int64).tobytes(),
             tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
-            need.draws.tobytes(),
+            need.tie_break_hashes.tobytes(),
             MAX_RANKED,
         )
         answers = await self._ask_all(RANK, ask, workers, until_s, missed_before)
         signatures = [pod.signature for pod in need.pods]
-        best = best_rows(self._parts.rows, answers, signatures, need.draws, MAX_RANKED, excluded)
+        hashes = need.tie_break_hashes
+        best = best_rows(self._parts.rows, answers, signatures, hashes, MAX_RANKED, excluded)
         self.listed += 0 if best is None else len(best.signatures)
         return best
 
@@ -147,18 +152,18 @@ class Scorers:
             self._ahead.cancel()
 
     def _unscored(
-        self, cycle: TableCycle, pods: Sequence[PodInCycle], *, with_given: bool = False
+        self, cycle: BatchBuilder, pods: Sequence[PodInCycle], *, with_stored: bool = False
     ) -> list[PodInCycle]:
         """Return one pod of each new class that is worth a request; see `missing_classes`."""
         if {pod.pod_class.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
-        found = cycle.missing_classes(pods, with_given=with_given)
+        found = cycle.missing_classes(pods, with_stored=with_stored)
         return [
             pod for pod in found if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
         ]
 
-    async def _ask(self, cycle: TableCycle, pods: Sequence[PodInCycle]) -> None:
-        missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.asked()
+    async def _ask(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
+        missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.with_rows()
         if not missing_classes or not workers:
             return
         many = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))
@@ -175,7 +180,7 @@ class Scorers:
 
     async def _ask_about(
         self,
-        cycle: TableCycle,
+        cycle: BatchBuilder,
         pods: Sequence[PodInCycle],
         workers: Sequence[int],
         until_s: float,
@@ -200,7 +205,7 @@ class Scorers:
         if found is None:
             return
         for pod, given in zip(pods, found, strict=True):
-            cycle.give(pod.signature, given)
+            cycle.store_worker_results(pod.signature, given)
         self.given += len(pods)
         # Without all answers, the sum would be too small.
         if len(answers) == len(workers):

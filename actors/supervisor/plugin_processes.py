@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from roadstead.actors.interface import Directory, Factory
 from roadstead.actors.logs import log
 from roadstead.actors.names import BINDER, CACHE, QUEUE
-from roadstead.framework.plugin_calls import CALLS, PluginCall
+from roadstead.framework.plugin_calls import RUNNING_CALLS, PluginCall
 from roadstead.plugin_watch import (
     POD_KEY_FINDERS,
     STUCK,
@@ -40,7 +40,7 @@ def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
         if journal is not None
         else "There is no journal of what was bound."
     )
-    CALLS.forget()
+    RUNNING_CALLS.forget()
     with watched(plan.settings.deadlines.plugin_s, kept):
         if plan.settings.runtime == "inline":
             yield plan
@@ -71,12 +71,12 @@ class WatchedFactory:
     plan: RunPlan
 
     def __call__(self, directory: Directory) -> object:
-        if self.plan.marks and not CALLS.limit_s:
+        if self.plan.marks and not RUNNING_CALLS.limit_s:
             folder = Path(self.plan.marks)
             # On another machine than the driver's there is no such folder: calls are watched, but
             # an actor that ends leaves no record of its last call.
             if folder.is_dir():
-                Mark(folder / self.name).begin(CALLS, self.name)
+                Mark(folder / self.name).begin(RUNNING_CALLS, self.name)
             deadline_s = self.plan.settings.deadlines.plugin_s
             PluginWatch(deadline_s, self._end).start()
         actor = self.build(directory)

@@ -18,7 +18,7 @@ from roadstead.actors.messages import ActorStatus, ChangesApplied, DeltaBatch, P
 from roadstead.actors.names import index_of
 from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
 from roadstead.actors.worker.table_follower import TableFollower
-from roadstead.cycle.merged_lists import LISTED_ROWS
+from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scorer import Scorer
@@ -105,12 +105,12 @@ class WorkerActor(TableFollower):
         self._last_request_s = clock_s()
         await self._wait_for(ask.seq)
         began = time.perf_counter()
-        accelerator = self._kernel.accelerator(len(ask.classes))
+        compiled_kernel = self._kernel.compiled_kernel(len(ask.classes))
         names = self.touched.since(ask.seq)
-        if names is None or accelerator is None or accelerator.code is None:
+        if names is None or compiled_kernel is None or compiled_kernel.code is None:
             return RankAnswer(len(self.table), self._scorer.digest, None)
         touched = self._scorer.arrivals_of({name for name in names if self.table.has_node(name)})
-        answer = self._ranker.rank(ask, accelerator, touched)
+        answer = self._ranker.rank(ask, compiled_kernel, touched)
         self._ranking_s += time.perf_counter() - began
         self._ranked += len(ask.classes)
         log(self._name, "ranked", classes=len(ask.classes), applied=self.applied)
@@ -123,9 +123,9 @@ class WorkerActor(TableFollower):
         known = max(0, self.applied + 1 - batch.first_seq)
         news = batch.new_nodes[known:]
         arrivals = np.frombuffer(batch.new_arrivals, np.int64)[known:]
-        if len(arrivals) and arrivals[-1] >= LISTED_ROWS:
+        if len(arrivals) and arrivals[-1] >= MIN_NODES_FOR_LISTS:
             # Load the kernel now, so that it is there at the first request for lists.
-            self._kernel.accelerator(WORTHWHILE_PODS)
+            self._kernel.compiled_kernel(WORTHWHILE_PODS)
         mine = np.flatnonzero(arrivals % self._count == self._index)
         if len(mine):
             self.table.add_nodes(news.at(mine), arrivals[mine])

@@ -10,7 +10,7 @@ from roadstead.api.pod_story import choose_run
 from roadstead.api.run_folder import run_folders
 from roadstead.api.simulating import OnProgress, recorded_simulation
 from roadstead.config.scenario.values import micros, time_text
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.inputs.loaded import Loaded
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
@@ -54,8 +54,8 @@ def load_moment(
     def step(engine: Engine) -> None:
         on_progress(run.name, engine)
 
-    accelerator = Accelerator(load(), Coverage())
-    moment = fleet_at(simulation.plan, variant, at_us, accelerator, step)
+    compiled_kernel = CompiledKernel(load(), Coverage())
+    moment = fleet_at(simulation.plan, variant, at_us, compiled_kernel, step)
     return RunMoment(
         Loaded(f"{path} at {time_text(at_us)}", moment.inputs, moment.cluster),
         ConfigText(variant.config, variant.config_source, variant.plugins, variant.plugin_dir),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from roadstead.api.config_source import Document, config_bytes, config_notes
 from roadstead.config.settings import Settings
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.framework.given import worker_calls
+from roadstead.framework.worker_results import worker_calls
 from roadstead.isolation import working_directory
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.protocol.errors import InputError

@@ -13,7 +13,7 @@ from typing import cast
 from roadstead.api.run_folder import write_summary
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import unpacked, vary
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.scenario.compile import compile_scenario
@@ -61,10 +61,12 @@ class _ScenarioRuns:
 
 
 def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict[str, float]:
-    accelerator = Accelerator(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), Coverage())
     recorder = MetricsRecorder(plan)
     if folder is None:
-        play_to_horizon(plan, variant, recorder, accelerator, read_processor_s=time.process_time)
+        play_to_horizon(
+            plan, variant, recorder, compiled_kernel, read_processor_s=time.process_time
+        )
         return recorder.finish()
     # A folder that exists is of a start of this run that was lost or stopped.
     shutil.rmtree(folder, ignore_errors=True)
@@ -72,7 +74,7 @@ def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict
         plan,
         variant,
         folder,
-        accelerator,
+        compiled_kernel,
         read_processor_s=time.process_time,
         also=recorder,
     )

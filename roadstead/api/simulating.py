@@ -29,7 +29,7 @@ from roadstead.api.run_folder import (
 from roadstead.api.scenario_plan import plan_of
 from roadstead.bench.machine import own_memory_bytes
 from roadstead.config.scenario.read import ScenarioFile
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.framework.user_plugins import digests_of
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
@@ -180,7 +180,7 @@ def play_all(
     is written. also: another recorder. Raises PartDiffersError, LimitExceededError, QueueFullError,
     OSError.
     """
-    accelerator = Accelerator(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), Coverage())
     for name, variant in variants.items():
         path = folder / name
         if (path / SUMMARY_FILE).exists():
@@ -194,7 +194,7 @@ def play_all(
             simulation.plan,
             variant,
             path,
-            accelerator,
+            compiled_kernel,
             step,
             read_processor_s=time.process_time,
             read_memory_bytes=own_memory_bytes,
@@ -214,10 +214,10 @@ def explained(
     """
     simulation = recorded_simulation(path.absolute().parent, plugins)
     variant = simulation.recorded_variant(path.absolute().parent, run)
-    accelerator, plan = Accelerator(load(), Coverage()), simulation.plan
+    compiled_kernel, plan = CompiledKernel(load(), Coverage()), simulation.plan
     if at_us is None:
-        return explain_bind(plan, variant, number, accelerator, _ignore)
-    return explain_at(plan, variant, number, at_us, accelerator, _ignore)
+        return explain_bind(plan, variant, number, compiled_kernel, _ignore)
+    return explain_at(plan, variant, number, at_us, compiled_kernel, _ignore)
 
 
 def _ignore(_: Engine) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from roadstead.attempts.commands import AttemptResult, RequeueCause
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.preempting import CLEAR, conclude
+from roadstead.cycle.preempting import CLEARED_NOMINATION, post_filter_result
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
@@ -28,7 +28,7 @@ def no_node(
     post_filter: its result, if it ran already.
     Raises UnsupportedError, with the pod's name, if a plugin does not support it.
     """
-    result = post_filter or conclude(profile, pod, diagnosis, TieBreak())
+    result = post_filter or post_filter_result(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
     found = _unschedulable(diagnosis, suffix, result.nominated_node)
     found = replace(found, deallocates=result.deallocated)
@@ -41,7 +41,7 @@ def refused_on_node(status: Status) -> AttemptResult:
     """Return the result for a pod that Reserve or Permit refused on its chosen node."""
     diagnosis = Diagnosis(1)
     diagnosis.add(status, 1)
-    return _unschedulable(diagnosis, "", CLEAR)
+    return _unschedulable(diagnosis, "", CLEARED_NOMINATION)
 
 
 def refused_by(plugin: str, reason: str) -> Status:
@@ -52,7 +52,9 @@ def refused_by(plugin: str, reason: str) -> Status:
 def failed(message: str, plugin: str = "") -> AttemptResult:
     """Return the result for a pod whose cycle failed: it is retried after backoff."""
     plugins = (plugin,) if plugin else ()
-    return AttemptResult(RequeueCause.ERROR, message, plugins=plugins, nominated_node=CLEAR)
+    return AttemptResult(
+        RequeueCause.ERROR, message, plugins=plugins, nominated_node=CLEARED_NOMINATION
+    )
 
 
 def conflict(message: str) -> AttemptResult:
@@ -61,7 +63,7 @@ def conflict(message: str) -> AttemptResult:
     The placement ended the pod's nomination, so the cache reserves no space for it any more;
     upstream clears it after every failed cycle (clearNominatedNode in schedule_one.go).
     """
-    return AttemptResult(RequeueCause.CONFLICT, message, nominated_node=CLEAR)
+    return AttemptResult(RequeueCause.CONFLICT, message, nominated_node=CLEARED_NOMINATION)
 
 
 def _unschedulable(

@@ -77,8 +77,9 @@ def post_bind(profile: Profile, target: Target) -> Iterator[str]:
 
 def report_deletion(profile: Profile, target: Target) -> Iterator[str]:
     """Report a deleted pod to plugins that remember bound pods; yield messages of failures."""
-    for plugin in profile.remembers_pods:
-        yield from _failure_messages("the end of a pod for", plugin.name, plugin.pod_gone, target)
+    for plugin in profile.pod_deletion:
+        method = plugin.pod_deleted
+        yield from _failure_messages("the end of a pod for", plugin.name, method, target)
 
 
 def _failure_messages(

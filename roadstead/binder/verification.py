@@ -74,7 +74,7 @@ class Verifier:
         self._profiles = profiles
         self._cached: dict[Hashable, _CachedResults] = {}
         # By profile: plugins whose PreFilter or Filter looks across nodes, and those of them that
-        # have no quick check (`admits`).
+        # have no quick check (`count_passing`).
         self._cross_node_filters = {
             name: _cross_node_filters(each) for name, each in profiles.items()
         }
@@ -141,7 +141,7 @@ class Verifier:
             plugins.update(dict.fromkeys(cached.quick_filters))
         for plugin in plugins:
             if number:
-                number = plugin.admits(pod_classes[:number], table, rows[:number])
+                number = plugin.count_passing(pod_classes[:number], table, rows[:number])
         return number
 
     def _results_for_all_rows(
@@ -186,7 +186,7 @@ class Verifier:
             cached.passes = _static_mask(profile, pod_class, cached.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
         admitted = (
-            plugin.admits((pod_class,), self._table, rows) for plugin in cached.quick_filters
+            plugin.count_passing((pod_class,), self._table, rows) for plugin in cached.quick_filters
         )
         return bool(cached.passes[row]) and all(admitted)
 
@@ -250,12 +250,13 @@ def _cross_node_filters(profile: Profile) -> list[Plugin]:
 
 def _has_quick_check(plugin: Plugin) -> bool:
     """Whether a plugin looks across nodes and has a quick check that reads the table itself."""
-    overrides = getattr(type(plugin), "admits", FilterPlugin.admits) is not FilterPlugin.admits
+    inherited = FilterPlugin.count_passing
+    overrides = getattr(type(plugin), "count_passing", inherited) is not inherited
     return overrides and plugin.reads is Reads.CLUSTER
 
 
 def _quick_filters(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
-    """Return the filters whose `admits` the quick check calls: those beyond NODE facts.
+    """Return the filters whose `count_passing` the quick check calls: those beyond NODE facts.
 
     Skipped ones are left out, unless they read the table themselves.
     """

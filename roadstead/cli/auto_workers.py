@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from roadstead.config.settings import Settings
-from roadstead.cycle.merged_lists import LISTED_ROWS, may_list
+from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS, may_list
 from roadstead.cycle.scored_parts import MIN_PLUGINS_S
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.wire import encode_facts
-from roadstead.framework.given import worker_calls
+from roadstead.framework.worker_results import worker_calls
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.run import RunInputs, RunPlan, build_profiles
@@ -110,7 +110,7 @@ def _has_lists(plan: RunPlan, nodes: int) -> bool:
     """Whether workers would list the best nodes, in a run without the user's plugins."""
     settings = plan.settings
     decides = may_list(settings) and not plan.plugins and settings.concurrency != "partitioned"
-    return decides and nodes >= LISTED_ROWS
+    return decides and nodes >= MIN_NODES_FOR_LISTS
 
 
 def _cost_s(

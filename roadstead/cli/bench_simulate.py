@@ -23,7 +23,7 @@ from roadstead.bench.machine import (
 from roadstead.bench.roadstead_workloads import read_openb
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.simulating import shown_runs
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import InputError
@@ -77,8 +77,8 @@ class ScenarioFigures:
 def bench_simulate(names: Sequence[str], openb: Path | None, *, slow: bool, as_json: bool) -> None:
     """Play the chosen scenarios and print their figures. Raises InputError."""
     plans = chosen_plans(names, has_openb=openb is not None, slow=slow)
-    accelerator = Accelerator(load(), Coverage())
-    results = [measure(each, openb, accelerator) for each in plans]
+    compiled_kernel = CompiledKernel(load(), Coverage())
+    results = [measure(each, openb, compiled_kernel) for each in plans]
     commit = commit_of(Path(__file__).parent)
     if as_json:
         print_json(document(results, commit))
@@ -103,7 +103,9 @@ def chosen_plans(names: Sequence[str], *, has_openb: bool, slow: bool) -> list[B
     return [each for each in found if has_openb or not each.needs_openb]
 
 
-def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> ScenarioFigures:
+def measure(
+    plan: BenchPlan, openb: Path | None, compiled_kernel: CompiledKernel
+) -> ScenarioFigures:
     """Play a scenario, with its tables written to a temporary folder."""
     trace = read_openb(openb) if plan.needs_openb and openb is not None else None
     made = plan.make(trace)
@@ -116,7 +118,7 @@ def measure(plan: BenchPlan, openb: Path | None, accelerator: Accelerator) -> Sc
             made,
             Variant(SEED),
             Path(folder),
-            accelerator,
+            compiled_kernel,
             lambda engine: on_progress(plan.name, engine),
             read_processor_s=time.process_time,
         )

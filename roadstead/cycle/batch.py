@@ -1,9 +1,9 @@
-"""BatchRun: decides pods one after another over one table that holds all nodes.
+"""Batch: decides pods one after another over one table that holds all nodes.
 
 Each placement changes its row, and that row is evaluated again for later classes. If a placement
 may change the answers for other rows (a plugin that reads the cluster), `decide` returns None: the
 batch ends, and the remaining pods form a new one. So a batch decides as one pod after another.
-`ContinuingBatch` computes such answers again instead.
+`ContinuingBatch` computes such answers again and continues.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulePod, selectHost), one pod at a time.
 """
@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from roadstead.cycle.class_run import INFEASIBLE, ClassRun
+from roadstead.cycle.class_scores import INFEASIBLE, ClassScores
 from roadstead.cycle.placed_classes import PlacedClasses
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.post_filter import candidates_wanted
+from roadstead.framework.post_filter import dry_run_size
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.profile import Profile
@@ -45,9 +45,10 @@ MAX_NAMED_BEST = 50
 class PodInCycle(NamedTuple):
     """A pod as a cycle sees it.
 
-    key: namespace/name. attempt: number of the attempt, from 1. draw: its draw number, for the
-    choice among equal nodes. substitute: the class by which it may be evaluated, and whose
-    signature it then has (`Profile.substitute`).
+    key: namespace/name. attempt: number of the attempt, from 1. tie_break_number: 1, plus 1 for
+    each chosen node that failed. substitute: a class that gets the same answers, and whose
+    signature the pod then has: pods that differ only in the names of their device claims have one
+    substitute and are evaluated once (`Profile.substitute`).
     """
 
     uid: str
@@ -55,7 +56,7 @@ class PodInCycle(NamedTuple):
     pod_class: PodClass
     signature: Hashable
     attempt: int = 1
-    draw: int = 1
+    tie_break_number: int = 1
     substitute: PodClass | None = None
 
     @property
@@ -63,7 +64,7 @@ class PodInCycle(NamedTuple):
         """The class by which the pod is evaluated."""
         return self.substitute or self.pod_class
 
-    def by_itself(self) -> PodInCycle:
+    def without_substitute(self) -> PodInCycle:
         """Return the pod without a substitute, as the only one of its signature."""
         if self.substitute is None:
             return self
@@ -75,7 +76,7 @@ def pod_in_cycle(
 ) -> PodInCycle:
     """Return a pod at its first attempt."""
     substitute = profile.substitute(pod_class, classes)
-    signature = profile.class_of(substitute or pod_class, pod.uid)
+    signature = profile.signature_of(substitute or pod_class, pod.uid)
     return PodInCycle(pod.uid, pod.key, pod_class, signature, substitute=substitute)
 
 
@@ -103,28 +104,31 @@ class Decision(NamedTuple):
 class ClassInput:
     """A class in a batch, after PreFilter and PreScore.
 
-    model: the evaluation of another class of the same shape, if it is shared; `run` is then
-    evaluated only if the reference, not the kernel, decides a pod.
+    shared_evaluation: of a class that differs only in resource amounts. The kernel uses it in place
+    of that of `scores`, which then runs only for pods that the kernel does not decide.
     """
 
-    run: ClassRun
+    scores: ClassScores
     pre_filter: PreFilterOutcome
     pre_score: PreScoreOutcome
-    model: Evaluation | None = None
+    shared_evaluation: Evaluation | None = None
 
 
 @dataclass(slots=True)
-class Accelerator:
-    """The compiled code, None until it is loaded (also during a batch), and its coverage."""
+class CompiledKernel:
+    """The compiled code, and counts of the pods that it decided, or why it did not.
+
+    code: None until it is loaded, by a thread, possibly while a batch is decided.
+    """
 
     code: CompiledCode | None
     coverage: Coverage
 
 
-class BatchRun:
+class Batch:
     """Decides pods over all nodes; `classes` by signature.
 
-    accelerator: decides runs of pods if its preconditions hold, with the same result.
+    compiled_kernel: decides pods if its preconditions hold, with the same result.
     kernels: caches a kernel for later batches on the same table. has_unassumed: pods that are not
     assumed yet were placed on the table before this batch.
     """
@@ -136,7 +140,7 @@ class BatchRun:
         chooser: Chooser,
         *,
         name_best: bool = False,
-        accelerator: Accelerator | None = None,
+        compiled_kernel: CompiledKernel | None = None,
         kernels: KernelCache | None = None,
     ) -> None:
         self.table = table
@@ -147,30 +151,30 @@ class BatchRun:
         self._placed_outside_kernel = PlacedClasses()
         self._has_ended = False
         self.has_unassumed = False
-        self._accelerator = accelerator
+        self._compiled_kernel = compiled_kernel
         self._kernels = kernels
         self._kernel: Kernel | None = None
 
-    def dry_run(self, pod: PodInCycle, ask: DryRun) -> DryRunResult:
+    def dry_run(self, pod: PodInCycle, request: DryRun) -> DryRunResult:
         """Find the victims for a pod that was just found to have no feasible node."""
-        evaluation = self._classes[pod.signature].run.evaluation
-        return dry_run(evaluation, ask, evaluation.profile.budgets)
+        evaluation = self._classes[pod.signature].scores.evaluation
+        return dry_run(evaluation, request, evaluation.profile.budgets)
 
-    def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+    def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Return the kernel's decisions for as many of the next pods as possible.
 
         If there are none, the next pod is for `decide`.
         """
-        accelerator = self._accelerator
-        code = None if accelerator is None else accelerator.code
-        if accelerator is None or code is None or not pods or self._has_ended:
+        compiled_kernel = self._compiled_kernel
+        code = None if compiled_kernel is None else compiled_kernel.code
+        if compiled_kernel is None or code is None or not pods or self._has_ended:
             return []
         if self.table.nominations:
-            accelerator.coverage.by_reference["nominated pods"] += 1
+            compiled_kernel.coverage.by_reference["nominated pods"] += 1
             return []
-        kernel, why_not = self._admit(code), self._why_not
+        kernel, why_not = self._kernel_of_batch(code), self._why_not
         if why := why_not(kernel, pods[0].signature):
-            accelerator.coverage.by_reference[why] += 1
+            compiled_kernel.coverage.by_reference[why] += 1
             return []
         classes = {pod.signature: pod for pod in pods}
         # The kernel does not recompute what placements outside of it change on other rows.
@@ -178,16 +182,16 @@ class BatchRun:
             signature
             for signature, pod in classes.items()
             if (signature != pods[0].signature and why_not(kernel, signature))
-            or self._changed_outside(pod)
+            or self._is_out_of_date_for_kernel(pod)
         }
-        # `Kernel.best_rows` returns those of the last pod of a run.
+        # `Kernel.best_rows` returns those of the last pod that the kernel decided.
         if self._name_best and pods[0].signature not in left:
             pods = pods[:1]
         elif left:
             pods = list(takewhile(lambda pod: pod.signature not in left, pods))
-        return self._run(pods, accelerator.coverage)
+        return self._decide_pods(pods, compiled_kernel.coverage)
 
-    def _admit(self, code: CompiledCode) -> Kernel:
+    def _kernel_of_batch(self, code: CompiledCode) -> Kernel:
         """Return the kernel of this batch, for the classes that it may decide."""
         if self._kernel is not None:
             return self._kernel
@@ -203,7 +207,7 @@ class BatchRun:
     def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
         return kernel.run(pods)
 
-    def _run(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
+    def _decide_pods(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None
         done = self._run_kernel(self._kernel, pods)
         names = self.table.columns.names
@@ -222,7 +226,7 @@ class BatchRun:
         return decisions
 
     def flush(self) -> None:
-        """Add placements of `decide_run` to the table, which may lack them until then."""
+        """Add placements of `decide_by_kernel` to the table, which may lack them until then."""
         if self._kernel is not None:
             self._kernel.flush()
 
@@ -239,73 +243,70 @@ class BatchRun:
     def _decide(self, pod: PodInCycle) -> Decision | None:
         """As `decide`, on a table that has all placements."""
         each = self._classes[pod.signature]
-        run = each.run
-        if self._changed_elsewhere(pod):
-            return self._decide_changed(pod, run)
-        if run.error and self._placed:
+        scores = each.scores
+        if self._is_out_of_date(pod):
+            return self._decide_changed(pod, scores)
+        if scores.error and self._placed:
             # An extender failed; earlier placements may have changed which rows it would receive.
             return None
-        failure = run.filter(each.pre_filter)
+        failure = scores.filter(each.pre_filter)
         if failure:
-            return Decision(pod, None, run.passed_count(), error=failure)
-        if not run.evaluation.pre_filter.status.is_success:
-            return self._failed(pod, run)
-        status = run.score(each.pre_score)
+            return Decision(pod, None, scores.passed_count(), error=failure)
+        if not scores.evaluation.pre_filter.status.is_success:
+            return self._failed(pod, scores)
+        status = scores.score(each.pre_score)
         # Upstream returns the only feasible node before it scores (schedulePod): a failed PreScore
         # or Score does not fail the pod. Here classes are scored before pods are decided.
-        only_row = run.only_row()
+        only_row = scores.only_row()
         if only_row is not None:
-            total = int(run.total[only_row]) if status.is_success and not run.error else 0
-            return self._place(pod, run, np.array([only_row], dtype=np.intp), total)
-        error = run.error or ("" if status.is_success else status.message)
+            total = int(scores.total[only_row]) if status.is_success and not scores.error else 0
+            return self._place(pod, scores, np.array([only_row], dtype=np.intp), total)
+        error = scores.error or ("" if status.is_success else status.message)
         if error:
-            return Decision(pod, None, run.passed_count(), error=error)
-        if not run.has_feasible:
-            return self._failed(pod, run)
-        return self._choose(pod, run)
+            return Decision(pod, None, scores.passed_count(), error=error)
+        if not scores.has_feasible:
+            return self._failed(pod, scores)
+        return self._choose(pod, scores)
 
-    def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
+    def _decide_changed(self, pod: PodInCycle, scores: ClassScores) -> Decision | None:
         """As `decide`, if earlier placements may have changed the answers for other rows."""
         return None
 
-    def _failed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
+    def _failed(self, pod: PodInCycle, scores: ClassScores) -> Decision | None:
         """Return a decision without a node; None if preemption must wait for assumptions.
 
         No pod is evicted for pods that are placed but not assumed yet.
         """
-        diagnosis, profile = run.diagnosis(), run.evaluation.profile
+        diagnosis, profile = scores.diagnosis(), scores.evaluation.profile
         are_assumed = not (self._placed or self.has_unassumed)
-        if (
-            not are_assumed
-            and candidates_wanted(profile, pod.pod_class.facts, diagnosis) is not None
-        ):
+        if not are_assumed and dry_run_size(profile, pod.pod_class.facts, diagnosis) is not None:
             return None
         return Decision(pod, None, diagnosis=diagnosis)
 
-    def _changed_elsewhere(self, pod: PodInCycle) -> bool:
+    def _is_out_of_date(self, pod: PodInCycle) -> bool:
         """Whether an earlier placement may have changed the answers of the class for other rows."""
         return self._is_changed_by(self._placed, pod)
 
-    def _changed_outside(self, pod: PodInCycle) -> bool:
+    def _is_out_of_date_for_kernel(self, pod: PodInCycle) -> bool:
         """The same for placements that the kernel did not make; it accounts for its own."""
         return self._is_changed_by(self._placed_outside_kernel, pod)
 
     def _is_changed_by(self, placed: PlacedClasses, pod: PodInCycle) -> bool:
-        profile = self._classes[pod.signature].run.evaluation.profile
+        profile = self._classes[pod.signature].scores.evaluation.profile
         return placed.may_affect(pod.signature, pod.pod_class, profile)
 
-    def _choose(self, pod: PodInCycle, run: ClassRun) -> Decision:
+    def _choose(self, pod: PodInCycle, scores: ClassScores) -> Decision:
         """Place a pod on one of the best rows."""
-        highest = int(run.total.max())
+        highest = int(scores.total.max())
         assert highest > INFEASIBLE, "a class with feasible rows has totals"
-        return self._place(pod, run, np.flatnonzero(run.total == highest), highest)
+        return self._place(pod, scores, np.flatnonzero(scores.total == highest), highest)
 
-    def _place(self, pod: PodInCycle, run: ClassRun, best: Rows, total: int) -> Decision:
+    def _place(self, pod: PodInCycle, scores: ClassScores, best: Rows, total: int) -> Decision:
         """Place a pod on one of some equally good rows."""
-        row = self._chooser.one_of(self.table, best, pod.key, pod.draw)
+        row = self._chooser.one_of(self.table, best, pod.key, pod.tie_break_number)
         name, named = self.table.columns.names[row], self._names(best) if self._name_best else ()
         self._put(pod, name)
-        return Decision(pod, name, run.feasible_count(), total, len(best), named)
+        return Decision(pod, name, scores.feasible_count(), total, len(best), named)
 
     def _put(self, pod: PodInCycle, name: str) -> None:
         """Add a pod to a node, which ends its nomination."""
@@ -333,11 +334,15 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
 
 def may_be_covered(each: ClassInput) -> bool:
     """Whether a kernel may decide a class: it has no search result, and no filter failed."""
-    run = each.run
-    return run.search_result is None and not run.error and run.evaluation.filter_failure() is None
+    scores = each.scores
+    return (
+        scores.search_result is None
+        and not scores.error
+        and scores.evaluation.filter_failure() is None
+    )
 
 
 def kernel_class(each: ClassInput) -> KernelClass:
     """Return a class as input of a kernel."""
-    own = each.run.evaluation
-    return KernelClass(each.model or own, own.pod, each.pre_filter, each.pre_score)
+    own = each.scores.evaluation
+    return KernelClass(each.shared_evaluation or own, own.pod, each.pre_filter, each.pre_score)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roadstead.cycle.batch import Decision, PodInCycle
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.tentative import Tentative
 
 MAX_BATCHES = 64
@@ -31,32 +31,32 @@ class Chain:
 
     processed: number of pods that these batches decided or passed on. pods: those of the next
     batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may
-    preempt. first: the pods of the first batch. coming: these and the pods that may follow them; if
-    empty, no other pods follow.
+    preempt. first: the pods of the first batch. chain_pods: these and the pods that may follow
+    them; if empty, no other pods follow.
     """
 
     def __init__(
         self,
-        cycle: TableCycle,
+        builder: BatchBuilder,
         tentative: Tentative,
         first: Sequence[PodInCycle],
-        coming: Sequence[PodInCycle] = (),
+        chain_pods: Sequence[PodInCycle] = (),
     ) -> None:
         self.pods = first
         self.decisions: list[Decision] = []
         self.processed = 0
         self.has_placed = False
-        self._cycle = cycle
+        self._builder = builder
         self._tentative = tentative
-        self._coming = coming or first
+        self._chain_pods = chain_pods or first
         self._batches = 0
-        self._paused_s: float | None = None
+        self._first_pause_s: float | None = None
 
     def pause(self, now_s: float) -> None:
         """End the chain if MAX_CHAIN_S have passed since its first pause (after a batch)."""
-        if self._paused_s is None:
-            self._paused_s = now_s
-        elif now_s - self._paused_s > MAX_CHAIN_S:
+        if self._first_pause_s is None:
+            self._first_pause_s = now_s
+        elif now_s - self._first_pause_s > MAX_CHAIN_S:
             self.pods = ()
 
     def record_batch(self, decisions: Sequence[Decision], processed: int) -> None:
@@ -64,7 +64,7 @@ class Chain:
         # With 0 no pod was decided, as on an old reading where it fits nowhere: the batch begins
         # again.
         if processed:
-            self._cycle.record_length(len(self.pods), processed)
+            self._builder.record_length(len(self.pods), processed)
         self._batches += 1
         self.decisions += decisions
         self.processed += processed
@@ -72,16 +72,16 @@ class Chain:
         self.pods = self._following(decisions[-1]) if decisions else ()
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
-        coming = self._coming[self.processed :]
-        if not coming or self._batches == MAX_BATCHES or not self._continues(last):
+        chain_pods = self._chain_pods[self.processed :]
+        if not chain_pods or self._batches == MAX_BATCHES or not self._continues(last):
             return ()
-        if self._cycle.searches_nodes(coming[0]):
+        if self._builder.searches_nodes(chain_pods[0]):
             return ()
-        return self._cycle.next_batch(coming)
+        return self._builder.next_batch(chain_pods)
 
     def _continues(self, last: Decision) -> bool:
         """Whether the table shows every consequence of the decision that ended a batch."""
-        if self._cycle.searches_nodes(last.pod):
+        if self._builder.searches_nodes(last.pod):
             return False
         if last.node_name is not None:
             facts = last.pod.pod_class.facts

@@ -16,7 +16,7 @@ MAX_CLASSES = 4096
 """Maximum number of cached classes; the least recently used is dropped."""
 
 MIN_CLASSES = 16
-"""Minimum number of cached classes for a table of any size, divided among the sharers."""
+"""Minimum number of cached classes for a table of any size, divided among the memory_sharers."""
 
 MAX_RESULTS = 12_000_000
 """Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
@@ -27,28 +27,28 @@ MAX_TOTALS = 250_000_000
 """Rows times classes of one batch, whose totals the kernel stores: a gigabyte."""
 
 
-def max_batch_classes(rows: int, sharers: int = 1) -> int:
+def max_batch_classes(rows: int, memory_sharers: int = 1) -> int:
     """Return the maximum number of classes in one batch over so many rows, shared results or not.
 
-    sharers: number of cycles, over so many rows each, that share the memory.
+    memory_sharers: number of cycles, over so many rows each, that share the memory.
     """
-    return max(MIN_CLASSES // sharers, MAX_TOTALS // (sharers * max(1, rows)), 1)
+    return max(MIN_CLASSES // memory_sharers, MAX_TOTALS // (memory_sharers * max(1, rows)), 1)
 
 
-def max_cached_classes(rows: int, sharers: int = 1) -> int:
+def max_cached_classes(rows: int, memory_sharers: int = 1) -> int:
     """Return how many classes with results of their own are cached over so many rows, as above."""
-    fits = MAX_RESULTS // (sharers * max(1, rows))
-    return max(MIN_CLASSES // sharers, min(MAX_CLASSES, fits), 1)
+    fits = MAX_RESULTS // (memory_sharers * max(1, rows))
+    return max(MIN_CLASSES // memory_sharers, min(MAX_CLASSES, fits), 1)
 
 
 class ClassCache(Generic[T]):
     """A cache by class, with a bound for own results and another one for shared ones.
 
-    sharers: number of caches that share the memory for own results.
+    memory_sharers: number of caches that share the memory for own results.
     """
 
-    def __init__(self, sharers: int = 1) -> None:
-        self._sharers = sharers
+    def __init__(self, memory_sharers: int = 1) -> None:
+        self._memory_sharers = memory_sharers
         self._own: OrderedDict[Hashable, T] = OrderedDict()
         self._sharing: OrderedDict[Hashable, T] = OrderedDict()
 
@@ -61,21 +61,21 @@ class ClassCache(Generic[T]):
                 return found
         return None
 
-    def put(self, key: Hashable, thing: T, rows: int, *, shares: bool = False) -> None:
+    def put(self, key: Hashable, value: T, rows: int, *, shares: bool = False) -> None:
         """Cache the value of a class over so many rows, in place of the former one."""
         self._own.pop(key, None)
         self._sharing.pop(key, None)
         kept, most = (
             (self._sharing, MAX_CLASSES)
             if shares
-            else (self._own, max_cached_classes(rows, self._sharers))
+            else (self._own, max_cached_classes(rows, self._memory_sharers))
         )
-        kept[key] = thing
+        kept[key] = value
         while len(kept) > most:
             kept.popitem(last=False)
 
 
-def within(keys: Iterable[Hashable], most: int) -> int:
+def prefix_length(keys: Iterable[Hashable], most: int) -> int:
     """Return how many of the first keys have at most `most` distinct values."""
     seen: set[Hashable] = set()
     index = 0

@@ -14,56 +14,56 @@ from itertools import takewhile
 
 import numpy as np
 
-from roadstead.cycle.batch import BatchRun, ClassInput, Decision, PodInCycle
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.batch import Batch, ClassInput, Decision, PodInCycle
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.post_filter import candidates_wanted
+from roadstead.framework.post_filter import dry_run_size
 from roadstead.kernel.arrays import U64
 from roadstead.kernel.lists import BestRows
 
 
-class ContinuingBatch(BatchRun):
+class ContinuingBatch(Batch):
     """Decides pods over all nodes, to the same result as one pod after another.
 
-    allocates_ahead: devices of placed pods are allocated for those behind them. Its user undoes
-    that before it assumes the pods (`DevicesAhead`).
+    allocates_devices: devices of placed pods are allocated for those behind them. Its user undoes
+    that before it assumes the pods (`DevicesAhead`). _has_allocated_all: so far they all were.
     """
 
-    allocates_ahead = False
-    _knows_devices = True
+    allocates_devices = False
+    _has_allocated_all = True
     _claims_found: bool | None = None
 
-    def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+    def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """As any batch, but a pod with claims of devices is decided alone."""
         first = pods[0] if pods else None
         if first is None or not self._has_claims():
-            return super().decide_run(pods)
+            return super().decide_by_kernel(pods)
         if not first.pod_class.facts.device_claims:
-            return super().decide_run(
+            return super().decide_by_kernel(
                 list(takewhile(lambda pod: not pod.pod_class.facts.device_claims, pods))
             )
         if first.substitute is None:
-            return super().decide_run((first,))
-        if not (self._knows_devices and self._has_valid_substitute(first)):
+            return super().decide_by_kernel((first,))
+        if not (self._has_allocated_all and self._has_valid_substitute(first)):
             return []
-        decisions = super().decide_run((first,))
+        decisions = super().decide_by_kernel((first,))
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
-            self._knows_devices &= self._reserve(first, each.node_name)
+            self._has_allocated_all &= self._reserve(first, each.node_name)
         return decisions
 
     def _has_claims(self) -> bool:
         """Whether a class of the batch has claims of devices; found once for all its pods."""
         if self._claims_found is None:
-            evaluations = (each.run.evaluation for each in self._classes.values())
+            evaluations = (each.scores.evaluation for each in self._classes.values())
             self._claims_found = any(each.pod.facts.device_claims for each in evaluations)
         return self._claims_found
 
     def _has_valid_substitute(self, pod: PodInCycle) -> bool:
         """Whether the class by which a pod was to be evaluated still gets its answers."""
         assert pod.substitute is not None
-        profile = self._classes[pod.signature].run.evaluation.profile
+        profile = self._classes[pod.signature].scores.evaluation.profile
         return profile.substitutes_for(pod.substitute, pod.pod_class)
 
     def unlisted(self, pods: Sequence[PodInCycle]) -> list[PodInCycle]:
@@ -71,21 +71,21 @@ class ContinuingBatch(BatchRun):
 
         Their classes are new, and each is the only one of its class among `pods`.
         """
-        code = None if self._accelerator is None else self._accelerator.code
+        code = None if self._compiled_kernel is None else self._compiled_kernel.code
         if code is None or self.table.nominations or self._name_best:
             return []
         counts = Counter(pod.signature for pod in pods)
-        plain = {each for each in self._admit(code).listable() if counts[each] == 1}
+        plain = {each for each in self._kernel_of_batch(code).listable() if counts[each] == 1}
         return [pod for pod in pods if pod.signature in plain]
 
-    def draws(self, pods: Sequence[PodInCycle]) -> U64:
-        """Return the draw of each pod: uint64[pod]."""
-        draw = self._chooser.tie_break.draw
-        return np.array([draw(pod.key, pod.draw) for pod in pods], np.uint64)
+    def tie_break_hashes(self, pods: Sequence[PodInCycle]) -> U64:
+        """Return the hash of each pod for tie-breaks: uint64[pod]."""
+        pod_hash = self._chooser.tie_break.pod_hash
+        return np.array([pod_hash(pod.key, pod.tie_break_number) for pod in pods], np.uint64)
 
     def use_lists(self, best: BestRows, pods: int) -> None:
         """Store lists, by which the kernel decides if they suffice. pods: size of the batch."""
-        assert self._kernel is not None, "the kernel knows which classes have no list"
+        assert self._kernel is not None, "`unlisted` has built the kernel"
         self._kernel.use_lists(best, pods)
 
     def decide(self, pod: PodInCycle) -> Decision | None:
@@ -95,54 +95,54 @@ class ContinuingBatch(BatchRun):
         )
         facts = pod.pod_class.facts
         if decision is not None and decision.node_name is not None and facts.device_claims:
-            self._knows_devices &= self._reserve(pod, decision.node_name)
+            self._has_allocated_all &= self._reserve(pod, decision.node_name)
         return decision
 
     def _decide_by_substitute(self, pod: PodInCycle) -> Decision | None:
         """Decide a pod by the results of its substitute, or by its own if these may differ."""
-        ahead = self._classes[pod.signature].run.evaluation.profile.storage.ahead
-        if not self._knows_devices or ahead.concerns(pod.pod_class.facts):
+        ahead = self._classes[pod.signature].scores.evaluation.profile.storage.ahead
+        if not self._has_allocated_all or ahead.concerns(pod.pod_class.facts):
             # As in `_decide_changed`: the pods before it must be assumed first.
             return None
         if self._has_valid_substitute(pod):
             decision = super().decide(pod)
             if decision is None or not _may_name_claims(decision):
                 return decision
-        return super().decide(self._by_itself(pod))
+        return super().decide(self._without_substitute(pod))
 
-    def _by_itself(self, pod: PodInCycle) -> PodInCycle:
+    def _without_substitute(self, pod: PodInCycle) -> PodInCycle:
         """Return a pod as one without substitute, whose class is evaluated."""
-        itself = pod.by_itself()
+        itself = pod.without_substitute()
         if itself is not pod:
-            profile = self._classes[pod.signature].run.evaluation.profile
-            run = ClassRun(Evaluation(profile, itself.pod_class, self.table))
-            one = SinglePodCycle(run, itself)
-            own = ClassInput(run, one.pre_filter, one.pre_score())
+            profile = self._classes[pod.signature].scores.evaluation.profile
+            scores = ClassScores(Evaluation(profile, itself.pod_class, self.table))
+            one = SinglePodCycle(scores, itself)
+            own = ClassInput(scores, one.pre_filter, one.pre_score())
             self._classes = {**self._classes, itself.signature: own}
         return itself
 
     def _reserve(self, pod: PodInCycle, node_name: str) -> bool:
         """Allocate a placed pod's devices; return whether this was done."""
         facts = pod.pod_class.facts
-        if not self.allocates_ahead or facts.volumes:
+        if not self.allocates_devices or facts.volumes:
             return False
         columns, row = self.table.columns, self.table.row_of(node_name)
-        profile = self._classes[pod.signature].run.evaluation.profile
+        profile = self._classes[pod.signature].scores.evaluation.profile
         return profile.storage.ahead.reserve(facts, columns.node(row))
 
-    def _decide_changed(self, pod: PodInCycle, run: ClassRun) -> Decision | None:
+    def _decide_changed(self, pod: PodInCycle, scores: ClassScores) -> Decision | None:
         """Return a decision that is computed for this pod alone on the current table.
 
         None if the pods before it must be assumed first: claims of volumes are bound only then, as
         are claims of devices that several pods share, and no pod is evicted for pods that are not
         assumed yet.
         """
-        facts, profile = pod.pod_class.facts, run.evaluation.profile
-        if facts.volumes or (facts.device_claims and not self._knows_devices):
+        facts, profile = pod.pod_class.facts, scores.evaluation.profile
+        if facts.volumes or (facts.device_claims and not self._has_allocated_all):
             return None
         if profile.storage.ahead.concerns(facts):
             return None
-        alone = SinglePodCycle(run, pod).batch(self._chooser, name_best=self._name_best)
+        alone = SinglePodCycle(scores, pod).batch(self._chooser, name_best=self._name_best)
         decision = alone.decide(pod)
         assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
@@ -151,7 +151,7 @@ class ContinuingBatch(BatchRun):
         if facts.device_claims:
             return None
         diagnosis = decision.diagnosis
-        if diagnosis is None or candidates_wanted(profile, facts, diagnosis) is None:
+        if diagnosis is None or dry_run_size(profile, facts, diagnosis) is None:
             return decision
         return None
 

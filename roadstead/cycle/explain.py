@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.class_run import lowest_priority, refused_nodes
-from roadstead.cycle.preempting import conclude, wanted
-from roadstead.extenders.chain import EXTENDER
+from roadstead.cycle.class_scores import lowest_priority, refused_nodes
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
+from roadstead.extenders.sequence import EXTENDER
 from roadstead.facts.pod import Pod
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
@@ -257,7 +257,7 @@ def explain(
     explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
-        pre_enqueue=profile.gate(pod.pod_class.facts),
+        pre_enqueue=profile.run_pre_enqueue(pod.pod_class.facts),
         pre_filter=evaluation.pre_filter,
         pre_score_skipped=tuple(sorted(evaluation.score_state.skipped)),
         statuses=statuses,
@@ -271,7 +271,7 @@ def explain(
         score_error=score_error,
         is_terminating=pod.pod_class.facts.is_terminating,
         diagnosis=diagnosis,
-        dry_run=wanted(profile, pod, diagnosis, tie_break) if failed else None,
+        dry_run=dry_run_to_make(profile, pod, diagnosis, tie_break) if failed else None,
     )
     if failed and explanation.dry_run is None:
         return with_post_filter(explanation, profile, pod, tie_break)
@@ -361,7 +361,7 @@ def with_post_filter(
 ) -> Explanation:
     """Return the explanation with PostFilter's result. tried: the result of its `dry_run`."""
     try:
-        result = conclude(profile, pod, explanation.diagnosis, tie_break, tried)
+        result = post_filter_result(profile, pod, explanation.diagnosis, tie_break, tried)
     except UnsupportedError as missing:
         return replace(explanation, unsupported=f"{missing.plugin}: {missing.field}")
     return replace(explanation, post_filter=result)

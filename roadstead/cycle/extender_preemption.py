@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import ExtenderPod, Victims
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import PodFacts, identity_of
 from roadstead.framework.victims import Candidate, DryRunResult, Victim
 
 
-def ask_extenders(
+def call_extenders(
     extenders: Extenders | None, pod: PodInCycle, tried: DryRunResult
 ) -> DryRunResult:
     """Return the candidates and victims that extenders select among those of `tried`; may block.
@@ -26,9 +26,9 @@ def ask_extenders(
         return tried
     known = {victim.uid: victim for each in tried.candidates for victim in each.victims}
     asked = {each.node_name: _victims(each) for each in tried.candidates}
-    asker = ExtenderPod(identity_of(pod.uid, pod.key), pod.pod_class.facts)
+    extender_pod = ExtenderPod(identity_of(pod.uid, pod.key), pod.pod_class.facts)
     try:
-        left = extenders.process_preemption(asker, asked)
+        left = extenders.process_preemption(extender_pod, asked)
     except ExtenderError as failure:
         return DryRunResult(errors=(str(failure),))
     candidates = tuple(
@@ -44,10 +44,10 @@ def ask_extenders(
 
 
 def _victims(candidate: Candidate) -> Victims:
-    return Victims(tuple(map(_asker, candidate.victims)), candidate.violations)
+    return Victims(tuple(map(_extender_pod, candidate.victims)), candidate.violations)
 
 
-def _asker(victim: Victim) -> ExtenderPod:
+def _extender_pod(victim: Victim) -> ExtenderPod:
     """Return a victim as it is sent to extenders: identity and priority."""
     identity = identity_of(victim.uid, victim.key)
     return ExtenderPod(identity, PodFacts(identity.namespace, priority=victim.priority))

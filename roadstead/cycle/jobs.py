@@ -14,7 +14,7 @@ from roadstead.config.concurrency import JOB_KIND_LABEL, DecisionTime, JobKind
 from roadstead.cycle.batch import PodInCycle
 from roadstead.facts.pod import PodFacts
 
-MAX_PAID = 65_536
+MAX_DELAYED = 65_536
 """Maximum number of stored attempts that were delayed; the oldest is dropped."""
 
 
@@ -26,8 +26,8 @@ def job_of(facts: PodFacts) -> str:
     return "" if owner is None else f"{facts.namespace}/{owner.kind}/{owner.uid or owner.name}"
 
 
-def first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
-    """Return the pods that belong to the first pod's job."""
+def pods_of_first_job(pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    """Return the pods of the first pod's job, for which one latency is simulated."""
     job = job_of(pods[0].pod_class.facts)
     return [pod for pod in pods if job_of(pod.pod_class.facts) == job] if job else pods[:1]
 
@@ -47,7 +47,7 @@ class SimulatedLatency:
 
     def __init__(self, time: DecisionTime) -> None:
         self._time = time
-        self._paid: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._delayed: OrderedDict[tuple[str, int], None] = OrderedDict()
 
     @property
     def is_on(self) -> bool:
@@ -57,10 +57,10 @@ class SimulatedLatency:
         """Return the seconds of delay for pods of one job; each attempt is delayed once."""
         if not self.is_on:
             return 0.0
-        new = [pod for pod in pods if (pod.uid, pod.attempt) not in self._paid]
+        new = [pod for pod in pods if (pod.uid, pod.attempt) not in self._delayed]
         if not new:
             return 0.0
-        self._paid.update(dict.fromkeys((pod.uid, pod.attempt) for pod in new))
-        while len(self._paid) > MAX_PAID:
-            self._paid.popitem(last=False)
+        self._delayed.update(dict.fromkeys((pod.uid, pod.attempt) for pod in new))
+        while len(self._delayed) > MAX_DELAYED:
+            self._delayed.popitem(last=False)
         return self._time.of(kind_of(new[0].pod_class.facts, self._time)).of(len(new))

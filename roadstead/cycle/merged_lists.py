@@ -18,7 +18,7 @@ from roadstead.kernel.lists import BestRows
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 
-LISTED_ROWS = 20_000
+MIN_NODES_FOR_LISTS = 20_000
 """Minimum nodes for lists: with fewer, evaluating all rows takes less time than the messages."""
 
 MAX_EXCLUDED = 4096
@@ -31,7 +31,7 @@ def may_list(settings: Settings) -> bool:
     return settings.kernel and settings.tie_break == "random"
 
 
-class _Part:
+class _WorkerLists:
     """The answer of one worker, as arrays. Raises ValueError if it does not fit the request.
 
     own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
@@ -59,7 +59,7 @@ def best_rows(
     workers: WorkerRows,
     answers: Mapping[int, RankAnswer],
     signatures: Sequence[Hashable],
-    draws: U64,
+    tie_break_hashes: U64,
     most: int,
     excluded: Rows,
 ) -> BestRows | None:
@@ -69,22 +69,23 @@ def best_rows(
     excluded. Raises ValueError for an answer that does not fit the request.
     """
     table = workers.table
-    left: Bools = np.zeros(len(table), np.bool_)
-    left[excluded] = True
-    parts: list[_Part] = []
-    for worker in workers.asked():
+    # Rows that the scheduler evaluates itself.
+    redo: Bools = np.zeros(len(table), np.bool_)
+    redo[excluded] = True
+    parts: list[_WorkerLists] = []
+    for worker in workers.with_rows():
         answer, own = answers.get(worker), workers.of(worker)
         if (
             answer is None
             or answer.touched is None
-            or not workers.agrees(worker, answer.rows, answer.digest)
+            or not workers.are_rows_of(worker, answer.rows, answer.digest)
         ):
             # The answer is missing or of other rows: the scheduler evaluates the worker's rows.
-            left[own] = True
+            redo[own] = True
             continue
-        left[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
-        parts.append(_Part(answer, own, len(signatures), most))
-    rows = np.flatnonzero(left)
+        redo[np.isin(table.arrivals, np.frombuffer(answer.touched, np.int64))] = True
+        parts.append(_WorkerLists(answer, own, len(signatures), most))
+    rows = np.flatnonzero(redo)
     if not parts or len(rows) > MAX_EXCLUDED:
         return None
     # A class has a list only if every worker that answered has one for it.
@@ -99,7 +100,7 @@ def best_rows(
         np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[kept],
         np.ascontiguousarray(summaries[kept]),
         ranks[kept],
-        draws[kept],
+        tie_break_hashes[kept],
         rows,
     )
 

@@ -79,8 +79,8 @@ class RankRequest:
     """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
     seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of rows
-    that differ in that table, which are excluded. draws: uint64[class]. most: maximum rows per
-    class.
+    that differ in that table, which are excluded. draws: uint64[class], hashes for tie-breaks.
+    most: maximum rows per class.
     """
 
     seq: int

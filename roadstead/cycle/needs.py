@@ -13,9 +13,9 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar, cast
 
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
 from roadstead.cycle.scopes import Scope
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.kernel.arrays import U64
 from roadstead.kernel.lists import BestRows
 from roadstead.protocol.errors import RoadsteadError
@@ -32,7 +32,7 @@ class CatchUp:
     """Apply changes up to the number in the cache's last answer to the table. Answer: the time.
 
     is_again: the table caught up for the same batch before. The driver may raise
-    CatchUpTimeoutError instead.
+    CatchUpTimeoutError in place of the answer.
     """
 
     is_again: bool = False
@@ -67,7 +67,7 @@ class YieldToMessages:
 class Prepare:
     """Bring claims up to date for a batch of so many pods.
 
-    Answer: the accelerator that decides the batch, or None.
+    Answer: the compiled kernel that decides the batch, or None.
     """
 
     pods: int
@@ -85,11 +85,11 @@ class ScoreClasses:
 class ListBest:
     """Let workers list the best rows for pods, each the only one of its class in a batch.
 
-    draws: uint64[pod]. Answer: `BestRows` of the current table, or None.
+    tie_break_hashes: uint64[pod]. Answer: `BestRows` of the current table, or None.
     """
 
     pods: Sequence[PodInCycle]
-    draws: U64
+    tie_break_hashes: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,32 +113,32 @@ TimeNeed: TypeAlias = (
 """Needs whose answer is the time at which they were met."""
 
 Need: TypeAlias = TimeNeed | Prepare | ListBest | CallExtenders | Phase
-Steps: TypeAlias = Generator[Need, object, T]
-"""A generator that yields needs and returns a result."""
+NeedGenerator: TypeAlias = Generator[Need, object, T]
+"""A generator that yields needs, receives their answers, and returns a result of type T."""
 
 
-def time_after(need: TimeNeed) -> Steps[float]:
+def time_after(need: TimeNeed) -> NeedGenerator[float]:
     """Return the time at which a need is met."""
     answer = yield need
     assert isinstance(answer, float), f"{type(need).__name__} is answered with {answer!r}"
     return answer
 
 
-def accelerator_for(pods: int) -> Steps[Accelerator | None]:
-    """Return the accelerator for a batch that is about to begin."""
+def kernel_for_batch(pods: int) -> NeedGenerator[CompiledKernel | None]:
+    """Return the compiled kernel for a batch that is about to begin."""
     answer = yield Prepare(pods)
-    assert answer is None or isinstance(answer, Accelerator), f"{answer!r} accelerates nothing"
+    assert answer is None or isinstance(answer, CompiledKernel), f"{answer!r} is no kernel"
     return answer
 
 
-def request_lists(need: ListBest) -> Steps[BestRows | None]:
+def request_lists(need: ListBest) -> NeedGenerator[BestRows | None]:
     """Return the best rows that workers listed, or None."""
     answer = yield need
     assert answer is None or isinstance(answer, BestRows), f"{answer!r} lists nothing"
     return answer
 
 
-def called(extenders: Extenders, work: Callable[[], T]) -> Steps[T]:
+def run_with_extenders(extenders: Extenders, work: Callable[[], T]) -> NeedGenerator[T]:
     """Return the result of a function that calls extenders."""
     answer = yield CallExtenders(extenders, work)
     return cast("T", answer)

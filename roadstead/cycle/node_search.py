@@ -20,8 +20,8 @@ import numpy as np
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import ExtenderResult, Extenders
 from roadstead.extenders.extender import ExtenderPod
+from roadstead.extenders.sequence import ExtenderResult, Extenders
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.framework.evaluation import Evaluation
@@ -114,23 +114,23 @@ class OrderedNodesCache:
 class NodeSearch:
     """Samples nodes and calls extenders.
 
-    shares: percentageOfNodesToScore of the profiles that sample, by scheduler name. start: index
-    in the order where the next search starts.
+    percentages: percentageOfNodesToScore of the profiles that sample, by scheduler name.
+    start: index in the order where the next search starts.
     """
 
     def __init__(
-        self, shares: Mapping[str, int] | None = None, extenders: Extenders | None = None
+        self, percentages: Mapping[str, int] | None = None, extenders: Extenders | None = None
     ) -> None:
-        self._shares = dict(shares or {})
+        self._percentages = dict(percentages or {})
         self.extenders = extenders or Extenders()
         self.start = 0
 
-    def concerns(self, facts: PodFacts) -> bool:
+    def applies_to(self, facts: PodFacts) -> bool:
         """Whether a pod's nodes are sampled or sent to extenders.
 
         Where any profile samples, pods of the others move the start of the next search as well.
         """
-        return bool(self._shares) or self.extenders.handles(facts)
+        return bool(self._percentages) or self.extenders.handles(facts)
 
     def advance(self, result: SearchResult) -> None:
         """Record that a result is used: the next search starts behind it."""
@@ -143,10 +143,10 @@ class NodeSearch:
 
         The next search starts at the result's `next_start` only after `advance`.
         """
-        asker = _asker(pod)
+        extender_pod = _extender_pod(pod)
         search = _Search(order, found)
         nominated = pod.pod_class.facts.nominated_node_name
-        if nominated and self._nominated_passes(asker, search, nominated):
+        if nominated and self._nominated_passes(extender_pod, search, nominated):
             return search.only(nominated, self.start)
         feasible = search.visit(self.to_find(profile, len(search.considered)), self.start)
         next_start = search.next_start(self.start)
@@ -154,28 +154,28 @@ class NodeSearch:
         if search.failure:
             return SearchResult(nothing, error=search.failure, next_start=next_start)
         try:
-            passed = self.extenders.filter(asker, feasible)
+            passed = self.extenders.filter(extender_pod, feasible)
         except ExtenderError as failure:
             return SearchResult(nothing, error=str(failure), next_start=next_start)
         scores: Mapping[str, int] = {}
         # Upstream returns the only feasible node before it scores (schedulePod).
         if len(passed.nodes) > 1:
-            scores = self.extenders.prioritize(asker, passed.nodes)
+            scores = self.extenders.prioritize(extender_pod, passed.nodes)
         by_extender = len(passed.nodes) != len(feasible)
         return search.result(passed, _bounded(scores), by_extender, next_start)
 
     def to_find(self, profile: Profile, nodes: int) -> int:
         """Return how many feasible nodes to find among so many; all, without sampling."""
-        share = self._shares.get(profile.scheduler_name)
-        if share is None:
+        percentage = self._percentages.get(profile.scheduler_name)
+        if percentage is None:
             return nodes
         has_scoring = bool(profile.score) or self.extenders.any_prioritizers
         # Upstream: without scores and extenders' filters, the first feasible node is chosen.
         if not has_scoring and not self.extenders.any_filters:
             return 1
-        return feasible_nodes_to_find(nodes, share)
+        return feasible_nodes_to_find(nodes, percentage)
 
-    def _nominated_passes(self, asker: ExtenderPod, search: _Search, name: str) -> bool:
+    def _nominated_passes(self, extender_pod: ExtenderPod, search: _Search, name: str) -> bool:
         """Whether the pod passes on its nominated node, which is evaluated first and alone."""
         index = search.order.index_of(name)
         if index is None:
@@ -186,7 +186,7 @@ class NodeSearch:
                 search.counted.add(index)
             return False
         try:
-            passed = self.extenders.filter(asker, [search.order.nodes[index]])
+            passed = self.extenders.filter(extender_pod, [search.order.nodes[index]])
         except ExtenderError:
             # Upstream logs the error and evaluates all nodes.
             return False
@@ -261,8 +261,8 @@ class _Search:
 
     def only(self, name: str, start: int) -> SearchResult:
         """Return the nominated node as the only result, by which the start does not move."""
-        stays = self._arrivals([name])
-        return SearchResult(FoundNodes(stays, np.zeros(1, dtype=np.int64)), next_start=start)
+        remaining = self._arrivals([name])
+        return SearchResult(FoundNodes(remaining, np.zeros(1, dtype=np.int64)), next_start=start)
 
     def result(
         self, passed: ExtenderResult, scores: Mapping[str, int], by_extender: bool, next_start: int
@@ -270,7 +270,7 @@ class _Search:
         """Return the result of the search after the extenders' answers."""
         self.refuse(passed.refused)
         names = [node.name for node in passed.nodes]
-        stays = self._arrivals(names)
+        remaining = self._arrivals(names)
         added = np.array([scores.get(name, 0) for name in names], dtype=np.int64)
         for name in names:
             self._refused.pop(name, None)
@@ -282,7 +282,7 @@ class _Search:
             else:
                 by_status.setdefault(status, []).append(name)
         refused = tuple((status, self._arrivals(them)) for status, them in by_status.items())
-        found_nodes = FoundNodes(stays, added, self._seen(), refused, passed.is_bare)
+        found_nodes = FoundNodes(remaining, added, self._seen(), refused, passed.is_bare)
         kept = {name: scores[name] for name in names if name in scores}
         return SearchResult(found_nodes, kept, tuple(unknown_nodes), by_extender, "", next_start)
 
@@ -300,7 +300,7 @@ class _Search:
         return arrivals
 
 
-def _asker(pod: PodInCycle) -> ExtenderPod:
+def _extender_pod(pod: PodInCycle) -> ExtenderPod:
     """Return a pod as it is sent to extenders."""
     facts = pod.pod_class.facts
     name = pod.key.removeprefix(f"{facts.namespace}/")

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
+from roadstead.cycle.batch import Batch, CompiledKernel, Decision, PodInCycle
 from roadstead.framework.nominated_node import passes_on_nominated
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser
 from roadstead.nodes.table import NodeTable
 
 
-class NominatedBatch(BatchRun):
+class NominatedBatch(Batch):
     """Decides one pod."""
 
     def __init__(
@@ -27,9 +27,9 @@ class NominatedBatch(BatchRun):
         chooser: Chooser,
         *,
         name_best: bool,
-        accelerator: Accelerator | None,
+        compiled_kernel: CompiledKernel | None,
     ) -> None:
-        super().__init__(table, {}, chooser, name_best=name_best, accelerator=accelerator)
+        super().__init__(table, {}, chooser, name_best=name_best, compiled_kernel=compiled_kernel)
         self._pod = pod
 
     @staticmethod
@@ -40,7 +40,7 @@ class NominatedBatch(BatchRun):
         chooser: Chooser,
         *,
         name_best: bool,
-        accelerator: Accelerator | None,
+        compiled_kernel: CompiledKernel | None,
     ) -> NominatedBatch | None:
         """Return the batch of a pod that passes on its nominated node; None for any other pod.
 
@@ -48,12 +48,14 @@ class NominatedBatch(BatchRun):
         """
         if not passes_on_nominated(profile, pod.pod_class, table):
             return None
-        return NominatedBatch(table, pod, chooser, name_best=name_best, accelerator=accelerator)
+        return NominatedBatch(
+            table, pod, chooser, name_best=name_best, compiled_kernel=compiled_kernel
+        )
 
-    def decide_run(self, pods: Sequence[PodInCycle]) -> list[Decision]:
+    def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Return no decisions: the kernel does not support nominations."""
-        if self._accelerator is not None and self._accelerator.code is not None:
-            self._accelerator.coverage.by_reference["nominated pods"] += 1
+        if self._compiled_kernel is not None and self._compiled_kernel.code is not None:
+            self._compiled_kernel.coverage.by_reference["nominated pods"] += 1
         return []
 
     def _decide(self, pod: PodInCycle) -> Decision | None:

@@ -1,8 +1,8 @@
 """Partitions: which nodes are a scheduler's own, and which pods are tried on these first.
 
-    pod ─ local? ─ yes ─► own nodes ─ feasible ─► assumed, bound
-            │                  └───── not ──┐
-            └─ no ──► all nodes ◄───────────┘ (overflow: the optimistic part)
+    pod ─ tries own nodes first? ─ yes ─► own nodes ─ feasible ─► assumed, bound
+                  │                           └───── not ──┐
+                  └─ no ──► all nodes ◄────────────────────┘ (as in mode `optimistic`)
 
 `latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
 queue is long. At an interval, each partition moves to the next scheduler: a new turn begins. In a
@@ -38,7 +38,7 @@ Policy = Literal["latency-first", "quality-first", "adaptive"]
 _OF_OTHERS = unresolvable("node(s) were of another scheduler's partition")
 
 
-def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
+def partitions_of(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, ...]:
     """Return the partitions of the scheduler at `rank` (from 0) of `schedulers` in a turn."""
     assert 0 <= rank < schedulers <= partitions, (
         f"{schedulers} schedulers cannot own {partitions} partitions"
@@ -48,7 +48,7 @@ def owned(partitions: int, rank: int, schedulers: int, turn: int) -> tuple[int, 
     )
 
 
-def looks_across(facts: PodFacts) -> bool:
+def reads_other_nodes(facts: PodFacts) -> bool:
     """Whether a pod's own hard constraints or claims depend on other nodes."""
     hard = any(each.when_unsatisfiable == "DoNotSchedule" for each in facts.spread_constraints)
     return hard or bool(facts.pod_affinity or facts.pod_anti_affinity or facts.may_bind_claims)
@@ -72,7 +72,7 @@ class OwnNodes(FilterPlugin):
     def sign(self, pod: PodFacts) -> Hashable:
         return ()
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         return self.own
 
 
@@ -93,22 +93,22 @@ class Partition:
         self._is_long = True
         self._passed_on: set[tuple[str, int]] = set()
         self.nodes = OwnNodes(
-            partition_of, owned(self._partitions, self._rank, self._schedulers, 0)
+            partition_of, partitions_of(self._partitions, self._rank, self._schedulers, 0)
         )
 
     def leased(self, waiting: int, turn: int) -> None:
         """Record a new lease: the number of pods that still wait, and the turn."""
         self._is_long = waiting > self._long_queue_pods
         self._passed_on.clear()
-        self.nodes.own = owned(self._partitions, self._rank, self._schedulers, turn)
+        self.nodes.own = partitions_of(self._partitions, self._rank, self._schedulers, turn)
 
-    def is_local(self, pod: PodInCycle) -> bool:
+    def tries_own_nodes_first(self, pod: PodInCycle) -> bool:
         """Whether a pod is tried on own nodes first."""
         if self._policy == "quality-first" or (self._policy == "adaptive" and not self._is_long):
             return False
         if pod.attempt > 1 or (pod.uid, pod.attempt) in self._passed_on:
             return False
-        return not looks_across(pod.pod_class.facts)
+        return not reads_other_nodes(pod.pod_class.facts)
 
     def pass_on(self, pod: PodInCycle) -> None:
         """Record that no own node is feasible for a pod: it is decided on all nodes."""

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable
 from itertools import islice
 
 from roadstead.framework.plugin import Effect
-from roadstead.framework.profile import Profile, concern
+from roadstead.framework.profile import Profile, any_may_change
 from roadstead.nodes.pod_class import PodClass
 
 
@@ -50,7 +50,7 @@ class PlacedClasses:
         known = self._compared.get(signature, 0)
         if known == len(effects):
             return False
-        if any(concern(each, pod) for each in islice(effects, known, None)):
+        if any(any_may_change(each, pod) for each in islice(effects, known, None)):
             return True
         self._compared[signature] = len(effects)
         return False

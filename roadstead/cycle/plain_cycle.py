@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.batch import Batch, CompiledKernel, Decision, PodInCycle
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.explain import Explanation, explain, with_post_filter
-from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.extender_preemption import call_extenders
 from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache
 from roadstead.cycle.nominated_batch import NominatedBatch
-from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.profile import Profile, binding_profiles
@@ -37,16 +37,16 @@ class PlainCycle:
         *,
         name_best: bool = False,
         node_search: NodeSearch | None = None,
-        accelerator: Accelerator | None = None,
+        compiled_kernel: CompiledKernel | None = None,
     ) -> None:
         self.table = table
-        self._accelerator = accelerator
+        self._compiled_kernel = compiled_kernel
         self._profiles = profiles
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
         self._node_search = node_search
         self._ordered_nodes = OrderedNodesCache()
-        self._runs: dict[Hashable, ClassRun] = {}
+        self._scores: dict[Hashable, ClassScores] = {}
         self._binding = binding_profiles(profiles.values())
         self._volumes = AssumedClaims(next(iter(profiles.values())).storage)
 
@@ -56,24 +56,24 @@ class PlainCycle:
         Raises KeyError if no profile has its scheduler name, and UnsupportedError if a plugin
         does not support it.
         """
-        pod = pod.by_itself()
+        pod = pod.without_substitute()
         take_snapshot(self.table, self.table.arrived)
-        run = self._run_of(pod)
-        batch = self._nominated(pod) or self._batch_of(run, pod)
-        decision = next(iter(batch.decide_run([pod])), None) or batch.decide(pod)
+        scores = self._scores_of(pod)
+        batch = self._nominated(pod) or self._batch_of(scores, pod)
+        decision = next(iter(batch.decide_by_kernel([pod])), None) or batch.decide(pod)
         batch.flush()
         assert decision is not None, "one pod alone is always decided"
         if decision.node_name is not None:
             self.bind_claims(pod, decision.node_name)
         if decision.diagnosis is None:
             return decision
-        profile, tie_break = run.evaluation.profile, self._chooser.tie_break
-        ask = wanted(profile, pod, decision.diagnosis, tie_break)
-        tried = None if ask is None else self._ask_extenders(pod, batch.dry_run(pod, ask))
-        result = conclude(profile, pod, decision.diagnosis, tie_break, tried)
+        profile, tie_break = scores.evaluation.profile, self._chooser.tie_break
+        request = dry_run_to_make(profile, pod, decision.diagnosis, tie_break)
+        tried = None if request is None else self._call_extenders(pod, batch.dry_run(pod, request))
+        result = post_filter_result(profile, pod, decision.diagnosis, tie_break, tried)
         return decision._replace(post_filter=result)
 
-    def _nominated(self, pod: PodInCycle) -> BatchRun | None:
+    def _nominated(self, pod: PodInCycle) -> Batch | None:
         """Return the batch of a pod that passes on its nominated node; None with extenders."""
         if self._node_search is not None and self._node_search.extenders.handles(
             pod.pod_class.facts
@@ -86,19 +86,21 @@ class PlainCycle:
             pod,
             self._chooser,
             name_best=self._name_best,
-            accelerator=self._accelerator,
+            compiled_kernel=self._compiled_kernel,
         )
 
-    def _batch_of(self, run: ClassRun, pod: PodInCycle) -> BatchRun:
-        one = SinglePodCycle(run, pod)
+    def _batch_of(self, scores: ClassScores, pod: PodInCycle) -> Batch:
+        one = SinglePodCycle(scores, pod)
         self._restrict(one)
-        if run.search_result is not None and self._node_search is not None:
-            self._node_search.advance(run.search_result)
-        return one.batch(self._chooser, name_best=self._name_best, accelerator=self._accelerator)
+        if scores.search_result is not None and self._node_search is not None:
+            self._node_search.advance(scores.search_result)
+        return one.batch(
+            self._chooser, name_best=self._name_best, compiled_kernel=self._compiled_kernel
+        )
 
-    def _ask_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
+    def _call_extenders(self, pod: PodInCycle, tried: DryRunResult) -> DryRunResult:
         extenders = None if self._node_search is None else self._node_search.extenders
-        return ask_extenders(extenders, pod, tried)
+        return call_extenders(extenders, pod, tried)
 
     def bind_claims(self, pod: PodInCycle, node_name: str) -> None:
         """Reserve the volumes and devices of a placed pod."""
@@ -118,26 +120,26 @@ class PlainCycle:
 
     def explain(self, pod: PodInCycle) -> Explanation:
         """Return every node's result for one pod; places nothing."""
-        pod = pod.by_itself()
+        pod = pod.without_substitute()
         take_snapshot(self.table, self.table.arrived)
-        run = self._run_of(pod)
-        evaluation, one = run.evaluation, SinglePodCycle(run, pod)
+        scores = self._scores_of(pod)
+        evaluation, one = scores.evaluation, SinglePodCycle(scores, pod)
         self._restrict(one)
         pre_score = NO_PRE_SCORE
         if evaluation.pre_filter.status.is_success:
             pre_score = evaluation.run_pre_score()
-        failure = run.filter(one.pre_filter)
+        failure = scores.filter(one.pre_filter)
         name = pod.pod_class.facts.nominated_node_name
         is_chosen = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
         if is_chosen or not failure:
             # If the pod passes on its nominated node, filters that fail on others do not matter.
-            run.score(pre_score)
+            scores.score(pre_score)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
-        found = explain(evaluation, pod, run.search_result, tie_break)
+        found = explain(evaluation, pod, scores.search_result, tie_break)
         if found.dry_run is None:
             return found
         budgets = evaluation.profile.budgets
-        tried = self._ask_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
+        tried = self._call_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
         return with_post_filter(found, profile, pod, tie_break, tried)
 
     def _restrict(self, one: SinglePodCycle) -> None:
@@ -146,16 +148,16 @@ class PlainCycle:
         if (
             node_search is None
             or one.found is None
-            or not node_search.concerns(pod.pod_class.facts)
+            or not node_search.applies_to(pod.pod_class.facts)
         ):
             return
-        order, profile = self._ordered_nodes.snapshot(self.table), one.run.evaluation.profile
+        order, profile = self._ordered_nodes.snapshot(self.table), one.scores.evaluation.profile
         one.restrict(node_search.search(profile, pod, order, one.found))
 
-    def _run_of(self, pod: PodInCycle) -> ClassRun:
-        run = self._runs.get(pod.signature)
-        if run is None:
+    def _scores_of(self, pod: PodInCycle) -> ClassScores:
+        scores = self._scores.get(pod.signature)
+        if scores is None:
             profile = self._profiles[pod.pod_class.facts.scheduler_name]
             evaluation = Evaluation(profile, pod.pod_class, self.table)
-            run = self._runs[pod.signature] = ClassRun(evaluation)
-        return run
+            scores = self._scores[pod.signature] = ClassScores(evaluation)
+        return scores

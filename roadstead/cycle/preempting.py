@@ -1,7 +1,7 @@
 """After a failed cycle: PostFilter, and the dry run that preemption needs first.
 
-    failed ──► wanted ──► DryRun ──► dry run ──► conclude ──► nominated node, victims
-                  └──────── nothing to try ───────────────────────^
+    failed ──► dry_run_to_make ──► DryRun ──► dry run ──► post_filter_result ──► node, victims
+                      └────────── no plugin wants one ──────────^
 
 The caller makes the dry run and sends its candidates to extenders.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from roadstead.cycle.batch import PodInCycle
 from roadstead.framework.diagnosis import Diagnosis
-from roadstead.framework.post_filter import candidates_wanted, run_post_filter
+from roadstead.framework.post_filter import dry_run_size, run_post_filter
 from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak, in_order
@@ -20,11 +20,11 @@ from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import SUCCESS
 
-CLEAR = ""
+CLEARED_NOMINATION = ""
 """The nomination of a pod after a failure without PostFilter: none."""
 
 
-def wanted(
+def dry_run_to_make(
     profile: Profile, pod: PodInCycle, diagnosis: Diagnosis, tie_break: TieBreak
 ) -> DryRun | None:
     """Return the dry run to make before PostFilter; None if no plugin wants one.
@@ -33,11 +33,11 @@ def wanted(
     """
     if not diagnosis.node_count:
         return None
-    number = candidates_wanted(profile, pod.pod_class.facts, diagnosis)
-    return None if number is None else DryRun(number, _draw(pod, tie_break))
+    number = dry_run_size(profile, pod.pod_class.facts, diagnosis)
+    return None if number is None else DryRun(number, _pod_hash(pod, tie_break))
 
 
-def conclude(
+def post_filter_result(
     profile: Profile,
     pod: PodInCycle,
     diagnosis: Diagnosis,
@@ -50,11 +50,11 @@ def conclude(
     """
     # Upstream runs no PostFilter if the cluster has no nodes.
     if not (profile.post_filter and diagnosis.node_count):
-        return PostFilterResult(SUCCESS, CLEAR)
-    draw = _draw(pod, tie_break)
+        return PostFilterResult(SUCCESS, CLEARED_NOMINATION)
+    pod_hash = _pod_hash(pod, tie_break)
 
     def pick(names: Sequence[str]) -> str:
-        return names[in_order(names, draw)[0]]
+        return names[in_order(names, pod_hash)[0]]
 
     try:
         return run_post_filter(profile, pod.pod_class.facts, diagnosis, tried, pick)
@@ -63,5 +63,5 @@ def conclude(
         raise UnsupportedError(missing.plugin, name, missing.field) from missing
 
 
-def _draw(pod: PodInCycle, tie_break: TieBreak) -> int | None:
-    return None if tie_break.kind == "first" else tie_break.draw(pod.key, pod.draw)
+def _pod_hash(pod: PodInCycle, tie_break: TieBreak) -> int | None:
+    return None if tie_break.kind == "first" else tie_break.pod_hash(pod.key, pod.tie_break_number)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.messages import RankAnswer, RankRequest
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.worker_rows import RowsByArrival
 from roadstead.facts.wire import decode_facts
 from roadstead.framework.profile import Profile
@@ -35,21 +35,21 @@ class Ranker:
         self._own = own
         self._table = table
         self._profiles = profiles
-        self._cycle = TableCycle(table, profiles, TieBreak("random"))
+        self._builder = BatchBuilder(table, profiles, TieBreak("random"))
 
-    def rank(self, ask: RankRequest, accelerator: Accelerator, touched: I64) -> RankAnswer:
+    def rank(self, ask: RankRequest, compiled_kernel: CompiledKernel, touched: I64) -> RankAnswer:
         """List the best rows of classes. touched: arrivals of rows that changed since `ask.seq`.
 
         Raises KeyError for a class whose scheduler name has no profile.
         """
-        self._cycle.accelerator = accelerator
+        self._builder.compiled_kernel = compiled_kernel
         excluded = np.concatenate([np.frombuffer(ask.excluded, np.int64), touched])
         left_out = np.flatnonzero(np.isin(self._table.arrivals, excluded))
         pods = [self._pod(index, facts) for index, facts in enumerate(ask.classes)]
-        draws = np.frombuffer(ask.draws, np.uint64)
+        tie_break_hashes = np.frombuffer(ask.draws, np.uint64)
         size = max(1, min(MAX_CLASSES_PER_PART, MAX_STORED_TOTALS // max(1, len(self._table))))
         parts = [
-            self._list(pods[start : start + size], draws[start:], ask.most, left_out)
+            self._list(pods[start : start + size], tie_break_hashes[start:], ask.most, left_out)
             for start in range(0, len(pods), size)
         ]
         # Unused slots of a list have row END, -1, which indexes the appended element.
@@ -66,12 +66,14 @@ class Ranker:
             is_listed=b"".join(part.is_listed.tobytes() for part in parts),
         )
 
-    def _list(self, pods: Sequence[PodInCycle], draws: U64, most: int, left_out: Rows) -> Listed:
-        kernel = self._cycle.kernel_of(pods)
+    def _list(
+        self, pods: Sequence[PodInCycle], tie_break_hashes: U64, most: int, left_out: Rows
+    ) -> Listed:
+        kernel = self._builder.kernel_of(pods)
         kernel.exclude(left_out)
-        return kernel.list_best([pod.signature for pod in pods], draws, most)
+        return kernel.list_best([pod.signature for pod in pods], tie_break_hashes, most)
 
     def _pod(self, index: int, facts: bytes) -> PodInCycle:
         pod_class = self._table.classes.pod_class(decode_facts(facts))
         profile = self._profiles[pod_class.facts.scheduler_name]
-        return PodInCycle(f"{index}", "", pod_class, profile.class_of(pod_class, f"{index}"))
+        return PodInCycle(f"{index}", "", pod_class, profile.signature_of(pod_class, f"{index}"))

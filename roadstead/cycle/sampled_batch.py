@@ -1,6 +1,6 @@
 """SampledBatch: decides pods whose nodes are sampled, one after another, over one table.
 
-    decide_run ──► the kernel evaluates as many rows as upstream would, in the node order
+    decide_by_kernel ──► the kernel evaluates as many rows as upstream would, in the node order
     decide     ──► Filter, search, PreScore, Score for one pod, as the reference does
                        │
                        └── either way the next search starts where this one ended
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, Decision, PodInCycle
+from roadstead.cycle.batch import Batch, ClassInput, CompiledKernel, Decision, PodInCycle
 from roadstead.cycle.node_search import NodeSearch, OrderedNodes
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.tie_break import Chooser
@@ -24,7 +24,7 @@ from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.nodes.table import NodeTable
 
 
-class SampledBatch(BatchRun):
+class SampledBatch(Batch):
     """A batch of sampled pods that no extender handles, on a table with all nodes of the order."""
 
     def __init__(
@@ -36,7 +36,7 @@ class SampledBatch(BatchRun):
         order: OrderedNodes,
         *,
         name_best: bool = False,
-        accelerator: Accelerator | None = None,
+        compiled_kernel: CompiledKernel | None = None,
         kernels: KernelCache | None = None,
     ) -> None:
         super().__init__(
@@ -44,12 +44,12 @@ class SampledBatch(BatchRun):
             classes,
             chooser,
             name_best=name_best,
-            accelerator=accelerator,
+            compiled_kernel=compiled_kernel,
             kernels=kernels,
         )
         self._node_search = node_search
         self._order = order
-        profiles = {each.run.evaluation.profile for each in classes.values()}
+        profiles = {each.scores.evaluation.profile for each in classes.values()}
         self._to_find = {p.scheduler_name: node_search.to_find(p, len(table)) for p in profiles}
         self._has_bound_claims = False
 
@@ -68,17 +68,17 @@ class SampledBatch(BatchRun):
         """Decide one pod with a search of its own; None ends the batch."""
         if self._has_bound_claims and pod.pod_class.facts.may_bind_claims:
             return None
-        run = self._classes[pod.signature].run
-        one = SinglePodCycle(run, pod)
+        scores = self._classes[pod.signature].scores
+        one = SinglePodCycle(scores, pod)
         if one.found is not None:
-            profile = run.evaluation.profile
+            profile = scores.evaluation.profile
             search_result = self._node_search.search(profile, pod, self._order, one.found)
             one.restrict(search_result)
             self._node_search.advance(search_result)
         decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
         assert decision is not None, "one pod alone is always decided"
         # The kernel decides no class with a search result (`kernel_classes`).
-        run.search_result = None
+        scores.search_result = None
         if decision.node_name is not None:
             self._record_placement(pod.pod_class)
             self._has_bound_claims |= bool(pod.pod_class.facts.may_bind_claims)

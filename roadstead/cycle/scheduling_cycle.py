@@ -21,34 +21,34 @@ from itertools import takewhile
 from typing import Protocol, TypeAlias, TypeVar
 
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import BatchRun, Decision, PodInCycle
+from roadstead.cycle.batch import Batch, Decision, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.chain import Chain
 from roadstead.cycle.continuing_batch import ContinuingBatch
-from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.extender_preemption import call_extenders
 from roadstead.cycle.gangs import fails_gang
-from roadstead.cycle.jobs import SimulatedLatency, first_job
+from roadstead.cycle.jobs import SimulatedLatency, pods_of_first_job
 from roadstead.cycle.needs import (
     ApplyWaiting,
     CatchUp,
     ListBest,
+    NeedGenerator,
     Phase,
     ReadClock,
     ScoreClasses,
-    Steps,
     WaitUntil,
     YieldToMessages,
-    accelerator_for,
-    called,
+    kernel_for_batch,
     request_lists,
+    run_with_extenders,
     time_after,
 )
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.partitions import Partition
-from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
 from roadstead.cycle.scopes import Scope
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.tentative import Tentative
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
@@ -56,15 +56,15 @@ from roadstead.nodes.table import NodeTable
 T = TypeVar("T")
 
 DECISIONS_PER_PAUSE = 128
-"""Number of decisions between two pauses, in which this process answers messages. A run of the
-kernel has at most as many."""
+"""Number of decisions between two pauses, in which this process answers messages. One call of the
+kernel makes at most as many."""
 
 Decided: TypeAlias = tuple[list[Decision], int]
 """Decisions for the first pods of a batch, and how many pods were decided or passed on."""
 
-Shorten: TypeAlias = Callable[[TableCycle, Sequence[PodInCycle]], Sequence[PodInCycle]]
-"""Returns the first pods of a batch: fewer if workers are to score or list some of them, because
-rows of their placements must then be evaluated again."""
+LimitBatch: TypeAlias = Callable[[BatchBuilder, Sequence[PodInCycle]], Sequence[PodInCycle]]
+"""Returns the first pods of a batch: fewer if workers score or list their classes. What workers
+computed is out of date for each row on which the batch places a pod."""
 
 
 class HeldTable(Protocol):
@@ -87,8 +87,8 @@ class HeldTable(Protocol):
 class CycleParts:
     """The parts of a scheduling cycle.
 
-    partition: the scheduler's own nodes, which it tries first. shorten: None without workers; the
-    workers score the pods that it returns.
+    partition: the scheduler's own nodes, which it tries first. limit_batch: None without workers;
+    the workers score the pods that it returns.
     """
 
     nodes: HeldTable
@@ -96,7 +96,7 @@ class CycleParts:
     profiles: Mapping[str, Profile]
     node_search: NodeSearch | None = None
     partition: Partition | None = None
-    shorten: Shorten | None = None
+    limit_batch: LimitBatch | None = None
 
 
 class SchedulingCycle:
@@ -110,30 +110,31 @@ class SchedulingCycle:
         self._parts, self._nodes, self._partition = parts, parts.nodes, partition
         self._staleness_s = settings.staleness_s
         self._latency = latency
-        self._waiting = next(iter(profiles.values())).waiting
+        # One list of waiting pods, shared by all profiles.
+        self._waiting_for_permit = next(iter(profiles.values())).waiting
         self._tie_break = TieBreak(settings.tie_break, settings.seed)
-        self._own = self._everywhere = Scope(self._new_cycle(profiles))
+        self._own_nodes = self._all_nodes = Scope(self._new_builder(profiles))
         if partition is not None:
-            bounded = {name: each.within(partition.nodes) for name, each in profiles.items()}
-            self._own = Scope(self._new_cycle(bounded), is_own=True)
+            bounded = {name: each.with_filter(partition.nodes) for name, each in profiles.items()}
+            self._own_nodes = Scope(self._new_builder(bounded), is_own=True)
         self.passed_on = 0
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
         """All scopes: the one of all nodes, and the one of own nodes if there is a partition."""
-        return tuple({id(each): each for each in (self._everywhere, self._own)}.values())
+        return tuple({id(each): each for each in (self._all_nodes, self._own_nodes)}.values())
 
-    def _new_cycle(self, profiles: Mapping[str, Profile]) -> TableCycle:
+    def _new_builder(self, profiles: Mapping[str, Profile]) -> BatchBuilder:
         settings = self._parts.settings
-        # One TableCycle decides on own nodes, another one on all nodes.
+        # One builder for batches on own nodes, another one for batches on all nodes.
         scopes = 2 if settings.concurrency == "partitioned" else 1
-        return TableCycle(
+        return BatchBuilder(
             self._nodes.table,
             profiles,
             self._tie_break,
             node_search=self._parts.node_search,
-            sharers=scopes * settings.scheduler_count,
-            allocates_ahead=True,
+            memory_sharers=scopes * settings.scheduler_count,
+            allocates_devices=True,
         )
 
     def drop(self) -> None:
@@ -144,10 +145,10 @@ class SchedulingCycle:
     def next(self, undecided: Sequence[PodInCycle]) -> tuple[Scope, Sequence[PodInCycle]]:
         """Return the scope and pods of the next batch."""
         scope = self._scope_of(undecided[0])
-        pods = scope.cycle.next_batch(self.in_scope(scope, undecided))
-        if self._parts.shorten is not None:
-            pods = self._parts.shorten(scope.cycle, pods)
-        return scope, first_job(pods) if self._latency.is_on else pods
+        pods = scope.builder.next_batch(self.in_scope(scope, undecided))
+        if self._parts.limit_batch is not None:
+            pods = self._parts.limit_batch(scope.builder, pods)
+        return scope, pods_of_first_job(pods) if self._latency.is_on else pods
 
     def in_scope(self, scope: Scope, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the pods that are decided on a scope."""
@@ -157,18 +158,22 @@ class SchedulingCycle:
 
     def _scope_of(self, pod: PodInCycle) -> Scope:
         partition = self._partition
-        if partition is None or not partition.is_local(pod) or self._own.cycle.searches_nodes(pod):
-            return self._everywhere
-        return self._own
+        if (
+            partition is None
+            or not partition.tries_own_nodes_first(pod)
+            or self._own_nodes.builder.searches_nodes(pod)
+        ):
+            return self._all_nodes
+        return self._own_nodes
 
-    def coming(
+    def pods_of_chain(
         self, scope: Scope, pods: Sequence[PodInCycle], undecided: Sequence[PodInCycle]
     ) -> Sequence[PodInCycle]:
         """Return the pods of a batch and the undecided ones that its chain may decide next."""
         if self._latency.is_on:
             return pods
         in_scope = self.in_scope(scope, undecided)
-        if self._parts.shorten is None:
+        if self._parts.limit_batch is None:
             return in_scope
         # A chain requests no scores: it continues only with pods that workers do not score, which
         # are those that are tried on their nominated nodes first.
@@ -182,19 +187,19 @@ class SchedulingCycle:
         scope: Scope,
         pods: Sequence[PodInCycle],
         now_s: float,
-        coming: Sequence[PodInCycle] = (),
-    ) -> Steps[Decided]:
+        chain_pods: Sequence[PodInCycle] = (),
+    ) -> NeedGenerator[Decided]:
         """Return decisions for the first pods, and how many pods were decided or passed on.
 
         One reading of the state serves as many pods as possible, at least one. Pods that are passed
-        on to all nodes have no decision. coming: the pods and those behind them, see `Chain`.
+        on to all nodes have no decision. chain_pods: the pods and those behind them, see `Chain`.
         """
         wait_s = self._latency.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
-            # With one scheduler, the state may as well be read after the latency.
+            # In mode exact there is one scheduler: the state may as well be read after the latency.
             now_s = yield from time_after(WaitUntil(now_s + wait_s))
             wait_s = 0.0
-        is_fresh = not scope.serves(now_s, self._staleness_s)
+        is_fresh = not scope.is_reusable(now_s, self._staleness_s)
         if is_fresh:
             now_s = yield from self._read(scope, now_s)
         if wait_s:
@@ -202,78 +207,78 @@ class SchedulingCycle:
             if scope.is_older(now_s, self._staleness_s):
                 is_fresh = True
                 now_s = yield from self._read(scope, now_s)
-        chain = yield from self._decide_read(scope, pods, coming, is_fresh=is_fresh)
+        chain = yield from self._decide_on_reading(scope, pods, chain_pods, is_fresh=is_fresh)
         # A pod that fits nowhere on an old reading is decided again on a new one.
         if not is_fresh and not chain.processed:
             now_s = yield from time_after(ReadClock())
             yield from self._read(scope, now_s)
-            chain = yield from self._decide_read(scope, pods, coming, is_fresh=True)
+            chain = yield from self._decide_on_reading(scope, pods, chain_pods, is_fresh=True)
         return chain.decisions, chain.processed
 
-    def _read(self, scope: Scope, began_s: float) -> Steps[float]:
+    def _read(self, scope: Scope, began_s: float) -> NeedGenerator[float]:
         now_s = yield from time_after(CatchUp())
         scope.read(began_s)
         return now_s
 
-    def _decide_read(
+    def _decide_on_reading(
         self,
         scope: Scope,
         pods: Sequence[PodInCycle],
-        coming: Sequence[PodInCycle],
+        chain_pods: Sequence[PodInCycle],
         *,
         is_fresh: bool,
-    ) -> Steps[Chain]:
+    ) -> NeedGenerator[Chain]:
         """Decide a chain on the state that was read for a scope.
 
         is_fresh: it was read for this batch; only then may a pod be rejected.
         """
         yield Phase("evaluate")
-        scope.cycle.accelerator = yield from accelerator_for(len(pods))
-        if self._parts.shorten is not None:
+        scope.builder.compiled_kernel = yield from kernel_for_batch(len(pods))
+        if self._parts.limit_batch is not None:
             yield from time_after(ScoreClasses(scope, pods))
             if is_fresh and not self._latency.is_on:
                 # Attempts may have ended while workers answered.
                 yield from time_after(CatchUp(is_again=True))
-        chain = Chain(scope.cycle, self._nodes.tentative, pods, coming)
+        chain = Chain(scope.builder, self._nodes.tentative, pods, chain_pods)
         yield from with_held_table(self._nodes, self._decide_chain(scope, chain, is_fresh=is_fresh))
         return chain
 
-    def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> Steps[None]:
+    def _decide_chain(self, scope: Scope, chain: Chain, *, is_fresh: bool) -> NeedGenerator[None]:
         # Workers do not know which nodes are a scheduler's own.
-        uses_lists = self._parts.shorten is not None and not scope.is_own
+        uses_lists = self._parts.limit_batch is not None and not scope.is_own
         while pods := chain.pods:
-            decide = partial(self._decide_on, scope, pods, is_fresh=is_fresh, chain=chain)
-            steps = decide_batch(self._nodes, scope.cycle, pods, decide, uses_lists=uses_lists)
+            decide = partial(self._decide_pods, scope, pods, is_fresh=is_fresh, chain=chain)
+            steps = decide_batch(self._nodes, scope.builder, pods, decide, uses_lists=uses_lists)
             chain.record_batch(*(yield from steps))
             if chain.pods:
                 chain.pause((yield from time_after(YieldToMessages())))
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
-            scope.cycle.row_versions = versions
+            scope.builder.row_versions = versions
 
-    def _decide_on(
+    def _decide_pods(
         self,
         scope: Scope,
         pods: Sequence[PodInCycle],
-        batch: BatchRun,
+        batch: Batch,
         *,
         is_fresh: bool,
         chain: Chain,
-    ) -> Steps[Decided]:
+    ) -> NeedGenerator[Decided]:
         yield Phase("decide")
         batch.has_unassumed = chain.has_placed
         decisions: list[Decision] = []
         index = paused = 0
         while index < len(pods):
-            coming = pods[index : index + DECISIONS_PER_PAUSE]
-            if run := batch.decide_run(coming):
-                decisions += run
-                index += len(run)
-                # Pods with claims of devices are runs of one: there is no pause after each.
-                if run[0].pod.substitute is None or index - paused >= DECISIONS_PER_PAUSE:
+            next_pods = pods[index : index + DECISIONS_PER_PAUSE]
+            if decided := batch.decide_by_kernel(next_pods):
+                decisions += decided
+                index += len(decided)
+                # A pod with a substitute is decided alone (device claims): no pause after each.
+                if decided[0].pod.substitute is None or index - paused >= DECISIONS_PER_PAUSE:
                     paused = index
                     yield from time_after(YieldToMessages())
                 continue
-            decision = batch.decide(coming[0])
+            decision = batch.decide(next_pods[0])
             # No pod is rejected on a reading of an earlier batch: `decide` reads the state again.
             # After None, the pod may need the assumptions of those before it, so a new reading.
             if decision is None or not (is_fresh or decision.node_name):
@@ -284,10 +289,10 @@ class SchedulingCycle:
                 continue
             profile = self._parts.profiles[decision.pod.pod_class.facts.scheduler_name]
             decision, has_tried = yield from after_failure(
-                decision, profile, self._tie_break, batch, scope.cycle.extenders
+                decision, profile, self._tie_break, batch, scope.builder.extenders
             )
             decisions.append(decision)
-            if has_tried or fails_gang(decision, decisions, self._waiting):
+            if has_tried or fails_gang(decision, decisions, self._waiting_for_permit):
                 # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
@@ -307,7 +312,7 @@ class SchedulingCycle:
         return True
 
 
-def with_held_table(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
+def with_held_table(nodes: HeldTable, steps: NeedGenerator[T]) -> NeedGenerator[T]:
     """Return the result of steps; no change of the cluster is applied to the table meanwhile."""
     nodes.hold()
     try:
@@ -320,32 +325,34 @@ def with_held_table(nodes: HeldTable, steps: Steps[T]) -> Steps[T]:
 
 def decide_batch(
     nodes: HeldTable,
-    cycle: TableCycle,
+    builder: BatchBuilder,
     pods: Sequence[PodInCycle],
-    decide: Callable[[BatchRun], Steps[Decided]],
+    decide: Callable[[Batch], NeedGenerator[Decided]],
     *,
     uses_lists: bool = False,
-) -> Steps[Decided]:
-    """Run one batch on a held table; `decide` decides its pods.
+) -> NeedGenerator[Decided]:
+    """Build and decide one batch on a held table; `decide` decides its pods.
 
     uses_lists: request workers' lists of the best rows, where they may help.
     """
-    nodes.tentative.set_aside(pods)
-    batch = cycle.begin(pods)
+    nodes.tentative.remove_from_table(pods)
+    batch = builder.begin(pods)
     if isinstance(batch, PendingSearch):
-        batch = cycle.searched((yield from called(batch.node_search.extenders, batch.run)))
+        batch = builder.searched(
+            (yield from run_with_extenders(batch.node_search.extenders, batch.run))
+        )
     elif uses_lists and isinstance(batch, ContinuingBatch):
         yield from _request_lists(batch, pods)
     decisions, processed = yield from decide(batch)
     batch.flush()
-    nodes.tentative.note(decisions)
+    nodes.tentative.record_decisions(decisions)
     return decisions, processed
 
 
-def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> Steps[None]:
+def _request_lists(batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> NeedGenerator[None]:
     """Request workers' lists of the best rows for new classes of which the batch has one pod."""
     if new := batch.unlisted(pods):
-        best = yield from request_lists(ListBest(new, batch.draws(new)))
+        best = yield from request_lists(ListBest(new, batch.tie_break_hashes(new)))
         if best is not None:
             batch.use_lists(best, len(pods))
 
@@ -354,23 +361,25 @@ def after_failure(
     decision: Decision,
     profile: Profile,
     tie_break: TieBreak,
-    batch: BatchRun,
+    batch: Batch,
     extenders: Extenders | None,
-) -> Steps[tuple[Decision, bool]]:
+) -> NeedGenerator[tuple[Decision, bool]]:
     """Return a decision with PostFilter's result, and whether preemption was tried for it.
 
-    If no plugin wants a dry run, PostFilter runs later, with the verdict on the attempt
+    If no plugin wants a dry run, PostFilter runs later, when the failed attempt is reported
     (`roadstead.attempts.attempt_results`).
     """
     pod, diagnosis = decision.pod, decision.diagnosis
     if diagnosis is None:
         return decision, False
-    ask = wanted(profile, pod, diagnosis, tie_break)
-    if ask is None:
+    request = dry_run_to_make(profile, pod, diagnosis, tie_break)
+    if request is None:
         return decision, False
-    tried = batch.dry_run(pod, ask)
-    # With sampling alone, `extenders` is an empty chain.
+    tried = batch.dry_run(pod, request)
+    # With sampling alone, `extenders` has none.
     if extenders is not None and extenders.preempts(pod.pod_class.facts):
-        tried = yield from called(extenders, partial(ask_extenders, extenders, pod, tried))
-    result = conclude(profile, pod, diagnosis, tie_break, tried)
+        tried = yield from run_with_extenders(
+            extenders, partial(call_extenders, extenders, pod, tried)
+        )
+    result = post_filter_result(profile, pod, diagnosis, tie_break, tried)
     return decision._replace(post_filter=result), True

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 
 
 @dataclass(slots=True)
 class Scope:
     """Own nodes or all nodes. has_read: the state that was read at `read_s` may be reused.
 
-    cycle: decides on these nodes.
+    builder: builds the batches that are decided on these nodes.
     """
 
-    cycle: TableCycle
+    builder: BatchBuilder
     is_own: bool = False
     has_read: bool = False
     read_s: float = 0.0
@@ -31,8 +31,8 @@ class Scope:
         """Whether the reading is too old for a decision; never without a bound."""
         return staleness_s is not None and now_s - self.read_s > staleness_s
 
-    def serves(self, now_s: float, staleness_s: float | None) -> bool:
-        """Whether the reading of an earlier batch serves another one."""
+    def is_reusable(self, now_s: float, staleness_s: float | None) -> bool:
+        """Whether the reading of an earlier batch may be reused by another one."""
         return self.has_read and staleness_s is not None and not self.is_older(now_s, staleness_s)
 
     def drop(self) -> None:

@@ -13,13 +13,13 @@ import numpy as np
 from roadstead.cycle.messages import PluginColumn, ScoreAnswer
 from roadstead.cycle.scorer import unpacked
 from roadstead.cycle.worker_rows import WorkerRows
-from roadstead.framework.given import FILTER, Given, merged
 from roadstead.framework.plugin import FilterResult
+from roadstead.framework.worker_results import FILTER, WorkerResults, merged
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 
 MIN_PLUGINS_S = 0.001
-"""Minimum time of plugins per class for which workers are asked; below it messages take longer."""
+"""Minimum time of plugins per class for which workers are called; below it messages take longer."""
 
 Column = tuple[str, str]
 """(plugin, point)."""
@@ -38,7 +38,7 @@ class ScoredParts:
         touched: Mapping[int, Iterable[str] | None],
         classes: int,
         version: int | None = None,
-    ) -> list[Given] | None:
+    ) -> list[WorkerResults] | None:
         """Return the results for each class; None if no answer is usable.
 
         answers: by worker. touched: by worker, nodes that may differ between this table and the
@@ -60,15 +60,15 @@ class ScoredParts:
             redo[self._table.rows_of(n for n in names if self._table.has_node(n))] = True
         if not useful:
             return None
-        return [self._given(useful, index, redo, version) for index in range(classes)]
+        return [self._class_results(useful, index, redo, version) for index in range(classes)]
 
     def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
-        same = self.rows.agrees(worker, answer.rows, answer.digest)
+        same = self.rows.are_rows_of(worker, answer.rows, answer.digest)
         return same and len(answer.classes) == classes
 
-    def _given(
+    def _class_results(
         self, useful: Mapping[int, ScoreAnswer], index: int, redo: Bools, version: int
-    ) -> Given:
+    ) -> WorkerResults:
         """Merge the results of one class for plugins of which all these workers have results."""
         by_column: dict[Column, list[tuple[Rows, PluginColumn]]] = {}
         for worker, answer in useful.items():
@@ -84,7 +84,7 @@ class ScoredParts:
         scores = {
             key[0]: self._scores(columns) for key, columns in complete.items() if key[1] != FILTER
         }
-        return Given(self.rows.node_version, version, redo, filters, scores)
+        return WorkerResults(self.rows.node_version, version, redo, filters, scores)
 
     def _scores(self, columns: Sequence[tuple[Rows, PluginColumn]]) -> I64:
         parts = [(rows, unpacked(column, len(rows))) for rows, column in columns]

@@ -15,7 +15,6 @@ from roadstead.cycle.messages import PluginColumn, WireStatus
 from roadstead.cycle.worker_rows import RowsByArrival
 from roadstead.facts.wire import decode_facts
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import (
     FilterPlugin,
@@ -25,6 +24,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.framework.profile import Profile
+from roadstead.framework.worker_results import FILTER, SCORE, worker_calls
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Table

@@ -1,6 +1,6 @@
 """SinglePodCycle: the cycle of one pod by itself: Filter, the node search, PreScore, Score.
 
-    SinglePodCycle(run, pod) ──► Filter ──► found ──► node search (sampling, extenders)
+    SinglePodCycle(scores, pod) ──► Filter ──► found ──► node search (sampling, extenders)
     ──► batch ──► decision
 
 The caller runs the node search, which may block while extenders answer. Sums over nodes are never
@@ -9,8 +9,8 @@ out of date: they are computed for each pod.
 
 from __future__ import annotations
 
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.batch import Batch, ClassInput, CompiledKernel, PodInCycle
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.node_search import FilteredNodes, filtered_nodes
 from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.scoring import NO_PRE_SCORE, PreScoreOutcome
@@ -23,18 +23,18 @@ class SinglePodCycle:
     Raises UnsupportedError, without the pod's name, if a plugin does not support it.
     """
 
-    def __init__(self, run: ClassRun, pod: PodInCycle) -> None:
-        self.run, self.pod = run, pod
-        self._evaluation = evaluation = run.evaluation
+    def __init__(self, scores: ClassScores, pod: PodInCycle) -> None:
+        self.scores, self.pod = scores, pod
+        self._evaluation = evaluation = scores.evaluation
         self.pre_filter = evaluation.run_pre_filter()
         evaluation.update(self.pre_filter)
-        run.search_result = None
+        scores.search_result = None
         passed = evaluation.pre_filter.status.is_success
         self.found: FilteredNodes | None = filtered_nodes(evaluation) if passed else None
 
     def restrict(self, search_result: SearchResult) -> None:
         """Apply the result of sampling and extenders for `found`."""
-        self.run.search_result = search_result
+        self.scores.search_result = search_result
         self._evaluation.restrict(search_result.found_nodes)
 
     def pre_score(self) -> PreScoreOutcome:
@@ -44,15 +44,15 @@ class SinglePodCycle:
         return NO_PRE_SCORE
 
     def batch(
-        self, chooser: Chooser, *, name_best: bool, accelerator: Accelerator | None = None
-    ) -> BatchRun:
+        self, chooser: Chooser, *, name_best: bool, compiled_kernel: CompiledKernel | None = None
+    ) -> Batch:
         """Return the pod's batch, ready to be decided."""
         table = self._evaluation.table
-        classes = {self.pod.signature: ClassInput(self.run, self.pre_filter, self.pre_score())}
-        return BatchRun(
+        classes = {self.pod.signature: ClassInput(self.scores, self.pre_filter, self.pre_score())}
+        return Batch(
             table,
             classes,
             chooser,
             name_best=name_best,
-            accelerator=accelerator,
+            compiled_kernel=compiled_kernel,
         )

@@ -1,13 +1,13 @@
 """Tentative: placements on a scheduler's own table that the cache has not confirmed.
 
-decided ──► note ──► the cache's changes confirm it
+decided ──► record_decisions ──► the cache's changes confirm it
               └────► undo_unconfirmed removes it, if it was not assumed
 
 A pod may be decided while it is on the table: an earlier attempt, of any scheduler, has ended and
 the cache's change has not arrived; or it has not ended, and the new attempt will be refused. The
-pod is then set aside (removed from its row). It is restored if the batch does not place it, or if
-the placement is undone and that change has not arrived. Victims, too, are removed, and their
-preemptor is nominated, ahead of the cache.
+pod is then removed from its row. It is restored if the batch does not place it, or if the placement
+is undone and that change has not arrived. Victims, too, are removed, and their preemptor is
+nominated, before the cache reports it.
 
 The table counts nominations by class; here they are stored by pod, because a placed pod ends its
 own nomination and not that of another pod of its class. If the cache's nomination of a pod differs
@@ -36,9 +36,9 @@ class Tentative:
     _overruled: those of them that ended because the pod's lease has another nomination.
     _nomination_counts: (node, class) → number of nominations that did not end, as the table should
         count them.
-    _ahead: nominations of `preempt` that the cache has not made yet.
-    _aside, _leaving: pods that were set aside, and victims of `preempt`: the node and the pod that
-        were removed there and that the cache still has.
+    _own_nominations: nominations of `preempt` that the cache has not made yet.
+    _removed, _victims: (node, pod) of pods that `remove_from_table` and `preempt` removed from
+        their rows and that the cache still has.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -48,20 +48,20 @@ class Tentative:
         self._ended_nominations: set[str] = set()
         self._overruled: set[str] = set()
         self._nomination_counts: Counter[tuple[str, PodClass]] = Counter()
-        self._aside: dict[str, tuple[str, Resident]] = {}
-        self._ahead: set[str] = set()
-        self._leaving: dict[str, tuple[str, Resident]] = {}
+        self._removed: dict[str, tuple[str, Resident]] = {}
+        self._own_nominations: set[str] = set()
+        self._victims: dict[str, tuple[str, Resident]] = {}
 
     def __len__(self) -> int:
         return len(self._pods)
 
     def nodes(self) -> set[str]:
         """Return the nodes whose rows differ from the cache's changes."""
-        away = (node_name for node_name, _ in (*self._aside.values(), *self._leaving.values()))
+        away = (node_name for node_name, _ in (*self._removed.values(), *self._victims.values()))
         return {*(node_name for node_name, _ in self._pods.values()), *away}
 
-    def set_aside(self, pods: Sequence[PodInCycle]) -> None:
-        """Remove pods that are about to be decided from the table, until `note`.
+    def remove_from_table(self, pods: Sequence[PodInCycle]) -> None:
+        """Remove pods that are about to be decided from the table, until `record_decisions`.
 
         Unconfirmed placements are removed for good.
         """
@@ -76,19 +76,19 @@ class Tentative:
                 continue
             resident = self._table.residents.resident(uid)
             self._table.remove_pod(node_name, resident.pod_class, uid=uid)
-            self._aside[uid] = node_name, resident
+            self._removed[uid] = node_name, resident
         for pod in pods if self._nominated else ():
             self._overrule(pod)
 
-    def note(self, decisions: Sequence[Decision]) -> None:
-        """Record the placements of a batch; restore pods that were set aside and not placed."""
+    def record_decisions(self, decisions: Sequence[Decision]) -> None:
+        """Record the placements of a batch; restore pods that were removed and not placed."""
         for each in decisions:
             if each.node_name is not None:
                 self._pods[each.pod.uid] = each.node_name, each.pod.pod_class
                 if self._nominated or self._table.nominations:
                     self._end_nomination(each.pod)
-        for uid in [uid for uid in self._aside if uid not in self._pods]:
-            self._restore(*self._aside.pop(uid))
+        for uid in [uid for uid in self._removed if uid not in self._pods]:
+            self._restore(*self._removed.pop(uid))
 
     def preempt(self, pod: PodInCycle, node_name: str, victims: Sequence[Victim]) -> bool:
         """Remove victims from a node and nominate a pod to it, ahead of the cache's changes.
@@ -112,14 +112,14 @@ class Tentative:
             return False
         for each in leaving:
             self._table.remove_pod(node_name, each.pod_class, uid=each.uid)
-            self._leaving[each.uid] = node_name, each
+            self._victims[each.uid] = node_name, each
         self.nominate(pod.uid, node_name, pod.pod_class)
-        self._ahead.add(pod.uid)
+        self._own_nominations.add(pod.uid)
         return True
 
     def was_removed(self, uid: str, node_name: str) -> bool:
         """Whether a pod that leaves a node was removed here before; forgets the removal."""
-        for away in (self._aside, self._leaving):
+        for away in (self._removed, self._victims):
             if uid in away and away[uid][0] == node_name:
                 del away[uid]
                 return True
@@ -127,8 +127,8 @@ class Tentative:
 
     def node_removed(self, node_name: str) -> None:
         """Forget victims on a removed node: they are not restored to a new node of its name."""
-        for uid in [uid for uid, (name, _) in self._leaving.items() if name == node_name]:
-            del self._leaving[uid]
+        for uid in [uid for uid, (name, _) in self._victims.items() if name == node_name]:
+            del self._victims[uid]
 
     def confirm(
         self, uids: Sequence[str], node_names: Sequence[str], pod_classes: Sequence[PodClass]
@@ -138,15 +138,15 @@ class Tentative:
         The other pods are on these nodes already.
         """
         unknown_nodes: list[int] = []
-        for uid in self._ahead.intersection(uids):
-            self._end_ahead(uid)
+        for uid in self._own_nominations.intersection(uids):
+            self._end_own_nomination(uid)
         pop, is_on = self._pods.pop, self._table.residents.is_on
         for index, (uid, name, pod_class) in enumerate(
             zip(uids, node_names, pod_classes, strict=True)
         ):
             known = pop(uid, None)
-            self._aside.pop(uid, None)
-            self._leaving.pop(uid, None)
+            self._removed.pop(uid, None)
+            self._victims.pop(uid, None)
             if known is not None and known == (name, pod_class) and is_on(name, uid):
                 continue
             # It is on another node, or its node was removed and added again.
@@ -158,11 +158,11 @@ class Tentative:
     def nominate(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's nomination of a pod to a node."""
         own = node_name, self._table.as_nominated(pod_class)
-        if uid in self._ahead:
+        if uid in self._own_nominations:
             if self._nominated[uid] == own:
-                self._ahead.discard(uid)
+                self._own_nominations.discard(uid)
                 return
-            self._end_ahead(uid)
+            self._end_own_nomination(uid)
         self._nominated[uid] = own
         self._nomination_counts[own] += 1
         self._table.nominate(node_name, pod_class)
@@ -170,13 +170,13 @@ class Tentative:
     def withdraw(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's end of a nomination, which may have ended here before."""
         own = self._nominated.pop(uid, None)
-        self._ahead.discard(uid)
+        self._own_nominations.discard(uid)
         self._overruled.discard(uid)
         if uid in self._ended_nominations:
             self._ended_nominations.discard(uid)
             return
         if own is not None:
-            self._ends(own)
+            self._uncount(own)
         self._table.withdraw(node_name, pod_class)
 
     def undo_unconfirmed(self) -> None:
@@ -187,12 +187,12 @@ class Tentative:
         for uid in self._overruled:
             self._reinstate(uid)
         self._overruled.clear()
-        for away in (self._aside, self._leaving):
+        for away in (self._removed, self._victims):
             for node_name, resident in away.values():
                 self._restore(node_name, resident)
             away.clear()
-        for uid in [*self._ahead]:
-            self._end_ahead(uid)
+        for uid in [*self._own_nominations]:
+            self._end_own_nomination(uid)
 
     def _drop(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         self._undo(uid, node_name, pod_class)
@@ -208,7 +208,7 @@ class Tentative:
         if is_wrong and pod.uid not in self._ended_nominations:
             self._ended_nominations.add(pod.uid)
             self._overruled.add(pod.uid)
-            self._ends(own)
+            self._uncount(own)
             self._table.withdraw(*own)
         elif not is_wrong and pod.uid in self._overruled:
             self._overruled.discard(pod.uid)
@@ -220,18 +220,18 @@ class Tentative:
         self._nomination_counts[self._nominated[uid]] += 1
         self._table.nominate(*self._nominated[uid])
 
-    def _end_ahead(self, uid: str) -> None:
+    def _end_own_nomination(self, uid: str) -> None:
         """End a nomination ahead of the cache, which did not make it, or made another one."""
-        self._ahead.discard(uid)
+        self._own_nominations.discard(uid)
         self._overruled.discard(uid)
         own = self._nominated.pop(uid)
         if uid in self._ended_nominations:
             self._ended_nominations.discard(uid)
             return
-        self._ends(own)
+        self._uncount(own)
         self._table.withdraw(*own)
 
-    def _ends(self, nomination: tuple[str, PodClass]) -> None:
+    def _uncount(self, nomination: tuple[str, PodClass]) -> None:
         """Reduce the count of a nomination by one."""
         self._nomination_counts[nomination] -= 1
         if not self._nomination_counts[nomination]:
@@ -249,7 +249,7 @@ class Tentative:
         if own is not None:
             if pod.uid not in self._ended_nominations:
                 self._ended_nominations.add(pod.uid)
-                self._ends(own)
+                self._uncount(own)
             concerned.append(own)
         for node_name, pod_class in dict.fromkeys(concerned):
             more = self._nomination_counts[node_name, pod_class]

@@ -69,7 +69,7 @@ class WorkerRows:
         self._divide()
         return self._version
 
-    def asked(self) -> list[int]:
+    def with_rows(self) -> list[int]:
         """Return the workers that have rows."""
         self._divide()
         return [worker for worker, rows in enumerate(self._rows) if len(rows)]
@@ -84,7 +84,7 @@ class WorkerRows:
         self._divide()
         return self._rows[worker]
 
-    def agrees(self, worker: int, rows: int, digest: int) -> bool:
+    def are_rows_of(self, worker: int, rows: int, digest: int) -> bool:
         """Whether a worker's number and digest of rows are those of this table."""
         self._divide()
         return (rows, digest) == (len(self._rows[worker]), self._digests[worker])

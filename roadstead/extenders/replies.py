@@ -24,8 +24,8 @@ class FilterReply:
     """The result of a filter request.
 
     names: the nodes that passed, in the extender's order; None without a list of nodes. failed,
-    unresolvable: node → reason; for a node in both, the latter counts. is_whole: the reply listed
-    whole nodes.
+    unresolvable: node → reason; for a node in both, the latter counts. is_bare: the reply listed
+    whole nodes, which are scored as nodes without pods and images.
     """
 
     names: tuple[str, ...] | None
@@ -45,7 +45,7 @@ class MetaVictims:
 def read_filter(reply: object, *, names_first: bool) -> FilterReply:
     """Parse an ExtenderFilterResult. names_first: prefer NodeNames to Nodes (nodeCacheCapable)."""
     result = _object(reply, "the reply")
-    _refuse_error(result)
+    _raise_error(result)
     names = _get(result, "NodeNames")
     nodes = _get(result, "Nodes")
     found: tuple[str, ...] | None = None
@@ -72,7 +72,7 @@ def read_priorities(reply: object) -> list[tuple[str, int]]:
 
 def read_binding(reply: object) -> None:
     """Parse an ExtenderBindingResult; ExtenderError with its error text, if it has one."""
-    _refuse_error(_object(reply, "the reply"))
+    _raise_error(_object(reply, "the reply"))
 
 
 def read_victims(reply: object) -> dict[str, MetaVictims]:
@@ -100,7 +100,7 @@ def _reasons(result: Mapping[str, object], key: str) -> dict[str, str]:
     return {name: _text(reason, key) for name, reason in reasons.items()}
 
 
-def _refuse_error(result: Mapping[str, object]) -> None:
+def _raise_error(result: Mapping[str, object]) -> None:
     text = _text(_get(result, "Error"), "Error")
     if text:
         raise ExtenderError(text)
@@ -127,8 +127,8 @@ _list = partial(_as, list, "a list")
 _text = partial(_as, str, "a text")
 
 
-def _integer(given: object, what: str) -> int:
-    value = _as(int, "a whole number", given, what)
+def _integer(number: object, what: str) -> int:
+    value = _as(int, "a whole number", number, what)
     if not _INT64_MIN <= value <= _INT64_MAX:
         raise _wrong(value, what, "a number of 64 bits")
     return value

@@ -32,7 +32,7 @@ def tls_context(tls: ExtenderTLS | None) -> ssl.SSLContext:
     if tls.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    _show_certificate(context, tls)
+    _load_client_certificate(context, tls)
     return context
 
 
@@ -47,7 +47,7 @@ def _trusting(roots: str) -> ssl.SSLContext:
     return context
 
 
-def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
+def _load_client_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
     certificate = _pem(tls.cert_data, tls.cert_file, "cert")
     key = _pem(tls.key_data, tls.key_file, "key")
     if not certificate and not key:
@@ -59,7 +59,7 @@ def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(f"{certificate}\n{key}\n")
-        # Without a password OpenSSL would ask for one on the terminal.
+        # Without a password OpenSSL would read one from the terminal.
         context.load_cert_chain(path, password="")
     except (ssl.SSLError, ValueError):
         raise _refused("cert", "and its key cannot be used") from None

@@ -141,7 +141,7 @@ def count(answer: object, args: Args) -> int | None:
     return answer
 
 
-def admitted(answer: object, args: Args) -> int:
+def passing_count(answer: object, args: Args) -> int:
     """Check a number of admitted pods; args[0] is the list of pods."""
     if isinstance(answer, bool) or not isinstance(answer, int):
         raise wrong(answer, "how many of the first pods are admitted")

@@ -43,12 +43,14 @@ def parse_arguments(model: type[A], value: object, *, field: str) -> A:
 
     ConfigError with every invalid field, below `field`.
     """
-    given = {} if value is None else value
-    if not isinstance(given, Mapping):
+    document = {} if value is None else value
+    if not isinstance(document, Mapping):
         problem = Problem(field, "must be a mapping", value=cut_short(value))
         raise ConfigError("decode", [problem])
     own = {each.alias for each in model.model_fields.values()}
-    fields = {name: each for name, each in given.items() if name in own or name not in _TYPE_META}
+    fields = {
+        name: each for name, each in document.items() if name in own or name not in _TYPE_META
+    }
     try:
         # Through JSON, so that a list may become a tuple, but a string no number.
         return model.model_validate_json(json.dumps(fields))

@@ -29,7 +29,6 @@ from roadstead.framework.failures import (
     score_failure,
 )
 from roadstead.framework.found_nodes import NOT_SEEN, FoundNodes
-from roadstead.framework.given import Given
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import FilterPlugin, FilterResult, Plugin, Reads
 from roadstead.framework.pre_filtering import NO_PRE_FILTER, PreFilterOutcome, run_pre_filter
@@ -42,6 +41,7 @@ from roadstead.framework.scoring import (
     run_pre_score,
 )
 from roadstead.framework.what_if import PASSED, WhatIf, counted_for
+from roadstead.framework.worker_results import WorkerResults
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows, Table
@@ -64,18 +64,18 @@ class Evaluation:
     state, score_state: the states that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
     is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
-    given: answers of workers for the next full run; None once it has scored all rows.
-    tried: results of dry runs of preemption per row, for these inputs.
-    wide: codes and feasible rows of Filter, while `restrict` has replaced them.
-    added: int64[row], scores that extenders add to the totals.
+    worker_results: of users' plugins, for the next full run; None once it has scored all rows.
+    dry_runs: results of dry runs of preemption per row, for these inputs.
+    before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them.
+    extender_scores: int64[row], scores that extenders add to the totals.
     """
 
     __slots__ = (
-        "_dirty", "_fresh", "_fresh_scores", "_has_failed",
-        "_node_version", "_renewed", "_scored", "_scores_failed", "_static_codes",
-        "_static_positions", "_status_code", "_version",
-        "added", "codes", "feasible", "given", "is_bare", "pod", "positions", "pre_filter",
-        "pre_score", "profile", "raw", "score_state", "state", "statuses", "table", "tried", "wide",
+        "_dirty", "_has_failed", "_node_version", "_pending_pre_filter", "_pending_pre_score",
+        "_renewed", "_scored", "_scores_failed", "_static_codes", "_static_positions",
+        "_status_code", "_version", "before_restriction", "codes", "dry_runs", "extender_scores",
+        "feasible", "is_bare", "pod", "positions", "pre_filter", "pre_score", "profile", "raw",
+        "score_state", "state", "statuses", "table", "worker_results",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
@@ -98,35 +98,35 @@ class Evaluation:
         self._scored: PreScoreOutcome | None = None
         self._scores_failed = False
         # Outcomes that are computed but not applied yet: they are not computed again.
-        self._fresh: PreFilterOutcome | None = None
-        self._fresh_scores: PreScoreOutcome | None = None
+        self._pending_pre_filter: PreFilterOutcome | None = None
+        self._pending_pre_score: PreScoreOutcome | None = None
         self._static_codes: I32 | None = None
         self._has_failed = False
-        self.wide: tuple[I32, Bools] | None = None
+        self.before_restriction: tuple[I32, Bools] | None = None
         self.is_bare = False
-        self.added: I64 | None = None
-        self.given: Given | None = None
-        self.tried = DryRunCache()
+        self.extender_scores: I64 | None = None
+        self.worker_results: WorkerResults | None = None
+        self.dry_runs = DryRunCache()
 
     def run_pre_filter(self) -> PreFilterOutcome:
         """Run PreFilter on the current table, without applying the outcome.
 
         Raises UnsupportedError if a plugin does not support the pod.
         """
-        self._fresh = found = run_pre_filter(self.profile, self.pod, self.table)
+        self._pending_pre_filter = found = run_pre_filter(self.profile, self.pod, self.table)
         return found
 
     def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
         """Run Filter, after a PreFilter, on changed rows; return these rows (None: all).
 
         After a failure the plugins are called again for all rows, as upstream does. PreFilter also
-        runs again if the plugins' own state of the pod changed (`Profile.known_state`).
+        runs again if the plugins' own state of the pod changed (`Profile.state_version`).
         """
-        self._widen()
+        self._undo_restriction()
         # A fresh outcome was computed for this update.
-        if pre_filter is not self._fresh and self._must_run_again(pre_filter):
+        if pre_filter is not self._pending_pre_filter and self._must_run_again(pre_filter):
             pre_filter = self.run_pre_filter()
-        self._fresh = None
+        self._pending_pre_filter = None
         changed = self._rows_to_redo(pre_filter)
         renewed = _NO_ROWS if changed is None else self.table.facts_changed_since(self._version)
         if changed is None:
@@ -153,40 +153,42 @@ class Evaluation:
     def restrict(self, found_nodes: FoundNodes) -> None:
         """Restrict the feasible rows to the result of a node search, until the next `update`.
 
-        PreScore and Score run on the remaining rows. Filter's answers are kept in `wide`.
+        PreScore and Score run on the remaining rows. `before_restriction` has Filter's answers.
         """
-        assert self.wide is None, "restricted once between two updates"
-        self.wide, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
+        assert self.before_restriction is None, "restricted once between two updates"
+        self.before_restriction, self.is_bare = (self.codes, self.feasible), found_nodes.is_bare
         arrivals = self.table.arrivals
         # As upstream: with node names, absent nodes have the status of nodes that are not named.
         not_seen = EXCLUDED if self.pre_filter.node_names is not None else self.intern(NOT_SEEN)
-        stays = np.isin(arrivals, found_nodes.stays)
+        remaining = np.isin(arrivals, found_nodes.remaining)
         codes = self.codes.copy()
         if found_nodes.seen is not None:
             codes[~np.isin(arrivals, found_nodes.seen)] = not_seen
         codes[self.feasible] = not_seen
         for status, refused in found_nodes.refused:
             codes[np.isin(arrivals, refused)] = self.intern(status)
-        codes[stays] = PASSED
-        self.codes, self.feasible = codes, stays
+        codes[remaining] = PASSED
+        self.codes, self.feasible = codes, remaining
         if found_nodes.scores.any():
             score_of = dict(
-                zip(found_nodes.stays.tolist(), found_nodes.scores.tolist(), strict=True)
+                zip(found_nodes.remaining.tolist(), found_nodes.scores.tolist(), strict=True)
             )
-            self.added = np.array([score_of.get(each, 0) for each in arrivals.tolist()], np.int64)
+            self.extender_scores = np.array(
+                [score_of.get(each, 0) for each in arrivals.tolist()], np.int64
+            )
         self._scored = None
 
-    def _widen(self) -> None:
-        if self.wide is not None:
-            self.codes, self.feasible = self.wide
-            self.wide = self.added = self._scored = None
+    def _undo_restriction(self) -> None:
+        if self.before_restriction is not None:
+            self.codes, self.feasible = self.before_restriction
+            self.before_restriction = self.extender_scores = self._scored = None
             self.is_bare = False
 
     def filter_failure(self) -> Status | None:
         """Return the Error of a filter on some node, which ends the cycle; None for none."""
         if not self.pre_filter.status.is_success:
             return None
-        codes = self.codes if self.wide is None else self.wide[0]
+        codes = self.codes if self.before_restriction is None else self.before_restriction[0]
         for code, status in enumerate(self.statuses, start=1):
             if status.code is Code.ERROR and (codes == code).any():
                 return status
@@ -195,7 +197,7 @@ class Evaluation:
     def _must_run_again(self, pre_filter: PreFilterOutcome) -> bool:
         if self._has_failed or pre_filter.status.code is Code.ERROR:
             return True
-        return pre_filter.known != self.profile.known_state(self.pod)
+        return pre_filter.state_version != self.profile.state_version(self.pod)
 
     def _rows_to_redo(self, pre_filter: PreFilterOutcome) -> Rows | None:
         is_same = not self._has_failed and pre_filter.is_same(self.pre_filter)
@@ -210,7 +212,7 @@ class Evaluation:
 
     def restart(self, pre_filter: PreFilterOutcome) -> None:
         """Apply an outcome of PreFilter; no row is filtered yet."""
-        self.tried.clear()
+        self.dry_runs.clear()
         if not pre_filter.is_same(self.pre_filter):
             # The answers of rows have other inputs: the next update must not reuse any of them.
             self._node_version = -1
@@ -219,8 +221,8 @@ class Evaluation:
         self._scored = None
 
     def is_for(self, node_version: int, known: Hashable) -> bool:
-        """Whether the last update had these nodes and this `Profile.known_state`."""
-        return (self._node_version, self.pre_filter.known) == (node_version, known)
+        """Whether the last update had these nodes and this `Profile.state_version`."""
+        return (self._node_version, self.pre_filter.state_version) == (node_version, known)
 
     @property
     def node_version(self) -> int:
@@ -350,8 +352,8 @@ class Evaluation:
         if plugin.name in self.state.skipped:
             return
         found = None
-        if self.given is not None and table is self.table:
-            found = self.given.filter(plugin, self.state, self.pod, self.table)
+        if self.worker_results is not None and table is self.table:
+            found = self.worker_results.filter(plugin, self.state, self.pod, self.table)
         if found is None:
             found = plugin.filter(self.state, self.pod, table)
         self.apply_result(plugin, position, found, codes, positions)
@@ -375,7 +377,7 @@ class Evaluation:
 
     def run_pre_score(self) -> PreScoreOutcome:
         """Run PreScore on the current table and feasible rows, without applying the outcome."""
-        self._fresh_scores = found = run_pre_score(
+        self._pending_pre_score = found = run_pre_score(
             self.profile, self.pre_filter, self.pod, self.table, lambda: self.feasible
         )
         return found
@@ -387,9 +389,9 @@ class Evaluation:
         the plugins are called again for all rows.
         """
         has_failed = self._scores_failed or not pre_score.status.is_success
-        if pre_score is not self._fresh_scores and has_failed:
+        if pre_score is not self._pending_pre_score and has_failed:
             pre_score = self.run_pre_score()
-        self._fresh_scores = None
+        self._pending_pre_score = None
         is_same = self._scored is not None and pre_score.is_same(self._scored)
         if not is_same or (self._renewed and self._score_reads_others(pre_score)):
             self._dirty = None
@@ -403,7 +405,7 @@ class Evaluation:
             self._dirty, self._renewed = [], []
         if not self.pre_score.is_success:
             self.forget_scores()
-        # Sums of scores from NODE facts are valid while no node changes (`ClassRun`).
+        # Sums of scores from NODE facts are valid while no node changes (`ClassScores`).
         return self.pre_score, None if len(renewed) else redone
 
     def _score_reads_others(self, pre_score: PreScoreOutcome) -> bool:
@@ -437,7 +439,7 @@ class Evaluation:
                 None if each.plugin.name in self.score_state.skipped else self.first_raw(index)
                 for index, each in enumerate(self.profile.score)
             ]
-            self.given = None
+            self.worker_results = None
             return
         if not len(changed):
             return
@@ -450,10 +452,10 @@ class Evaluation:
     def first_raw(self, index: int) -> I64:
         """Return raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
-        if self.given is not None and not self.is_bare:
-            given = self.given.score(plugin, self.score_state, self.pod, self.table)
-            if given is not None:
-                return given
+        if self.worker_results is not None and not self.is_bare:
+            found = self.worker_results.score(plugin, self.score_state, self.pod, self.table)
+            if found is not None:
+                return found
         if self.is_bare:
             return bare_scores(plugin, self.score_state, self.pod, self.table, self.feasible)
         return raw_scores(plugin, self.score_state, self.pod, self.table)

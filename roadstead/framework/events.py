@@ -3,7 +3,7 @@
 An event is a resource and an action. A plugin registers events (`EnqueueExtensions` in
 `roadstead.framework.plugin`), each with a queueing hint or without. When a registered event occurs,
 the queue calls the hints of the plugins that rejected a pod. A hint is called once per pod class
-and not once per pod, so it receives facts, and `ObjectChange.own` where upstream compares UIDs.
+and not once per pod, so it receives facts, and `of_waiting_pod` where upstream compares UIDs.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go and
 events.go (1.34). The events of an update: `roadstead.framework.changes`.
@@ -126,14 +126,15 @@ T = TypeVar("T")
 class ObjectChange(Generic[T]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
-    T: EventPod, NodeFacts, or the facts of a storage object. own: the object is the pod for which
-    the hint is called (upstream: equal UIDs). thorough: the hint also considers changes that
-    upstream's leaves to the retry after five minutes; a run would be over by then.
+    T: EventPod, NodeFacts, or the facts of a storage object.
+    of_waiting_pod: the change is an update of the waiting pod itself (upstream: equal UIDs).
+    thorough: also consider changes that upstream's hint ignores. Upstream's queue retries every pod
+    after five minutes; a `roadstead schedule` command or a simulated run is often over by then.
     """
 
     old: T | None = None
     new: T | None = None
-    own: bool = False
+    of_waiting_pod: bool = False
     thorough: bool = False
 
 
@@ -156,7 +157,7 @@ Hint = Callable[[PodFacts, ObjectChange[T], ClusterFacts], QueueingHint]
 """(facts of the waiting pod, the change, the current cluster) → hint. May raise HintError."""
 
 
-Concern = Callable[[PodFacts, PodFacts, ClusterFacts], bool]
+MayMatter = Callable[[PodFacts, PodFacts, ClusterFacts], bool]
 """(facts of the waiting pod, of a pod on a node, the current cluster) → whether the second pod may
 matter to the first. May raise HintError.
 """
@@ -166,15 +167,14 @@ matter to the first. May raise HintError.
 class RegisteredEvent:
     """An event that may help pods that a plugin rejected; `hint` None: always. Built by `on`.
 
-    concerns: which pods on nodes may matter to a pod that the plugin rejected. When a pod was
-    placed on a node or changed there, the queue calls hints only for the pods that it concerns;
-    None: it concerns none. It applies to every such event, not only to the one registered with it.
-    whoever_rejected: `concerns` is called also for pods that only other plugins rejected.
+    may_matter: for an event about a pod on a node, the queue calls hints only for the waiting pods
+    for which `may_matter` returns true; None: for none. One function applies to all such events.
+    whoever_rejected: `may_matter` is called also for pods that only other plugins rejected.
     """
 
     event: ClusterEvent
     hint: Hint[object] | None = None
-    concerns: Concern | None = None
+    may_matter: MayMatter | None = None
     whoever_rejected: bool = False
 
 
@@ -183,12 +183,12 @@ def on(
     action: ActionType,
     hint: Hint[T] | None = None,
     *,
-    concerns: Concern | None = None,
+    may_matter: MayMatter | None = None,
     whoever_rejected: bool = False,
 ) -> RegisteredEvent:
     """Return a registered event; the hint receives changes of T, the facts of `resource`."""
     event, untyped = ClusterEvent(resource, action), cast("Hint[object] | None", hint)
-    return RegisteredEvent(event, untyped, concerns, whoever_rejected)
+    return RegisteredEvent(event, untyped, may_matter, whoever_rejected)
 
 
 EVERYTHING: tuple[RegisteredEvent, ...] = tuple(

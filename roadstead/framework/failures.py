@@ -1,4 +1,4 @@
-"""The statuses of a phase that fails or leaves no nodes, with upstream's messages.
+"""The statuses of an extension point that fails or leaves no nodes, with upstream's messages.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins,
 RunScorePlugins).
@@ -19,9 +19,9 @@ def filter_status(plugin: str, status: Status) -> Status:
     return Status(Code.ERROR, (f'running "{plugin}" filter plugin: {status.message}',), plugin)
 
 
-def phase_failure(phase: str, status: Status) -> Status:
-    """Return the Error that ends the cycle after a plugin failed in a phase."""
-    text = f'running {phase} plugin "{status.plugin}": {status.message}'
+def error_of_point(point: str, status: Status) -> Status:
+    """Return the Error that ends the cycle after a plugin failed at an extension point."""
+    text = f'running {point} plugin "{status.plugin}": {status.message}'
     return Status(Code.ERROR, (text,), status.plugin)
 
 

@@ -29,12 +29,12 @@ def no_arrivals() -> I64:
 class FoundNodes:
     """The remaining nodes, by arrival: int64[k] each.
 
-    stays: nodes that remain feasible. scores: points added to their totals, aligned with stays.
+    remaining: nodes that remain feasible. scores: points added to their totals, aligned with stays.
     seen: nodes whose refusals count; None for all. refused: refusals that replace those of Filter.
     is_bare: the remaining nodes are scored as bare nodes (`roadstead.nodes.bare`).
     """
 
-    stays: I64
+    remaining: I64
     scores: I64
     seen: I64 | None = None
     refused: tuple[tuple[Status, I64], ...] = ()

@@ -2,12 +2,13 @@
 
     framework ──► guarded method ──► the plugin's own method ──► check ──► answer
                         ▲                      │ raises             │ wrong type, shape or dtype
-                        └──── instead ◄────────┴─── PluginFailure ◄─┘
+                        └──── fallback ◄────────┴─── PluginFailure ◄─┘
 
 A guard replaces the methods of one instance; in-tree plugins are not guarded and have no overhead.
 If a method's answer can be an Error, a failure becomes that answer and fails the pod's attempt, as
-upstream's Error status does. Otherwise `PluginFailure` is raised to the phase. Declarations of what
-may be reused (`sign`, `effect`, …) fall back to the answer that is always correct.
+upstream's Error status does. Otherwise `PluginFailure` is raised to the code that runs the
+extension point. Declarations of what may be reused (`sign`, `effect`, …) fall back to the answer
+that is always correct.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from roadstead.framework import answer_checks as checked
 from roadstead.framework.answer_checks import Args, WrongAnswerError, wrong
 from roadstead.framework.events import (
     EVERYTHING,
-    Concern,
     Hint,
     HintError,
+    MayMatter,
     ObjectChange,
     QueueingHint,
     RegisteredEvent,
 )
-from roadstead.framework.failures import phase_failure
+from roadstead.framework.failures import error_of_point
 from roadstead.framework.plugin import (
     ON_ALL,
     BindPlugin,
@@ -43,6 +44,7 @@ from roadstead.framework.plugin import (
     FilterResult,
     PermitPlugin,
     Plugin,
+    PodDeletionPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
@@ -51,11 +53,15 @@ from roadstead.framework.plugin import (
     PreFilterResult,
     PreparesScore,
     QueueSortPlugin,
-    RemembersPods,
     ReservePlugin,
     ScorePlugin,
 )
-from roadstead.framework.plugin_calls import CALLS, PluginDisabledError, PluginInterrupt, facts_of
+from roadstead.framework.plugin_calls import (
+    RUNNING_CALLS,
+    PluginInterrupt,
+    PluginSuspendedError,
+    facts_of,
+)
 from roadstead.framework.plugin_source import (
     LOCATION_OF_SCORES,
     defined_at,
@@ -92,7 +98,7 @@ class PluginFailure(Exception):
 
 Check = Callable[[object, Args], object]
 """(answer, arguments of the method) → the checked answer; see `answer_checks`."""
-Instead = Callable[[PluginFailure, Args], object]
+Fallback = Callable[[PluginFailure, Args], object]
 """(failure, arguments of the method) → the answer that replaces the missing one."""
 
 
@@ -109,21 +115,23 @@ class PluginOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class Contained:
+class GuardedMethod:
     """How calls of one method are guarded.
 
     point: the method's name in messages. check: returns the answer, or raises WrongAnswerError.
-    instead: the answer that a failure becomes; None if the failure is raised.
-    within: guards the functions inside an answer; its arguments are the caller, the answer, and
-    whether failures are raised.
+    fallback: the answer that a failure becomes; None if the failure is raised.
+    guard_answer: an answer may contain functions (hints, `Effect.may_change`); returns the answer
+    with guards around them. Arguments: the caller, the answer, whether failures are raised.
     """
 
     base: type[Plugin]
     method: str
     point: str
     check: Check
-    instead: Instead | None = None
-    within: Callable[[PluginOrigin, Any, bool], object] = lambda caller, answer, is_strict: answer
+    fallback: Fallback | None = None
+    guard_answer: Callable[[PluginOrigin, Any, bool], object] = lambda caller, answer, strict: (
+        answer
+    )
 
 
 def guard(plugin: P, *, is_strict: bool = False) -> P:
@@ -134,10 +142,10 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
     replaced = {
         each.method: _guarded(
             PluginOrigin(plugin.name, type(plugin).__module__, defined_at(plugin, each.method)),
-            replace(each, instead=None) if is_strict else each,
+            replace(each, fallback=None) if is_strict else each,
             getattr(plugin, each.method),
         )
-        for each in CONTAINED
+        for each in GUARDED_METHODS
         if isinstance(plugin, each.base)
     }
     for name, method in replaced.items():
@@ -145,55 +153,58 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
         object.__setattr__(plugin, name, method)
     object.__setattr__(plugin, "is_guarded", True)
     if isinstance(plugin, ScorePlugin):
+        # Scores are range-checked outside the guard (`out_of_range`), which names this location.
         last = "normalize" if plugin.normalizes else "score"
         LOCATION_OF_SCORES[plugin.name] = defined_at(plugin, last)
     return plugin
 
 
 def _guarded(
-    caller: PluginOrigin, how: Contained, method: Callable[..., object]
+    caller: PluginOrigin, how: GuardedMethod, method: Callable[..., object]
 ) -> Callable[..., object]:
-    point, check, instead, within = how.point, how.check, how.instead, how.within
+    point, check, fallback, guard_answer = how.point, how.check, how.fallback, how.guard_answer
 
     def call(*args: object) -> object:
         try:
-            answer = check(_watched(caller.name, point, method, args), args)
-            return within(caller, answer, instead is None)
+            answer = check(_call_with_deadline(caller.name, point, method, args), args)
+            return guard_answer(caller, answer, fallback is None)
         except (PluginFailure, UnsupportedError):
             # A feature that this version lacks ends the run; it is no failure of the plugin.
             raise
         except BaseException as raised:
             failure = _failure(caller, point, _text_of(caller, raised), args)
-        if instead is None:
+        if fallback is None:
             raise failure
-        return instead(failure, args)
+        return fallback(failure, args)
 
     return call
 
 
-def _watched(name: str, point: str, method: Callable[..., object], args: Args) -> object:
-    call = CALLS.enter(name, point, args)
+def _call_with_deadline(name: str, point: str, method: Callable[..., object], args: Args) -> object:
+    """Call a method; a watchdog thread interrupts it after the deadline."""
+    call = RUNNING_CALLS.enter(name, point, args)
     if call is None:
+        # The method was called by another guarded one, whose deadline covers it.
         return method(*args)
     try:
         return method(*args)
     except PluginInterrupt:
-        call.is_delivered = True
+        call.interrupt_has_arrived = True
         raise
     finally:
-        CALLS.leave(call)
+        RUNNING_CALLS.leave(call)
 
 
 def _text_of(caller: PluginOrigin, raised: BaseException) -> str:
     """Return text and line of an exception; re-raise one that is not a plugin's failure."""
-    if isinstance(raised, PluginDisabledError):
+    if isinstance(raised, PluginSuspendedError):
         return str(raised)
     if isinstance(raised, WrongAnswerError):
         return with_location(_cut(str(raised)), caller.location)
     if isinstance(raised, PluginInterrupt):
         # It may have arrived just before `leave` recorded the end of the call.
-        CALLS.clear()
-        text = f"did not return within {CALLS.limit_s:g} s"
+        RUNNING_CALLS.clear()
+        text = f"did not return within {RUNNING_CALLS.limit_s:g} s"
     elif isinstance(raised, Exception | SystemExit):
         text = _cut(f"{type(raised).__name__}: {raised}")
     else:
@@ -211,26 +222,30 @@ def _failure(caller: PluginOrigin, point: str, text: str, args: Args) -> PluginF
     return failure
 
 
-def _with_contained_changes(caller: PluginOrigin, effect: Effect, is_strict: bool) -> Effect:
-    how = Contained(Plugin, "changes", "effect", checked.truth, _always(True))
-    changes = _guarded(caller, replace(how, instead=None) if is_strict else how, effect.changes)
-    return replace(effect, changes=lambda pod: bool(changes(pod)))
+def _with_guarded_effect(caller: PluginOrigin, effect: Effect, is_strict: bool) -> Effect:
+    how = GuardedMethod(Plugin, "may_change", "effect", checked.truth, _always(True))
+    may_change = _guarded(
+        caller, replace(how, fallback=None) if is_strict else how, effect.may_change
+    )
+    return replace(effect, may_change=lambda pod: bool(may_change(pod)))
 
 
-def _with_contained_hints(
+def _with_guarded_hints(
     caller: PluginOrigin, events: tuple[RegisteredEvent, ...], is_strict: bool
 ) -> tuple[RegisteredEvent, ...]:
     return tuple(
         replace(
             each,
-            hint=None if each.hint is None else _contained_hint(caller, each.hint),
-            concerns=None if each.concerns is None else _contained_concern(caller, each.concerns),
+            hint=None if each.hint is None else _guarded_hint(caller, each.hint),
+            may_matter=None
+            if each.may_matter is None
+            else _guarded_predicate(caller, each.may_matter),
         )
         for each in events
     )
 
 
-def _contained_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
+def _guarded_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
     caller = replace(caller, location=function_at(caller.module, hint))
 
     def check(answer: object, args: Args) -> QueueingHint:
@@ -238,36 +253,38 @@ def _contained_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
             raise wrong(answer, "a QueueingHint")
         return answer
 
-    def ask(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
-        return _run_advice(caller, "QueueingHint", hint, check, (pod, change, cluster))
+    def call(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
+        return _call_hint_function(caller, "QueueingHint", hint, check, (pod, change, cluster))
 
-    return ask
+    return call
 
 
-def _contained_concern(caller: PluginOrigin, concern: Concern) -> Concern:
-    caller = replace(caller, location=function_at(caller.module, concern))
+def _guarded_predicate(caller: PluginOrigin, may_matter: MayMatter) -> MayMatter:
+    caller = replace(caller, location=function_at(caller.module, may_matter))
 
     def check(answer: object, args: Args) -> bool:
         if not isinstance(answer, bool):
             raise wrong(answer, "a bool")
         return answer
 
-    def ask(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-        return _run_advice(caller, "concerns", concern, check, (pod, assigned, cluster))
+    def call(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
+        return _call_hint_function(
+            caller, "may_matter", may_matter, check, (pod, assigned, cluster)
+        )
 
-    return ask
+    return call
 
 
-def _run_advice(
+def _call_hint_function(
     caller: PluginOrigin,
     point: str,
-    advice: Callable[..., object],
+    function: Callable[..., object],
     check: Callable[[object, Args], T],
     args: Args,
 ) -> T:
-    """Return the answer of a hint. HintError for a failure: upstream queues the pod then."""
+    """Return the answer of a hint or `may_matter`; HintError for a failure, as upstream queues."""
     try:
-        return check(_watched(caller.name, point, advice, args), args)
+        return check(_call_with_deadline(caller.name, point, function, args), args)
     except BaseException as raised:
         failure = _failure(caller, point, _text_of(caller, raised), args)
         raise HintError(failure.status.message) from raised
@@ -278,64 +295,70 @@ def _as_status(failure: PluginFailure, args: Args) -> Status:
 
 
 def _refuse_all(failure: PluginFailure, args: Args) -> FilterResult:
+    # args: (state, pod, table).
     return FilterResult.refuse(np.ones(len(args[2]), dtype=np.bool_), failure.status)
 
 
-def _always(answer: object) -> Instead:
+def _always(answer: object) -> Fallback:
     return lambda failure, args: answer
 
 
-CONTAINED = (
-    Contained(PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", checked.status, _as_status),
-    # `checked.sort_key` puts 0 or 1 first in every other key: this one is sorted last.
-    Contained(QueueSortPlugin, "sort_key", "QueueSort", checked.sort_key, _always((inf,))),
-    Contained(
+GUARDED_METHODS = (
+    GuardedMethod(PreEnqueuePlugin, "pre_enqueue", "PreEnqueue", checked.status, _as_status),
+    # A checked key begins with 0 or 1: `(inf,)` is greater, so the pod is sorted last.
+    GuardedMethod(QueueSortPlugin, "sort_key", "QueueSort", checked.sort_key, _always((inf,))),
+    GuardedMethod(
         PreFilterPlugin,
         "pre_filter",
         "PreFilter",
         checked.pre_filter_result,
         lambda failure, args: PreFilterResult(failure.status),
     ),
-    Contained(PreFilterPlugin, "moved", "moved", checked.anything),
-    Contained(FilterPlugin, "filter", "Filter", checked.filter_result, _refuse_all),
-    Contained(FilterPlugin, "admits", "admits", checked.admitted, _always(0)),
-    Contained(
+    GuardedMethod(PreFilterPlugin, "with_pods_moved", "with_pods_moved", checked.anything),
+    GuardedMethod(FilterPlugin, "filter", "Filter", checked.filter_result, _refuse_all),
+    GuardedMethod(
+        FilterPlugin, "count_passing", "count_passing", checked.passing_count, _always(0)
+    ),
+    GuardedMethod(
         PostFilterPlugin,
         "post_filter",
         "PostFilter",
         checked.post_filter_result,
-        lambda failure, args: PostFilterResult(phase_failure("PostFilter", failure.status)),
+        lambda failure, args: PostFilterResult(error_of_point("PostFilter", failure.status)),
     ),
-    Contained(PostFilterPlugin, "candidates_wanted", "PostFilter", checked.count, _always(None)),
-    Contained(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
-    Contained(ScorePlugin, "score", "Score", checked.scores),
-    Contained(ScorePlugin, "normalize", "NormalizeScore", checked.normalized),
-    Contained(ReservePlugin, "reserve", "Reserve", checked.status, _as_status),
-    Contained(ReservePlugin, "unreserve", "Unreserve", checked.nothing),
-    Contained(
+    GuardedMethod(PostFilterPlugin, "dry_run_size", "PostFilter", checked.count, _always(None)),
+    # PreScorePlugin, and plugins whose upstream Score reads the snapshot without a PreScore.
+    GuardedMethod(PreparesScore, "pre_score", "PreScore", checked.status, _as_status),
+    GuardedMethod(ScorePlugin, "score", "Score", checked.scores),
+    GuardedMethod(ScorePlugin, "normalize", "NormalizeScore", checked.normalized),
+    GuardedMethod(ReservePlugin, "reserve", "Reserve", checked.status, _as_status),
+    GuardedMethod(ReservePlugin, "unreserve", "Unreserve", checked.nothing),
+    GuardedMethod(
         PermitPlugin,
         "permit",
         "Permit",
         checked.permission,
         lambda failure, args: (failure.status, 0.0),
     ),
-    Contained(PreBindPlugin, "pre_bind", "PreBind", checked.status, _as_status),
-    Contained(BindPlugin, "bind", "Bind", checked.status, _as_status),
-    Contained(PostBindPlugin, "post_bind", "PostBind", checked.nothing),
-    Contained(RemembersPods, "pod_gone", "pod_gone", checked.nothing),
-    Contained(
+    GuardedMethod(PreBindPlugin, "pre_bind", "PreBind", checked.status, _as_status),
+    GuardedMethod(BindPlugin, "bind", "Bind", checked.status, _as_status),
+    GuardedMethod(PostBindPlugin, "post_bind", "PostBind", checked.nothing),
+    GuardedMethod(PodDeletionPlugin, "pod_deleted", "pod_deleted", checked.nothing),
+    GuardedMethod(
         EnqueueExtensions,
         "events_to_register",
         "events_to_register",
         checked.events,
         _always(EVERYTHING),
-        _with_contained_hints,
+        _with_guarded_hints,
     ),
-    Contained(Plugin, "sign", "sign", checked.hashable, _always(None)),
+    GuardedMethod(Plugin, "sign", "sign", checked.hashable, _always(None)),
     # A new object equals no other: answers for the pod are computed again each time.
-    Contained(
-        Plugin, "known_state", "known_state", checked.hashable, lambda failure, args: object()
+    GuardedMethod(
+        Plugin, "state_version", "state_version", checked.hashable, lambda failure, args: object()
     ),
-    Contained(Plugin, "effect", "effect", checked.effect, _always(ON_ALL), _with_contained_changes),
+    GuardedMethod(
+        Plugin, "effect", "effect", checked.effect, _always(ON_ALL), _with_guarded_effect
+    ),
 )
 """Every method of a user's plugin that the framework calls."""

@@ -59,12 +59,12 @@ class HintMap:
         self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
         self._by_any_profile: dict[tuple[str, ClusterEvent], bool] = {}
         self._of_interest: dict[ClusterEvent, bool] = {}
-        self._concerning = tuple(
+        self._with_may_matter = tuple(
             (plugin, each)
             for by_plugin in self._registered.values()
             for plugin, registered in by_plugin.items()
             for each in registered
-            if each.concerns is not None
+            if each.may_matter is not None
         )
 
     def may_help(self, plugin: str, seen: OccurredEvent, pod: PodFacts) -> bool:
@@ -90,7 +90,7 @@ class HintMap:
             self._by_any_profile[key] = known
         return known
 
-    def is_concerned(self, pod: PodFacts, assigned: PodFacts, rejected_by: Sequence[str]) -> bool:
+    def may_matter(self, pod: PodFacts, assigned: PodFacts, rejected_by: Sequence[str]) -> bool:
         """Whether a pod on a node may matter to a pod that these plugins rejected.
 
         Plugins of all profiles are called, since upstream ignores profiles here. Also true if one
@@ -98,8 +98,8 @@ class HintMap:
         """
         return any(
             (each.whoever_rejected or plugin in rejected_by)
-            and self._is_concerned(each, pod, assigned)
-            for plugin, each in self._concerning
+            and self._calls_may_matter(each, pod, assigned)
+            for plugin, each in self._with_may_matter
         )
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
@@ -124,9 +124,9 @@ class HintMap:
             self._hints[key] = known
         return known
 
-    def _is_concerned(self, by: RegisteredEvent, pod: PodFacts, assigned: PodFacts) -> bool:
+    def _calls_may_matter(self, by: RegisteredEvent, pod: PodFacts, assigned: PodFacts) -> bool:
         try:
-            return by.concerns is not None and by.concerns(pod, assigned, self.cluster)
+            return by.may_matter is not None and by.may_matter(pod, assigned, self.cluster)
         except HintError:
             return True
 

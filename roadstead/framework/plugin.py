@@ -5,7 +5,7 @@ answers for all rows of a table in one call, and declares what its answers depen
 scheduler knows which answers a placement may have changed. PreFilter and PreScore read all nodes
 and write to the CycleState the data that Filter and Score need; those are called for some rows.
 
-    PreFilter    pre_filter(state, pod, table)             moved(prepared, pod, row, moves)
+    PreFilter    pre_filter(state, pod, table), with_pods_moved(prepared, pod, row, moves)
     Filter       filter(state, pod, rows)
     PreScore     pre_score(state, pod, table, feasible)
     Score        score(state, pod, rows)
@@ -152,11 +152,11 @@ class Effect:
     """Which answers for other nodes a pod may change when it is placed on a node or removed.
 
     key: what was read of the placed pod; effects of one plugin with equal keys are the same.
-    changes: whether the answer for another pod may change, in the current state.
+    may_change: whether the answer for another pod may change, in the current state.
     """
 
     key: Hashable
-    changes: Callable[[PodClass], bool] = field(compare=False)
+    may_change: Callable[[PodClass], bool] = field(compare=False)
 
 
 ON_ALL = Effect("all", lambda pod: True)
@@ -193,7 +193,7 @@ class Plugin(ABC):
         """Return the hashable part of the pod that is read; None: evaluate each pod separately."""
         return None
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         """Return the changing state outside the table on which answers for the pod depend.
 
         Answers for the pod are reused while this stays equal. None for a pod whose answers depend
@@ -201,12 +201,12 @@ class Plugin(ABC):
         """
         return None
 
-    def lasting_state(self, pod: PodClass) -> Hashable:
-        """Return the part of `known_state` that PreFilter and other points than Filter read.
+    def lasting_state_version(self, pod: PodClass) -> Hashable:
+        """Return the part of `state_version` that PreFilter and other points than Filter read.
 
-        Differs from `known_state` only for pods for which `FilterPlugin.reads_current` holds.
+        Differs from `state_version` only for pods for which `FilterPlugin.reads_current` holds.
         """
-        return self.known_state(pod)
+        return self.state_version(pod)
 
     def substitute(self, pod: PodFacts) -> PodFacts | None:
         """Return facts that get the pod's answers now, and that more pods share; None for none.
@@ -253,11 +253,11 @@ class PreFilterPlugin(Plugin):
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         """Prepare Filter, restrict the nodes, reject the pod, or return Skip (no Filter then).
 
-        table: all nodes. Data for Filter is written to `state`, under the plugin's name if `moved`
-        is to receive it.
+        table: all nodes. Data for Filter is written to `state`, under the plugin's name if
+        `with_pods_moved` is to receive it.
         """
 
-    def moved(
+    def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """Return the prepared data as if pods were added to or removed from a row.
@@ -273,7 +273,9 @@ class PreFilterPlugin(Plugin):
 
 def has_pre_filter_extensions(plugin: Plugin) -> bool:
     """Whether moved pods change a plugin's prepared data (upstream's PreFilterExtensions)."""
-    return isinstance(plugin, PreFilterPlugin) and type(plugin).moved is not PreFilterPlugin.moved
+    if not isinstance(plugin, PreFilterPlugin):
+        return False
+    return type(plugin).with_pods_moved is not PreFilterPlugin.with_pods_moved
 
 
 class FilterPlugin(Plugin):
@@ -286,14 +288,14 @@ class FilterPlugin(Plugin):
         """Return which rows can take the pod, and why the others cannot."""
 
     def reads_current(self, pod: PodClass) -> bool:
-        """Whether Filter reads `known_state` as it is at each call, not as PreFilter found it."""
+        """Whether Filter reads `state_version` as it is at each call, not as PreFilter found it."""
         return False
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """Return how many of the first pods pass, each on its row, on top of the pods before it.
 
         pods[i] goes to rows[i]. The table itself is read, because the outcome of PreFilter may be
-        out of date. The pod after the admitted ones need not be refused: Filter decides on it.
+        out of date. The pod after these need not be refused: Filter decides on it.
         """
         return 0
 
@@ -306,7 +308,7 @@ class PostFilterPlugin(Plugin):
 
     reads_refused_nodes: ClassVar[bool] = False
 
-    def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
+    def dry_run_size(self, pod: PodFacts, failed: PostFilterView) -> int | None:
         """Return how many candidates a dry run of preemption should find; None for no dry run."""
         return None
 
@@ -390,14 +392,14 @@ class PostBindPlugin(Plugin):
         """Observe a finished bind."""
 
 
-class RemembersPods(Plugin):
-    """A plugin that keeps data about bound pods and is notified when one of them is deleted.
+class PodDeletionPlugin(Plugin):
+    """A plugin that stores data about bound pods and is notified when one of them is deleted.
 
-    Upstream's plugins read informers instead.
+    Upstream's plugins read informers for this.
     """
 
     @abstractmethod
-    def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+    def pod_deleted(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         """Forget a deleted pod that this scheduler had bound; must not fail."""
 
 

@@ -1,6 +1,6 @@
 """The running call of a user's plugin in a process, and plugins that are no longer called.
 
-    enter ──► the call ──► leave            a watch looks at `current` from another thread
+    enter ──► the call ──► leave            a watchdog thread reads `current`
                   ▲
                   └── interrupt (deadline)   a call that never returns leaves a mark on disk, which
                                              the process that replaces this one reads
@@ -35,7 +35,7 @@ class PluginInterrupt(BaseException):
     """Raised in a plugin's thread at its deadline; `except Exception` does not catch it."""
 
 
-class PluginDisabledError(Exception):
+class PluginSuspendedError(Exception):
     """A plugin is no longer called. The text contains the reason."""
 
 
@@ -48,7 +48,7 @@ class PluginCall:
     thread: int
     facts: PodFacts | None
     is_interrupted: bool = False
-    is_delivered: bool = False
+    interrupt_has_arrived: bool = False
 
     @property
     def pod_class(self) -> str:
@@ -74,7 +74,7 @@ class PluginCalls:
         self._why: dict[str, str] = {}
 
     def enter(self, plugin: str, point: str, args: tuple[object, ...]) -> PluginCall | None:
-        """Record a call; None for a nested one. PluginDisabledError if it must not be made."""
+        """Record a call; None for a nested one. PluginSuspendedError if it must not be made."""
         if self.current is not None:
             return None
         call = PluginCall(plugin, point, threading.get_ident(), facts_of(args))
@@ -89,7 +89,7 @@ class PluginCalls:
         """End a call. PluginInterrupt if an interrupt of it has not arrived yet."""
         with self._lock:
             self.clear()
-        if call.is_interrupted and not call.is_delivered:
+        if call.is_interrupted and not call.interrupt_has_arrived:
             # The interrupt is pending in this thread, and must not be raised outside the call.
             # It is raised between two bytecodes: during one of these sleeps, in 1 s at most.
             for _ in range(_ABSORB_TIMES):
@@ -127,9 +127,9 @@ class PluginCalls:
         if why is None:
             return
         if self._strikes[call.plugin, call.pod_class] >= MAX_FOR_CLASS:
-            raise PluginDisabledError(f"is not asked about such pods any more: it {why}")
+            raise PluginSuspendedError(f"is not asked about such pods any more: it {why}")
         if self._strikes.total() >= MAX_IN_PROCESS:
-            raise PluginDisabledError(f"is not asked any more: it {why}")
+            raise PluginSuspendedError(f"is not asked any more: it {why}")
 
 
 def facts_of(args: tuple[object, ...]) -> PodFacts | None:
@@ -142,5 +142,5 @@ def facts_of(args: tuple[object, ...]) -> PodFacts | None:
     return None
 
 
-CALLS = PluginCalls()
+RUNNING_CALLS = PluginCalls()
 """One object per process, because threads and signals belong to the process, too."""

@@ -16,7 +16,7 @@ from traceback import walk_tb
 from types import CodeType, FunctionType
 
 LOCATION_OF_SCORES: dict[str, str] = {}
-"""Plugin name → where its final scores are computed, for the plugins of this process."""
+"""Plugin name → where its final scores are computed, for the error of scores out of range."""
 
 
 def defined_at(plugin: object, method: str) -> str:

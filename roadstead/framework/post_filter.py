@@ -16,10 +16,10 @@ from roadstead.framework.victims import DryRunResult
 from roadstead.protocol.status import SUCCESS, Code, Status
 
 
-def candidates_wanted(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> int | None:
+def dry_run_size(profile: Profile, pod: PodFacts, diagnosis: Diagnosis) -> int | None:
     """Return how many candidates plugins want from a dry run; None if none wants a dry run."""
     failed = _view(diagnosis)
-    wanted = (plugin.candidates_wanted(pod, failed) for plugin in profile.post_filter)
+    wanted = (plugin.dry_run_size(pod, failed) for plugin in profile.post_filter)
     return max((each for each in wanted if each is not None), default=None)
 
 

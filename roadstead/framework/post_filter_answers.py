@@ -46,7 +46,7 @@ class PostFilterView:
     helpful: number of nodes refused with Unschedulable (removing pods may help).
     node_count: number of all nodes of the cluster.
     pre_filter: PreFilter's status (Success if the pod passed).
-    unreached: plugins whose PreFilter did not run, because another one stopped the phase.
+    unreached: plugins whose PreFilter did not run, because another one ended PreFilter.
     lowest_priority: of all pods on nodes; None if there are none.
     refused_nodes: the nodes that a plugin refused, by its name, if it reads them.
     tried: the result of the dry run, if a plugin wanted one. pick: chooses among equal nodes.

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.failures import nothing_left, phase_failure
+from roadstead.framework.failures import error_of_point, nothing_left
 from roadstead.framework.profile import Profile
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
@@ -22,7 +22,7 @@ class PreFilterOutcome:
 
     state: the data that the plugins wrote. node_names: None for no restriction. narrowed_by: sorted
     names of the plugins that restricted the nodes. unreached: plugins that did not run.
-    known: the plugins' own state of the pod at that time (`Profile.known_state`).
+    state_version: the plugins' own state of the pod at that time (`Profile.state_version`).
     """
 
     status: Status
@@ -31,7 +31,7 @@ class PreFilterOutcome:
     narrowed_by: tuple[str, ...]
     unreached: tuple[str, ...] = ()
     state: CycleState = field(default_factory=lambda: CycleState(-1), compare=False, repr=False)
-    known: Hashable = field(default=None, repr=False)
+    state_version: Hashable = field(default=None, repr=False)
 
     def is_same(self, other: PreFilterOutcome) -> bool:
         """Whether Filter would return the same after either; never after an Error."""
@@ -45,7 +45,7 @@ NO_PRE_FILTER = PreFilterOutcome(SUCCESS, (), None, ())
 
 def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilterOutcome:
     """Run PreFilter; the plugins that return Skip are listed in the state."""
-    state, known = CycleState(len(table)), profile.known_state(pod)
+    state, state_version = CycleState(len(table)), profile.state_version(pod)
     rejection = SUCCESS
     names: frozenset[str] | None = None
     narrowed_by: list[str] = []
@@ -54,7 +54,7 @@ def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilt
         skipped = tuple(sorted(state.skipped))
         unreached = tuple(plugin.name for plugin in profile.pre_filter[ran:])
         by = tuple(sorted(narrowed_by))
-        return PreFilterOutcome(status, skipped, names, by, unreached, state, known)
+        return PreFilterOutcome(status, skipped, names, by, unreached, state, state_version)
 
     for position, plugin in enumerate(profile.pre_filter):
         result = plugin.pre_filter(state, pod, table)
@@ -66,7 +66,7 @@ def run_pre_filter(profile: Profile, pod: PodClass, table: NodeTable) -> PreFilt
             rejection = status
         elif not status.is_success:
             if status.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                status = phase_failure("PreFilter", status)
+                status = error_of_point("PreFilter", status)
             # Upstream returns no result with this status, thus no node names.
             names, narrowed_by = None, []
             return outcome(status, position + 1)

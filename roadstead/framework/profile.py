@@ -13,7 +13,7 @@ from typing import TypeVar
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.events import EVERYTHING, RegisteredEvent
-from roadstead.framework.failures import phase_failure
+from roadstead.framework.failures import error_of_point
 from roadstead.framework.plugin import (
     EXTENSION_POINTS,
     ONLY_SUCCEED,
@@ -24,6 +24,7 @@ from roadstead.framework.plugin import (
     Handle,
     PermitPlugin,
     Plugin,
+    PodDeletionPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
@@ -33,7 +34,6 @@ from roadstead.framework.plugin import (
     PreScorePlugin,
     QueueSortPlugin,
     Reads,
-    RemembersPods,
     ReservePlugin,
     ScorePlugin,
 )
@@ -102,11 +102,11 @@ class Profile:
         self.gang_plugins = frozenset(
             name for name, plugin in self._built.items() if plugin.places_gangs
         )
-        self.remembers_pods = _of_type(self._built.values(), RemembersPods)
+        self.pod_deletion = _of_type(self._built.values(), PodDeletionPlugin)
         self.waiting = handle.waiting
         self.storage = handle.storage
         self.budgets = handle.cluster.budgets
-        self._class_of: dict[PodClass, int] = {}
+        self._signature_of: dict[PodClass, int] = {}
         self._signatures: CodeInterner[Hashable] = CodeInterner()
         self._find_cross_node()
 
@@ -119,14 +119,14 @@ class Profile:
         unlisted = (p for p in scoring if not isinstance(p, PreScorePlugin))
         self.preparing_score = _of_type((*self.pre_score, *unlisted), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
-        self._knowing = tuple(
-            p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "known_state")
+        self._with_state_version = tuple(
+            p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "state_version")
         )
         # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
         found = (p for p in self._signing if _overrides(p, "substitute"))
         self._substituting = () if has_users else tuple(found)
-        self._nothing_known: set[int] = set()
+        self._without_state_version: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
@@ -137,15 +137,15 @@ class Profile:
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
-    def within(self, bounds: FilterPlugin) -> Profile:
+    def with_filter(self, bounds: FilterPlugin) -> Profile:
         """Return this profile with one more filter before all others; plugins and keys are shared.
 
         It has no PostFilter: a pod that fits nowhere here is decided again without the bounds.
         """
         found = copy(self)
         found.filter, found.post_filter = (bounds, *self.filter), ()
-        found._knowing = (bounds, *self._knowing)
-        found._nothing_known = set()
+        found._with_state_version = (bounds, *self._with_state_version)
+        found._without_state_version = set()
         return found
 
     def _at(self, point: str, plugin_class: type[P]) -> tuple[P, ...]:
@@ -178,28 +178,28 @@ class Profile:
             for name, plugin in self._built.items()
         }
 
-    def gate(self, pod: PodFacts) -> Status:
+    def run_pre_enqueue(self, pod: PodFacts) -> Status:
         """Run PreEnqueue; return the first refusal, or Success."""
         for plugin in self.pre_enqueue:
             status = plugin.pre_enqueue(pod)
             if not status.is_success:
                 status = Status(status.code, status.reasons, plugin.name)
                 is_failure = status.code is Code.ERROR
-                return phase_failure("PreEnqueue", status) if is_failure else status
+                return error_of_point("PreEnqueue", status) if is_failure else status
         return SUCCESS
 
-    def class_of(self, pod: PodClass, uid: str) -> Hashable:
+    def signature_of(self, pod: PodClass, uid: str) -> Hashable:
         """Return the signature of a class as a small key that hashes fast; computed once per class.
 
         Pods of one signature get one key. If a plugin signs with None, the key is the pod's UID and
         class, because a pod that is nominated or updated has another class.
         """
-        known = self._class_of.get(pod)
+        known = self._signature_of.get(pod)
         if known is None:
             parts = self._parts_by_shape(pod) if self.has_shape(pod) else None
             parts = _signed(pod.facts, self._signing) if parts is None else parts
             known = UNSIGNED if parts is None else self._signatures.code(parts)
-            self._class_of[pod] = known
+            self._signature_of[pod] = known
         return (self.scheduler_name, (uid, pod) if known == UNSIGNED else known)
 
     def _parts_by_shape(self, pod: PodClass) -> tuple[Hashable, ...] | None:
@@ -229,23 +229,23 @@ class Profile:
         return pod.shape if self.shares_by_shape else -1 - pod.index
 
     def is_signed(self, pod: PodClass) -> bool:
-        """Whether all pods of a class have one key; to be called after `class_of`."""
-        return self._class_of[pod] != UNSIGNED
+        """Whether all pods of a class have one key; to be called after `signature_of`."""
+        return self._signature_of[pod] != UNSIGNED
 
-    def known_state(self, pod: PodClass) -> Hashable:
-        """Return the plugins' own state of a pod, outside the table; see `Plugin.known_state`."""
+    def state_version(self, pod: PodClass) -> Hashable:
+        """Return the plugins' own state of a pod, outside the table; see `Plugin.state_version`."""
         key = self.shape_or_class(pod)
-        if key in self._nothing_known:
+        if key in self._without_state_version:
             return None
-        states = tuple(plugin.known_state(pod) for plugin in self._knowing)
+        states = tuple(plugin.state_version(pod) for plugin in self._with_state_version)
         if any(state is not None for state in states):
             return states
-        self._nothing_known.add(key)
+        self._without_state_version.add(key)
         return None
 
-    def lasting_state(self, pod: PodClass) -> Hashable:
+    def lasting_state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod without what Filter reads at each call."""
-        return tuple([plugin.lasting_state(pod) for plugin in self._knowing])
+        return tuple([plugin.lasting_state_version(pod) for plugin in self._with_state_version])
 
     def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
         """Return the class by which a pod may be evaluated, with others; None for its own."""
@@ -288,9 +288,9 @@ def binding_profiles(profiles: Iterable[Profile]) -> BindingProfiles:
     )
 
 
-def concern(effects: Iterable[Effect], pod: PodClass) -> bool:
+def any_may_change(effects: Iterable[Effect], pod: PodClass) -> bool:
     """Whether some effects may change the answers for a pod."""
-    return any(each.changes(pod) for each in effects)
+    return any(each.may_change(pod) for each in effects)
 
 
 def _overrides(plugin: Plugin, method: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.failures import phase_failure
+from roadstead.framework.failures import error_of_point
 from roadstead.framework.plugin import Feasible, ScorePlugin
 from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.framework.profile import Profile
@@ -56,7 +56,7 @@ def run_pre_score(
         if status.is_skip:
             state.skipped.add(plugin.name)
         elif not status.is_success:
-            status = phase_failure("PreScore", Status(status.code, status.reasons, plugin.name))
+            status = error_of_point("PreScore", Status(status.code, status.reasons, plugin.name))
             return PreScoreOutcome(status, state, bool(asked))
     return PreScoreOutcome(profile.unprepared_score, state, bool(asked))
 

@@ -1,8 +1,8 @@
 """Tie-breaks: the choice among the best nodes.
 
-Upstream draws at random. Here the draw is a hash of seed, pod and node, so that it depends neither
-on the order of rows, nor on the division of pods into batches, nor on the process: a seed always
-gives the same placement. `first` chooses the bytewise smallest name, as the recorded sequences do.
+Upstream chooses at random. Here each node gets a rank, a hash of seed, pod and node, which depends
+neither on the order of rows, nor on the division of pods into batches, nor on the process: a seed
+always gives the same placement. `first` chooses the bytewise smallest name, as the recordings do.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True)
 class TieBreak:
-    """How to choose among equal nodes, and the seed of the draw."""
+    """How to choose among equal nodes, and the seed of the hashes."""
 
     kind: TieBreakKind = "random"
     seed: int = 0
 
-    def draw(self, pod_key: str, number: int) -> int:
+    def pod_hash(self, pod_key: str, number: int) -> int:
         """Return 64 bits for a pod; number: 1, plus 1 for each chosen node that failed."""
         text = f"{self.seed}/{number}/{pod_key}".encode()
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def ranked(draw: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return a pseudo-random rank for each node, different for each draw; the highest is first.
+def ranked(pod_hash: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a pseudo-random rank for each node, different for each pod hash; the highest is first.
 
-    Nodes are in buckets by the first 12 bits of their hash. Each draw orders the buckets in its own
-    way; within a bucket, the rank is the finalizer of splitmix64 over draw xor node hash. So the
-    first of many nodes is found bucket by bucket, without the ranks of all (`kernel/jit.py`).
+    Nodes are in buckets by the first 12 bits of their hash. Each pod hash orders the buckets in its
+    own way; in a bucket, the rank is the finalizer of splitmix64 over pod hash xor node hash. So
+    the first of many nodes is found bucket by bucket, without the ranks of all (`kernel/jit.py`).
     """
-    mixed = node_hashes ^ np.uint64(draw)
+    mixed = node_hashes ^ np.uint64(pod_hash)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MULTIPLIER_1
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _MULTIPLIER_2
     mixed = mixed ^ (mixed >> np.uint64(31))
-    ranks = _in_draw(draw, node_hashes >> np.uint64(64 - BUCKET_BITS))
+    ranks = _bucket_ranks(pod_hash, node_hashes >> np.uint64(64 - BUCKET_BITS))
     result: NDArray[np.uint64] = ranks << np.uint64(64 - BUCKET_BITS) | mixed >> np.uint64(
         BUCKET_BITS
     )
     return result
 
 
-def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return each bucket's rank in the order of a draw: two rounds of add, multiply and fold.
+def _bucket_ranks(pod_hash: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return each bucket's rank in the order of a pod hash: two rounds of add, multiply and fold.
 
     Among a few nodes, the probabilities of being first are equal to within some hundredths.
     """
-    parts = [draw >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
+    parts = [pod_hash >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
     first, times, second, again, last = (np.uint64(part) for part in parts)
     mask, half, one = np.uint64(LAST_BUCKET), np.uint64(BUCKET_BITS // 2), np.uint64(1)
     # A product with an odd factor, as each other step, maps the buckets one to one.
@@ -74,16 +74,16 @@ def _in_draw(draw: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def in_order(
-    names: Sequence[str], draw: int | None, hashes: NDArray[np.uint64] | None = None
+    names: Sequence[str], pod_hash: int | None, hashes: NDArray[np.uint64] | None = None
 ) -> list[int]:
-    """Return the indices of names in the order of a draw, its first choice first; None: bytewise.
+    """Return the indices of names, the highest rank for a pod hash first; None: bytewise.
 
     hashes: of the names, if they are known: uint64[name].
     """
-    if draw is None:
+    if pod_hash is None:
         return sorted(range(len(names)), key=lambda index: names[index].encode())
     hashes = name_hashes(names) if hashes is None else hashes
-    order: list[int] = np.argsort(~ranked(draw, hashes), kind="stable").tolist()
+    order: list[int] = np.argsort(~ranked(pod_hash, hashes), kind="stable").tolist()
     return order
 
 
@@ -105,8 +105,8 @@ class Chooser:
             return int(rows[0])
         if self.tie_break.kind == "first":
             return int(rows[self.name_ranks(table)[rows].argmin()])
-        draw = self.tie_break.draw(pod_key, number)
-        return int(rows[ranked(draw, table.columns.name_hash[rows]).argmax()])
+        pod_hash = self.tie_break.pod_hash(pod_key, number)
+        return int(rows[ranked(pod_hash, table.columns.name_hash[rows]).argmax()])
 
     def name_ranks(self, table: NodeTable) -> Rows:
         """Return each row's place among all names in bytewise order: int[row]."""

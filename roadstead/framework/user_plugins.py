@@ -38,8 +38,8 @@ _BASES = ("roadstead.framework.plugin", "roadstead.framework.per_node")
 def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
     """Return a plugin class by its dotted path, `package.module:Class` or `package.module.Class`.
 
-    A per-node class is adapted. In `directory`, if given, only the file or package of that name is
-    searched. InputError if there is no such class, or if it cannot be a plugin.
+    A per-node class is adapted. In `directory`, unless it is "", only the file or package of that
+    name is searched. InputError if there is no such class, or if it cannot be a plugin.
     """
     module_name, _, class_name = path.replace(":", ".").rpartition(".")
     found = _imported(path, module_name, class_name, directory)
@@ -51,7 +51,7 @@ def load_plugin_class(path: str, directory: str = "") -> type[Plugin]:
 def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
     """Return the dotted paths of the plugin classes that a file of `directory` defines, in order.
 
-    InputError for a file that is elsewhere, has the name of an installed module, cannot be
+    InputError for a file that is in another folder, has the name of an installed module, cannot be
     imported, or defines no plugin class.
     """
     path = Path(file)
@@ -78,7 +78,7 @@ def plugins_of_file(file: str, directory: str) -> tuple[str, ...]:
 def _imported(path: str, module_name: str, class_name: str | None, directory: str) -> object:
     """Return a class of a module, or the module itself for None. InputError if there is none."""
     if directory and module_name:
-        _allow(module_name.partition(".")[0], directory)
+        _allow_import(module_name.partition(".")[0], directory)
     try:
         module = importlib.import_module(module_name)
         return module if class_name is None else getattr(module, class_name)
@@ -89,7 +89,7 @@ def _imported(path: str, module_name: str, class_name: str | None, directory: st
 
 
 class NamedModules(MetaPathFinder):
-    """The last finder of `sys.meta_path`, for modules of given names in folders outside the path.
+    """The last finder of `sys.meta_path`, for modules of certain names in folders outside the path.
 
     So no file of the user hides a module of an installed package, and no other file is imported.
     folders: module name → folder.
@@ -109,7 +109,7 @@ class NamedModules(MetaPathFinder):
 _NAMED = NamedModules()
 
 
-def _allow(name: str, folder: str) -> None:
+def _allow_import(name: str, folder: str) -> None:
     """Let a module of this name be imported from a folder outside the path."""
     if _NAMED not in sys.meta_path:
         sys.meta_path.append(_NAMED)
@@ -184,14 +184,16 @@ def factory_of(plugin_class: type[Plugin], *, is_strict: bool = False) -> Factor
     names = inspect.signature(plugin_class).parameters
 
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
-        given: dict[str, object] = {"args": _arguments(plugin_class, args), "handle": handle}
+        parameters: dict[str, object] = {"args": _arguments(plugin_class, args), "handle": handle}
         if args and plugin_class.arguments is None and "args" not in names:
             problem = Problem(
                 f'pluginConfig "{plugin_class.name}".args', "the plugin takes no arguments"
             )
             raise ConfigError("build", [problem])
         try:
-            plugin = plugin_class(**{name: each for name, each in given.items() if name in names})
+            plugin = plugin_class(
+                **{name: each for name, each in parameters.items() if name in names}
+            )
         except (Exception, SystemExit) as failure:
             location = raised_at(plugin_class.__module__, failure)
             why = f"{_raised(failure)}, at {location}" if location else _raised(failure)

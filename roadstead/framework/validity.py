@@ -15,22 +15,22 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from roadstead.framework.plugin import Plugin
-from roadstead.framework.profile import Profile, concern, effects_of
+from roadstead.framework.profile import Profile, any_may_change, effects_of
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable
 
 Inputs = tuple[int, Hashable]
-"""Version of the nodes' facts, and the plugins' own state of the pod (`Profile.known_state`)."""
+"""Version of the nodes' facts, and the plugins' own state of the pod (`Profile.state_version`)."""
 
 
 def inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
     """Return the current inputs of a finding about a pod."""
-    return table.node_version, profile.known_state(pod)
+    return table.node_version, profile.state_version(pod)
 
 
 def lasting_inputs_of(table: NodeTable, profile: Profile, pod: PodClass) -> Inputs:
     """Return the inputs of a finding that is completed by calls of Filter on the current state."""
-    return table.node_version, profile.lasting_state(pod)
+    return table.node_version, profile.lasting_state_version(pod)
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Validity:
         key = profile.shape_or_class(other)
         if key in self.unaffected_by:
             return False
-        if concern(effects_of(plugins, other), pod):
+        if any_may_change(effects_of(plugins, other), pod):
             return True
         self.unaffected_by.add(key)
         return False

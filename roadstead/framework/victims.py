@@ -50,23 +50,25 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A request for a dry run of preemption on the nodes in the order of a draw (None: bytewise).
+    """A request for a dry run of preemption.
 
-    It ends when `wanted` candidates are found, one of them without violations, or after all nodes.
+    size: it ends when so many candidates are found, one of them without violations, or after all
+    nodes. pod_hash: the nodes are tried in the order of their ranks for this hash
+    (`TieBreak.pod_hash`); None: in bytewise order of their names.
     """
 
-    wanted: int
-    draw: int | None = None
+    size: int
+    pod_hash: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunResult:
     """The result of a dry run.
 
-    candidates: in the order of the draw. nodes: how many nodes were refused, and reasons: how many
-    of them for each reason; both only if there is no candidate. waits: the pod has preempted
-    before, and victims still have to leave. errors: failures, if no candidate was found.
-    none_left: candidates were found, but extenders refused them all.
+    candidates: in the order in which they were found. nodes: how many nodes were refused, and
+    reasons: how many of them for each reason; both only if there is no candidate. waits: the pod
+    has preempted before, and victims still have to leave. errors: failures, if no candidate was
+    found. none_left: candidates were found, but extenders refused them all.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -77,26 +79,26 @@ class DryRunResult:
     none_left: bool = False
 
 
-def are_enough(clean: int, violating: int, wanted: int) -> bool:
+def are_enough(clean: int, violating: int, size: int) -> bool:
     """Whether the candidates without violations (`clean`) and with violations suffice."""
-    return clean > 0 and clean + min(violating, wanted) >= wanted
+    return clean > 0 and clean + min(violating, size) >= size
 
 
-def shortlist(candidates: Sequence[Candidate], wanted: int) -> tuple[Candidate, ...]:
-    """Return the first candidates, until `wanted` are found and one of them violates no budget.
+def shortlist(candidates: Sequence[Candidate], size: int) -> tuple[Candidate, ...]:
+    """Return the first candidates, until `size` are found and one of them violates no budget.
 
-    At most `wanted` candidates that violate a budget are kept. A candidate that is dropped from a
+    At most `size` candidates that violate a budget are kept. A candidate that is dropped from a
     part of the candidates would also be dropped from all of them, so parts can be shortened first.
     Upstream: pkg/scheduler/framework/preemption/preemption.go (DryRunPreemption).
     """
-    if not wanted:
+    if not size:
         return ()
     chosen: list[Candidate] = []
     violating = 0
     for each in candidates:
-        if are_enough(len(chosen) - violating, violating, wanted):
+        if are_enough(len(chosen) - violating, violating, size):
             break
-        if each.violations and violating == wanted:
+        if each.violations and violating == size:
             continue
         violating += bool(each.violations)
         chosen.append(each)

@@ -29,7 +29,7 @@ class WaitingPod:
     plugins: tuple[str, ...]
 
 
-Chosen = Callable[[PodFacts], bool]
+PodPredicate = Callable[[PodFacts], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PermitDecision:
     uid: str
     plugin: str
     reason: str | None = None
-    chosen: Chosen | None = None
+    chosen: PodPredicate | None = None
 
 
 Find = Callable[[str], WaitingPod | None]
@@ -88,7 +88,7 @@ class WaitingPods:
         """Record that `plugin` refuses a pod; ignored if the pod does not wait."""
         self._decisions.append(PermitDecision(uid, plugin, reason))
 
-    def reject_where(self, chosen: Chosen, plugin: str, reason: str) -> None:
+    def reject_where(self, chosen: PodPredicate, plugin: str, reason: str) -> None:
         """Record that `plugin` refuses the chosen pods that wait or are on their way to Permit.
 
         They are chosen at the end of the current call, when all its decisions are known.

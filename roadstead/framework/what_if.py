@@ -5,8 +5,8 @@ to a node, the pod must pass the filters with them on the node and without them.
 preemption, which removes pods from a node and adds some of them again.
 
 A plugin that reads only the row is called with the overlay. For one that reads other nodes,
-`PreFilterPlugin.moved` computes what its Filter reads after the moves; one whose PreFilter returned
-Skip at first stays skipped.
+`with_pods_moved` returns what its Filter reads after the moves; one whose PreFilter returned Skip
+at first stays skipped.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
 addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
@@ -158,7 +158,9 @@ class WhatIf:
             row = int(rows[index])
             view, moves = self.table.view(rows[index : index + 1]), self._moved[row]
             try:
-                after = plugin.moved(before, evaluation.pod, view, moves) if moves else before
+                after = before
+                if moves:
+                    after = plugin.with_pods_moved(before, evaluation.pod, view, moves)
             except PluginFailure as failure:
                 result = FilterResult.refuse(np.ones(1, dtype=np.bool_), failure.status)
             else:

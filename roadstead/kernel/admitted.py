@@ -57,7 +57,7 @@ class KernelClass:
 class Model:
     """Data shared by covered classes with one evaluation. index: its index among models.
 
-    known: `Profile.known_state` of the first class when the kernel was built. current: the rows
+    known: `Profile.state_version` of the first class when the kernel was built. current: the rows
     that pass now, if filters of the class are called before each of its pods.
     """
 
@@ -127,7 +127,7 @@ class Admission:
             if isinstance(static, str):
                 return static
             self.static[key] = static
-            known = evaluation.profile.known_state(evaluation.pod)
+            known = evaluation.profile.state_version(evaluation.pod)
             return Model(len(self.models), each, static, known, RowLowering(evaluation))
         except PluginFailure:
             return "a plugin failed"
@@ -142,7 +142,7 @@ class Admission:
         static = static_scores_of(evaluation)
         if each.reads_other_nodes or each.pre_score.weighs_feasible or isinstance(static, str):
             return name
-        known = evaluation.profile.known_state(evaluation.pod)
+        known = evaluation.profile.state_version(evaluation.pod)
         found = with_current(evaluation, each.pre_filter, static)
         if found is None:
             return name

@@ -27,7 +27,7 @@ class CurrentRows:
         self._state = pre_filter.state
         self._plugins = current_filters(evaluation)
         self._static = passing
-        self._lasting = evaluation.profile.lasting_state(evaluation.pod)
+        self._lasting = evaluation.profile.lasting_state_version(evaluation.pod)
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
 
     def find(self) -> bool:
@@ -45,7 +45,7 @@ class CurrentRows:
         """
         before = self.passes
         pod, profile = self._evaluation.pod, self._evaluation.profile
-        if profile.lasting_state(pod) != self._lasting or not self.find():
+        if profile.lasting_state_version(pod) != self._lasting or not self.find():
             return None
         return np.flatnonzero(before != self.passes)
 

@@ -60,7 +60,7 @@ class KernelPod(Protocol):
     @property
     def signature(self) -> Hashable: ...
     @property
-    def draw(self) -> int: ...
+    def tie_break_number(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +170,13 @@ class Kernel:
         return "" if self.is_unchanged(signature) else "volumes changed"
 
     def is_unchanged(self, signature: Hashable) -> bool:
-        """Whether `known_state` of a covered class is the same as when the kernel was built.
+        """Whether `state_version` of a covered class is the same as when the kernel was built.
 
         Or only state changed that its filters read at each call: then they are called again.
         """
         found = self._admitted[signature]
         evaluation, index = found.kernel_class.evaluation, found.model.index
-        known = evaluation.profile.known_state(evaluation.pod)
+        known = evaluation.profile.state_version(evaluation.pod)
         if known == self._known[index]:
             return True
         rows = None if found.model.current is None else found.model.current.renew()
@@ -318,7 +318,7 @@ class Kernel:
             log = self._one = self._log((pod,), None)
         log.classes[0] = self._admitted[pod.signature].class_index
         if log.use_draws[0]:
-            log.draws[0] = self._tie_break.draw(pod.key, pod.draw)
+            log.draws[0] = self._tie_break.pod_hash(pod.key, pod.tie_break_number)
         return log
 
     def _run_compiled(self, log: Log) -> tuple[int, str]:
@@ -386,7 +386,8 @@ class Kernel:
             names = (each.kernel_class.evaluation.profile.scheduler_name for each in self._covered)
             to_find = [sampling.to_find.get(name, 0) for name in names]
         random = self._tie_break.kind == "random"
-        draws = [self._tie_break.draw(pod.key, pod.draw) for pod in pods] if random else []
+        pod_hash = self._tie_break.pod_hash
+        draws = [pod_hash(pod.key, pod.tie_break_number) for pod in pods] if random else []
         return Log(
             classes=np.array([self._admitted[pod.signature].class_index for pod in pods], np.int64),
             draws=np.array(draws, np.uint64) if random else np.zeros(len(pods), np.uint64),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roadstead.framework.plugin import ON_NONE, Effect
-from roadstead.framework.profile import Profile, concern, effects_of
+from roadstead.framework.profile import Profile, any_may_change, effects_of
 from roadstead.kernel.arrays import BUCKETS, GROUP, Totals
 from roadstead.kernel.current_rows import is_current
 from roadstead.kernel.lowering.lowerings import is_counted
@@ -70,6 +70,6 @@ def affected_by(profiles: Sequence[Profile], pod_classes: Sequence[PodClass]) ->
         asked = [index for index, each in enumerate(profiles) if each is profile]
         for effects, indices in placed.items():
             for index in asked:
-                if concern(effects, pod_classes[index]):
+                if any_may_change(effects, pod_classes[index]):
                     result[indices, index] = True
     return result

@@ -50,7 +50,7 @@ def score_regret(
         pod_class = classes.pod_class(facts)
         if index % every == 0:
             profile = profiles[facts.scheduler_name]
-            signature = profile.class_of(pod_class, identity.uid)
+            signature = profile.signature_of(pod_class, identity.uid)
             pod = PodInCycle(identity.uid, identity.key, pod_class, signature)
             regrets.append(_regret(cycle.explain(pod), node_name))
         table.add_pod(node_name, pod_class)

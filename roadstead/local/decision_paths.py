@@ -13,19 +13,19 @@ from typing import Protocol
 
 import numpy as np
 
-from roadstead.cycle.batch import Accelerator, BatchRun, Decision, PodInCycle, pod_in_cycle
+from roadstead.cycle.batch import Batch, CompiledKernel, Decision, PodInCycle, pod_in_cycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.merged_lists import best_rows
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.cycle.preempting import conclude
+from roadstead.cycle.preempting import post_filter_result
 from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scheduling_cycle import after_failure
 from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NO_IDENTITY, PodFacts, PodIdentity
 from roadstead.facts.wire import encode_facts
@@ -60,7 +60,7 @@ nodes named, or as many at once as it can, without these names."""
 class PathOptions:
     """Options of a path. node_search: samples the nodes of pods, or calls extenders for them."""
 
-    accelerator: Accelerator | None = None
+    compiled_kernel: CompiledKernel | None = None
     node_search: NodeSearch | None = None
     names_best: bool = True
     tie_break: TieBreak = FIRST
@@ -125,7 +125,7 @@ class PlainPath:
             *(self.table, self.profiles, way.tie_break),
             name_best=way.names_best,
             node_search=way.node_search,
-            accelerator=way.accelerator,
+            compiled_kernel=way.compiled_kernel,
         )
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
@@ -187,21 +187,21 @@ class BatchPath(PlainPath):
 
     def __init__(self, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS) -> None:
         super().__init__(profiles_of, way)
-        self._table_cycle = TableCycle(
+        self._batch_builder = BatchBuilder(
             *(self.table, self.profiles, way.tie_break),
             name_best=way.names_best,
             node_search=way.node_search,
-            accelerator=way.accelerator,
+            compiled_kernel=way.compiled_kernel,
         )
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Decide one batch, up to a pod that ends it, such as one without a feasible node."""
         table = self.table
         take_snapshot(table, table.arrived)
-        pods = self._table_cycle.next_batch(pods)
-        batch = self._table_cycle.begin(pods)
+        pods = self._batch_builder.next_batch(pods)
+        batch = self._batch_builder.begin(pods)
         if isinstance(batch, PendingSearch):
-            batch = self._table_cycle.searched(batch.run())
+            batch = self._batch_builder.searched(batch.run())
         elif isinstance(batch, ContinuingBatch):
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
@@ -209,7 +209,7 @@ class BatchPath(PlainPath):
         for pod in pods:
             take_snapshot(table, table.arrived)
             if not run:
-                run = batch.decide_run(pods[len(decisions) :])[::-1]
+                run = batch.decide_by_kernel(pods[len(decisions) :])[::-1]
                 batch.flush()
                 # All are placed already; each counts when its turn comes.
                 count_as_unchanged(table, _nodes_of(run))
@@ -225,7 +225,7 @@ class BatchPath(PlainPath):
                 # the other decisions of its run without it.
                 self._undo(run, decision.node_name)
                 break
-        self._table_cycle.record_length(len(pods), len(decisions))
+        self._batch_builder.record_length(len(pods), len(decisions))
         assert decisions, "a fresh batch decides at least one pod"
         for each in decisions:
             if each.node_name is not None:
@@ -235,15 +235,15 @@ class BatchPath(PlainPath):
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Do nothing: there are no workers to list the best rows of new classes."""
 
-    def _after(self, batch: BatchRun, decision: Decision) -> Decision:
+    def _after(self, batch: Batch, decision: Decision) -> Decision:
         """Return the decision with the result of PostFilter."""
         profile = self.profiles[decision.pod.pod_class.facts.scheduler_name]
-        extenders = self._table_cycle.extenders
+        extenders = self._batch_builder.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
         decision, has_tried = run_now(steps)
         if has_tried or decision.diagnosis is None:
             return decision
-        result = conclude(profile, decision.pod, decision.diagnosis, self._tie_break)
+        result = post_filter_result(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
     def _undo(self, decisions: Sequence[Decision], last: str | None) -> None:
@@ -316,7 +316,7 @@ class WorkersPath(BatchPath):
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Ask workers to score new classes, then decide as without workers."""
-        self._ask(self._table_cycle.missing_classes(self._table_cycle.next_batch(pods)))
+        self._ask(self._batch_builder.missing_classes(self._batch_builder.next_batch(pods)))
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:
@@ -331,24 +331,24 @@ class WorkersPath(BatchPath):
         classes = [encode_facts(pod.pod_class.facts) for pod in pods]
         answers = {
             number: self._answer(self._workers[number], classes)
-            for number in self._parts.rows.asked()
+            for number in self._parts.rows.with_rows()
         }
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
         given = self._parts.merge_answers(answers, touched, len(pods))
         for pod, each in zip(pods, given or (), strict=False):
-            self._table_cycle.give(pod.signature, each)
+            self._batch_builder.store_worker_results(pod.signature, each)
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Have workers list their best rows, so few that unlisted rows are needed, too."""
-        new, accelerator = batch.unlisted(pods), self._table_cycle.accelerator
-        if not new or accelerator is None:
+        new, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
+        if not new or compiled_kernel is None:
             return
-        draws, none = batch.draws(new), np.zeros(0, np.int64)
+        draws, none = batch.tie_break_hashes(new), np.zeros(0, np.int64)
         classes = tuple(encode_facts(pod.pod_class.facts) for pod in new)
         ask = RankRequest(0, b"", classes, draws.tobytes(), LISTED_PER_WORKER)
         answers: dict[int, RankAnswer] = {}
-        for worker in self._parts.rows.asked():
-            answer = self._rankers[worker].rank(ask, accelerator, none)
+        for worker in self._parts.rows.with_rows():
+            answer = self._rankers[worker].rank(ask, compiled_kernel, none)
             answers[worker] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
         signatures = [pod.signature for pod in new]
         best = best_rows(self._parts.rows, answers, signatures, draws, LISTED_PER_WORKER, none)
@@ -379,8 +379,8 @@ def open_path(
     node_search: samples the nodes of every pod; None for a search over all of them.
     """
     plain_name = without_kernel(name)
-    accelerator = Accelerator(load(), Coverage()) if plain_name != name else None
-    way = PathOptions(accelerator, node_search, names_best=not name.endswith(IN_RUNS))
+    compiled_kernel = CompiledKernel(load(), Coverage()) if plain_name != name else None
+    way = PathOptions(compiled_kernel, node_search, names_best=not name.endswith(IN_RUNS))
     if plain_name == PLAIN:
         return PlainPath(profiles_of, way)
     if plain_name == BESIDE:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TypeVar
 
-from roadstead.cycle.needs import CallExtenders, Need, Phase, Prepare, Steps
+from roadstead.cycle.needs import CallExtenders, Need, NeedGenerator, Phase, Prepare
 
 T = TypeVar("T")
 NeedT = TypeVar("NeedT")
@@ -34,7 +34,7 @@ def drive(steps: Generator[NeedT, object, T], answer_need: Callable[[NeedT], obj
                 failure = raised
 
 
-def run_now(steps: Steps[T]) -> T:
+def run_now(steps: NeedGenerator[T]) -> T:
     """Return the result of steps: extenders are called here, the time is 0, there is no kernel."""
     return drive(steps, _answer)
 

@@ -20,11 +20,11 @@ from roadstead.binder.answers import BindAnswers, bind_answers
 from roadstead.binder.pods import KeyedPod
 from roadstead.cache import Assumption, ClusterState, SchedulerCache
 from roadstead.cache.answers import CacheAnswer
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.cycle.needs import CallExtenders, CatchUp, Prepare, WaitUntil
 from roadstead.cycle.scheduling_cycle import CycleParts
 from roadstead.extenders.caller import CallerOf
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
@@ -66,8 +66,8 @@ OWNER, EPOCH = "scheduler-0", 1
 class LocalRun:
     """One scheduler with queue, cache and binder. now_s: the current time, an argument of `run`.
 
-    journal: records the binder's commits; by default nothing is recorded. accelerator: the compiled
-    kernel, if it is used. caller_of: calls extenders, by default over HTTP. failures: reports of
+    journal: records the binder's commits; by default nothing is recorded. compiled_kernel: None
+    without it. caller_of: calls extenders, by default over HTTP. failures: reports of
     attempts that failed. has_leased: the last `step` leased pods. binder, state: in place of those
     of the plan. on_report: called with every report to the queue, before it is applied.
     """
@@ -76,7 +76,7 @@ class LocalRun:
         self,
         plan: RunPlan,
         journal: Journal | None = None,
-        accelerator: Accelerator | None = None,
+        compiled_kernel: CompiledKernel | None = None,
         caller_of: CallerOf | None = None,
         *,
         binder: Commits | None = None,
@@ -87,7 +87,7 @@ class LocalRun:
         assert settings.scheduler_count == 1, "one scheduler runs in one process"
         self.now_s = 0.0
         self.failures: list[PodReport] = []
-        self._accelerator, self.has_leased = accelerator, False
+        self._compiled_kernel, self.has_leased = compiled_kernel, False
         self.binder = binder or build_binder(plan, journal or NullJournal())
         self.state = state or build_cluster_state(plan)
         self._on_report = on_report
@@ -230,7 +230,7 @@ class LocalRun:
                 return work()
             case Prepare():
                 self.catch_up()
-                return self._accelerator
+                return self._compiled_kernel
             case CatchUp():
                 # The table has every change already: placements not confirmed were refused.
                 self.nodes.tentative.undo_unconfirmed()

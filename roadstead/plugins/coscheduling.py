@@ -41,6 +41,7 @@ from roadstead.framework.plugin import (
     EnqueueExtensions,
     Handle,
     PermitPlugin,
+    PodDeletionPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreEnqueuePlugin,
@@ -48,11 +49,10 @@ from roadstead.framework.plugin import (
     PreFilterResult,
     QueueSortPlugin,
     Reads,
-    RemembersPods,
     ReservePlugin,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult, PostFilterView
-from roadstead.framework.waiting import Chosen
+from roadstead.framework.waiting import PodPredicate
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
@@ -80,7 +80,7 @@ class Coscheduling(
     ReservePlugin,
     PermitPlugin,
     PostBindPlugin,
-    RemembersPods,
+    PodDeletionPlugin,
 ):
     name = "Coscheduling"
     reads = Reads.NODE
@@ -104,7 +104,7 @@ class Coscheduling(
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE,
                 _is_of_same_group,
-                concerns=_is_of_own_group,
+                may_matter=_is_of_own_group,
             ),
             on(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE),
         )
@@ -142,7 +142,7 @@ class Coscheduling(
         self._waiting.reject_where(self._lacking(pod, key), self.name, reason)
         return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
 
-    def _lacking(self, pod: PodFacts, key: GroupKey) -> Chosen:
+    def _lacking(self, pod: PodFacts, key: GroupKey) -> PodPredicate:
         """Return a predicate that chooses the pods of a group, or none if enough have nodes.
 
         It counts when it is first called: at the end of the call, when all decisions are known.
@@ -206,7 +206,7 @@ class Coscheduling(
         if key is not None and pod.uid in self._reserved.get(key, {}):
             self._bound.setdefault(key, {})[pod.uid] = self._members.times_reported(key)
 
-    def pod_gone(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
+    def pod_deleted(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> None:
         key = group_key(facts)
         if key is not None and pod.uid in self._reserved.get(key, {}):
             self._forget(key, pod.uid)

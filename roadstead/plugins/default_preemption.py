@@ -66,7 +66,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         """Never queue: the plugins that refused the nodes have hints of their own."""
         return QueueingHint.QUEUE_SKIP
 
-    def candidates_wanted(self, pod: PodFacts, failed: PostFilterView) -> int | None:
+    def dry_run_size(self, pod: PodFacts, failed: PostFilterView) -> int | None:
         helpful, lowest = self._helpful(failed), failed.lowest_priority
         if pod.preemption_policy == "Never" or not helpful:
             return None
@@ -79,7 +79,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         if pod.preemption_policy == "Never":
             return PostFilterResult(_NEVER)
         wanted, helpful, tried = (
-            self.candidates_wanted(pod, failed),
+            self.dry_run_size(pod, failed),
             self._helpful(failed),
             failed.tried,
         )

@@ -85,7 +85,7 @@ _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _PodClaims:
     """A pod's claims in its order. may_need_own: it may get a further claim of its own."""
 
     claims: tuple[DeviceClaimFacts, ...]
@@ -96,9 +96,9 @@ class _Wanted:
         """The claims that have no allocation yet."""
         return tuple(each for each in self.claims if each.allocation is None)
 
-    def with_own(self, own: DeviceClaimFacts | None) -> _Wanted:
+    def with_own(self, own: DeviceClaimFacts | None) -> _PodClaims:
         """Return the claims with the pod's own on some nodes."""
-        return _Wanted(self.claims if own is None else (*self.claims, own))
+        return _PodClaims(self.claims if own is None else (*self.claims, own))
 
 
 class DynamicResources(
@@ -121,8 +121,9 @@ class DynamicResources(
         self._nodes = ScreenedNodes(self._devices.allocator.nodes)
         self._offered = OfferedResources()
         self._timeout_s = args.filter_timeout_s
-        # What several claims consume of one device may change without a device being taken.
-        self._records = not handle.gates.consumable_capacity
+        # With consumable capacity, results of searches are not cached: what several claims consume
+        # of one device may change without a change of the devices in use.
+        self._caches_outcomes = not handle.gates.consumable_capacity
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         try:
@@ -144,16 +145,16 @@ class DynamicResources(
             status = usable(self._devices, claim)
             if not status.is_success:
                 return PreFilterResult(status)
-        state.write(self.name, _Wanted(claims, may_need_own))
+        state.write(self.name, _PodClaims(claims, may_need_own))
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
-        wanted = state.read(self.name, _Wanted)
-        if wanted.may_need_own:
-            return self._filter_by_offer(wanted, pod.facts, table)
-        return self._filtered(wanted, table)
+        pod_claims = state.read(self.name, _PodClaims)
+        if pod_claims.may_need_own:
+            return self._filter_by_offer(pod_claims, pod.facts, table)
+        return self._filtered(pod_claims, table)
 
-    def _filter_by_offer(self, wanted: _Wanted, pod: PodFacts, table: Table) -> FilterResult:
+    def _filter_by_offer(self, pod_claims: _PodClaims, pod: PodFacts, table: Table) -> FilterResult:
         """Filter rows in groups, by which of the pod's extended resources the nodes offer."""
         names = [name for name, n in pod.requests if n and is_extended_resource(name)]
         offers = np.array([self._offered.offering(table, each) for each in names]).T
@@ -166,27 +167,27 @@ class DynamicResources(
             rows = np.flatnonzero(group_of.reshape(-1) == index)
             offer = {name for name, offered in zip(names, has, strict=True) if offered}
             try:
-                own = own_claim_on(self._devices, pod, offer, has_claims=bool(wanted.claims))
+                own = own_claim_on(self._devices, pod, offer, has_claims=bool(pod_claims.claims))
             except PodClaimError as problem:
                 found = FilterResult(np.ones(len(rows), np.int32), (unresolvable(str(problem)),))
             else:
-                found = self._filtered(wanted.with_own(own), table.view(rows))
+                found = self._filtered(pod_claims.with_own(own), table.view(rows))
             if found.codes is not None:
                 codes[rows] = np.where(found.codes, found.codes + len(statuses), 0)
                 statuses += found.statuses
         return _merged(codes, statuses)
 
-    def _filtered(self, wanted: _Wanted, table: Table) -> FilterResult:
-        waiting = wanted.waiting
+    def _filtered(self, pod_claims: _PodClaims, table: Table) -> FilterResult:
+        waiting = pod_claims.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
         numbers = self._nodes.numbers(table)
         verdicts = self._verdicts(plan, numbers)
         searched = verdicts == Verdict.UNKNOWN.value
         is_searched = bool(searched.any())
-        if not is_searched and len(waiting) == len(wanted.claims):
+        if not is_searched and len(waiting) == len(pod_claims.claims):
             return FilterResult.refuse(verdicts == Verdict.NO.value, _NOT_ALLOCATED)
         key = plan.shape if plan is not None and is_searched else None
-        if key is not None and self._records:
+        if key is not None and self._caches_outcomes:
             known = self._devices.allocator.nodes.outcomes(key)[numbers]
             verdicts = np.where(searched, known, verdicts)
             searched = verdicts == Verdict.UNKNOWN.value
@@ -194,7 +195,7 @@ class DynamicResources(
         codes = refused.astype(np.int32)
         code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
         # Allocated claims are compared with each node that has devices for the others.
-        left = searched if len(waiting) == len(wanted.claims) else ~refused
+        left = searched if len(waiting) == len(pod_claims.claims) else ~refused
         node_of, rows = table.columns.node, table.row_index
         for index in np.flatnonzero(left).tolist():
             node = node_of(int(rows[index]))
@@ -202,7 +203,7 @@ class DynamicResources(
             if plan is not None and searched[index]:
                 status = self._search(plan, node, key, int(numbers[index]))
             if status.is_success:
-                status = self._allocated_status(wanted, node)
+                status = self._allocated_status(pod_claims, node)
             if not status.is_success:
                 codes[index] = code_of.setdefault(status, len(code_of) + 1)
         return FilterResult(codes, tuple(code_of)) if code_of else ALL_PASS
@@ -219,7 +220,7 @@ class DynamicResources(
     def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
         """Search devices on a node, and record whether there are any."""
         nodes, likeness = self._devices.allocator.nodes, None
-        if self._records:
+        if self._caches_outcomes:
             likeness = self._devices.allocator.likeness(node.name, node.labels)
             known = Verdict.UNKNOWN if likeness is None else nodes.outcome_alike(key, likeness)
             if known is not Verdict.UNKNOWN:
@@ -231,13 +232,13 @@ class DynamicResources(
             return _TIMED_OUT
         except AllocationError as problem:
             return error(str(problem))
-        if self._records:
+        if self._caches_outcomes:
             verdict = Verdict.NO if found is None else Verdict.YES
             nodes.record(key, number, verdict, likeness)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
-    def _allocated_status(self, wanted: _Wanted, node: NodeFacts) -> Status:
-        return _NOT_AVAILABLE if any(self._unavailable(wanted.claims, node)) else SUCCESS
+    def _allocated_status(self, pod_claims: _PodClaims, node: NodeFacts) -> Status:
+        return _NOT_AVAILABLE if any(self._unavailable(pod_claims.claims, node)) else SUCCESS
 
     def _allocation(self, plan: Plan, node: NodeFacts) -> tuple[Allocation, ...] | None:
         is_over = StepLimit.of_seconds(self._timeout_s)
@@ -296,7 +297,7 @@ class DynamicResources(
             own = own_claim_on(self._devices, pod, offered_by(node), has_claims=bool(claims))
         except PodClaimError:
             return []
-        waiting = _Wanted(claims).with_own(own).waiting
+        waiting = _PodClaims(claims).with_own(own).waiting
         if not (unavailable and waiting):
             return unavailable
         plan = self._devices.allocator.plan(waiting)
@@ -324,25 +325,30 @@ class DynamicResources(
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         if not pod.facts.device_claims:
             return None
         if is_substitute(pod.facts):
             # It names no claim, so that changes of claims count only if devices are used or freed.
-            return self.lasting_state(pod), self._devices.allocator.nodes.version
+            return self.lasting_state_version(pod), self._devices.allocator.nodes.version
         return self._devices.version
 
-    def lasting_state(self, pod: PodClass) -> Hashable:
+    def lasting_state_version(self, pod: PodClass) -> Hashable:
         if is_substitute(pod.facts):
             return self._devices.allocator.classes_version
-        return self.known_state(pod)
+        return self.state_version(pod)
 
     def reads_current(self, pod: PodClass) -> bool:
         return is_substitute(pod.facts)
 
     def substitute(self, pod: PodFacts) -> PodFacts | None:
         gates = self._devices.gates
-        if not pod.device_claims or pod.volumes or pod.scheduling_gates or not self._records:
+        if (
+            not pod.device_claims
+            or pod.volumes
+            or pod.scheduling_gates
+            or not self._caches_outcomes
+        ):
             return None
         if gates.binding_conditions or gates.extended_resource:
             return None
@@ -351,7 +357,7 @@ class DynamicResources(
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         return self._devices.substitutes.substitutes_for(substitute, pod)
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         with_claims = [index for index, pod in enumerate(pods) if pod.facts.device_claims]
         if not with_claims:
             return len(pods)
@@ -359,8 +365,8 @@ class DynamicResources(
         facts = pods[first].facts
         if not is_substitute(facts):
             return first
-        wanted = _Wanted(self._devices.substitutes.claims_of(facts))
-        passes = self._filtered(wanted, table.view(rows[first : first + 1])) is ALL_PASS
+        pod_claims = _PodClaims(self._devices.substitutes.claims_of(facts))
+        passes = self._filtered(pod_claims, table.view(rows[first : first + 1])) is ALL_PASS
         return [*later, len(pods)][0] if passes else first
 
     def effect(self, placed: PodClass) -> Effect:
@@ -406,7 +412,7 @@ class DynamicResources(
     ) -> QueueingHint:
         """Queue if all claims of this pod exist."""
         assert change.new is not None
-        if not change.own:
+        if not change.of_waiting_pod:
             return QueueingHint.QUEUE_SKIP
         return QueueingHint.when(self.pre_enqueue(change.new.facts).is_success)
 

@@ -65,63 +65,63 @@ _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
 
 def in_tree_registry() -> Registry:
     """Return a registry of all in-tree plugins."""
-    return Registry({kind.name: factory for kind, factory in _factories().items()})
+    return Registry({plugin_class.name: factory for plugin_class, factory in _factories().items()})
 
 
 def in_tree_classes() -> dict[str, type[Plugin]]:
     """Return the class of each in-tree plugin by its name."""
-    return {kind.name: kind for kind in _factories()}
+    return {plugin_class.name: plugin_class for plugin_class in _factories()}
 
 
 def _factories() -> dict[type[Plugin], Factory]:
     return {
-        **{kind: _plain(kind) for kind in _WITHOUT_ARGS},
+        **{plugin_class: _without_args(plugin_class) for plugin_class in _WITHOUT_ARGS},
         NodeAffinity: _with_args(NodeAffinity, NodeAffinityArgs()),
         DefaultPreemption: _with_args(DefaultPreemption, DefaultPreemptionArgs()),
-        NodeResourcesFit: _with_handle(NodeResourcesFit, NodeResourcesFitArgs()),
+        NodeResourcesFit: _with_args_and_handle(NodeResourcesFit, NodeResourcesFitArgs()),
         NodeResourcesBalancedAllocation: _with_args(
             NodeResourcesBalancedAllocation, NodeResourcesBalancedAllocationArgs()
         ),
-        PodTopologySpread: _with_handle(PodTopologySpread, PodTopologySpreadArgs()),
-        InterPodAffinity: _with_handle(InterPodAffinity, InterPodAffinityArgs()),
+        PodTopologySpread: _with_args_and_handle(PodTopologySpread, PodTopologySpreadArgs()),
+        InterPodAffinity: _with_args_and_handle(InterPodAffinity, InterPodAffinityArgs()),
         NodeLabel: _with_args(NodeLabel, NodeLabelArgs()),
-        Coscheduling: _with_handle(Coscheduling, CoschedulingArgs()),
-        VolumeRestrictions: _of_handle(VolumeRestrictions),
-        NodeVolumeLimits: _of_handle(NodeVolumeLimits),
-        VolumeBinding: _of_handle(VolumeBinding),
-        DynamicResources: _with_handle(DynamicResources, DynamicResourcesArgs()),
-        VolumeZone: _of_handle(VolumeZone),
-        SelectorSpread: _of_handle(SelectorSpread),
-        ServiceAffinity: _with_handle(ServiceAffinity, ServiceAffinityArgs()),
+        Coscheduling: _with_args_and_handle(Coscheduling, CoschedulingArgs()),
+        VolumeRestrictions: _with_handle(VolumeRestrictions),
+        NodeVolumeLimits: _with_handle(NodeVolumeLimits),
+        VolumeBinding: _with_handle(VolumeBinding),
+        DynamicResources: _with_args_and_handle(DynamicResources, DynamicResourcesArgs()),
+        VolumeZone: _with_handle(VolumeZone),
+        SelectorSpread: _with_handle(SelectorSpread),
+        ServiceAffinity: _with_args_and_handle(ServiceAffinity, ServiceAffinityArgs()),
     }
 
 
-def _plain(kind: Callable[[], Plugin]) -> Factory:
+def _without_args(plugin_class: Callable[[], Plugin]) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
-        return kind()
+        return plugin_class()
 
     return build
 
 
-def _of_handle(kind: Callable[[Handle], Plugin]) -> Factory:
+def _with_handle(plugin_class: Callable[[Handle], Plugin]) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
-        return kind(handle)
+        return plugin_class(handle)
 
     return build
 
 
-def _with_args(kind: Callable[[A], Plugin], default: A) -> Factory:
+def _with_args(plugin_class: Callable[[A], Plugin], default: A) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
         if args is None:
-            return kind(default)
+            return plugin_class(default)
         assert isinstance(args, type(default)), f"arguments of another plugin: {args!r}"
-        return kind(args)
+        return plugin_class(args)
 
     return build
 
 
-def _with_handle(kind: Callable[[A, Handle], Plugin], default: A) -> Factory:
+def _with_args_and_handle(plugin_class: Callable[[A, Handle], Plugin], default: A) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
-        return _with_args(lambda found: kind(found, handle), default)(args, handle)
+        return _with_args(lambda found: plugin_class(found, handle), default)(args, handle)
 
     return build

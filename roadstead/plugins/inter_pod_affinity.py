@@ -60,8 +60,8 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.admitted_affinity import count_admitted
 from roadstead.plugins.affinity_terms import WaitingTerms, labels_of_namespaces, matches_all
+from roadstead.plugins.count_passing_affinity import count_passing_affinity
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
     Counts,
@@ -163,12 +163,12 @@ class InterPodAffinity(
         """Whether the pod matches all of its own required affinity terms."""
         return matches_all(self._counts_of(pod).pod.terms.affinity, pod)
 
-    def scores(self, pod: PodClass) -> bool:
+    def runs_score(self, pod: PodClass) -> bool:
         """Whether Score runs for the pod.
 
         It does if the pod has preferred terms, or if those of running pods apply to every pod.
         """
-        return self._counts_of(pod).pod.scores
+        return self._counts_of(pod).pod.runs_score
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         counts = self._counts_of(pod)
@@ -186,7 +186,7 @@ class InterPodAffinity(
         state.write(self.name, self._filtering(pod, found))
         return PreFilterResult()
 
-    def moved(
+    def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, FilterState)
@@ -234,13 +234,13 @@ class InterPodAffinity(
                 codes[domains.at(table) == 0] = _AFFINITY_UNMET
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         counts_of = {pod: self._counts_of(pod) for pod in dict.fromkeys(pods)}
         if any(counts.pod.terms.error for counts in counts_of.values()):
             return 0
         if not any(counts.is_related() for counts in counts_of.values()):
             return len(pods)
-        number = count_admitted(
+        number = count_passing_affinity(
             pods, rows, table, counts_of, lambda key: label_codes(table, key)[1]
         )
         for counts in counts_of.values():
@@ -251,7 +251,7 @@ class InterPodAffinity(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
         counts = self._counts_of(pod)
-        if not counts.pod.scores:
+        if not counts.pod.runs_score:
             return SKIP
         if counts.pod.terms.error:
             return error(f"failed to parse pod: {counts.pod.terms.error}")
@@ -289,7 +289,7 @@ class InterPodAffinity(
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
                 self.after_pod_change,
-                concerns=_is_affinity_target,
+                may_matter=_is_affinity_target,
                 # Upstream reads the pod's terms whichever plugin rejected the pod.
                 whoever_rejected=True,
             ),
@@ -394,7 +394,7 @@ class InterPodAffinity(
             pod_class=pod,
             terms=self._terms.terms[profile[1]].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
-            scores=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
+            runs_score=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,
         )
 

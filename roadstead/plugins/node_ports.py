@@ -55,7 +55,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         conflicting = [conflicts(pod.facts.host_ports, table.port_sets[code]) for code in present]
         return FilterResult.refuse(np.array(conflicting, dtype=np.bool_)[codes], _REFUSED)
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         port_sets, sets = table.columns.port_set, table.columns.port_sets.values
         met: set[int] = set()
         for index, pod in enumerate(pods):

@@ -114,7 +114,7 @@ class NodeResourcesFit(
         asked = (each for each, amount in pod.request_of.items() if amount)
         return name in self._devices.served or not any(map(is_extended_resource, asked))
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         if self._leaves_to_devices:
             # Filter decides on pods that may be left to devices: `_has_room` does not know them.
             resources = table.resource_names
@@ -189,7 +189,7 @@ class NodeResourcesFit(
             assert change.old is not None
             used_node = change.old.assigned or bool(change.old.facts.nominated_node_name)
             return QueueingHint.when(used_node)
-        if change.own:
+        if change.of_waiting_pod:
             return QueueingHint.QUEUE
         if not change.new.assigned:
             return QueueingHint.QUEUE_SKIP

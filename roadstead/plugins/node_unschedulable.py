@@ -74,7 +74,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
         """Queue if this pod tolerates cordons now; before it did not, because it was rejected."""
         assert change.new is not None
         return QueueingHint.when(
-            change.own and tolerated(UNSCHEDULABLE_TAINT, change.new.facts.tolerations)
+            change.of_waiting_pod and tolerated(UNSCHEDULABLE_TAINT, change.new.facts.tolerations)
         )
 
     def sign(self, pod: PodFacts) -> Hashable:

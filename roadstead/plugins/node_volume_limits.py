@@ -129,7 +129,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         found.catch_up()
         return found
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         return self._storage.version if _attachable(pod.facts) else None
 
     def effect(self, placed: PodClass) -> Effect:

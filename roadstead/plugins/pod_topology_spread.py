@@ -62,6 +62,7 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
+from roadstead.plugins.count_passing_spread import count_passing_spread
 from roadstead.plugins.matching_pods import (
     MatchingPods,
     amounts_by_row,
@@ -79,7 +80,6 @@ from roadstead.plugins.pod_topology_spread_constraints import (
     SpreadSource,
     is_counted,
 )
-from roadstead.plugins.skew_admission import count_within_skew
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_PODS = 4096
@@ -162,7 +162,7 @@ class PodTopologySpread(
         state.write(self.name, _limited(pod, spread.hard, counts))
         return PreFilterResult()
 
-    def moved(
+    def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         assert isinstance(prepared, DomainCounts)
@@ -187,14 +187,14 @@ class PodTopologySpread(
             codes = np.where(codes > 0, codes, answers)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
-    def admits(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
+    def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         found = {pod: self._of_pod(pod) for pod in dict.fromkeys(pods)}
         if any(each.hard_error for each in found.values()):
             return 0
         hard_of = {pod: each.hard for pod, each in found.items()}
         if not any(hard_of.values()):
             return len(pods)
-        return count_within_skew(pods, rows, table, hard_of, self.on_nodes)
+        return count_passing_spread(pods, rows, table, hard_of, self.on_nodes)
 
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
@@ -276,7 +276,7 @@ class PodTopologySpread(
         node = ActionType.ADD | ActionType.DELETE
         node |= ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return (
-            on(EventResource.POD, pod, self.after_pod_change, concerns=_is_in_namespace_of),
+            on(EventResource.POD, pod, self.after_pod_change, may_matter=_is_in_namespace_of),
             on(EventResource.NODE, node, self.after_node_change),
         )
 
@@ -290,15 +290,17 @@ class PodTopologySpread(
         HintError if a selector does not parse.
         """
         seen = [each for each in (change.old, change.new) if each is not None]
-        if not change.own and any(_is_not_counted(each, pod) for each in seen):
+        if not change.of_waiting_pod and any(_is_not_counted(each, pod) for each in seen):
             return QueueingHint.QUEUE_SKIP
         hard = self._hard(pod)
         labels = [dict(each.facts.labels) for each in seen]
         if len(seen) == 1:
             return QueueingHint.when(any(each.matches(labels[0]) for each in hard))
-        retolerates = change.own and seen[0].facts.tolerations != seen[1].facts.tolerations
+        is_changed = change.of_waiting_pod and (
+            seen[0].facts.tolerations != seen[1].facts.tolerations
+        )
         return QueueingHint.when(
-            (retolerates and any(each.honors_taints for each in hard))
+            (is_changed and any(each.honors_taints for each in hard))
             or any(each.matches(labels[0]) != each.matches(labels[1]) for each in hard)
         )
 

@@ -109,8 +109,8 @@ class RatioScorer:
         weighted = np.zeros(len(table), dtype=np.int64)
         weights = np.zeros(len(table), dtype=np.int64)
         for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
-            within = np.clip(requested, 0, capacity)
-            share = _quotient(within * MAX_UTILIZATION, np.maximum(capacity, 1))
+            clipped = np.clip(requested, 0, capacity)
+            share = _quotient(clipped * MAX_UTILIZATION, np.maximum(capacity, 1))
             # Below 0 the function has its value at 0, as below its first point.
             utilization = np.where(requested > capacity, MAX_UTILIZATION, np.maximum(share, 0))
             score = self.score_at[utilization] * (capacity != 0)

@@ -38,7 +38,7 @@ class SchedulingGates(PreEnqueuePlugin, EnqueueExtensions):
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod whose gates were removed is this one."""
-        return QueueingHint.when(change.own)
+        return QueueingHint.when(change.of_waiting_pod)
 
     def sign(self, pod: PodFacts) -> tuple[()]:
         """Empty: a pod in a cycle has no gates."""

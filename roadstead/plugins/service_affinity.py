@@ -71,7 +71,7 @@ class MatchingNode:
 class FirstNodes:
     """The first two matching nodes by arrival; the first is the reference node.
 
-    The second becomes the reference if `moved` removes all matching pods from the first.
+    The second becomes the reference if `with_pods_moved` removes all matching pods from the first.
     """
 
     nodes: tuple[MatchingNode, ...]
@@ -128,7 +128,7 @@ class ServiceAffinity(
         known = tuple((key, labels[key]) for key in self._affinity if key in labels)
         return MatchingNode(int(table.arrivals[row]), facts.name, pods, known)
 
-    def moved(
+    def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """Apply moves; an added pod is the last of all, because upstream appends it to its list."""

@@ -118,7 +118,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin, EnqueueExtensio
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
         """Queue if the pod whose tolerations changed is this one."""
-        return QueueingHint.when(change.own)
+        return QueueingHint.when(change.of_waiting_pod)
 
     def sign(self, pod: PodFacts) -> Hashable:
         return pod.tolerations

@@ -47,10 +47,10 @@ such a domain is scored, too.
 class NewPod:
     """Pods to be placed with equal namespace, labels and terms.
 
-    terms: merged. namespace_labels: of the pod's namespace. scores: whether Score runs for it.
+    terms: merged. namespace_labels: of the pod's namespace. runs_score: whether Score runs for it.
     """
 
-    __slots__ = ("_matched", "hard_weight", "namespace_labels", "pod_class", "scores", "terms")
+    __slots__ = ("_matched", "hard_weight", "namespace_labels", "pod_class", "runs_score", "terms")
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class NewPod:
         terms: Terms,
         namespace_labels: Mapping[str, str],
         *,
-        scores: bool,
+        runs_score: bool,
         hard_weight: int,
     ) -> None:
         self.pod_class = pod_class
         self.terms = terms
         self.namespace_labels = namespace_labels
-        self.scores = scores
+        self.runs_score = runs_score
         self.hard_weight = hard_weight
         self._matched: dict[int, bool] = {}
 
@@ -89,7 +89,7 @@ class NewPod:
         for term in theirs.anti_affinity:
             if self._is_matched(term):
                 counters[Family.EXISTING_ANTI, term.topology_key] += 1
-        if self.scores:
+        if self.runs_score:
             for term in theirs.affinity if self.hard_weight > 0 else ():
                 if self._is_matched(term):
                     _add_score(counters, term.topology_key, self.hard_weight)

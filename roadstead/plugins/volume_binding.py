@@ -142,7 +142,7 @@ class VolumeBinding(
     def pre_bind(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         return self._storage.version if claim_keys(pod.facts) else None
 
     def effect(self, placed: PodClass) -> Effect:

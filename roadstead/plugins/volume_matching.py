@@ -111,12 +111,12 @@ class VolumeMatching:
         reasons[~placeable] |= _NO_VOLUME
         searching = by_size(claim for claim in claims if claim.selected_node is None)
         unmatched = self._unmatched(searching)
-        needs = [(claim, placeable) for claim in selected]
-        needs += [
+        to_provision = [(claim, placeable) for claim in selected]
+        to_provision += [
             (claim, placeable & has_none)
             for claim, has_none in zip(searching, unmatched, strict=True)
         ]
-        self._check_provisions(needs, reasons)
+        self._check_provisions(to_provision, reasons)
 
     def _unmatched(self, claims: Sequence[ClaimFacts]) -> list[Bools]:
         """Return for each claim the rows without a free volume; each is chosen for one claim."""
@@ -210,13 +210,15 @@ class VolumeMatching:
             chosen[rows[~are_used]] = index
             rows = rows[are_used]
 
-    def _check_provisions(self, needs: Sequence[tuple[ClaimFacts, Bools]], reasons: I32) -> None:
+    def _check_provisions(
+        self, to_provision: Sequence[tuple[ClaimFacts, Bools]], reasons: I32
+    ) -> None:
         """Check provisioning; a row gets the reason of its first claim that cannot be provisioned.
 
-        needs: each claim, and the rows on which a volume must be provisioned for it.
+        to_provision: each claim, and the rows on which a volume must be provisioned for it.
         """
         open_rows = np.ones(len(self._table), dtype=np.bool_)
-        for claim, lacking in needs:
+        for claim, lacking in to_provision:
             rows = lacking & open_rows
             if not rows.any():
                 continue

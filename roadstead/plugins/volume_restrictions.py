@@ -63,8 +63,8 @@ _NO_DISK, _IN_USE = 1, 2
 class ClaimUses:
     """The ReadWriteOncePod claims of a pod that are in use: sorted names.
 
-    moved: uses by pods that `moved` added, less those of removed pods. As upstream, a claim in use
-    counts once, even if several pods use it, while each added or removed use counts.
+    moved: uses by pods that `with_pods_moved` added, less those of removed pods. As upstream, a
+    claim in use counts once, even if several pods use it, while each added or removed use counts.
     """
 
     in_use: tuple[str, ...]
@@ -94,7 +94,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
                 found.append(name)
         return ClaimUses(tuple(found))
 
-    def moved(
+    def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """Apply moves; as upstream, uses are counted by the claim's name, in any namespace."""
@@ -132,7 +132,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
                     codes[row] = _NO_DISK
         return FilterResult(codes, _STATUSES) if codes.any() else ALL_PASS
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         claims = (f"{pod.facts.namespace}/{name}" for name in _claim_names(pod.facts))
         return tuple(claim in self._storage.claims for claim in claims) or None
 

@@ -60,7 +60,7 @@ _ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 
 class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     name = "VolumeZone"
-    # Claims and volumes are not on the table; their changes are in `known_state`.
+    # Claims and volumes are not on the table; their changes are in `state_version`.
     reads = Reads.NODE
     shares_by_shape = True
 
@@ -118,7 +118,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             refused |= ~_matching(table, key, values)
         return FilterResult.refuse(constrained & refused, _CONFLICT)
 
-    def known_state(self, pod: PodClass) -> Hashable:
+    def state_version(self, pod: PodClass) -> Hashable:
         found = []
         for name in _claim_names(pod.facts):
             claim = self._storage.claims.get(f"{pod.facts.namespace}/{name}")

@@ -48,9 +48,9 @@ ROWS_PER_STEP = 128
 
 
 def dry_run(
-    evaluation: Evaluation, ask: DryRun, budgets: Sequence[DisruptionBudget]
+    evaluation: Evaluation, request: DryRun, budgets: Sequence[DisruptionBudget]
 ) -> DryRunResult:
-    """Try rows in the order of the draw until enough candidates are found.
+    """Try rows in the order of `request` until enough candidates are found.
 
     The evaluation must be up to date.
     """
@@ -59,23 +59,23 @@ def dry_run(
     table = evaluation.table
     rows = evaluation.helpful_rows()
     names, hashes = table.columns.names, table.columns.name_hash[rows]
-    rows = rows[in_order([names[row] for row in rows.tolist()], ask.draw, hashes)]
-    evaluation.tried.use(budgets)
+    rows = rows[in_order([names[row] for row in rows.tolist()], request.pod_hash, hashes)]
+    evaluation.dry_runs.use(budgets)
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_PER_STEP):
         outcome.add(_results_of(evaluation, rows[start : start + ROWS_PER_STEP], budgets))
         # `shortlist` would drop all later candidates.
-        if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, ask.wanted):
+        if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, request.size):
             break
-    return outcome.result(ask.wanted)
+    return outcome.result(request.size)
 
 
 @dataclass(slots=True)
 class _Outcome:
     """Result of the rows tried so far.
 
-    candidates: in the order of the draw. violating: how many of them violate a budget. refused: the
-    rows without a candidate.
+    candidates: in the order in which they were found. violating: how many of them violate a budget.
+    refused: the rows without a candidate.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
@@ -91,9 +91,9 @@ class _Outcome:
             self.candidates.append(each.candidate)
             self.violating += bool(each.candidate.violations)
 
-    def result(self, wanted: int) -> DryRunResult:
+    def result(self, size: int) -> DryRunResult:
         if self.candidates:
-            return DryRunResult(shortlist(self.candidates, wanted))
+            return DryRunResult(shortlist(self.candidates, size))
         counts = Counter(reason for each in self.refused for reason in each.reasons)
         errors = {each.error for each in self.refused if each.error}
         reasons = tuple(sorted(counts.items()))
@@ -126,7 +126,7 @@ def _may_help(evaluation: Evaluation, code: int) -> bool:
     return evaluation.statuses[code - 1].code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
-def _lower(table: NodeTable, row: int, priority: int) -> list[Resident]:
+def _lower_priority_pods(table: NodeTable, row: int, priority: int) -> list[Resident]:
     """Return the pods of lower priority on a row, in order of arrival.
 
     Pods that the table counts without an identity follow, with an empty UID and key.
@@ -147,7 +147,7 @@ def _results_of(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
 ) -> list[DryRunRow]:
     """Return the result of each row, in their order: cached, or tried if the row changed."""
-    cached, versions = evaluation.tried, evaluation.table.columns.version[rows].tolist()
+    cached, versions = evaluation.dry_runs, evaluation.table.columns.version[rows].tolist()
     found = [cached.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
     unknown = [index for index, each in enumerate(found) if each is None]
     new = dict(zip(unknown, _try_rows(evaluation, rows[unknown], budgets), strict=True))
@@ -160,7 +160,7 @@ def _try_rows(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
 ) -> list[DryRunRow]:
     table, priority = evaluation.table, evaluation.pod.facts.priority
-    lower = [_lower(table, row, priority) for row in rows.tolist()]
+    lower = [_lower_priority_pods(table, row, priority) for row in rows.tolist()]
     with_victims = [index for index, pods in enumerate(lower) if pods]
     found = [_WITHOUT_VICTIMS] * len(rows)
     if with_victims:
@@ -234,7 +234,7 @@ class _RowsDryRun:
                 tuple(
                     Victim(v.uid, v.key, v.pod_class.facts.priority, v.started_s) for v in victims
                 ),
-                sum(each.missed[index] for index in each.victims),
+                sum(each.violates[index] for index in each.victims),
             )
         )
 
@@ -243,18 +243,18 @@ class _RowsDryRun:
 class _Reprieve:
     """A row on which the pod fits without any pod of lower priority (upstream's reprievePod).
 
-    pods: by importance. missed: whether the eviction of each violates a budget. turns: indices
+    pods: by importance. violates: whether the eviction of each violates a budget. turns: indices
     into `pods` in the order in which they are added back. victims: indices of those that did not
     fit.
     """
 
     row: int
     pods: Sequence[Resident]
-    missed: list[bool] = field(default_factory=list)
+    violates: list[bool] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     victims: list[int] = field(default_factory=list)
 
     def sort(self, budgets: Sequence[DisruptionBudget]) -> None:
         self.pods = by_importance(self.pods)
-        self.missed = violations_of(self.pods, budgets)
-        self.turns = sorted(range(len(self.pods)), key=lambda index: not self.missed[index])
+        self.violates = violations_of(self.pods, budgets)
+        self.turns = sorted(range(len(self.pods)), key=lambda index: not self.violates[index])

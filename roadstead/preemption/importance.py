@@ -31,7 +31,7 @@ def violations_of(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget])
     Each pod counts against the budgets that select it, unless it is already among their
     disruptedPods.
     """
-    missed = [False] * len(pods)
+    violates = [False] * len(pods)
     for budget in budgets:
         # As upstream, a budget without or with an empty selector selects nothing.
         if budget.selector is None or not budget.selector.requirements:
@@ -40,8 +40,8 @@ def violations_of(pods: Sequence[Resident], budgets: Iterable[DisruptionBudget])
         for index, pod in enumerate(pods):
             if _selects(budget, pod):
                 allowed -= 1
-                missed[index] |= allowed < 0
-    return missed
+                violates[index] |= allowed < 0
+    return violates
 
 
 def _selects(budget: DisruptionBudget, pod: Resident) -> bool:

@@ -3,7 +3,7 @@
 When a pod was assigned, or changed on its node, upstream considers only some waiting pods
 (getUnschedulablePodsWithCrossTopologyTerm of pkg/scheduler/backend/queue/scheduling_queue.go,
 1.34): such a pod cannot help a pod that was rejected for reasons within single nodes.
-Plugins declare which pods it may help when they register their events (`RegisteredEvent.concerns`).
+Plugins declare which pods it may help when they register events (`RegisteredEvent.may_matter`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
             # The old pod may have blocked pods that the new one does not concern; upstream leaves
             # these to the retry after five minutes.
             return True
-        return hints.is_concerned(facts, assigned.facts, rejected_by)
+        return hints.may_matter(facts, assigned.facts, rejected_by)
 
     return EventRules(hints.may_help, hints.is_registered, concerns, any_of)
 

@@ -84,7 +84,7 @@ class SchedulingQueue:
             return unresolvable(
                 f"no profile has the scheduler name {cut_short(facts.scheduler_name)}"
             )
-        return profile.gate(facts)
+        return profile.run_pre_enqueue(facts)
 
     # Pods are added and removed.
 

@@ -104,7 +104,7 @@ def pods_in_cycle(
         if found is None:
             profile, pod_class = profiles[facts.scheduler_name], classes.pod_class(facts)
             substitute = profile.substitute(pod_class, classes)
-            found = pod_class, profile.class_of(substitute or pod_class, uid), substitute
+            found = pod_class, profile.signature_of(substitute or pod_class, uid), substitute
             # The key of an unsigned class contains the UID: each of its pods has another key.
             if profile.is_signed(substitute or pod_class):
                 known[id(facts)] = found

@@ -34,9 +34,9 @@ from roadstead.binder.answers import BindAnswers
 from roadstead.cache.answers import CacheAnswer
 from roadstead.config.settings import Settings
 from roadstead.cycle.jobs import job_of
-from roadstead.cycle.needs import READ_CLOCK, called, time_after
+from roadstead.cycle.needs import READ_CLOCK, run_with_extenders, time_after
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import Pod, identity_of
 from roadstead.protocol.status import unschedulable
 from roadstead.queue.reports import PendingReason, ReturnedPod
@@ -219,7 +219,9 @@ class Performer:
                 continue
             target = identity_of(attempt.uid, attempt.key), attempt.facts, attempt.node_name
             try:
-                yield from called(self._extenders, partial(self._extenders.bind, *target))
+                yield from run_with_extenders(
+                    self._extenders, partial(self._extenders.bind, *target)
+                )
             except ExtenderError as failure:
                 refused.append(BindResult(attempt.token, BindOutcome.FAILED, message=str(failure)))
         if not refused:

@@ -23,7 +23,7 @@ from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import READ_CLOCK, CatchUpTimeoutError, time_after
 from roadstead.cycle.scheduling_cycle import CycleParts, Decided, SchedulingCycle
 from roadstead.cycle.scopes import Scope
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.framework.members import GroupMembers
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.scheduler.leasing import Leasing
@@ -85,10 +85,12 @@ class Scheduler:
             yield from self.leasing.lease()
             return None
         scope, pods = self.cycle.next(undecided)
-        return (yield from self._batch(scope, pods, self.cycle.coming(scope, pods, undecided)))
+        return (
+            yield from self._batch(scope, pods, self.cycle.pods_of_chain(scope, pods, undecided))
+        )
 
     def _batch(
-        self, scope: Scope, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
+        self, scope: Scope, pods: Sequence[PodInCycle], chain_pods: Sequence[PodInCycle]
     ) -> Steps[BatchDone]:
         performer = self.performer
         if performer.must_reread:
@@ -99,7 +101,7 @@ class Scheduler:
         decided: Decided | None = None
         retry_reason = ""
         try:
-            decided = yield from self.cycle.decide(scope, pods, now_s, coming)
+            decided = yield from self.cycle.decide(scope, pods, now_s, chain_pods)
         except CatchUpTimeoutError as failure:
             retry_reason = str(failure)
         now_s = yield from time_after(READ_CLOCK)
@@ -110,6 +112,6 @@ class Scheduler:
         decisions, _ = decided
         performer.metrics.decided += len(decisions)
         self.scores.record(decisions)
-        yield from performer.perform(self.core.decided(decisions, scope.cycle.row_versions))
+        yield from performer.perform(self.core.decided(decisions, scope.builder.row_versions))
         placed = sum(decision.node_name is not None for decision in decisions)
         return BatchDone(len(pods), len(decisions), placed)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from roadstead.config.scenario.values import time_text
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.run import RunPlan
 from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
@@ -70,13 +70,13 @@ def build_engine(
     plan: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     components: Sequence[Component] = (),
     delay: Delay | None = None,
 ) -> Engine:
     """Return the engine of one run, ready to `run`."""
     engine = Engine(plan, recorder, components, seed=variant.seed)
-    cluster = VirtualCluster(run_plan(plan, variant), accelerator, engine.report)
+    cluster = VirtualCluster(run_plan(plan, variant), compiled_kernel, engine.report)
     engine.attach(cluster, delay)
     return engine
 
@@ -97,7 +97,7 @@ def prepare_engine(
     plan: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     read_processor_s: Callable[[], float],
 ) -> Engine:
     """Return the engine of one run with the components and the delay that its plan needs.
@@ -106,20 +106,20 @@ def prepare_engine(
     """
     components = components_of(plan, variant.seed)
     delay = delay_of(plan, variant.seed, read_processor_s)
-    return build_engine(plan, variant, recorder, accelerator, components, delay)
+    return build_engine(plan, variant, recorder, compiled_kernel, components, delay)
 
 
 def play_to_horizon(
     plan: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_progress: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
 ) -> Engine:
     """Play a scenario to its horizon, with tables or without, and return its engine."""
-    engine = prepare_engine(plan, variant, recorder, accelerator, read_processor_s)
+    engine = prepare_engine(plan, variant, recorder, compiled_kernel, read_processor_s)
     try:
         engine.run(on_progress)
         engine.validate()
@@ -132,7 +132,7 @@ def play(
     plan: CompiledScenario,
     variant: Variant,
     directory: Path,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_progress: Callable[[Engine], None] | None = None,
     *,
     read_processor_s: Callable[[], float],
@@ -155,7 +155,7 @@ def play(
 
     recorders = recorder if also is None else Recorders(recorder, also)
     engine = play_to_horizon(
-        plan, variant, recorders, accelerator, step, read_processor_s=read_processor_s
+        plan, variant, recorders, compiled_kernel, step, read_processor_s=read_processor_s
     )
     recorder.close(engine)
     counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from roadstead.config.scenario.values import time_text
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.cycle.explain import Explanation
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
@@ -80,7 +80,7 @@ def explain_bind(
     plan: CompiledScenario,
     variant: Variant,
     number: int,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_progress: OnProgress,
 ) -> Moment:
     """Explain why a pod was bound to its node, on the cluster as it was at the pod's decision.
@@ -89,7 +89,7 @@ def explain_bind(
     AssertionError if it is never bound.
     """
     watch = _Watch(number)
-    engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
+    engine = prepare_engine(plan, variant, watch, compiled_kernel, _no_clock)
     try:
         engine.run(on_progress)
     except _BoundNow:
@@ -110,14 +110,14 @@ def explain_at(
     variant: Variant,
     number: int,
     at_us: int,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_progress: OnProgress,
 ) -> Moment:
     """Explain a pod after all events of a time. number: as for `explain_bind`.
 
     Raises InputError if it does not exist then.
     """
-    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_progress)
+    engine, nominated = _play_until(plan, variant, at_us, compiled_kernel, on_progress)
     found = next((each for each in engine.pods.values() if each.number == number), None)
     if found is None:
         rule = "is no time at which the pod exists"
@@ -131,11 +131,11 @@ def fleet_at(
     plan: CompiledScenario,
     variant: Variant,
     at_us: int,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_progress: OnProgress,
 ) -> FleetMoment:
     """Return the fleet after all events of a time. Raises InputError for one after the end."""
-    engine, nominated = _play_until(plan, variant, at_us, accelerator, on_progress)
+    engine, nominated = _play_until(plan, variant, at_us, compiled_kernel, on_progress)
     running, pending = [], []
     for found in engine.pods.values():
         if found.state in ON_NODE:
@@ -158,7 +158,7 @@ def _play_until(
     plan: CompiledScenario,
     variant: Variant,
     at_us: int,
-    accelerator: Accelerator | None,
+    compiled_kernel: CompiledKernel | None,
     on_progress: OnProgress,
 ) -> tuple[Engine, dict[int, str]]:
     """Play a run up to a time; return its engine, and nominated nodes by the pods' numbers."""
@@ -166,7 +166,7 @@ def _play_until(
         rule = f"is after the end of the run ({time_text(plan.horizon_us)})"
         raise InputError(rule, source="--at", value=time_text(at_us))
     watch = _Watch()
-    engine = prepare_engine(plan, variant, watch, accelerator, _no_clock)
+    engine = prepare_engine(plan, variant, watch, compiled_kernel, _no_clock)
     engine.run(on_progress, until_us=at_us)
     return engine, watch.nominated
 

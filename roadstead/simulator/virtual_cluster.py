@@ -19,12 +19,12 @@ from roadstead.binder.pods import KeyedPod
 from roadstead.cache import CacheSettings, ClusterState
 from roadstead.cache.core import CacheCore
 from roadstead.cache.volumes import CacheVolumes
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.explain import Explanation
 from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.node_search import PendingSearch
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
@@ -71,7 +71,7 @@ class _DirectClass:
 class VirtualCluster:
     """Nodes and pods of a simulated run; every call returns when its consequences are applied.
 
-    accelerator: the compiled kernel, without which every pod takes the way of `LocalRun`.
+    compiled_kernel: the compiled kernel, without which every pod takes the way of `LocalRun`.
     on_report: called with each report of the scheduler to the queue: what was bound, what returned
     and why.
     """
@@ -79,23 +79,23 @@ class VirtualCluster:
     def __init__(
         self,
         plan: RunPlan,
-        accelerator: Accelerator | None = None,
+        compiled_kernel: CompiledKernel | None = None,
         on_report: Callable[[ReportPods], None] | None = None,
     ) -> None:
         self._commits = TrustedCommits(self._evict_direct)
         self._run = LocalRun(
             plan,
-            accelerator=accelerator,
+            compiled_kernel=compiled_kernel,
             binder=self._commits,
             state=_uncounted_state(plan),
             on_report=on_report,
         )
-        self._plan, self._accelerator = plan, accelerator
+        self._plan, self._compiled_kernel = plan, compiled_kernel
         self._claim_maker = ClaimMaker(plan.cluster.devices.templates)
-        self._cycle: TableCycle = self._run.scheduler.cycle.scopes[0].cycle
+        self._cycle: BatchBuilder = self._run.scheduler.cycle.scopes[0].builder
         self._direct: dict[str, _DirectPod] = {}
         self._classes: dict[int, _DirectClass] = {}
-        self._may_place = accelerator is not None and _decides_plainly(plan, self._cycle)
+        self._may_place = compiled_kernel is not None and _decides_plainly(plan, self._cycle)
 
     @property
     def table(self) -> NodeTable:
@@ -256,7 +256,7 @@ class VirtualCluster:
             rule = f"is not a profile of the configuration ({', '.join(self._run.profiles)})"
             raise InputError(rule, obj=f'Pod "{identity.key}"', value=facts.scheduler_name)
         cycle = PlainCycle(table, self._run.profiles, TieBreak(settings.tie_break, settings.seed))
-        signature = profile.class_of(pod_class, identity.uid)
+        signature = profile.signature_of(pod_class, identity.uid)
         return cycle.explain(PodInCycle(identity.uid, identity.key, pod_class, signature))
 
     # The way of `place`.
@@ -279,24 +279,24 @@ class VirtualCluster:
         profile = self._run.profiles.get(facts.scheduler_name)
         if profile is None or not self._may_place or not _is_plain(facts):
             return _DirectClass(facts, pod_class, None, is_direct=False)
-        signature = profile.class_of(pod_class, uid)
+        signature = profile.signature_of(pod_class, uid)
         # A user's PreEnqueue may answer otherwise for the next pod of the class.
         is_direct = (
             profile.is_signed(pod_class)
             and profile.binds_without_plugins
             and not any(plugin.is_guarded for plugin in profile.pre_enqueue)
-            and profile.gate(facts).is_success
+            and profile.run_pre_enqueue(facts).is_success
         )
         return _DirectClass(facts, pod_class, signature, is_direct)
 
     def _decide(self, pod: PodInCycle) -> str | None:
         """Return the node that the kernel chooses, on which the pod is then counted, or None."""
-        self._cycle.accelerator = self._accelerator
+        self._cycle.compiled_kernel = self._compiled_kernel
         if (node_name := self._cycle.place_one(pod)) is not None:
             return node_name
         batch = self._cycle.begin([pod])
         assert not isinstance(batch, PendingSearch), "no extender is called for a direct pod"
-        decisions = batch.decide_run([pod])
+        decisions = batch.decide_by_kernel([pod])
         if not decisions:
             return None
         batch.flush()
@@ -334,7 +334,7 @@ def _uncounted_state(plan: RunPlan) -> ClusterState:
     )
 
 
-def _decides_plainly(plan: RunPlan, cycle: TableCycle) -> bool:
+def _decides_plainly(plan: RunPlan, cycle: BatchBuilder) -> bool:
     """Whether the settings change nothing about how one pod is decided."""
     settings = plan.settings
     return (

@@ -10,7 +10,7 @@ from roadstead.binder.binder import Binder
 from roadstead.binder.outcomes import RemovedPod
 from roadstead.config.concurrency import DecisionTime
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity, PodReference
 from roadstead.kernel.coverage import Coverage
@@ -91,12 +91,12 @@ class Sandbox:
 
     def __init__(self, inputs: RunInputs, plan: RunPlan, progress: OnProgress = ignore) -> None:
         self._progress = progress
-        self._accelerator = Accelerator(None, Coverage())
+        self._compiled_kernel = CompiledKernel(None, Coverage())
         self._pods_submitted, self._kernel_pods = 0, KERNEL_PODS
         self._copies = 0
         self._now_s = 0.0
         self.max_pods = plan.settings.bounds.queue_max_pods
-        self._run = LocalRun(plan_of_one(plan), accelerator=self._accelerator)
+        self._run = LocalRun(plan_of_one(plan), compiled_kernel=self._compiled_kernel)
         self._pods: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Pod]] = {}
@@ -263,13 +263,13 @@ class Sandbox:
     def _load_kernel(self, pods: int) -> None:
         """Load the compiled kernel once it pays; without numba the plugins decide everything."""
         self._pods_submitted += pods
-        if self._accelerator.code is not None or self._pods_submitted < self._kernel_pods:
+        if self._compiled_kernel.code is not None or self._pods_submitted < self._kernel_pods:
             return
         try:
             if self._pods_submitted < COMPILED_PODS and not _is_compiled():
                 self._kernel_pods = COMPILED_PODS
                 return
-            self._accelerator.code = load(lambda note: self._progress(Progress(note=note)))
+            self._compiled_kernel.code = load(lambda note: self._progress(Progress(note=note)))
         except ImportError:
             self._kernel_pods = NEVER
 

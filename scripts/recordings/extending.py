@@ -14,9 +14,9 @@ from roadstead.cycle.batch import Decision, PodInCycle
 from roadstead.cycle.explain import Explanation, post_filter_fields
 from roadstead.cycle.node_search import NodeSearch
 from roadstead.extenders.caller import ExtenderError, TransportError
-from roadstead.extenders.chain import EXTENDER, Extenders
 from roadstead.extenders.extender import Extender
 from roadstead.extenders.http import HttpCaller
+from roadstead.extenders.sequence import EXTENDER, Extenders
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.status import Status
 from scripts.recordings.cases import Case

@@ -138,7 +138,7 @@ def _change(case: Json) -> ObjectChange[object]:
     )
     shown = mapping(case.get("new") or case.get("old"))
     own = mapping(shown["metadata"]).get("uid") == mapping(mapping(case["pod"])["metadata"])["uid"]
-    return ObjectChange(old, new, own=own and kind is objects.Pod)
+    return ObjectChange(old, new, of_waiting_pod=own and kind is objects.Pod)
 
 
 def _seen_pod(pod: objects.Pod) -> EventPod:

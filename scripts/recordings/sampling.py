@@ -58,7 +58,7 @@ class WatchedSearch(NodeSearch):
             start=self.start,
             next_start=result.next_start,
             evaluated=considered if seen is None else len(seen),
-            visited=tuple(name_of[each].name for each in result.found_nodes.stays.tolist()),
+            visited=tuple(name_of[each].name for each in result.found_nodes.remaining.tolist()),
         )
         return result
 

@@ -22,7 +22,7 @@ from tests.peculiar_plugins import config_with
 @pytest.fixture(autouse=True)
 def _small_fleets_are_worth_it(monkeypatch):
     load()
-    monkeypatch.setattr(scorers, "LISTED_ROWS", 1)
+    monkeypatch.setattr(scorers, "MIN_NODES_FOR_LISTS", 1)
     monkeypatch.setattr(scorers, "MIN_RANKED", 1)
     monkeypatch.setattr(scorers, "MAX_RANKED", 3)
 
@@ -104,10 +104,10 @@ def test_without_the_kernel_no_worker_is_asked():
 
 
 def test_for_few_nodes_or_few_classes_no_worker_is_asked(monkeypatch):
-    monkeypatch.setattr(scorers, "LISTED_ROWS", 41)
+    monkeypatch.setattr(scorers, "MIN_NODES_FOR_LISTS", 41)
     assert not listed_to(run(1)[1])
 
-    monkeypatch.setattr(scorers, "LISTED_ROWS", 1)
+    monkeypatch.setattr(scorers, "MIN_NODES_FOR_LISTS", 1)
     monkeypatch.setattr(scorers, "MIN_RANKED", 33)
     assert not listed_to(run(1)[1])
 

@@ -9,7 +9,7 @@ import pytest
 
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Pod
 from roadstead.fleet.generate import generate_fleet
@@ -31,7 +31,7 @@ def records_of(journal: Path) -> list[JournalRecord]:
 
 def play(records: list[JournalRecord], pods: dict[str, Pod], plan: RunPlan) -> dict[str, str]:
     """Play records in virtual time; compare each bind, and return the nodes of the pods."""
-    cluster = VirtualCluster(plan, Accelerator(load(), Coverage()))
+    cluster = VirtualCluster(plan, CompiledKernel(load(), Coverage()))
     nodes: dict[str, str] = {}
     for at, record in enumerate(records):
         now_s = float(at)

@@ -19,16 +19,16 @@ def scope(read_s=10.0):
 
 
 def test_a_state_is_used_for_later_pods_while_it_is_fresh():
-    assert not Scope(None).serves(10.0, 2.0)
+    assert not Scope(None).is_reusable(10.0, 2.0)
 
     each = scope()
 
-    assert each.serves(12.0, 2.0)
-    assert not each.serves(12.1, 2.0)
+    assert each.is_reusable(12.0, 2.0)
+    assert not each.is_reusable(12.1, 2.0)
 
 
 def test_without_a_staleness_bound_no_state_is_kept_or_too_old():
-    assert not scope().serves(10.0, None)
+    assert not scope().is_reusable(10.0, None)
     assert not scope().is_older(1e9, None)
 
 
@@ -41,7 +41,7 @@ def test_a_dropped_state_is_not_used():
     each = scope()
     each.drop()
 
-    assert not each.serves(10.0, 5.0)
+    assert not each.is_reusable(10.0, 5.0)
 
 
 def attempt(name, job=""):

@@ -11,9 +11,9 @@ from roadstead.actors.scheduler import scheduler_nodes
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
 from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages
 from roadstead.cycle.scheduling_cycle import decide_batch, with_held_table
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.run import build_profiles
@@ -37,7 +37,7 @@ class World:
         self.classes = PodClasses()
         self.profiles = build_profiles(self.plan, self.classes)
         self.nodes = SchedulerNodes("scheduler-0", self.plan, self.classes, is_new=is_new, epoch=1)
-        self.cycle = TableCycle(self.nodes.table, self.profiles, TieBreak("first"))
+        self.cycle = BatchBuilder(self.nodes.table, self.profiles, TieBreak("first"))
         self._passed_on = 0
 
     async def with_nodes(self, *nodes):
@@ -57,7 +57,7 @@ class World:
 
     def waiting(self, name):
         pod_class, who = self.classes.pod_class(pod(cpu=100)), identity(name)
-        signature = self.profiles["default-scheduler"].class_of(pod_class, who.uid)
+        signature = self.profiles["default-scheduler"].signature_of(pod_class, who.uid)
         return PodInCycle(who.uid, who.key, pod_class, signature)
 
     async def decide(self, mine):

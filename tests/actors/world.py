@@ -207,7 +207,7 @@ def plainly(inputs, plan):
     nodes, reasons = {}, {}
     for who, facts in sorted(inputs.pending, key=lambda each: -each[1].priority):
         profile = profiles.get(facts.scheduler_name)
-        if profile is None or not profile.gate(facts).is_success:
+        if profile is None or not profile.run_pre_enqueue(facts).is_success:
             reasons[who.key] = None
             continue
         asked = in_cycle(who, facts, table.classes, profile)
@@ -221,7 +221,7 @@ def plainly(inputs, plan):
 
 def in_cycle(who, facts, classes, profile):
     pod_class = classes.pod_class(facts)
-    return PodInCycle(who.uid, who.key, pod_class, profile.class_of(pod_class, who.uid))
+    return PodInCycle(who.uid, who.key, pod_class, profile.signature_of(pod_class, who.uid))
 
 
 def bind_answers(answers):

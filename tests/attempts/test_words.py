@@ -3,7 +3,7 @@
 from roadstead.attempts.commands import Bind, ReportKind, RequeuePods, SendReports
 from roadstead.attempts.pods import AttemptState, BindOutcome
 from roadstead.framework.guarded import guard
-from roadstead.framework.plugin import RemembersPods
+from roadstead.framework.plugin import PodDeletionPlugin
 from roadstead.framework.waiting import WaitingPods
 from tests.attempts.core_world import WAIT, World, only, tokens
 
@@ -134,11 +134,11 @@ def test_several_profiles_share_the_mailbox_of_their_process():
     assert profile.waiting.get("last") is None
 
 
-class Remembers(RemembersPods):
+class Remembers(PodDeletionPlugin):
     name = "Remembers"
     gone = ()
 
-    def pod_gone(self, pod, facts, node_name):
+    def pod_deleted(self, pod, facts, node_name):
         self.gone = (*self.gone, (pod.uid, node_name))
         if len(self.gone) > 1:
             raise RuntimeError("too much")
@@ -147,7 +147,7 @@ class Remembers(RemembersPods):
 def test_plugins_that_remember_a_bound_pod_get_its_end():
     world = World()
     memory = Remembers()
-    world.profile.remembers_pods = (memory,)
+    world.profile.pod_deletion = (memory,)
     world.binding("u1")
     world.lease("u2")
     world.answer(BindOutcome.BOUND)
@@ -159,7 +159,7 @@ def test_plugins_that_remember_a_bound_pod_get_its_end():
 def test_a_plugin_that_fails_to_forget_is_reported():
     world = World()
     memory = guard(Remembers())
-    world.profile.remembers_pods = (memory,)
+    world.profile.pod_deletion = (memory,)
     world.binding("u1", "u2")
     for token in ("s/1/1", "s/1/2"):
         world.answer(BindOutcome.BOUND, token)

@@ -93,7 +93,7 @@ class World:
     def in_cycle(self, pod: Pod) -> PodInCycle:
         identity, facts = pod
         pod_class = self.classes.pod_class(facts)
-        signature = self.profiles[facts.scheduler_name].class_of(pod_class, identity.uid)
+        signature = self.profiles[facts.scheduler_name].signature_of(pod_class, identity.uid)
         return PodInCycle(identity.uid, identity.key, pod_class, signature)
 
     def decide(self, pod: Pod) -> Decision:

@@ -108,7 +108,7 @@ def test_omitted_declarations_of_a_plugin_are_tested_and_reported(run, here):
             def sign(self, pod):
                 return ()
 
-            def admits(self, pods, table, rows):
+            def count_passing(self, pods, table, rows):
                 return False
 
         @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def test_omitted_declarations_of_a_plugin_are_tested_and_reported(run, here):
     told = plain["left out"][1]
     assert told.startswith("reads = Reads.ROW holds on these fleets")
     assert "shares_by_shape = True holds" in told
-    assert "without admits" in told
+    assert "without count_passing" in told
     assert "left out" not in spoken
     assert broad["left out"][1].startswith("without effect, each placement invalidates")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.preempting import conclude, wanted
+from roadstead.cycle.preempting import dry_run_to_make, post_filter_result
 from roadstead.framework.diagnosis import Diagnosis
 from roadstead.framework.plugin import PostFilterPlugin
 from roadstead.framework.post_filter_answers import PostFilterResult
@@ -23,7 +23,7 @@ class Picks(PostFilterPlugin):
 
     name = "Picks"
 
-    def candidates_wanted(self, pod, failed):
+    def dry_run_size(self, pod, failed):
         return 2
 
     def post_filter(self, pod, failed):
@@ -42,24 +42,24 @@ def failed_pod(draw=1):
 def test_without_nodes_or_plugins_no_preemption_is_tried_and_the_nomination_ends(profile, nodes):
     asked = profile, failed_pod(), Diagnosis(nodes), TieBreak("first")
 
-    assert wanted(*asked) is None
-    assert conclude(*asked) == PostFilterResult(SUCCESS, "")
+    assert dry_run_to_make(*asked) is None
+    assert post_filter_result(*asked) == PostFilterResult(SUCCESS, "")
 
 
 def test_the_first_of_equal_candidates_has_the_smallest_name():
     asked = PROFILE, failed_pod(), Diagnosis(3), TieBreak("first")
 
-    assert wanted(*asked) == DryRun(2, None)
-    assert conclude(*asked).nominated_node == "n1"
+    assert dry_run_to_make(*asked) == DryRun(2, None)
+    assert post_filter_result(*asked).nominated_node == "n1"
 
 
 @pytest.mark.parametrize("draw", [1, 2])
 def test_a_random_candidate_is_drawn_by_seed_pod_and_attempt(draw):
     found = []
     for tie_break in TIES:
-        number = tie_break.draw("ns/p", draw)
+        number = tie_break.pod_hash("ns/p", draw)
         asked = PROFILE, failed_pod(draw), Diagnosis(3), tie_break
-        assert wanted(*asked) == DryRun(2, number)
-        found.append(conclude(*asked).nominated_node)
+        assert dry_run_to_make(*asked) == DryRun(2, number)
+        found.append(post_filter_result(*asked).nominated_node)
         assert found[-1] == NAMES[in_order(NAMES, number)[0]]
     assert len(set(found)) > 1

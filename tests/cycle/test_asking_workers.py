@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from roadstead.cycle import table_cycle
+from roadstead.cycle import batch_builder
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.cycle.table_cycle import TableCycle
-from roadstead.framework.given import Given
 from roadstead.framework.tie_break import TieBreak
+from roadstead.framework.worker_results import WorkerResults
 from tests.builders import ROW_PLUGINS, node, pod, profile_of, table_of
 from tests.peculiar_plugins import LikesDigits
 
@@ -23,21 +23,21 @@ class World:
         classes = self.table.classes
         self.profile = profile_of(points, plugins=[LikesDigits], classes=classes)
         profiles = {"default-scheduler": self.profile}
-        self.cycle = TableCycle(self.table, profiles, TieBreak("first"), node_search=node_search)
+        self.cycle = BatchBuilder(self.table, profiles, TieBreak("first"), node_search=node_search)
 
     def pods(self, *cpus, **facts):
         """Return pods, of one class if their requests are equal."""
         pod_classes = [self.table.classes.pod_class(pod(cpu=cpu, **facts)) for cpu in cpus]
         return [
-            PodInCycle(f"u{n}", f"d/p{n}", pod_class, self.profile.class_of(pod_class, ""))
+            PodInCycle(f"u{n}", f"d/p{n}", pod_class, self.profile.signature_of(pod_class, ""))
             for n, pod_class in enumerate(pod_classes)
         ]
 
     def give(self, pods):
         for each in pods:
             nothing = np.ones(len(self.table), dtype=np.bool_)
-            given = Given(self.table.node_version, self.table.version, nothing, {}, {})
-            self.cycle.give(each.signature, given)
+            given = WorkerResults(self.table.node_version, self.table.version, nothing, {}, {})
+            self.cycle.store_worker_results(each.signature, given)
 
 
 def test_one_pod_of_each_class_is_named_in_the_order_of_the_batch():
@@ -64,7 +64,7 @@ def test_workers_results_are_kept_for_the_batch_and_requested_only_on_demand():
     world.give(pods[:2])
 
     assert world.cycle.missing_classes(pods) == pods[2:]
-    assert world.cycle.missing_classes(pods, with_given=True) == pods
+    assert world.cycle.missing_classes(pods, with_stored=True) == pods
 
     world.cycle.begin(pods[:1])
     world.table.add_node(node("n3"))
@@ -72,7 +72,7 @@ def test_workers_results_are_kept_for_the_batch_and_requested_only_on_demand():
 
 
 def test_beyond_a_bound_the_oldest_results_of_workers_are_dropped(monkeypatch):
-    monkeypatch.setattr(table_cycle, "MAX_GIVEN", 2)
+    monkeypatch.setattr(batch_builder, "MAX_WORKER_RESULTS", 2)
     world = World()
     pods = world.pods(100, 200, 300)
     world.give(pods)

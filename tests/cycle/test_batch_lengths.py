@@ -2,11 +2,11 @@
 
 import pytest
 
-from roadstead.cycle.batch import BatchRun, PodInCycle
+from roadstead.cycle.batch import Batch, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.cycle.table_cycle import TableCycle
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import Extenders
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult
 from roadstead.framework.tie_break import TieBreak
 from roadstead.protocol.status import unschedulable
@@ -41,7 +41,7 @@ class World:
         config = config_of(node_cache_capable=True, filter_verb="filter")
         chain = Extenders([Extender(config, LeavesAll())]) if is_extended else None
         self.node_search = NodeSearch({"default-scheduler": 50}, chain) if is_extended else None
-        self.cycle = TableCycle(
+        self.cycle = BatchBuilder(
             self.table,
             {"default-scheduler": profile},
             TieBreak("first"),
@@ -51,7 +51,7 @@ class World:
 
     def pods(self, count, **facts):
         pod_class = self.table.classes.pod_class(pod(cpu=1, **facts))
-        signature = self.profile.class_of(pod_class, "")
+        signature = self.profile.signature_of(pod_class, "")
         return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
 
@@ -91,7 +91,7 @@ def test_a_pod_refused_by_prefilter_is_not_sent_to_extenders(is_extended):
     world = World(is_extended=is_extended)
     (fits,), (refused,) = world.pods(1), world.pods(1, labels={"no": "yes"})
     if is_extended:
-        assert not isinstance(world.cycle.begin([fits]), BatchRun)
+        assert not isinstance(world.cycle.begin([fits]), Batch)
 
     decision = world.cycle.begin([refused]).decide(refused)
 

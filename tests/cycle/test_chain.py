@@ -114,9 +114,9 @@ def test_sampled_pods_and_pods_with_decision_time_form_no_chain(searches_nodes):
 
 
 def test_with_scoring_workers_only_nominated_pods_continue_a_chain_without_them():
-    world = full(World(shorten=lambda cycle, pods: pods[:1]))
+    world = full(World(limit_batch=lambda cycle, pods: pods[:1]))
     first, second, third = world.pods(3, **URGENT)
     assert world.decide([first, second]) == ([None], 1)
 
-    world = World(shorten=lambda cycle, pods: pods[:1])
+    world = World(limit_batch=lambda cycle, pods: pods[:1])
     assert world.decide([*nominated(world, "n1", "n2"), third]) == (["n1", "n2"], 2)

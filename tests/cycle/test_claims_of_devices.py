@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
-from roadstead.cycle.batch import Accelerator, pod_in_cycle
+from roadstead.cycle.batch import CompiledKernel, pod_in_cycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import (
     AttributeFacts,
@@ -121,9 +121,9 @@ class Batches(World):
     def __init__(self, devices, *, kernel):
         super().__init__(devices)
         self.coverage = Coverage()
-        code = Accelerator(load(), self.coverage) if kernel else None
-        self.cycle = TableCycle(
-            self.table, {NAME: self.profile}, RANDOM, accelerator=code, allocates_ahead=True
+        code = CompiledKernel(load(), self.coverage) if kernel else None
+        self.cycle = BatchBuilder(
+            self.table, {NAME: self.profile}, RANDOM, compiled_kernel=code, allocates_devices=True
         )
 
     def decide(self, pods):
@@ -132,7 +132,7 @@ class Batches(World):
             batch_pods = self.cycle.next_batch(left)
             batch, decisions = self.cycle.begin(batch_pods), []
             while len(decisions) < len(batch_pods):
-                some = batch.decide_run(batch_pods[len(decisions) :])
+                some = batch.decide_by_kernel(batch_pods[len(decisions) :])
                 if not some:
                     one = batch.decide(batch_pods[len(decisions)])
                     some = [] if one is None else [one]
@@ -280,8 +280,8 @@ def test_a_batch_with_claims_that_changed_after_the_lease_reads_them():
     world.devices.apply([replace(claims[1], is_terminating=True)])
 
     batch = world.cycle.begin(world.cycle.next_batch(leased))
-    assert [each.node_name is not None for each in batch.decide_run(leased)] == [True]
-    assert batch.decide_run(leased[1:]) == []
+    assert [each.node_name is not None for each in batch.decide_by_kernel(leased)] == [True]
+    assert batch.decide_by_kernel(leased[1:]) == []
     assert batch.decide(leased[1]) is None, "its class is evaluated once the first is assumed"
     world.handle.storage.ahead.undo()
     (found,) = world.decide(pods[1:]).values()

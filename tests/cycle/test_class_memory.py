@@ -12,7 +12,7 @@ from roadstead.cycle.class_cache import (
     ClassCache,
     max_batch_classes,
     max_cached_classes,
-    within,
+    prefix_length,
 )
 
 
@@ -27,17 +27,17 @@ def test_the_cache_is_divided_by_rows_and_sharers_down_to_a_few_classes(most, at
     how_many = max_cached_classes if most == MAX_RESULTS else max_batch_classes
 
     assert how_many(0) == how_many(1) == (at_most or most)
-    for sharers in (1, 4):
-        assert how_many(most // 100, sharers) == 100 // sharers
-        assert how_many(100 * most, sharers) == MIN_CLASSES // sharers
+    for memory_sharers in (1, 4):
+        assert how_many(most // 100, memory_sharers) == 100 // memory_sharers
+        assert how_many(100 * most, memory_sharers) == MIN_CLASSES // memory_sharers
     assert how_many(100 * most, 10 * MIN_CLASSES) == 1
 
 
 def test_cycles_that_share_the_cache_each_have_a_part_of_the_classes():
-    assert max_cached_classes(MAX_RESULTS // 100, sharers=4) == 25
-    assert max_cached_classes(100 * MAX_RESULTS, sharers=4) == MIN_CLASSES // 4
-    assert max_batch_classes(100 * MAX_TOTALS, sharers=100) == 1
-    memory = ClassCache(sharers=4)
+    assert max_cached_classes(MAX_RESULTS // 100, memory_sharers=4) == 25
+    assert max_cached_classes(100 * MAX_RESULTS, memory_sharers=4) == MIN_CLASSES // 4
+    assert max_batch_classes(100 * MAX_TOTALS, memory_sharers=100) == 1
+    memory = ClassCache(memory_sharers=4)
 
     for key in range(30):
         memory.put(key, key, MAX_RESULTS // 100)
@@ -86,7 +86,7 @@ def test_only_the_last_value_of_a_class_is_kept():
 
 @given(st.lists(st.integers(0, 5)), st.integers(1, 7))
 def test_a_batch_has_the_first_keys_up_to_a_number_of_distinct_ones(keys, most):
-    length = within(keys, most)
+    length = prefix_length(keys, most)
 
     assert len(set(keys[:length])) <= most
     assert length == len(keys) or len(set(keys[: length + 1])) > most

@@ -6,13 +6,13 @@ from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import class_cache, scheduling_cycle
 from roadstead.cycle.needs import CallExtenders, CatchUp, YieldToMessages
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import GroupMembership
 from tests.builders import pod
 from tests.cycle.test_scheduling_cycle import STALE, World
 from tests.extenders.servers import config_of
-from tests.kernel.test_equality import accelerator
+from tests.kernel.test_equality import compiled_kernel
 
 OWN = {"own": {"n1": 0, "n2": 1}, "mode": "partitioned", "schedulers": 2, "partitions": 2}
 
@@ -100,16 +100,16 @@ def test_row_versions_are_kept_for_the_answer_if_they_are_compared():
     world = World()
     (scope,) = world.cycle.scopes
     world.decide(world.pods(1))
-    assert scope.cycle.row_versions == {}
+    assert scope.builder.row_versions == {}
 
     world.nodes.row_versions = lambda decisions: {each.node_name: 7 for each in decisions}
     ((name,), _) = world.decide(world.pods(2)[1:])
-    assert scope.cycle.row_versions == {name: 7}
+    assert scope.builder.row_versions == {name: 7}
 
 
 def test_pods_decided_by_the_kernel_and_by_the_reference_are_one_batch():
     world, slow = World(), World()
-    world.accelerator = accelerator()
+    world.compiled_kernel = compiled_kernel()
     both = []
     for each in (world, slow):
         pods = [*each.pods(5), *each.pods(2, cpu=50)]
@@ -117,7 +117,7 @@ def test_pods_decided_by_the_kernel_and_by_the_reference_are_one_batch():
 
     assert both[0] == both[1]
     assert (both[0][0][4], both[0][1]) == (None, 7)
-    assert world.accelerator.coverage.by_kernel == 6
+    assert world.compiled_kernel.coverage.by_kernel == 6
     counts = [world.nodes.table.row_facts(name)["pod_count"] for name in ("n1", "n2")]
     assert sum(counts) == 6, "the table has all placed pods"
 
@@ -148,7 +148,7 @@ def test_a_state_that_is_fresh_after_thinking_is_not_read_again():
 
 
 def test_a_state_that_is_not_fresh_does_not_catch_up_again_for_workers():
-    world = World(shorten=lambda cycle, pods: pods, **STALE)
+    world = World(limit_batch=lambda cycle, pods: pods, **STALE)
     world.decide(world.pods(1))
     world.decide(world.pods(2)[1:])
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import (
     FilterPlugin,
@@ -83,9 +83,9 @@ class Raises(PreFilterPlugin):
 def test_if_prefilter_fails_no_node_has_passed():
     table = table_of(node("n1"), node("n2"))
     profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
-    cycle = TableCycle(table, {"default-scheduler": profile}, TieBreak("first"))
+    cycle = BatchBuilder(table, {"default-scheduler": profile}, TieBreak("first"))
     pod_class = table.classes.pod_class(pod(cpu=100))
-    waiting = PodInCycle("u", "default/p", pod_class, profile.class_of(pod_class, "u"))
+    waiting = PodInCycle("u", "default/p", pod_class, profile.signature_of(pod_class, "u"))
 
     decision = cycle.begin([waiting]).decide(waiting)
 
@@ -98,7 +98,7 @@ def test_a_failing_prefilter_is_explained_as_the_error_of_the_cycle():
     profile = profile_of({"preFilter": ["Raises"]}, plugins=[Raises], classes=table.classes)
     cycle = PlainCycle(table, {"default-scheduler": profile}, TieBreak("first"))
     pod_class = table.classes.pod_class(pod(cpu=100))
-    waiting = PodInCycle("u", "default/p", pod_class, profile.class_of(pod_class, "u"))
+    waiting = PodInCycle("u", "default/p", pod_class, profile.signature_of(pod_class, "u"))
 
     explanation = cycle.explain(waiting)
 
@@ -113,7 +113,7 @@ def test_if_no_node_fails_the_pod_is_placed_on_another_node(kind):
         assert explanation.cycle_error == ""
 
 
-@pytest.mark.parametrize("cycle_of", [PlainCycle, TableCycle])
+@pytest.mark.parametrize("cycle_of", [PlainCycle, BatchBuilder])
 @pytest.mark.parametrize(
     ("start", "node_name", "why", "next_start"),
     [(0, None, TEXT, 2), (1, None, TEXT, 2), (2, None, TEXT, 2), (3, "n3", "", 0)],
@@ -130,7 +130,7 @@ def test_a_filter_fails_only_pods_whose_search_reaches_the_failing_node(
     cycle = cycle_of(table, profiles, TieBreak("first"), node_search=node_search)
     pod_class = table.classes.pod_class(pod(cpu=100))
     waiting = PodInCycle(
-        "u", "default/p", pod_class, profiles["default-scheduler"].class_of(pod_class, "u")
+        "u", "default/p", pod_class, profiles["default-scheduler"].signature_of(pod_class, "u")
     )
 
     if cycle_of is PlainCycle:

@@ -5,7 +5,7 @@ import pytest
 from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.cycle import jobs
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import SimulatedLatency, first_job, job_of, kind_of
+from roadstead.cycle.jobs import SimulatedLatency, job_of, kind_of, pods_of_first_job
 from roadstead.facts.pod import GroupMembership, Owner
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import pod
@@ -40,8 +40,8 @@ def test_a_job_is_a_gang_or_all_pods_of_one_controller():
 def test_the_first_job_has_all_of_its_present_pods():
     pods = [waiting("a", **owned("x")), waiting("b"), waiting("c", **owned("x"))]
 
-    assert [each.uid for each in first_job(pods)] == ["a", "c"]
-    assert [each.uid for each in first_job(pods[1:])] == ["b"]
+    assert [each.uid for each in pods_of_first_job(pods)] == ["a", "c"]
+    assert [each.uid for each in pods_of_first_job(pods[1:])] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_without_settings_there_is_no_decision_time():
 
 
 def test_the_memory_of_jobs_is_bounded(monkeypatch):
-    monkeypatch.setattr(jobs, "MAX_PAID", 2)
+    monkeypatch.setattr(jobs, "MAX_DELAYED", 2)
     latency = SimulatedLatency(TIME)
     for uid in "abc":
         latency.wait_s([waiting(uid)])

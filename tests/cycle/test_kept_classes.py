@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.node_search import NodeSearch
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import Extenders
 from roadstead.framework.plugin import Reads, ScorePlugin
 from roadstead.framework.tie_break import TieBreak
 from tests.builders import (

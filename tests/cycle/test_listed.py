@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle import merged_lists
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.merged_lists import best_rows
 from roadstead.cycle.messages import RankAnswer, RankRequest
 from roadstead.cycle.ranker import Ranker
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.cycle.worker_rows import RowsByArrival, WorkerRows
 from roadstead.facts.pod import HostPort, PodAffinityTerm, Volume
 from roadstead.facts.selectors import LabelSelector
@@ -43,10 +43,10 @@ class Side:
         self.profile = Profile(
             default_config().profiles[0], in_tree_registry(), Handle(self.table.classes)
         )
-        self.cycle = TableCycle(
+        self.cycle = BatchBuilder(
             self.table, {NAME: self.profile}, tie_break or TieBreak("random", 7)
         )
-        self.cycle.accelerator = Accelerator(load(), Coverage())
+        self.cycle.compiled_kernel = CompiledKernel(load(), Coverage())
         self.own = RowsByArrival(self.table)
         self.ranker = Ranker(self.own, self.table, {NAME: self.profile})
 
@@ -60,7 +60,7 @@ class Side:
                 f"{prefix}{n}",
                 f"ns/{prefix}{n}",
                 pod_class,
-                self.profile.class_of(pod_class, f"{n}"),
+                self.profile.signature_of(pod_class, f"{n}"),
             )
             for n, pod_class in enumerate(pod_classes)
         ]
@@ -83,7 +83,7 @@ class Fleet:
     def ask(self, batch, pods, most, apart=(), touched=()):
         """Return the workers' lists for a batch's new classes. apart, touched: names of nodes."""
         new = batch.unlisted(pods)
-        draws = batch.draws(new)
+        draws = batch.tie_break_hashes(new)
         rows = self.ours.table.rows_of(apart)
         arrivals = self.ours.table.arrivals[rows].astype(np.int64).tobytes()
         ask = RankRequest(
@@ -93,7 +93,7 @@ class Fleet:
         for number, side in enumerate(self.workers):
             here = [name for name in touched if side.table.has_node(name)]
             changed = side.table.arrivals[side.table.rows_of(here)].astype(np.int64)
-            answer = side.ranker.rank(ask, Accelerator(load(), Coverage()), changed)
+            answer = side.ranker.rank(ask, CompiledKernel(load(), Coverage()), changed)
             answers[number] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
         return answers, [each.signature for each in new], draws, rows
 
@@ -107,7 +107,7 @@ def decided(side, pods, best=None, batch=None):
     batch = batch or side.cycle.begin(pods)
     if best is not None:
         batch.use_lists(best, len(pods))
-    found = batch.decide_run(pods)
+    found = batch.decide_by_kernel(pods)
     batch.flush()
     side.table.validate()
     return [(d.node_name, d.feasible, d.total, d.best_size) for d in found], batch
@@ -292,10 +292,10 @@ def test_lists_are_valid_until_the_table_changes_in_another_way():
     batch = fleet.ours.cycle.begin(pods := fleet.ours.pods(facts))
     batch.use_lists(fleet.lists(batch, pods, 8), len(pods))
     twin = fleet.alone.cycle.begin(same := fleet.alone.pods(facts))
-    first = batch.decide_run(pods[:6]), twin.decide_run(same[:6])
+    first = batch.decide_by_kernel(pods[:6]), twin.decide_by_kernel(same[:6])
     # One pod is decided by the reference path, which places it on the table itself.
     second = batch.decide(pods[6]), twin.decide(same[6])
-    third = batch.decide_run(pods[7:]), twin.decide_run(same[7:])
+    third = batch.decide_by_kernel(pods[7:]), twin.decide_by_kernel(same[7:])
 
     for mine, theirs in (first, ([second[0]], [second[1]]), third):
         assert [d.node_name for d in mine] == [d.node_name for d in theirs]

@@ -15,8 +15,8 @@ from roadstead.cycle.node_search import (
     OrderedNodesCache,
 )
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import EXTENDER, Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import EXTENDER, Extenders
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle
@@ -77,7 +77,7 @@ def arrivals(*places, offset=10):
 
 
 def stays(result, offset=10):
-    return [each - offset for each in result.found_nodes.stays.tolist()]
+    return [each - offset for each in result.found_nodes.remaining.tolist()]
 
 
 def searched_as_upstream(fits, to_find, start):
@@ -165,10 +165,10 @@ def test_extenders_that_filter_or_score_need_more_than_one_node():
 def test_a_profile_without_sampling_evaluates_all_nodes():
     node_search = NodeSearch({"other-scheduler": 1})
 
-    assert node_search.concerns(PodFacts("ns"))
+    assert node_search.applies_to(PodFacts("ns"))
     result = node_search.search(Without(), pod(), order(5), FilteredNodes(arrivals(1, 2, 4)))
     assert stays(result) == [1, 2, 4]
-    assert not NodeSearch().concerns(PodFacts("ns"))
+    assert not NodeSearch().applies_to(PodFacts("ns"))
 
 
 def test_extenders_refuse_and_score_the_remaining_nodes():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.partitions import Partition, looks_across, owned
+from roadstead.cycle.partitions import Partition, partitions_of, reads_other_nodes
 from roadstead.facts.pod import Volume
 from roadstead.framework.cycle_state import CycleState
 from roadstead.nodes.pod_class import PodClasses
@@ -32,19 +32,19 @@ def partition(index=0, **settings):
 def test_in_every_turn_each_shard_has_one_owner_and_each_owner_a_shard(schedulers, more, turn):
     partitions = schedulers + more
 
-    parts = [owned(partitions, rank, schedulers, turn) for rank in range(schedulers)]
+    parts = [partitions_of(partitions, rank, schedulers, turn) for rank in range(schedulers)]
 
     assert sorted(partition for part in parts for partition in part) == list(range(partitions))
     assert all(parts)
 
 
 def test_partitions_pass_to_the_next_scheduler_each_turn_and_return():
-    assert [owned(4, 0, 2, turn) for turn in range(3)] == [(0, 2), (1, 3), (0, 2)]
+    assert [partitions_of(4, 0, 2, turn) for turn in range(3)] == [(0, 2), (1, 3), (0, 2)]
 
 
 def test_more_schedulers_than_shards_are_an_internal_error():
     with pytest.raises(AssertionError, match="3 schedulers cannot own 2 partitions"):
-        owned(2, 0, 3, 0)
+        partitions_of(2, 0, 3, 0)
 
 
 def test_schedulers_of_one_profile_divide_the_shards():
@@ -65,11 +65,11 @@ def test_a_lease_contains_the_current_turn():
 def test_pods_without_an_own_node_are_decided_on_all_nodes_until_the_next_lease():
     mine, pod_here = partition(), waiting()
     mine.pass_on(pod_here)
-    assert not mine.is_local(pod_here)
-    assert mine.is_local(waiting("b"))
+    assert not mine.tries_own_nodes_first(pod_here)
+    assert mine.tries_own_nodes_first(waiting("b"))
 
     mine.leased(0, 0)
-    assert mine.is_local(pod_here)
+    assert mine.tries_own_nodes_first(pod_here)
 
 
 def test_own_nodes_are_those_of_the_shards_in_this_turn():
@@ -84,10 +84,10 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
         return [name for name, code in zip(table.names, codes, strict=True) if not code]
 
     assert left() == ["n0", "n2", "n4"]
-    before = mine.nodes.known_state(waiting().pod_class)
+    before = mine.nodes.state_version(waiting().pod_class)
     mine.leased(0, 1)
     assert left() == ["n1", "n3"]
-    assert mine.nodes.known_state(waiting().pod_class) != before
+    assert mine.nodes.state_version(waiting().pod_class) != before
 
 
 @pytest.mark.parametrize(
@@ -103,24 +103,24 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
     ],
 )
 def test_pods_that_depend_on_other_nodes_are_decided_on_all_nodes(facts, expected):
-    assert looks_across(pod(**facts)) == expected
-    assert partition().is_local(waiting(**facts)) != expected
+    assert reads_other_nodes(pod(**facts)) == expected
+    assert partition().tries_own_nodes_first(waiting(**facts)) != expected
 
 
 def test_a_pod_that_was_tried_before_is_decided_on_all_nodes():
-    assert not partition().is_local(waiting(attempt=2))
+    assert not partition().tries_own_nodes_first(waiting(attempt=2))
 
 
 def test_quality_first_always_uses_all_nodes():
-    assert not partition(partition_policy="quality-first").is_local(waiting())
+    assert not partition(partition_policy="quality-first").tries_own_nodes_first(waiting())
 
 
 def test_adaptive_uses_all_nodes_once_the_queue_is_short():
     mine = partition(partition_policy="adaptive", partition_long_queue_pods=10)
-    assert mine.is_local(waiting())
+    assert mine.tries_own_nodes_first(waiting())
 
     mine.leased(waiting=10, turn=0)
-    assert not mine.is_local(waiting())
+    assert not mine.tries_own_nodes_first(waiting())
 
     mine.leased(waiting=11, turn=0)
-    assert mine.is_local(waiting())
+    assert mine.tries_own_nodes_first(waiting())

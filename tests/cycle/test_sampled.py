@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache
 from roadstead.cycle.plain_cycle import PlainCycle
-from roadstead.cycle.table_cycle import TableCycle
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
 from tests.actors import fleets
 from tests.builders import named, node, pod, table_of
-from tests.cycle.test_table_cycle import Cycle
+from tests.cycle.test_batch_builder import Cycle
 from tests.extenders.servers import config_of
 from tests.kernel.test_equality import (
     DECIDING,
@@ -25,7 +25,7 @@ from tests.kernel.test_equality import (
     TIE_BREAKS,
     Plain,
     World,
-    accelerator,
+    compiled_kernel,
     fleet_world,
     play,
     profiles_of,
@@ -40,9 +40,9 @@ SHARES = st.sampled_from([{}, {"default-scheduler": 0}, {"default-scheduler": 40
 class Sampling(Cycle):
     """A Cycle that samples in the order of its table."""
 
-    def __init__(self, world, config, tie_break, accelerator, shares):
+    def __init__(self, world, config, tie_break, compiled_kernel, shares):
         self.node_search, self.order = NodeSearch(shares), OrderedNodesCache()
-        super().__init__(world, config, tie_break, accelerator, self.node_search)
+        super().__init__(world, config, tie_break, compiled_kernel, self.node_search)
 
     def batch(self, pods):
         self.cycle.order = self.order.snapshot(self.table)
@@ -67,7 +67,7 @@ def few_are_enough(monkeypatch):
 
 def both(world, config, tie_break, with_kernel, shares):
     """Return the decisions of both, and where their next samples start."""
-    ours = Sampling(world, config, tie_break, accelerator() if with_kernel else None, shares)
+    ours = Sampling(world, config, tie_break, compiled_kernel() if with_kernel else None, shares)
     theirs = SamplingAlone(world, config, tie_break, shares)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roadstead.framework.sampling.MIN_FEASIBLE_NODES", 2)
@@ -109,13 +109,13 @@ def test_the_kernel_searches_many_nodes_like_the_reference(seed):
 def test_the_kernel_decides_sampled_pods(few_are_enough):
     nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
     world = World(nodes, [[(pod(cpu=100), False)] * 4])
-    ours = Sampling(world, DEFAULT, TieBreak("first"), accelerator(), {"default-scheduler": 1})
+    ours = Sampling(world, DEFAULT, TieBreak("first"), compiled_kernel(), {"default-scheduler": 1})
 
     decided = play(ours, world)
 
     assert [each[1] for each in decided] == ["n0", "n2", "n4", "n1"]
     assert [each[2] for each in decided] == [2] * 4
-    assert ours.cycle.accelerator.coverage.by_kernel == 4
+    assert ours.cycle.compiled_kernel.coverage.by_kernel == 4
     assert ours.node_search.start == 2
 
 
@@ -125,12 +125,12 @@ def test_a_search_starts_among_the_remaining_nodes(few_are_enough, start):
     nodes = [(node(f"n{index}", cpu=4000, pods=10), []) for index in range(6)]
     world = World(nodes, [[(pod(cpu=100), False)] * 4])
     shares = {"default-scheduler": 1}
-    ours = Sampling(world, DEFAULT, TieBreak("first"), accelerator(), shares)
+    ours = Sampling(world, DEFAULT, TieBreak("first"), compiled_kernel(), shares)
     theirs = SamplingAlone(world, DEFAULT, TieBreak("first"), shares)
     ours.node_search.start = theirs.node_search.start = start
 
     assert play(ours, world) == play(theirs, world)
-    assert ours.cycle.accelerator.coverage.by_kernel == 4
+    assert ours.cycle.compiled_kernel.coverage.by_kernel == 4
     assert ours.node_search.start == theirs.node_search.start
 
 
@@ -140,19 +140,19 @@ def test_the_reference_names_the_best_of_sampled_nodes(few_are_enough, start):
     profiles = profiles_of(DEFAULT)(table.classes)
     node_search = NodeSearch({"default-scheduler": 1})
     node_search.start = start
-    quick = accelerator()
-    cycle = TableCycle(
+    quick = compiled_kernel()
+    cycle = BatchBuilder(
         *(table, profiles, TieBreak("first")),
-        **{"name_best": True, "node_search": node_search, "accelerator": quick},
+        **{"name_best": True, "node_search": node_search, "compiled_kernel": quick},
     )
     pod_class = table.classes.pod_class(pod(cpu=100))
     one = PodInCycle(
-        "u", "default/u", pod_class, profiles["default-scheduler"].class_of(pod_class, "u")
+        "u", "default/u", pod_class, profiles["default-scheduler"].signature_of(pod_class, "u")
     )
 
     batch = cycle.begin([one])
 
-    assert batch.decide_run([one]) == []
+    assert batch.decide_by_kernel([one]) == []
     decision = batch.decide(one)
     assert decision.best_size == 2
     assert decision.best == tuple(sorted(f"n{(start + step) % 6}" for step in range(2)))
@@ -198,7 +198,7 @@ def test_among_sampled_pods_a_second_pod_with_volumes_ends_a_batch():
     pods = []
     for number, facts in enumerate([pod(), disk, pod(), disk]):
         pod_class = ours.classes.pod_class(facts)
-        signature = ours.profiles["default-scheduler"].class_of(pod_class, f"u{number}")
+        signature = ours.profiles["default-scheduler"].signature_of(pod_class, f"u{number}")
         pods.append(PodInCycle(f"u{number}", f"ns/u{number}", pod_class, signature))
 
     assert [each.pod for each in ours.batch(pods)] == pods[:3]

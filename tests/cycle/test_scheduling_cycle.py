@@ -29,7 +29,7 @@ STALE = {"schedulers": 2, "staleness_s": 5.0}
 class World:
     """A cycle over n1 and n2. happens: need → what happens before it is answered."""
 
-    def __init__(self, *, own=None, shorten=None, latency=None, node_search=None, **settings):
+    def __init__(self, *, own=None, limit_batch=None, latency=None, node_search=None, **settings):
         self.nodes, self.now_s, self.happens = (
             NotedNodes(table_of(*(node(name, cpu=1000) for name in ("n1", "n2")))),
             10.0,
@@ -40,14 +40,14 @@ class World:
         settings = Settings(**settings)
         self.partition = own and Partition(settings, 0, own)
         parts = CycleParts(
-            self.nodes, settings, self.profiles, node_search, self.partition, shorten
+            self.nodes, settings, self.profiles, node_search, self.partition, limit_batch
         )
         self.cycle = SchedulingCycle(parts, SimulatedLatency(latency or DecisionTime()))
-        self.needs, self.decisions, self.accelerator = [], [], None
+        self.needs, self.decisions, self.compiled_kernel = [], [], None
 
     def pods(self, count, cpu=400, **facts):
         pod_class = self.nodes.table.classes.pod_class(pod(cpu=cpu, **facts))
-        signature = self.profiles["default-scheduler"].class_of(pod_class, "u")
+        signature = self.profiles["default-scheduler"].signature_of(pod_class, "u")
         return [PodInCycle(f"u{n}", f"d/p{n}", pod_class, signature) for n in range(count)]
 
     def decide(self, pods):
@@ -55,7 +55,7 @@ class World:
         self.needs.clear()
         undecided = pods
         scope, pods = self.cycle.next(undecided)
-        coming = self.cycle.coming(scope, pods, undecided)
+        coming = self.cycle.pods_of_chain(scope, pods, undecided)
         steps, answer = self.cycle.decide(scope, pods, self.now_s, coming), None
         while True:
             try:
@@ -73,7 +73,7 @@ class World:
             case CallExtenders(_, work):
                 return work()
             case Prepare():
-                return self.accelerator
+                return self.compiled_kernel
             case Phase():
                 return None
         return self.now_s
@@ -142,7 +142,7 @@ def test_a_state_that_became_too_old_while_thinking_is_read_again():
 
 
 def test_workers_are_asked_before_a_batch_which_then_catches_up_again():
-    world = World(shorten=lambda cycle, pods: pods[:1])
+    world = World(limit_batch=lambda cycle, pods: pods[:1])
 
     found = world.decide(world.pods(3))
 

@@ -12,7 +12,6 @@ from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer, packed, unpacked
 from roadstead.facts.wire import encode_facts
 from roadstead.framework.evaluation import Evaluation
-from roadstead.framework.given import worker_calls
 from roadstead.framework.plugin import (
     FilterPlugin,
     FilterResult,
@@ -22,6 +21,7 @@ from roadstead.framework.plugin import (
     Reads,
     ScorePlugin,
 )
+from roadstead.framework.worker_results import worker_calls
 from roadstead.nodes.changed_nodes import ChangedNodes
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
@@ -157,7 +157,7 @@ def test_with_answers_of_workers_at_other_states_a_class_has_the_same_results(
     for place, facts in enumerate(classes):
         pod_class = ours.table.classes.pod_class(facts)
         with_given, plain = (Evaluation(ours.profile, pod_class, ours.table) for _ in range(2))
-        with_given.given = found and found[place]
+        with_given.worker_results = found and found[place]
         for each in (with_given, plain):
             advance(each)
         assert said(with_given) == said(plain)
@@ -194,7 +194,9 @@ def test_no_plugin_is_called_for_answers_of_an_up_to_date_worker():
     with_given, plain = (Evaluation(ours.profile, pod_class, ours.table) for _ in range(2))
     advance(plain)
 
-    (with_given.given,) = ScoredParts(ours.table, 1).merge_answers({0: answer}, {0: set()}, 1)
+    (with_given.worker_results,) = ScoredParts(ours.table, 1).merge_answers(
+        {0: answer}, {0: set()}, 1
+    )
     for plugin, point in worker_calls(ours.profile):
         setattr(plugin, point.lower(), None)
     advance(with_given)

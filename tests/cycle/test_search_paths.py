@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.extender_preemption import ask_extenders
+from roadstead.cycle.extender_preemption import call_extenders
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.extenders.chain import Extenders
 from roadstead.extenders.extender import Extender
+from roadstead.extenders.sequence import Extenders
 from roadstead.facts.pod import PodIdentity
 from roadstead.framework.plugin import PreFilterPlugin, PreFilterResult, Reads
 from roadstead.framework.victims import Candidate, DryRunResult, Victim
@@ -345,8 +345,8 @@ def test_an_extender_without_the_verb_is_not_called_for_a_preemption():
     tried = DryRunResult((Candidate("n0", (Victim("u", "ns/p", 0),)),))
     asked = PodInCycle("u", "ns/q", NodeTable().classes.pod_class(pod(cpu=1)), "s")
 
-    assert ask_extenders(Extenders([Extender(config, Moody(0))]), asked, tried) is tried
-    assert ask_extenders(None, asked, tried) is tried
+    assert call_extenders(Extenders([Extender(config, Moody(0))]), asked, tried) is tried
+    assert call_extenders(None, asked, tried) is tried
 
 
 class NamesN1(PreFilterPlugin):

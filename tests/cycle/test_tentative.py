@@ -23,10 +23,10 @@ class Stand:
 
     def decide(self):
         one = PodInCycle("u1", "default/u1", self.pod_class, "class")
-        self.tentative.set_aside([one])
+        self.tentative.remove_from_table([one])
         self.table.withdraw("n1", self.pod_class)
         self.table.add_pod("n1", self.pod_class, uid="u1")
-        self.tentative.note([Decision(one, "n1")])
+        self.tentative.record_decisions([Decision(one, "n1")])
 
     def nominated(self):
         return sum(self.table.nominations.to("n1").values())
@@ -110,8 +110,8 @@ def test_a_nominated_pod_whose_node_was_removed_before_is_nominated_again():
     stand.table.remove_node("n1")
 
     again = PodInCycle("u1", "default/u1", stand.pod_class, "class")
-    stand.tentative.set_aside([again])
-    stand.tentative.note([Decision(again, None)])
+    stand.tentative.remove_from_table([again])
+    stand.tentative.record_decisions([Decision(again, None)])
 
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
@@ -181,13 +181,13 @@ def test_a_leased_pod_without_nomination_reserves_nothing_while_others_are_decid
     stand.tentative.nominate("other", "n2", stand.pod_class)
     one = PodInCycle("u1", "default/u1", stand.pod_class, "class")
 
-    stand.tentative.set_aside([one])
-    stand.tentative.note([Decision(one, None)])
+    stand.tentative.remove_from_table([one])
+    stand.tentative.record_decisions([Decision(one, None)])
     assert sum(stand.table.nominations.to("n2").values()) == 1
 
     stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 2
-    stand.tentative.set_aside([one])
+    stand.tentative.remove_from_table([one])
     stand.tentative.withdraw("u1", "n2", stand.pod_class)
     stand.tentative.undo_unconfirmed()
     assert sum(stand.table.nominations.to("n2").values()) == 1
@@ -208,13 +208,13 @@ class Standing(Stand):
 
     def place(self, on):
         self.table.add_pod(on, self.pod_class, uid="u1")
-        self.tentative.note([decided("u1", self.pod_class, on)[1]])
+        self.tentative.record_decisions([decided("u1", self.pod_class, on)[1]])
 
 
 def test_a_pod_decided_again_counts_once_and_not_against_itself():
     stand = Standing()
 
-    stand.tentative.set_aside([stand.again])
+    stand.tentative.remove_from_table([stand.again])
     assert stand.counts() == [0, 0]
     stand.place("n2")
 
@@ -225,8 +225,8 @@ def test_a_pod_decided_again_counts_once_and_not_against_itself():
 def test_a_pod_decided_again_without_a_node_stays_on_its_node():
     stand = Standing()
 
-    stand.tentative.set_aside([stand.again])
-    stand.tentative.note([decided("u1", stand.pod_class, None)[1]])
+    stand.tentative.remove_from_table([stand.again])
+    stand.tentative.record_decisions([decided("u1", stand.pod_class, None)[1]])
 
     assert stand.counts() == [1, 0]
     assert [each.uid for each in stand.table.residents.on("n1")] == ["u1"]
@@ -234,17 +234,17 @@ def test_a_pod_decided_again_without_a_node_stays_on_its_node():
 
 def test_a_pod_that_was_set_aside_does_not_return_to_a_removed_node():
     stand = Standing()
-    stand.tentative.set_aside([stand.again])
+    stand.tentative.remove_from_table([stand.again])
     stand.table.remove_node("n1")
 
-    stand.tentative.note([decided("u1", stand.pod_class, None)[1]])
+    stand.tentative.record_decisions([decided("u1", stand.pod_class, None)[1]])
 
     assert stand.table.row_facts("n2")["pod_count"] == 0
 
 
 def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
     stand = Standing()
-    stand.tentative.set_aside([stand.again])
+    stand.tentative.remove_from_table([stand.again])
     stand.place("n1")
 
     assert stand.tentative.was_removed("u1", "n1")
@@ -257,7 +257,7 @@ def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
 
 def test_after_a_refused_decision_the_pod_is_where_the_cache_reports():
     stand = Standing()
-    stand.tentative.set_aside([stand.again])
+    stand.tentative.remove_from_table([stand.again])
     stand.place("n2")
 
     stand.tentative.undo_unconfirmed()
@@ -270,7 +270,7 @@ def test_a_pod_decided_here_and_submitted_again_is_decided_anew():
     stand = Stand()
     again, _ = decided("u1", stand.pod_class, None)
 
-    stand.tentative.set_aside([again])
+    stand.tentative.remove_from_table([again])
 
     assert stand.counts() == [0, 0]
     assert len(stand.tentative) == 0

@@ -43,7 +43,7 @@ class World:
 
     def decide(self, chosen):
         pods = {uid: PodInCycle(uid, f"d/{uid}", self.pod_classes[uid], "") for uid in chosen}
-        self.tentative.set_aside(list(pods.values()))
+        self.tentative.remove_from_table(list(pods.values()))
         for uid, name in chosen.items():
             self.decided.pop(uid, None)
             self.overruled.discard(uid)
@@ -55,7 +55,7 @@ class World:
                 self.table.add_pod(name, self.pod_classes[uid], uid=uid, key=f"d/{uid}")
                 if named := FACTS[uid].nominated_node_name:
                     self.table.withdraw(named, self.pod_classes[uid])
-        self.tentative.note([Decision(pods[uid], name) for uid, name in chosen.items()])
+        self.tentative.record_decisions([Decision(pods[uid], name) for uid, name in chosen.items()])
 
     def come(self, chosen):
         """Apply the cache's report of pods on nodes, which ends their nominations."""

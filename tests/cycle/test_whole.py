@@ -3,8 +3,8 @@
 import pytest
 
 from roadstead.cycle.batch import PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.node_search import NodeSearch
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import Volume
 from roadstead.framework.tie_break import TieBreak
 from tests.actors.fleets import apps, near, spread
@@ -27,12 +27,12 @@ class World:
         )
         self.table = table_of(*hosts)
         self.profiles = profiles_of(self.table.classes)
-        self.cycle = TableCycle(self.table, self.profiles, TieBreak("first"))
+        self.cycle = BatchBuilder(self.table, self.profiles, TieBreak("first"))
         self.pods = [self._in_cycle(number, each) for number, each in enumerate(facts)]
 
     def _in_cycle(self, number, facts):
         pod_class = self.table.classes.pod_class(facts)
-        signature = self.profiles["default-scheduler"].class_of(pod_class, f"u{number}")
+        signature = self.profiles["default-scheduler"].signature_of(pod_class, f"u{number}")
         return PodInCycle(f"u{number}", f"default/p{number}", pod_class, signature)
 
     def decided(self):
@@ -81,7 +81,7 @@ def test_the_nomination_of_a_pod_that_fits_nowhere_counts_for_no_later_pod(share
     """Upstream withdraws it before the next pod is decided, so the batch ends there."""
     large = pod(cpu=5000, nominated_node_name="n0", preemption_policy="Never")
     world = World(large, pod(cpu=4000))
-    world.cycle = TableCycle(
+    world.cycle = BatchBuilder(
         world.table, world.profiles, TieBreak("first"), node_search=NodeSearch(shares)
     )
     world.table.nominate("n0", world.pods[0].pod_class)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.extenders.caller import ExtenderError
-from roadstead.extenders.chain import EXTENDER, Extenders
 from roadstead.extenders.extender import Extender, ExtenderPod, Victims, shown_url
 from roadstead.extenders.http import HttpCaller
 from roadstead.extenders.manifests import node_manifest, pod_manifest
 from roadstead.extenders.replies import read_binding, read_filter, read_priorities, read_victims
+from roadstead.extenders.sequence import EXTENDER, Extenders
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import HostPort, PodFacts, PodIdentity, PreferredNodeTerm
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement

@@ -62,4 +62,4 @@ def test_the_changes_of_a_waiting_pod_are_found_by_comparing_facts(old, new, act
     seen = pod_change_events(old, new, is_assigned=False)
 
     assert [each.event.label for each in seen] == [f"UnschedulablePod{each}" for each in actions]
-    assert all(each.change.own for each in seen)
+    assert all(each.change.of_waiting_pod for each in seen)

@@ -82,7 +82,7 @@ def test_scores_from_outside_are_stored_beside_the_rows():
 
     evaluation.restrict(found_nodes(2, 0, scores=[7, -3]))
 
-    assert evaluation.added.tolist() == [-3, 0, 7, 0]
+    assert evaluation.extender_scores.tolist() == [-3, 0, 7, 0]
 
 
 def test_the_next_update_restores_the_results_of_filter():
@@ -90,12 +90,12 @@ def test_the_next_update_restores_the_results_of_filter():
     before = said(evaluation)
     evaluation.restrict(FoundNodes(no_arrivals(), no_arrivals()))
     assert not evaluation.feasible.any()
-    assert evaluation.added is None
+    assert evaluation.extender_scores is None
 
     evaluation.update(evaluation.run_pre_filter())
 
     assert said(evaluation) == before
-    assert evaluation.wide is None
+    assert evaluation.before_restriction is None
 
 
 def test_scores_are_equal_before_and_after_a_restriction():

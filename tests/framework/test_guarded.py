@@ -179,16 +179,16 @@ def test_a_hint_that_raises_is_a_failed_hint():
     [(ZeroDivisionError("by zero"), "ZeroDivisionError: by zero"), (1, "want a bool")],
 )
 def test_a_failing_is_concerned_is_a_failed_hint(answer, told):
-    def concerns(*_):
+    def may_matter(*_):
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    (registered,) = says([RegisteredEvent(ADDED, None, concerns)]).events_to_register()
+    (registered,) = says([RegisteredEvent(ADDED, None, may_matter)]).events_to_register()
 
     assert registered.hint is None
     with pytest.raises(HintError, match=told):
-        registered.concerns(pod(), pod(), ClusterFacts())
+        registered.may_matter(pod(), pod(), ClusterFacts())
 
 
 def test_a_guarded_is_concerned_answers_like_the_plugin():
@@ -196,8 +196,8 @@ def test_a_guarded_is_concerned_answers_like_the_plugin():
         [RegisteredEvent(ADDED, None, lambda waiting, assigned, cluster: waiting == assigned)]
     ).events_to_register()
 
-    assert registered.concerns(pod(), pod(), ClusterFacts()) is True
-    assert registered.concerns(pod(), pod(cpu=1), ClusterFacts()) is False
+    assert registered.may_matter(pod(), pod(), ClusterFacts()) is True
+    assert registered.may_matter(pod(), pod(cpu=1), ClusterFacts()) is False
 
 
 def test_unsupported_features_are_refused_as_without_a_guard():

@@ -165,10 +165,10 @@ class Concerned(FilterPlugin, EnqueueExtensions):
         raise AssertionError("nobody filters here")
 
     def events_to_register(self):
-        how = {"concerns": self.concerns, "whoever_rejected": self.whoever_rejected}
+        how = {"may_matter": self.may_matter, "whoever_rejected": self.whoever_rejected}
         return (on(EventResource.POD, ActionType.ADD, **how), on(NODE, ActionType.ADD))
 
-    def concerns(self, waiting, assigned, cluster):
+    def may_matter(self, waiting, assigned, cluster):
         if assigned.priority == 9:
             raise HintError("cannot tell")
         return waiting.priority == assigned.priority
@@ -177,19 +177,19 @@ class Concerned(FilterPlugin, EnqueueExtensions):
 def test_a_rejecting_plugin_decides_whether_a_placed_pod_concerns_a_pod():
     hints = map_of(Concerned())
 
-    assert hints.is_concerned(pod(priority=1), pod(priority=1), ("Other", "Concerned"))
-    assert not hints.is_concerned(pod(priority=1), pod(priority=2), ("Concerned",))
-    assert not hints.is_concerned(pod(priority=1), pod(priority=1), ("Other",))
-    assert not map_of(Asked()).is_concerned(pod(), pod(), ("Asked",))
+    assert hints.may_matter(pod(priority=1), pod(priority=1), ("Other", "Concerned"))
+    assert not hints.may_matter(pod(priority=1), pod(priority=2), ("Concerned",))
+    assert not hints.may_matter(pod(priority=1), pod(priority=1), ("Other",))
+    assert not map_of(Asked()).may_matter(pod(), pod(), ("Asked",))
 
 
 def test_a_plugin_may_decide_about_pods_that_others_rejected():
     plugin = Concerned()
     plugin.whoever_rejected = True
 
-    assert map_of(plugin).is_concerned(pod(priority=1), pod(priority=1), ("Other",))
-    assert not map_of(plugin).is_concerned(pod(priority=1), pod(priority=2), ("Other",))
+    assert map_of(plugin).may_matter(pod(priority=1), pod(priority=1), ("Other",))
+    assert not map_of(plugin).may_matter(pod(priority=1), pod(priority=2), ("Other",))
 
 
 def test_a_plugin_that_can_not_decide_counts_as_concerned():
-    assert map_of(Concerned()).is_concerned(pod(), pod(priority=9), ("Concerned",))
+    assert map_of(Concerned()).may_matter(pod(), pod(priority=9), ("Concerned",))

@@ -12,12 +12,12 @@ from roadstead.framework.events import EVERYTHING, HintError, ObjectChange, Regi
 from roadstead.framework.guarded import PluginFailure, guard
 from roadstead.framework.plugin import EnqueueExtensions, Reads, ScorePlugin
 from roadstead.framework.plugin_calls import (
-    CALLS,
     MAX_FOR_CLASS,
     MAX_IN_PROCESS,
+    RUNNING_CALLS,
     PluginCall,
     PluginCalls,
-    PluginDisabledError,
+    PluginSuspendedError,
 )
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugin_watch import (
@@ -36,7 +36,7 @@ SOON_S = 0.2
 @pytest.fixture(autouse=True)
 def _no_strikes():
     yield
-    CALLS.forget()
+    RUNNING_CALLS.forget()
 
 
 class Asked(ScorePlugin):
@@ -188,7 +188,7 @@ def test_a_plugin_is_not_called_for_a_class_with_which_a_process_ended_twice(tmp
     twice = lives(tmp_path / "b", [("Mine", one)] * 2)
 
     once.leave(entered(once, one))
-    with pytest.raises(PluginDisabledError, match="it ended the process worker-0 at Score"):
+    with pytest.raises(PluginSuspendedError, match="it ended the process worker-0 at Score"):
         entered(twice, one)
     twice.leave(entered(twice, other))
     twice.leave(entered(twice, one, "Another"))
@@ -200,7 +200,7 @@ def test_a_plugin_that_ends_its_process_with_several_classes_is_not_called_at_al
     *classes, last = pod_classes(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
     calls = lives(tmp_path / "a", [("Mine", each) for each in classes])
 
-    with pytest.raises(PluginDisabledError, match="is not asked any more"):
+    with pytest.raises(PluginSuspendedError, match="is not asked any more"):
         entered(calls, last)
     calls.leave(entered(calls, last, "Another"))
 

@@ -20,7 +20,7 @@ from roadstead.framework.plugin import (
     ScorePlugin,
 )
 from roadstead.framework.post_filter_answers import PostFilterResult
-from roadstead.framework.profile import Profile, WeightedScore, concern
+from roadstead.framework.profile import Profile, WeightedScore, any_may_change
 from roadstead.framework.registry import Registry
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.plugins.in_tree import in_tree_registry
@@ -187,9 +187,9 @@ def test_the_first_gate_that_holds_a_pod_names_its_plugin():
     profile = profile_of({"preEnqueue": ["SchedulingGates", "Hold"]}, plugins=[Hold])
     held = pod(labels={"hold": "yes"})
 
-    assert profile.gate(pod()) is SUCCESS
-    assert profile.gate(held) == replace(unresolvable("held"), plugin="Hold")
-    both = profile.gate(replace(held, scheduling_gates=("wait",)))
+    assert profile.run_pre_enqueue(pod()) is SUCCESS
+    assert profile.run_pre_enqueue(held) == replace(unresolvable("held"), plugin="Hold")
+    both = profile.run_pre_enqueue(replace(held, scheduling_gates=("wait",)))
     assert both == replace(
         unresolvable("waiting for scheduling gates: [wait]"), plugin="SchedulingGates"
     )
@@ -198,7 +198,7 @@ def test_the_first_gate_that_holds_a_pod_names_its_plugin():
 def keys_of(profile):
     """Return a function (facts, UID) → key of the pod's class."""
     classes = PodClasses()
-    return lambda facts, uid: profile.class_of(classes.pod_class(facts), uid)
+    return lambda facts, uid: profile.signature_of(classes.pod_class(facts), uid)
 
 
 def test_signatures_are_equal_for_pods_that_no_plugin_distinguishes():
@@ -260,11 +260,11 @@ def test_a_plugin_that_can_not_sign_makes_each_pod_a_class_of_its_own():
 
 def test_a_pod_without_signature_changes_its_class_when_nominated_or_updated():
     profile, classes = profile_of({"score": ["Inscrutable"]}, plugins=[Inscrutable]), PodClasses()
-    before = profile.class_of(classes.pod_class(pod()), "1")
+    before = profile.signature_of(classes.pod_class(pod()), "1")
 
-    assert profile.class_of(classes.pod_class(pod()), "1") == before
+    assert profile.signature_of(classes.pod_class(pod()), "1") == before
     for later in (pod(nominated_node_name="n1"), pod(cpu=5), pod(labels={"app": "x"})):
-        assert profile.class_of(classes.pod_class(later), "1") != before
+        assert profile.signature_of(classes.pod_class(later), "1") != before
 
 
 def test_signatures_of_two_profiles_are_never_equal():
@@ -301,9 +301,9 @@ def test_a_placement_matters_on_other_nodes_if_a_cross_node_plugin_reports_it():
         classes.pod_class(pod(labels=labels)) for labels in ({}, {"app": "web"}, {"app": "job"})
     )
 
-    assert concern(profile.effects(web), web)
-    assert not concern(profile.effects(job), web)
-    assert not concern(profile.effects(plain), plain)
+    assert any_may_change(profile.effects(web), web)
+    assert not any_may_change(profile.effects(job), web)
+    assert not any_may_change(profile.effects(plain), plain)
 
 
 def test_with_row_plugins_no_placement_matters_on_other_nodes():
@@ -348,7 +348,7 @@ def test_classes_with_equal_signatures_have_one_key(one, other, times):
     more = replace(one, requests=tuple((name, n * times) for name, n in one.requests))
     facts = (one, other, more, replace(other, nominated_node_name="n1"))
 
-    keys = [profile.class_of(classes.pod_class(each), "u") for each in facts]
+    keys = [profile.signature_of(classes.pod_class(each), "u") for each in facts]
 
     signatures = [signs_of(profile, each) for each in facts]
     for this, its_signature in zip(keys, signatures, strict=True):
@@ -426,20 +426,20 @@ def test_a_bounded_profile_calls_its_bounds_first_and_keeps_its_keys():
         reads = Reads.NODE
         turn = 0
 
-        def known_state(self, pod):
+        def state_version(self, pod):
             return self.turn
 
     profile, bounds = profile_of({"filter": ["NodeName"]}), Bounds()
     pod_class = PodClasses().pod_class(pod())
-    key = profile.class_of(pod_class, "u")
-    assert profile.known_state(pod_class) is None
+    key = profile.signature_of(pod_class, "u")
+    assert profile.state_version(pod_class) is None
 
-    bounded = profile.within(bounds)
+    bounded = profile.with_filter(bounds)
 
     assert bounded.filter == (bounds, *profile.filter)
     assert bounded.post_filter == ()
-    assert bounded.class_of(pod_class, "u") == key
-    before = bounded.known_state(pod_class)
+    assert bounded.signature_of(pod_class, "u") == key
+    before = bounded.state_version(pod_class)
     bounds.turn = 1
-    assert bounded.known_state(pod_class) != before
-    assert profile.known_state(pod_class) is None
+    assert bounded.state_version(pod_class) != before
+    assert profile.state_version(pod_class) is None

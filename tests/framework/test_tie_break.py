@@ -56,15 +56,15 @@ def test_every_bucket_has_its_own_position_in_the_order_of_a_draw(draw):
 
 
 def test_a_draw_depends_on_seed_pod_and_attempt_only():
-    draw = TieBreak(seed=7).draw("default/web", 2)
+    draw = TieBreak(seed=7).pod_hash("default/web", 2)
 
     assert draw == int.from_bytes(
         hashlib.blake2b(b"7/2/default/web", digest_size=8).digest(), "little"
     )
     others = (
-        TieBreak(seed=8).draw("default/web", 2),
-        TieBreak(seed=7).draw("default/web", 3),
-        TieBreak(seed=7).draw("default/job", 2),
+        TieBreak(seed=8).pod_hash("default/web", 2),
+        TieBreak(seed=7).pod_hash("default/web", 3),
+        TieBreak(seed=7).pod_hash("default/job", 2),
     )
     assert len({draw, *others}) == 4
 

@@ -65,7 +65,7 @@ def test_pods_are_one_class_for_a_filter_that_fails_for_all():
     profile, classes = profile_of({"filter": ["NodePorts"]}), PodClasses()
     one, other = classes.pod_class(pod()), classes.pod_class(pod(labels={"app": "web"}))
 
-    assert profile.class_of(one, "a") == profile.class_of(other, "b")
+    assert profile.signature_of(one, "a") == profile.signature_of(other, "b")
 
 
 @pytest.mark.parametrize("plugin", SCORE_ERRORS)

@@ -11,8 +11,8 @@ from roadstead.kernel import cell_layout
 from roadstead.kernel import kernel as kernel_module
 from tests.actors import fleets
 from tests.builders import MIB, pod
-from tests.kernel.test_equality import TIE_BREAKS, Batches, Plain, World, accelerator, play
-from tests.kernel.test_kernel import RELATED, WEB, Batch, zones
+from tests.kernel.test_equality import TIE_BREAKS, Batches, Plain, World, compiled_kernel, play
+from tests.kernel.test_kernel import RELATED, WEB, KernelBatch, zones
 from tests.strategies import TAINTS, ZONE
 
 RACK = "rack"
@@ -76,7 +76,7 @@ def worlds(draw):
 def test_with_cells_pods_are_decided_like_by_the_reference(world, tie_break, name_best):
     config = default_config().profiles[0]
 
-    by_cells = play(Batches(world, config, tie_break, accelerator(), name_best), world)
+    by_cells = play(Batches(world, config, tie_break, compiled_kernel(), name_best), world)
 
     assert by_cells == play(Plain(world, config, tie_break, None, name_best), world)
 
@@ -86,11 +86,11 @@ def test_with_cells_pods_are_decided_like_by_the_reference(world, tie_break, nam
 def test_with_cells_pods_are_decided_like_row_by_row(world, tie_break, name_best, limit):
     config = default_config().profiles[0]
 
-    by_cells = play(Batches(world, config, tie_break, accelerator(), name_best), world)
+    by_cells = play(Batches(world, config, tie_break, compiled_kernel(), name_best), world)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cell_layout, *limit)
-        by_rows = play(Batches(world, config, tie_break, accelerator(), name_best), world)
+        by_rows = play(Batches(world, config, tie_break, compiled_kernel(), name_best), world)
     assert by_cells == by_rows
 
 
@@ -129,7 +129,7 @@ def spread_apart(app):
 def test_each_zone_is_a_cell(layouts):
     related = pod(cpu=100, labels=WEB, **RELATED["hard spread"])
 
-    placed = Batch(zones(12), *[related] * 7, tie_break=TieBreak("random", 3)).decide()
+    placed = KernelBatch(zones(12), *[related] * 7, tie_break=TieBreak("random", 3)).decide()
 
     (cells,) = layouts
     assert cells.size.tolist() == [3]
@@ -143,7 +143,7 @@ def test_nodes_with_and_without_a_pod_are_cells_of_a_hostname_term(layouts):
     alone = fleets.near(fleets.apps("web"), fleets.HOSTNAME)
     related = pod(labels=WEB, pod_anti_affinity=(alone,))
 
-    placed = Batch(zones(12), *[related] * 5).decide()
+    placed = KernelBatch(zones(12), *[related] * 5).decide()
 
     (cells,) = layouts
     assert len(set(placed)) == 5
@@ -155,7 +155,7 @@ def test_nodes_with_equal_counts_of_a_soft_constraint_are_a_cell(layouts):
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
 
-    placed = Batch(zones(6), *[related] * 9).decide()
+    placed = KernelBatch(zones(6), *[related] * 9).decide()
 
     (cells,) = layouts
     assert sorted(np.unique(placed, return_counts=True)[1]) == [1, 1, 1, 2, 2, 2]
@@ -168,7 +168,7 @@ def test_with_too_many_cells_rows_are_evaluated_one_by_one(layouts, monkeypatch)
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
 
-    placed = Batch(zones(6), *[related] * 15).decide()
+    placed = KernelBatch(zones(6), *[related] * 15).decide()
 
     (cells,) = layouts
     assert sorted(np.unique(placed, return_counts=True)[1]) == [2, 2, 2, 3, 3, 3]
@@ -184,7 +184,7 @@ def test_of_many_equal_nodes_in_some_zones_the_first_of_the_draw_is_chosen(layou
     world, tie_break = World(in_zones(nodes), [[(related, False)] * 40]), TieBreak("random", 5)
     config = default_config().profiles[0]
 
-    by_cells = play(Batches(world, config, tie_break, accelerator()), world)
+    by_cells = play(Batches(world, config, tie_break, compiled_kernel()), world)
 
     assert layouts[0].size.tolist() == [3]
     assert by_cells == play(Plain(world, config, tie_break, None), world)
@@ -196,7 +196,7 @@ def test_cells_are_used_for_relations_with_enough_pods(layouts, monkeypatch):
     often, seldom = [(web, False)] * 6, [(db, False)] * 2
     world, config = World(in_zones(30), [often + seldom]), default_config().profiles[0]
 
-    by_cells = play(Batches(world, config, TieBreak(), accelerator()), world)
+    by_cells = play(Batches(world, config, TieBreak(), compiled_kernel()), world)
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
     assert sorted(layouts[0].of_class.tolist()) == [-1, 0]
@@ -208,7 +208,7 @@ def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
     world = World(in_zones(30), [[(kind, False) for kind in kinds] * 4])
     config = default_config().profiles[0]
 
-    by_cells = play(Batches(world, config, TieBreak(), accelerator()), world)
+    by_cells = play(Batches(world, config, TieBreak(), compiled_kernel()), world)
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
     assert [sorted(each.of_class.tolist()) for each in layouts] == [[-1, -1, 0]]
@@ -218,6 +218,6 @@ def test_without_feasible_nodes_no_cells_are_built():
     world = World([], [[(spread_apart("web"), False)] * 3])
     config, tie_break = default_config().profiles[0], TieBreak("random")
 
-    by_kernel = play(Batches(world, config, tie_break, accelerator(), False), world)
+    by_kernel = play(Batches(world, config, tie_break, compiled_kernel(), False), world)
 
     assert by_kernel == play(Plain(world, config, tie_break, None, False), world)

@@ -3,9 +3,9 @@ again after the own nodes are as before."""
 
 import pytest
 
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.partitions import OwnNodes
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
@@ -21,11 +21,12 @@ class Scheduler:
     def __init__(self):
         table = table_of(*(node(f"n{n}", cpu=4000) for n in range(3)), classes=PodClasses())
         self.own = OwnNodes({"n0": 0, "n1": 1, "n2": 1}, (1,))
-        profile = profile_of(ROW_PLUGINS, classes=table.classes).within(self.own)
+        profile = profile_of(ROW_PLUGINS, classes=table.classes).with_filter(self.own)
         self.coverage, self._table, self._profile, self._count = Coverage(), table, profile, 0
         profiles = {"default-scheduler": profile}
-        self._cycle = TableCycle(
-            *(table, profiles, TieBreak("first")), accelerator=Accelerator(load(), self.coverage)
+        self._cycle = BatchBuilder(
+            *(table, profiles, TieBreak("first")),
+            compiled_kernel=CompiledKernel(load(), self.coverage),
         )
 
     def node_for(self, facts):
@@ -33,9 +34,9 @@ class Scheduler:
         self._count += 1
         pod_class = self._table.classes.pod_class(facts)
         uid = f"u{self._count}"
-        one = PodInCycle(uid, f"ns/{uid}", pod_class, self._profile.class_of(pod_class, uid))
+        one = PodInCycle(uid, f"ns/{uid}", pod_class, self._profile.signature_of(pod_class, uid))
         batch = self._cycle.begin([one])
-        (decision,) = batch.decide_run([one]) or (batch.decide(one),)
+        (decision,) = batch.decide_by_kernel([one]) or (batch.decide(one),)
         batch.flush()
         return decision.node_name
 

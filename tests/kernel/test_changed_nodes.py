@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
-from roadstead.cycle.batch import Accelerator, PodInCycle
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.facts.taints import Taint, Toleration
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -27,7 +27,7 @@ from tests.kernel.test_equality import (
     ROOMY,
     ROOMY_NODES,
     TIE_BREAKS,
-    accelerator,
+    compiled_kernel,
     resized,
     told,
 )
@@ -44,7 +44,7 @@ class Fleet:
 
     config: object
     tie_break: TieBreak
-    accelerator: Accelerator | None = field(default_factory=accelerator)
+    compiled_kernel: CompiledKernel | None = field(default_factory=compiled_kernel)
     alone: int = 0
 
     def __post_init__(self):
@@ -54,8 +54,8 @@ class Fleet:
         self.ours, self.theirs = (
             Profile(self.config, in_tree_registry(), Handle(classes)) for _ in range(2)
         )
-        self.cycle = TableCycle(
-            *(self.table, {names: self.ours}, self.tie_break), accelerator=self.accelerator
+        self.cycle = BatchBuilder(
+            *(self.table, {names: self.ours}, self.tie_break), compiled_kernel=self.compiled_kernel
         )
         self.pods = {}
         self.number = 0
@@ -88,12 +88,12 @@ class Fleet:
             self.number += 1
             pod_class = self.table.classes.pod_class(facts)
             uid = f"u{self.number}"
-            yield PodInCycle(uid, f"ns/{uid}", pod_class, self.ours.class_of(pod_class, uid))
+            yield PodInCycle(uid, f"ns/{uid}", pod_class, self.ours.signature_of(pod_class, uid))
 
     def expected(self, pods):
         """Return the decisions of a new table, pod by pod and without the kernel."""
         profiles = {self.config.scheduler_name: self.theirs}
-        cycle = TableCycle(self.anew(), profiles, self.tie_break)
+        cycle = BatchBuilder(self.anew(), profiles, self.tie_break)
         return [cycle.begin([each]).decide(each) for each in pods]
 
     def decide_alone(self, facts):
@@ -119,7 +119,7 @@ class Fleet:
             some = self.cycle.next_batch(pods[done:])
             batch, decided = self.cycle.begin(some), []
             while len(decided) < len(some):
-                run = batch.decide_run(some[len(decided) :])
+                run = batch.decide_by_kernel(some[len(decided) :])
                 decision = None if run else batch.decide(some[len(decided)])
                 if not run and decision is None:
                     break
@@ -192,7 +192,9 @@ def test_pods_between_changes_of_nodes_are_decided_as_on_a_new_table(
     clusters, kinds, amounts, steps, config, tie_break, has_kernel
 ):
     sized = [resized(each, by) for each in kinds for by in amounts]
-    play(Fleet(config, tie_break, accelerator() if has_kernel else None), clusters, sized, steps)
+    play(
+        Fleet(config, tie_break, compiled_kernel() if has_kernel else None), clusters, sized, steps
+    )
 
 
 @DECIDING
@@ -204,7 +206,9 @@ def test_pods_between_changes_of_nodes_are_decided_as_on_a_new_table(
     st.booleans(),
 )
 def test_so_are_pods_with_constraints_across_nodes(clusters, kinds, steps, tie_break, has_kernel):
-    play(Fleet(DEFAULT, tie_break, accelerator() if has_kernel else None), clusters, kinds, steps)
+    play(
+        Fleet(DEFAULT, tie_break, compiled_kernel() if has_kernel else None), clusters, kinds, steps
+    )
 
 
 class CountedBuilds:
@@ -223,7 +227,7 @@ class CountedBuilds:
 
 def counted_fleet(nodes=6):
     counted = CountedBuilds()
-    fleet = Fleet(DEFAULT, TieBreak(), Accelerator(counted.code, Coverage()))
+    fleet = Fleet(DEFAULT, TieBreak(), CompiledKernel(counted.code, Coverage()))
     for number in range(nodes):
         fleet.put(node(f"n{number}", cpu=4000))
     return fleet, counted
@@ -282,7 +286,7 @@ def test_a_node_with_a_score_that_no_other_has_is_decided_with_new_totals():
 @pytest.mark.parametrize("has_kernel", [True, False])
 def test_scores_are_normalized_again_when_the_best_node_no_longer_has_its_score(has_kernel):
     """n1 has the highest raw score, n2 a lower one, which counts fully once n1 has lost its own."""
-    fleet = Fleet(DEFAULT, TieBreak(), accelerator() if has_kernel else None)
+    fleet = Fleet(DEFAULT, TieBreak(), compiled_kernel() if has_kernel else None)
     for number in range(4):
         labels = {1: {"disk": "ssd"}, 2: {"disk": "hdd"}}.get(number)
         fleet.put(node(f"n{number}", labels=labels))

@@ -29,7 +29,7 @@ from tests import strategies
 from tests.actors import fleets
 from tests.builders import GIB, node, pod, prefer, put, require, table_of, taint, term
 from tests.inside import kernel_totals
-from tests.kernel.test_kernel import RELATED, WEB, Batch
+from tests.kernel.test_kernel import RELATED, WEB, KernelBatch
 from tests.strategies import ZONE
 
 DEFAULT = default_config().profiles[0]
@@ -200,7 +200,7 @@ def assert_tops_are_of(numbers_of_bucket, total, top, tied):
 def test_after_a_run_the_highest_totals_and_counts_are_those_of_its_totals(shapes, kinds):
     """Placements change single rows; the sums over buckets and groups must follow."""
     nodes = [node(f"n{number:02}", **shape) for number, shape in enumerate(shapes)]
-    batch = Batch(table_of(*nodes), *kinds, tie_break=TieBreak("first"))
+    batch = KernelBatch(table_of(*nodes), *kinds, tie_break=TieBreak("first"))
     if not batch.decide():
         return
     totals = kernel_totals(batch.run)

@@ -16,7 +16,7 @@ from roadstead.config.plugin_args import (
     ScoringStrategy,
     ShapePoint,
 )
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
@@ -170,12 +170,12 @@ def told(decision):
     )
 
 
-def accelerator():
-    return Accelerator(load(), Coverage())
+def compiled_kernel():
+    return CompiledKernel(load(), Coverage())
 
 
-class LateAccelerator(Accelerator):
-    """An accelerator whose code is loaded only after some runs were requested."""
+class LateAccelerator(CompiledKernel):
+    """An compiled_kernel whose code is loaded only after some runs were requested."""
 
     def __init__(self, after):
         self.after = after
@@ -188,7 +188,7 @@ class LateAccelerator(Accelerator):
 
 
 class Plain:
-    def __init__(self, world, config, tie_break, accelerator, name_best=False):
+    def __init__(self, world, config, tie_break, compiled_kernel, name_best=False):
         table = NodeTable()
         for facts, running in world.clusters:
             table.add_node(facts)
@@ -196,7 +196,7 @@ class Plain:
                 table.add_pod(facts.name, table.classes.pod_class(each))
         self.classes, self.profiles = table.classes, profiles_of(config)(table.classes)
         self.cycle = PlainCycle(
-            table, self.profiles, tie_break, name_best=name_best, accelerator=accelerator
+            table, self.profiles, tie_break, name_best=name_best, compiled_kernel=compiled_kernel
         )
 
     def decide(self, pods):
@@ -209,8 +209,8 @@ class Plain:
 
 
 class Batches:
-    def __init__(self, world, config, tie_break, accelerator, name_best=False):
-        way = PathOptions(accelerator, names_best=name_best, tie_break=tie_break)
+    def __init__(self, world, config, tie_break, compiled_kernel, name_best=False):
+        way = PathOptions(compiled_kernel, names_best=name_best, tie_break=tie_break)
         self.path = BatchPath(profiles_of(config), way)
         self.path.add_nodes(facts for facts, _ in world.clusters)
         for facts, running in world.clusters:
@@ -239,7 +239,9 @@ def play(path, world):
             pod_class = path.classes.pod_class(facts)
             uid = f"u{number}"
             number += 1
-            pods.append(PodInCycle(uid, f"ns/{uid}", pod_class, profile.class_of(pod_class, uid)))
+            pods.append(
+                PodInCycle(uid, f"ns/{uid}", pod_class, profile.signature_of(pod_class, uid))
+            )
         decided = path.decide(pods)
         decisions += decided
         for (_, goes), decision in zip(batch, decided, strict=True):
@@ -255,7 +257,7 @@ TIE_BREAKS = st.builds(TieBreak, st.sampled_from(["random", "first"]), st.intege
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
 def test_single_pods_are_decided_like_by_the_reference(world, config, tie_break, name_best):
-    with_kernel = play(Plain(world, config, tie_break, accelerator(), name_best), world)
+    with_kernel = play(Plain(world, config, tie_break, compiled_kernel(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
 
@@ -263,7 +265,7 @@ def test_single_pods_are_decided_like_by_the_reference(world, config, tie_break,
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
 def test_batches_are_decided_like_by_one_reference(world, config, tie_break, name_best):
-    with_kernel = play(Batches(world, config, tie_break, accelerator(), name_best), world)
+    with_kernel = play(Batches(world, config, tie_break, compiled_kernel(), name_best), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None, name_best), world)
 
@@ -284,7 +286,7 @@ def fleet_world(inputs):
 def test_pods_with_constraints_across_nodes_are_decided_like_by_the_reference(inputs, tie_break):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
-    with_kernel = play(Batches(world, config, tie_break, accelerator()), world)
+    with_kernel = play(Batches(world, config, tie_break, compiled_kernel()), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None), world)
 
@@ -314,7 +316,7 @@ def test_pods_with_each_fact_are_decided_like_by_the_reference(name):
     batch = [(facts, place % 3 == 0) for place, facts in enumerate([*changed, *pods] * 3)]
     world, config, seeded = World(clusters, [batch] * 2), default_config().profiles[0], TieBreak()
 
-    with_kernel = outcome(lambda: Batches(world, config, seeded, accelerator()), world)
+    with_kernel = outcome(lambda: Batches(world, config, seeded, compiled_kernel()), world)
 
     assert with_kernel == outcome(lambda: Plain(world, config, seeded, None), world)
 

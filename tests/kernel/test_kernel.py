@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadstead.config.model import PluginRef, default_config
-from roadstead.cycle.batch import Accelerator, BatchRun, ClassInput, PodInCycle
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.batch import Batch, ClassInput, CompiledKernel, PodInCycle
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.facts.pod import HostPort, Volume
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.guarded import guard
@@ -29,7 +29,7 @@ DEFAULT = default_config().profiles[0]
 PORT = HostPort("0.0.0.0", "TCP", 80)
 
 
-class Batch:
+class KernelBatch:
     """A batch over one table, of pods of some classes in turn."""
 
     def __init__(self, table, *classes, config=DEFAULT, plugins=(), tie_break=None, kernel=True):
@@ -40,35 +40,35 @@ class Batch:
         inputs, self.pods = {}, []
         for number, facts in enumerate(classes):
             pod_class = table.classes.pod_class(facts)
-            key = profile.class_of(pod_class, f"u{number}")
+            key = profile.signature_of(pod_class, f"u{number}")
             self.pods.append(PodInCycle(f"u{number}", f"ns/p{number}", pod_class, key))
             if key not in inputs:
                 evaluation = Evaluation(profile, pod_class, table)
                 pre_filter = evaluation.run_pre_filter()
                 evaluation.update(pre_filter)
-                run, pre_score = ClassRun(evaluation), evaluation.run_pre_score()
+                run, pre_score = ClassScores(evaluation), evaluation.run_pre_score()
                 inputs[key] = ClassInput(run, pre_filter, pre_score)
         self.coverage = Coverage()
-        self.run = BatchRun(
+        self.run = Batch(
             table,
             inputs,
             Chooser(tie_break or TieBreak("first")),
-            accelerator=Accelerator(load(), self.coverage) if kernel else None,
+            compiled_kernel=CompiledKernel(load(), self.coverage) if kernel else None,
         )
 
     def decide(self):
-        return [each.node_name for each in self.run.decide_run(self.pods)]
+        return [each.node_name for each in self.run.decide_by_kernel(self.pods)]
 
 
 def test_a_run_of_pods_is_decided_in_one_call():
-    batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
+    batch = KernelBatch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
 
     assert batch.decide() == ["n1", "n2", "n1"]
     assert batch.coverage.by_kernel == 3
 
 
 def test_the_table_is_updated_when_the_run_is_finished():
-    batch = Batch(table_of(node("n1")), pod(cpu=1000))
+    batch = KernelBatch(table_of(node("n1")), pod(cpu=1000))
     batch.decide()
 
     before = batch.table.pod_count.tolist()
@@ -79,23 +79,23 @@ def test_the_table_is_updated_when_the_run_is_finished():
 
 
 def test_a_pod_without_a_node_is_left_to_the_reference_with_all_later_ones():
-    batch = Batch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 3)
+    batch = KernelBatch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 3)
 
     assert batch.decide() == ["n1"]
     assert batch.run.decide(batch.pods[1]).node_name is None
-    assert batch.run.decide_run(batch.pods[2:]) == []
+    assert batch.run.decide_by_kernel(batch.pods[2:]) == []
     assert batch.coverage.by_reference == {"no feasible node": 1}
 
 
 def test_a_host_port_used_by_a_pod_of_the_run_is_occupied_for_the_next():
-    batch = Batch(table_of(node("n1"), node("n2")), *[pod(host_ports=(PORT,))] * 3)
+    batch = KernelBatch(table_of(node("n1"), node("n2")), *[pod(host_ports=(PORT,))] * 3)
 
     assert batch.decide() == ["n1", "n2"]
 
 
 def test_a_run_ends_before_an_unsupported_class():
     disk = pod(volumes=(Volume("v", "gcePersistentDisk", (("pdName", "disk"),)),))
-    batch = Batch(table_of(node("n1")), pod(cpu=1), disk, pod(cpu=1))
+    batch = KernelBatch(table_of(node("n1")), pod(cpu=1), disk, pod(cpu=1))
 
     assert batch.decide() == ["n1"]
 
@@ -110,14 +110,14 @@ def test_a_run_ends_before_an_unsupported_class():
 def test_a_profile_without_the_compiled_filters_is_not_supported(left_out, why):
     filters = [name for name in ROW_PLUGINS["filter"] if name != left_out]
     config = config_of(ROW_PLUGINS | {"filter": filters})
-    batch = Batch(table_of(node("n1")), pod(cpu=1), config=config)
+    batch = KernelBatch(table_of(node("n1")), pod(cpu=1), config=config)
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {why: 1}
 
 
 def test_a_profile_without_scores_is_not_supported():
-    batch = Batch(table_of(node("n1")), pod(), config=config_of(ROW_PLUGINS | {"score": []}))
+    batch = KernelBatch(table_of(node("n1")), pod(), config=config_of(ROW_PLUGINS | {"score": []}))
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"no score plugins": 1}
@@ -125,7 +125,7 @@ def test_a_profile_without_scores_is_not_supported():
 
 def test_weights_with_a_too_large_total_are_not_supported():
     config = config_of(ROW_PLUGINS | {"score": [("NodeResourcesFit", 2**30)]})
-    batch = Batch(table_of(node("n1")), pod(), config=config)
+    batch = KernelBatch(table_of(node("n1")), pod(), config=config)
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"weights": 1}
@@ -134,26 +134,26 @@ def test_weights_with_a_too_large_total_are_not_supported():
 def test_the_kernel_decides_nothing_while_pods_are_nominated():
     table = table_of(node("n1"))
     table.nominate("n1", table.classes.pod_class(pod(cpu=1000)))
-    batch = Batch(table, pod(cpu=1000))
+    batch = KernelBatch(table, pod(cpu=1000))
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"nominated pods": 1}
 
 
 def test_rows_changed_by_the_reference_are_used_by_the_next_run():
-    batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
+    batch = KernelBatch(table_of(node("n1"), node("n2")), *[pod(cpu=1000)] * 3)
     batch.pods, (first, *others) = batch.pods[1:], batch.pods
 
-    assert batch.run.decide_run([first])[0].node_name == "n1"
+    assert batch.run.decide_by_kernel([first])[0].node_name == "n1"
     assert batch.run.decide(others[0]).node_name == "n2"
     batch.pods = others[1:]
     assert batch.decide() == ["n1"]
 
 
 def test_counts_of_coverage_name_the_obstacle():
-    batch = Batch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 2)
+    batch = KernelBatch(table_of(node("n1", cpu=1000)), *[pod(cpu=1000)] * 2)
     batch.decide()
-    batch.run.decide_run(batch.pods[1:])
+    batch.run.decide_by_kernel(batch.pods[1:])
 
     assert batch.coverage.counts() == (
         ("kernel: pods", 1),
@@ -187,7 +187,7 @@ def zones(count=6):
 @pytest.mark.parametrize("kind", RELATED)
 def test_a_class_that_depends_on_other_nodes_is_supported(kind):
     related = pod(cpu=100, labels=WEB, **RELATED[kind])
-    batch = Batch(zones(), *[related] * 4, pod(cpu=100))
+    batch = KernelBatch(zones(), *[related] * 4, pod(cpu=100))
 
     placed = batch.decide()
 
@@ -198,7 +198,7 @@ def test_a_class_that_depends_on_other_nodes_is_supported(kind):
 
 def test_a_pod_that_repels_equal_pods_from_all_nodes_ends_the_run():
     alone = pod(labels=WEB, **RELATED["anti-affinity"])
-    batch = Batch(zones(3), *[alone] * 4)
+    batch = KernelBatch(zones(3), *[alone] * 4)
 
     assert sorted(batch.decide()) == ["n0", "n1", "n2"]
     assert batch.coverage.stops == {"no feasible node": 1}
@@ -206,7 +206,7 @@ def test_a_pod_that_repels_equal_pods_from_all_nodes_ends_the_run():
 
 def test_pods_placed_in_the_run_repel_a_class_with_anti_affinity():
     wary = pod(labels={"app": "db"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
-    batch = Batch(zones(3), wary, *[pod(labels=WEB)] * 3)
+    batch = KernelBatch(zones(3), wary, *[pod(labels=WEB)] * 3)
 
     first, *others = batch.decide()
 
@@ -233,7 +233,7 @@ def test_a_class_is_left_to_the_reference_each_time_a_plugin_fails():
     score = (*DEFAULT.plugins["score"], PluginRef(SilentOracle.name))
     config = replace(DEFAULT, plugins={**DEFAULT.plugins, "score": score})
     related = pod(labels=WEB, **RELATED["soft spread"])
-    batch = Batch(zones(), related, config=config, plugins=(SilentOracle,))
+    batch = KernelBatch(zones(), related, config=config, plugins=(SilentOracle,))
 
     assert batch.decide() == []
     kernel_of(batch.run).resume()
@@ -244,7 +244,7 @@ def test_a_class_is_left_to_the_reference_each_time_a_plugin_fails():
 
 def test_with_too_many_domains_the_reference_decides(monkeypatch):
     monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_COUNTS", 3)
-    batch = Batch(zones(), pod(labels=WEB, **RELATED["hard spread"]))
+    batch = KernelBatch(zones(), pod(labels=WEB, **RELATED["hard spread"]))
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"too many domains": 1}
@@ -256,7 +256,7 @@ def test_a_plugin_that_scores_without_preparation_is_left_to_the_reference():
         "filter": [*ROW_PLUGINS["filter"], "PodTopologySpread"],
         "score": [*ROW_PLUGINS["score"], ("PodTopologySpread", 2)],
     }
-    batch = Batch(zones(), pod(), config=config_of(points))
+    batch = KernelBatch(zones(), pod(), config=config_of(points))
 
     assert batch.decide() == []
     assert batch.coverage.by_reference == {"node search, or an error": 1}
@@ -269,7 +269,7 @@ def test_of_many_equal_nodes_the_kernel_chooses_like_the_reference(kind, nodes, 
         table = table_of(*(node(f"n{number}", cpu=4000) for number in range(nodes)))
         classes = [pod(cpu=1000), pod(cpu=500)]
         wanted = [classes[number % 3 % 2] for number in range(pods)]
-        batch = Batch(table, *wanted, tie_break=TieBreak(kind, 5), kernel=kernel)
+        batch = KernelBatch(table, *wanted, tie_break=TieBreak(kind, 5), kernel=kernel)
         return batch.decide() or [batch.run.decide(each).node_name for each in batch.pods]
 
     assert decided(True) == decided(False)

@@ -19,8 +19,8 @@ from roadstead.kernel.mirror import Mirror
 from roadstead.nodes.pod_class import LARGE_REQUEST
 from tests.builders import GIB, GPU, ROW_PLUGINS, config_of, node, pod, put, table_of
 from tests.inside import kernel_of
-from tests.kernel.test_equality import Batches, Plain, World, accelerator, play
-from tests.kernel.test_kernel import Batch
+from tests.kernel.test_equality import Batches, Plain, World, compiled_kernel, play
+from tests.kernel.test_kernel import KernelBatch
 
 INT64_MAX = 2**63 - 1
 EDGES = [0, 1, GIB, LARGE_REQUEST, LARGE_REQUEST + 1, AMOUNT_MAX, AMOUNT_MAX + 1]
@@ -69,7 +69,7 @@ def worlds(draw):
 def test_decisions_at_the_limits_of_int64_are_those_of_the_plugins(world, strategy, ignored):
     config, tie_break = profile_by(strategy, ignored), TieBreak("first")
 
-    with_kernel = play(Batches(world, config, tie_break, accelerator()), world)
+    with_kernel = play(Batches(world, config, tie_break, compiled_kernel()), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None), world)
 
@@ -78,7 +78,7 @@ def test_decisions_at_the_limits_of_int64_are_those_of_the_plugins(world, strate
     ("memory", "by_kernel"), [(AMOUNT_MAX, 2), (AMOUNT_MAX + 1, 0), (INT64_MAX, 0)]
 )
 def test_the_kernel_decides_as_long_as_no_node_has_more_than_the_limit(memory, by_kernel):
-    batch = Batch(table_of(node("n1"), node("n2", memory=memory)), *[pod(cpu=1)] * 2)
+    batch = KernelBatch(table_of(node("n1"), node("n2", memory=memory)), *[pod(cpu=1)] * 2)
 
     assert len(batch.decide()) == by_kernel, "pods decided by the kernel"
     assert batch.coverage.by_kernel == by_kernel
@@ -87,19 +87,21 @@ def test_the_kernel_decides_as_long_as_no_node_has_more_than_the_limit(memory, b
 
 @pytest.mark.parametrize(("memory", "by_kernel"), [(LARGE_REQUEST, 1), (LARGE_REQUEST + 1, 0)])
 def test_a_class_that_requests_more_than_the_limit_is_left_to_the_plugins(memory, by_kernel):
-    batch = Batch(table_of(node("n1", memory=AMOUNT_MAX)), pod(memory=memory), pod(memory=GIB))
+    batch = KernelBatch(
+        table_of(node("n1", memory=AMOUNT_MAX)), pod(memory=memory), pod(memory=GIB)
+    )
 
     assert len(batch.decide()) == (2 if by_kernel else 0), "the first pod ends or starts the run"
     assert batch.coverage.by_reference == ({} if by_kernel else {LARGE_AMOUNTS: 1})
 
 
 def test_a_node_that_grows_beyond_the_limit_stops_the_kernel_until_the_next_one():
-    batch = Batch(table_of(node("n1"), node("n2")), *[pod(cpu=1)] * 3)
-    first = batch.run.decide_run(batch.pods[:1])
+    batch = KernelBatch(table_of(node("n1"), node("n2")), *[pod(cpu=1)] * 3)
+    first = batch.run.decide_by_kernel(batch.pods[:1])
     batch.run.flush()
     put(batch.table, "n2", *[pod(memory=AMOUNT_MAX)] * 2)
 
-    second = batch.run.decide_run(batch.pods[1:])
+    second = batch.run.decide_by_kernel(batch.pods[1:])
 
     assert (len(first), len(second)) == (1, 0), "one before the change, none after it"
     assert kernel_of(batch.run).place_one(batch.pods[1]) is None, "nor a single pod"

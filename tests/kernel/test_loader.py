@@ -16,10 +16,10 @@ def _not_here(monkeypatch):
 
 
 def loaded(loader):
-    loader.accelerator(WORTHWHILE_PODS)
+    loader.compiled_kernel(WORTHWHILE_PODS)
     for thread in loading():
         thread.join()
-    return loader.accelerator(1)
+    return loader.compiled_kernel(1)
 
 
 def loading():
@@ -31,7 +31,7 @@ def test_a_kernel_loaded_in_this_process_is_available_immediately():
     known = start.load()
     loader = KernelLoader("scheduler-0", enabled=True)
 
-    assert loader.accelerator(1).code is known
+    assert loader.compiled_kernel(1).code is known
     assert loading() == []
 
 
@@ -41,10 +41,10 @@ def test_many_small_batches_start_the_loading_too(monkeypatch):
     monkeypatch.setattr(kernel_loader, "load", lambda report: may_end.wait() and start.load())
     loader = KernelLoader("scheduler-0", enabled=True)
     for _ in range(WORTHWHILE_PODS - 1):
-        assert loader.accelerator(1).code is None
+        assert loader.compiled_kernel(1).code is None
     assert loading() == []
 
-    loader.accelerator(1)
+    loader.compiled_kernel(1)
 
     (thread,) = loading()
     may_end.set()
@@ -55,14 +55,14 @@ def test_many_small_batches_start_the_loading_too(monkeypatch):
 def test_a_large_batch_starts_the_loading():
     loader = KernelLoader("scheduler-0", enabled=True)
 
-    assert loader.accelerator(WORTHWHILE_PODS - 1).code is None
+    assert loader.compiled_kernel(WORTHWHILE_PODS - 1).code is None
     assert loaded(loader).code is start.load()
 
 
 def test_a_disabled_kernel_is_not_loaded():
     loader = KernelLoader("scheduler-0", enabled=False)
 
-    assert loader.accelerator(WORTHWHILE_PODS) is None
+    assert loader.compiled_kernel(WORTHWHILE_PODS) is None
     assert loader.coverage.counts() == ()
 
 

@@ -9,8 +9,8 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.arrays import BUCKETS, PIECE
 from roadstead.kernel.compiled_build import MANY
 from tests.builders import GIB, GPU, MIB, node, pod, prefer, require, taint, term
-from tests.cycle.test_table_cycle import Cycle
-from tests.kernel.test_equality import PROFILES, Plain, World, accelerator, play
+from tests.cycle.test_batch_builder import Cycle
+from tests.kernel.test_equality import PROFILES, Plain, World, compiled_kernel, play
 
 SPARE = [0, 1, 999, 4000, 63_999]
 MEMORY = [0, 8 * GIB, 3 * GIB + 1, 1 << 45, 1 << 52]
@@ -65,6 +65,6 @@ def are_equal(seed, rows, config, pods):
     world = World([(each, []) for each in many(draw, rows)], batches)
     tie_break = TieBreak("random", seed)
 
-    with_kernel = play(Cycle(world, config, tie_break, accelerator()), world)
+    with_kernel = play(Cycle(world, config, tie_break, compiled_kernel()), world)
 
     assert with_kernel == play(Plain(world, config, tie_break, None), world)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 
 from roadstead.config.model import default_config
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel import compiled, start
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import CompiledCode, load
 from tests.actors import fleets
-from tests.cycle.test_table_cycle import Cycle
+from tests.cycle.test_batch_builder import Cycle
 from tests.kernel.test_equality import PROFILES, Batches, fleet_world, play, worlds
 
 _HOME = Path(compiled.__file__).parent
@@ -46,7 +46,7 @@ def interpreted():
 @given(worlds(), PROFILES)
 def test_compiled_code_equals_its_source(interpreted, world, config):
     def played(code):
-        return play(Batches(world, config, TieBreak(), Accelerator(code, Coverage())), world)
+        return play(Batches(world, config, TieBreak(), CompiledKernel(code, Coverage())), world)
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)
@@ -60,7 +60,7 @@ def test_compiled_code_across_nodes_equals_its_source(interpreted, inputs):
     world, config = fleet_world(inputs), default_config().profiles[0]
 
     def played(code):
-        return play(Cycle(world, config, TieBreak(), Accelerator(code, Coverage())), world)
+        return play(Cycle(world, config, TieBreak(), CompiledKernel(code, Coverage())), world)
 
     with np.errstate(over="ignore"):
         from_source = played(interpreted)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.cycle.needs import CatchUp, CatchUpTimeoutError
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import GroupMembership, SpreadConstraint
@@ -56,9 +56,9 @@ def fleet():
 @pytest.mark.parametrize("has_kernel", [False, True])
 def test_a_local_run_places_like_actors(batch, has_kernel):
     plan, inputs = plan_of(batch=batch, seed=3), inputs_of(*fleet())
-    accelerator = Accelerator(load(), Coverage()) if has_kernel else None
+    compiled_kernel = CompiledKernel(load(), Coverage()) if has_kernel else None
 
-    run = local(plan, inputs, accelerator=accelerator)
+    run = local(plan, inputs, compiled_kernel=compiled_kernel)
 
     assert by_key(run, inputs) == placed(run_inline(inputs, plan)[0])
 

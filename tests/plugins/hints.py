@@ -16,7 +16,7 @@ def waiting(facts):
 
 def asked(hint, pod, *, old=None, new=None, own=False, cluster=NOTHING):
     """Return the hint's answer, "Queue" or "QueueSkip"."""
-    return hint(pod, ObjectChange(old, new, own=own), cluster).value
+    return hint(pod, ObjectChange(old, new, of_waiting_pod=own), cluster).value
 
 
 def labels_of(plugin):

@@ -172,7 +172,7 @@ def test_unreserving_an_unreserved_pod_has_no_effect():
     found = Coscheduling(CoschedulingArgs(60), handle)
     for facts in (member(), pod()):
         found.unreserve(PodIdentity("u1", "default", "p"), facts, "n1")
-        found.pod_gone(PodIdentity("u1", "default", "p"), facts, "n1")
+        found.pod_deleted(PodIdentity("u1", "default", "p"), facts, "n1")
 
     assert handle.waiting.pop_decisions() == []
 

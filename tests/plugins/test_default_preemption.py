@@ -62,7 +62,7 @@ def test_preemption_helps_no_pod_that_pre_filter_rejected_as_unresolvable():
 def test_preemption_may_help_on_every_node_after_a_resolvable_pre_filter():
     seen = view(nodes=300, helpful=0, lowest=0, pre_filter=unschedulable("no"))
 
-    assert PLUGIN.candidates_wanted(URGENT, seen) == 100
+    assert PLUGIN.dry_run_size(URGENT, seen) == 100
 
 
 def test_a_pod_that_never_preempts_keeps_its_nomination():
@@ -71,7 +71,7 @@ def test_a_pod_that_never_preempts_keeps_its_nomination():
     assert asked(never, nodes=3, helpful=3, lowest=0) == PostFilterResult(
         unschedulable("preemption: not eligible due to preemptionPolicy=Never.")
     )
-    assert PLUGIN.candidates_wanted(never, view(nodes=3, helpful=3, lowest=0)) is None
+    assert PLUGIN.dry_run_size(never, view(nodes=3, helpful=3, lowest=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_the_larger_of_two_limits_is_the_number_of_wanted_candidates(
 ):
     plugin = DefaultPreemption(DefaultPreemptionArgs(percentage, absolute))
 
-    assert plugin.candidates_wanted(URGENT, view(nodes=9000, helpful=helpful, lowest=0)) == wanted
+    assert plugin.dry_run_size(URGENT, view(nodes=9000, helpful=helpful, lowest=0)) == wanted
 
 
 def test_no_preemption_is_tried_without_pods_of_lower_priority():
     for lowest in (None, 10, 11):
         seen = view(nodes=3, helpful=3, lowest=lowest)
-        assert PLUGIN.candidates_wanted(URGENT, seen) is None
+        assert PLUGIN.dry_run_size(URGENT, seen) is None
 
 
 def test_a_missing_dry_run_is_requested_by_name():

@@ -52,5 +52,5 @@ def test_pods_with_claims_and_equal_effects_affect_the_same_pods(seed):
     first = {}
     for placed in pod_classes:
         effects = profile.effects(placed)
-        done = [[each.changes(asked) for asked in pod_classes] for each in effects]
+        done = [[each.may_change(asked) for asked in pod_classes] for each in effects]
         assert first.setdefault(effects, done) == done, placed

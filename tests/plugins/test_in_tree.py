@@ -132,7 +132,7 @@ def test_pods_with_equal_signatures_get_equal_answers_from_a_whole_profile(clust
     profile = profile_of(ROW_PLUGINS, classes=table.classes)
     other = replace(one, labels=other.labels, namespace="elsewhere", is_terminating=True)
     pod_classes = [table.classes.pod_class(facts) for facts in (one, other)]
-    assert profile.class_of(pod_classes[0], "1") == profile.class_of(pod_classes[1], "2")
+    assert profile.signature_of(pod_classes[0], "1") == profile.signature_of(pod_classes[1], "2")
 
     answers = [evaluated(profile, facts, table) for facts in (one, other)]
 

@@ -240,7 +240,7 @@ def test_pods_are_admitted_together_as_if_filtered_one_after_the_other(sizes, as
     together = table()
     pod_classes = [together.classes.pod_class(facts) for facts in wanted]
 
-    found = FIT.admits(pod_classes, together, np.array(rows, np.intp))
+    found = FIT.count_passing(pod_classes, together, np.array(rows, np.intp))
 
     assert found == admitted_one_by_one(wanted, rows, table()), "pods that Filter admits in turn"
 
@@ -249,8 +249,8 @@ def test_with_a_resource_that_no_node_has_filter_decides_from_the_first_pod_on()
     table = table_of(node("n1"))
     pod_classes = [table.classes.pod_class(pod(others=each)) for each in ({}, {"x.io/none": 1})]
 
-    assert FIT.admits(pod_classes, table, np.array([0, 0])) == 0
-    assert FIT.admits(pod_classes[:1] * 2, table, np.array([0, 0])) == 2
+    assert FIT.count_passing(pod_classes, table, np.array([0, 0])) == 0
+    assert FIT.count_passing(pod_classes[:1] * 2, table, np.array([0, 0])) == 2
 
 
 class TestLeftToDevices:
@@ -301,9 +301,9 @@ class TestLeftToDevices:
         plugin, table = self.plugin(), busy_node()
         classes = [table.classes.pod_class(each) for each in (pod(cpu=1), self.SERVED, pod(cpu=1))]
         rows = np.zeros(3, np.intp)
-        assert plugin.admits(classes, table, rows) == 1
-        assert plugin.admits(classes[1:2], table, rows[:1]) == 0
-        assert plugin.admits(classes[:1], table, rows[:1]) == 1
+        assert plugin.count_passing(classes, table, rows) == 1
+        assert plugin.count_passing(classes[1:2], table, rows[:1]) == 0
+        assert plugin.count_passing(classes[:1], table, rows[:1]) == 1
 
     def test_nodes_that_do_not_offer_it_help(self):
         """As upstream, the hint does not ask whether a class serves the resource."""

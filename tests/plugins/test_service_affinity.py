@@ -131,7 +131,8 @@ def after(table, told, facts, name, **moves):
     changes = {table.classes.pod_class(kinds[kind]): count for kind, count in moves.items()}
     row = table.view(np.array([table.row_of(name)]))
     state = CycleState(len(table))
-    found = told.moved(found_before_filter(told, pod_class, table), pod_class, row, changes)
+    before = found_before_filter(told, pod_class, table)
+    found = told.with_pods_moved(before, pod_class, row, changes)
     state.write(told.name, found)
     result = told.filter(state, pod_class, table)
     codes = [0] * len(table) if result.codes is None else result.codes.tolist()
@@ -172,12 +173,13 @@ def test_moves_of_other_pods_do_not_change_the_result():
     found = found_before_filter(told, pod_class(web()), table)
     row = table.view(np.array([0]))
 
-    assert told.moved(found, pod_class(web()), row, {pod_class(web(namespace="far")): -1}) is found
+    far = pod_class(web(namespace="far"))
+    assert told.with_pods_moved(found, pod_class(web()), row, {far: -1}) is found
     named = pod_class(web(node_selector={"zone": "z11"}))
     none = found_before_filter(told, named, table)
-    assert told.moved(none, named, row, {pod_class(web()): 1}) is none
+    assert told.with_pods_moved(none, named, row, {pod_class(web()): 1}) is none
     elsewhere = table.view(np.array([2]))
-    assert told.moved(found, pod_class(web()), elsewhere, {pod_class(web()): 1}) is found
+    assert told.with_pods_moved(found, pod_class(web()), elsewhere, {pod_class(web()): 1}) is found
 
 
 @pytest.mark.parametrize(

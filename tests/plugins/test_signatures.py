@@ -148,12 +148,12 @@ def test_pods_of_one_class_of_the_default_profile_get_equal_answers_from_every_p
     facts = classes[place % len(classes)]
     numbers = PodClasses()
     profile = subject("NodeName").profiles(numbers)["default-scheduler"]
-    key = profile.class_of(numbers.pod_class(facts), "one")
+    key = profile.signature_of(numbers.pod_class(facts), "one")
     mixed = facts
     for name, values in VALUES.items():
         for value in values:
             other = replace(mixed, **{name: value})
-            mixed = other if profile.class_of(numbers.pod_class(other), "two") == key else mixed
+            mixed = other if profile.signature_of(numbers.pod_class(other), "two") == key else mixed
 
     for name in ASKED:
         asked = subject(name)

@@ -137,7 +137,7 @@ def test_a_pod_without_claims_is_skipped_without_scores():
     assert world.plugin.reserve(who, pod(), "n1") is SUCCESS
     assert world.plugin.pre_bind(who, pod(), "n1") is SUCCESS
     assert world.plugin.unreserve(who, pod(), "n1") is None
-    assert world.plugin.known_state(pod_class) is None
+    assert world.plugin.state_version(pod_class) is None
 
 
 def test_a_placement_affects_pods_that_could_use_its_volumes():

@@ -120,7 +120,7 @@ def test_a_removed_pod_frees_its_claim_and_an_added_one_uses_it():
     before = state.read(world.plugin.name, ClaimUses)
 
     def moved(before, moves):
-        return world.plugin.moved(before, pod_class, world.table, moves)
+        return world.plugin.with_pods_moved(before, pod_class, world.table, moves)
 
     gone = moved(before, {running: -1})
     assert gone.conflicts == 0

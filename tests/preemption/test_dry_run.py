@@ -185,7 +185,7 @@ def test_the_number_of_candidates_is_limited():
         world.put(f"n{i}", f"low-{i}", pod(cpu=4000))
 
     assert list(world.victims(urgent(), DryRun(2))) == ["n0", "n1"]
-    assert len(world.victims(urgent(), DryRun(2, draw=7))) == 2
+    assert len(world.victims(urgent(), DryRun(2, pod_hash=7))) == 2
 
 
 class NoLuck(PreFilterPlugin):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import NodeFacts
 from roadstead.fleet.openb import GPU_RESOURCE, task_facts
 from roadstead.fleet.trace import TraceBuilder
@@ -43,7 +43,7 @@ def test_every_policy_is_played_on_the_nodes_with_gpus(scripts, policy):
     script = scripts("fragmentation")
     (chosen,) = [each for each in script.POLICIES if each.name == policy]
 
-    found = script.run(made_trace(), chosen, 1, Accelerator(load(), Coverage()))
+    found = script.run(made_trace(), chosen, 1, CompiledKernel(load(), Coverage()))
 
     assert (found["nodes"], found["gpus"]) == (2, 4.0)
     assert found["allocated"]["130"] > 80

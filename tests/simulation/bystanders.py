@@ -8,7 +8,7 @@ from collections import Counter
 from functools import cache
 from unittest.mock import patch
 
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
 from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.kernel import start as kernel_start
@@ -99,7 +99,7 @@ class Bystanders:
         def profiles_of(classes):
             profiles = build_profiles(self._plan, classes, members=self._members)
             if self._bounds is not None:
-                profiles = {name: each.within(self._bounds) for name, each in profiles.items()}
+                profiles = {name: each.with_filter(self._bounds) for name, each in profiles.items()}
             storage = next(iter(profiles.values())).storage
             for change in changes:
                 storage.apply(change)
@@ -123,13 +123,13 @@ class Bystanders:
             node_search.start = start
         self._asked += 1
         code = compiled() if self._asked % 2 else None
-        accelerator = Accelerator(code, Coverage()) if code else None
+        compiled_kernel = CompiledKernel(code, Coverage()) if code else None
         names_best = self._asked % 3 == 0
         path = PlainCycle(
             *(table, profiles, self._tie_break),
             name_best=names_best,
             node_search=node_search,
-            accelerator=accelerator,
+            compiled_kernel=compiled_kernel,
         )
         path.classes, path.profiles, path.names_best = classes, profiles, names_best
         return path
@@ -141,7 +141,7 @@ def _claims_of(storage):
 
 def _asked(path, pod, facts):
     pod_class = path.classes.pod_class(facts)
-    signature = path.profiles[facts.scheduler_name].class_of(pod_class, pod.uid)
+    signature = path.profiles[facts.scheduler_name].signature_of(pod_class, pod.uid)
     return PodInCycle(pod.uid, pod.key, pod_class, signature, pod.attempt, pod.draw)
 
 

@@ -36,7 +36,7 @@ RESERVED = ("assumed", "waiting", "permitted", *AT_BINDER)
 UNBOUND = ("unschedulable", "failed", "conflict", "gone")
 GANGS = "Coscheduling"
 POINTS = {"reserve": "Reserve", "permit": "Permit", "pre_bind": "PreBind", "bind": "Bind"}
-TOLD = {"unreserve": "Unreserve", "post_bind": "PostBind", "pod_gone": "the end of a pod for"}
+TOLD = {"unreserve": "Unreserve", "post_bind": "PostBind", "pod_deleted": "the end of a pod for"}
 
 
 class _Pod:
@@ -408,7 +408,7 @@ class CycleAccount:
             record = self._find(uid)
             if record is not None and record.state == "bound":
                 record.state = "gone"
-                self._tell_plugins(record, "pod_gone", record.profile.remembers_pods)
+                self._tell_plugins(record, "pod_deleted", record.profile.pod_deletion)
             elif record is not None and record.state not in UNBOUND:
                 was_assuming = record.state == "assuming"
                 self._end(record, "gone")

@@ -14,7 +14,7 @@ import numpy as np
 
 from roadstead.attempts.commands import Confirm, Forget, Nominate, ReportKind, SendReports
 from roadstead.framework.evaluation import EXCLUDED
-from roadstead.framework.post_filter import candidates_wanted, run_post_filter
+from roadstead.framework.post_filter import dry_run_size, run_post_filter
 from roadstead.framework.tie_break import TieBreak, in_order
 from roadstead.framework.victims import DryRun
 from roadstead.framework.what_if import PASSED
@@ -45,7 +45,7 @@ class Judge:
         self._classes = PodClasses()
         self._profiles = build_profiles(plan, self._classes, members=members)
         if bounds is not None:
-            self._profiles = {n: each.within(bounds) for n, each in self._profiles.items()}
+            self._profiles = {n: each.with_filter(bounds) for n, each in self._profiles.items()}
         self._table = NodeTable(self._classes)
         self._tie_break = TieBreak(plan.settings.tie_break, plan.settings.seed)
         self._naive = Naive(self._table, self._tie_break)
@@ -333,8 +333,8 @@ class Judge:
             return failed(diagnosis, message=diagnosis.message(""), nominated="")
         draw = None
         if self._tie_break.kind != "first":
-            draw = self._tie_break.draw(pod.key, pod.draw)
-        number, tried = candidates_wanted(profile, facts, diagnosis), None
+            draw = self._tie_break.pod_hash(pod.key, pod.tie_break_number)
+        number, tried = dry_run_size(profile, facts, diagnosis), None
         if number is not None:
             ask = DryRun(number, draw)
             tried = self._kept(pod, dry_run(found.evaluation, ask, profile.budgets))

@@ -164,7 +164,8 @@ class Naive:
             "best_total": int(totals[rows.index(best[0])]),
             "nominated_fits": facts.nominated_node_name in view["feasible"],
         }
-        row = best[0] if lone else self._chooser.one_of(self._table, best, pod.key, pod.draw)
+        number = pod.tie_break_number
+        row = best[0] if lone else self._chooser.one_of(self._table, best, pod.key, number)
         total = int(totals[rows.index(row)])
         return Verdict(name_of[row], feasible=len(rows), total=total, best=len(best))
 

@@ -69,7 +69,7 @@ class _Runtime(SimulatedRuntime):
                 self.shadows.append(ShadowPerformer(life.actor, breaks_off=not self._watch))
                 if not self._watch:
                     scopes = life.actor._scheduler.cycle.scopes
-                    self.shadows += [ShadowBatches(scope.cycle) for scope in scopes]
+                    self.shadows += [ShadowBatches(scope.builder) for scope in scopes]
             elif name == BINDER:
                 self.shadows.append(ShadowVerifier(life.actor.binder.verifier))
             if self._watch:
@@ -78,7 +78,7 @@ class _Runtime(SimulatedRuntime):
             if loader := getattr(life.actor, "_kernel", None):
                 # Mark it as loading: a kernel from an earlier run of this process is not used.
                 loader._thread = threading.current_thread()
-                loader._accelerator.code = self._code
+                loader._compiled_kernel.code = self._code
         return started
 
 

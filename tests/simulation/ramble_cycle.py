@@ -12,12 +12,12 @@ from unittest.mock import patch
 from roadstead.config.concurrency import DecisionTime, JobTime
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import MAX_BATCH_PODS
 from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.needs import CatchUp, ListBest, Phase, Prepare, ScoreClasses, WaitUntil
 from roadstead.cycle.partitions import Partition
 from roadstead.cycle.scheduling_cycle import CycleParts, SchedulingCycle
-from roadstead.cycle.table_cycle import MAX_BATCH_PODS
 from roadstead.facts.pod import GroupMembership, PodIdentity
 from roadstead.framework.tie_break import TieBreak
 from roadstead.framework.waiting import WaitingPod
@@ -66,8 +66,8 @@ class _World:
         self._profile = profile_of(ROW_PLUGINS, classes=self._nodes.table.classes)
         self._partition = Partition(settings, 0, self._partition_of) if self._is_parted else None
         self._few = draw.choice((None, None, 1, 2))
-        shorten = (lambda cycle, pods: pods[: self._few]) if self._few else None
-        parts = (self._nodes, settings, {NAME: self._profile}, None, self._partition, shorten)
+        limit_batch = (lambda cycle, pods: pods[: self._few]) if self._few else None
+        parts = (self._nodes, settings, {NAME: self._profile}, None, self._partition, limit_batch)
         self._latency = settings.decision_time
         waits = pod(pod_group=GroupMembership(WAITING, 2))
         waiting = WaitingPod(PodIdentity("w", "default", "w"), waits, "n0", ("Coscheduling",))
@@ -75,7 +75,7 @@ class _World:
         self.cycle = SchedulingCycle(CycleParts(*parts), SimulatedLatency(self._latency))
         self._naive = Naive(self._mirror, TieBreak(settings.tie_break, settings.seed))
         code = compiled() if draw.random() < 0.5 else None
-        self._accelerator = Accelerator(code, Coverage()) if code else None
+        self._compiled_kernel = CompiledKernel(code, Coverage()) if code else None
         self._read_s, self._paid, self._passed_on = {}, set(), set()
         self._reach = dict.fromkeys((False, True), MAX_BATCH_PODS)
         self._passed_count = 0
@@ -99,7 +99,7 @@ class _World:
             gang = GroupMembership(self._draw.choice(("g1", "g2", WAITING)), 2)
             facts = replace(facts, pod_group=gang)
         pod_class = self._nodes.table.classes.pod_class(facts)
-        signature = self._profile.class_of(pod_class, f"u{self._number}")
+        signature = self._profile.signature_of(pod_class, f"u{self._number}")
         return PodInCycle(f"u{self._number}", f"d/p{self._number}", pod_class, signature)
 
     def _expect(self, is_so, text):
@@ -178,12 +178,12 @@ class _World:
                 return (), 1
             self._meet(need)
             wanted = account.send(self._now_s)
-            answer = self._accelerator if isinstance(need, Prepare) else self._now_s
+            answer = self._compiled_kernel if isinstance(need, Prepare) else self._now_s
 
     def _may_list(self, need):
         """Workers are called while nothing changes, for pods of this batch on all nodes."""
         asked = set(_uids(need.pods)) <= set(_uids(self._pods)) and len(need.pods) == len(
-            need.draws
+            need.tie_break_hashes
         )
         is_own = self._is_own(need.pods[0])
         return asked and not is_own and self._few is not None and self._nodes.is_held
@@ -199,7 +199,7 @@ class _World:
 
     def _is_own(self, each):
         if self._partition is None or self._settled.partition_policy != "latency-first":
-            return self._partition is not None and self._partition.is_local(each)
+            return self._partition is not None and self._partition.tries_own_nodes_first(each)
         return each.uid not in self._passed_on
 
     def _pods_of(self, scope):
@@ -290,7 +290,7 @@ class _World:
     def _run(self, scope, pods):
         """Return the nodes of the pods that the kernel decides in one run, as long as they fit."""
         nodes = []
-        for each in pods if self._accelerator else ():
+        for each in pods if self._compiled_kernel else ():
             if (found := self._found(scope, each)) is None:
                 break
             nodes.append(found)
@@ -300,7 +300,7 @@ class _World:
     def _found(self, scope, each):
         profile = self._profile
         if scope.is_own:
-            profile = profile.within(self._partition.nodes)
+            profile = profile.with_filter(self._partition.nodes)
         verdict = self._naive.decide(profile, each.pod_class, each).verdict
         return verdict and verdict.node_name
 

@@ -17,12 +17,12 @@ from roadstead.attempts.pods import BindOutcome, BindResult
 from roadstead.binder.verification import Verifier
 from roadstead.cache import CacheCore, CacheSettings, PodOnNode
 from roadstead.cache.pods import Assumption
-from roadstead.cycle.batch import Accelerator, PodInCycle
+from roadstead.cycle.batch import CompiledKernel, PodInCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.partitions import OwnNodes
 from roadstead.cycle.scheduling_cycle import after_failure, decide_batch, with_held_table
-from roadstead.cycle.table_cycle import TableCycle
 from roadstead.facts.pod import PodIdentity, without_nomination
 from roadstead.framework import sampling as product_sampling
 from roadstead.framework.members import GroupMembers
@@ -125,21 +125,21 @@ class _Ramble:
         bounds = self._bounds
         self._profiles, self._coverage = profiles, Coverage()
         if bounds is not None:
-            self._profiles = {name: each.within(bounds) for name, each in profiles.items()}
+            self._profiles = {name: each.with_filter(bounds) for name, each in profiles.items()}
         self._parts = parts
         self._judge = ShownJudge(plan, members, bounds, opinions)
         code = compiled() if draw.random() < COMPILED[style] else None
-        sharers = draw.choice((1, 1, 100))
-        self._cycle = TableCycle(
+        memory_sharers = draw.choice((1, 1, 100))
+        self._cycle = BatchBuilder(
             self._held.table,
             self._profiles,
             self._tie_break,
             name_best=draw.random() < (0.1 if lists else 0.5),
             node_search=node_search,
-            accelerator=Accelerator(code, self._coverage) if code else None,
-            sharers=sharers,
+            compiled_kernel=CompiledKernel(code, self._coverage) if code else None,
+            memory_sharers=memory_sharers,
         )
-        self._lengths = Lengths(self._cycle, self._profiles, sharers)
+        self._lengths = Lengths(self._cycle, self._profiles, memory_sharers)
         self._coverages = Coverages(self._cycle, self._profiles, self._coverage)
         self._workers = Workers(plan, self._held.table, draw)
         self._verifier = Verifier(self._held.table, profiles)
@@ -335,7 +335,7 @@ class _Ramble:
         pod_class = self._classes.pod_class(facts)
         given = self._workers.asked(profile, pod_class, self._held)
         if given is not None:
-            self._cycle.give(profile.class_of(pod_class, who.uid), given)
+            self._cycle.store_worker_results(profile.signature_of(pod_class, who.uid), given)
 
     def _verify(self):
         """Verify pods as the binder would, on the scheduler's state."""
@@ -365,7 +365,9 @@ class _Ramble:
         for who in self._draw.sample(free, min(len(free), self._draw.randint(1, 8))):
             self._attempts[who] += 1
             pod_class = self._classes.pod_class(self._facts[who])
-            signature = self._profiles[pod_class.facts.scheduler_name].class_of(pod_class, who.uid)
+            signature = self._profiles[pod_class.facts.scheduler_name].signature_of(
+                pod_class, who.uid
+            )
             key = f"{who.namespace}/{who.name}"
             draw = self._draw.randint(1, 2)
             pods.append(PodInCycle(who.uid, key, pod_class, signature, self._attempts[who], draw))
@@ -387,12 +389,12 @@ class _Ramble:
         others += coverage.stops.total()
         # The counts exclude pods that depend on placements of the reference path.
         is_lone = isinstance(batch, NominatedBatch)
-        is_changed = not is_lone and batch._changed_outside(pods[0])
-        run = batch.decide_run(pods)
+        is_changed = not is_lone and batch._is_out_of_date_for_kernel(pods[0])
+        run = batch.decide_by_kernel(pods)
         kernel = coverage.by_kernel - kernel
         others = coverage.by_reference.total() + coverage.stops.total() - others
         is_outside = cycle.searches_nodes(pods[0]) and not cycle.samples(pods[0])
-        is_counted = cycle.accelerator is not None and not is_outside
+        is_counted = cycle.compiled_kernel is not None and not is_outside
         least = int(is_counted and not run and not batch._has_ended and not is_changed)
         if kernel != len(run) or not least <= others <= is_counted:
             text = f"{kernel} and {others} are counted of {len(run)} pods"
@@ -422,10 +424,10 @@ class _Ramble:
         decided = []
 
         def decide(batch):
-            may_list = cycle.accelerator is not None and self._bounds is None
+            may_list = cycle.compiled_kernel is not None and self._bounds is None
             if may_list and isinstance(batch, ContinuingBatch):
                 self._workers.have_listed(
-                    batch, pods, self._held, cycle.accelerator, self._profiles
+                    batch, pods, self._held, cycle.compiled_kernel, self._profiles
                 )
             while len(decided) < len(pods):
                 coming = pods[len(decided) :]

@@ -270,7 +270,7 @@ class _Ramble:
         before = {who.uid: table.residents.node_of(who.uid) for who in self._facts}
         ours = {who.uid for who in self._facts if before[who.uid] != self._told.get(who.uid)}
         ours |= self._leaving.keys()
-        tentative.set_aside(pods)
+        tentative.remove_from_table(pods)
         self._ended_nominations.difference_update(pod.uid for pod in pods)
         # Where a lease differs from the cache, the cache's nomination does not reserve room.
         named = {pod.uid: pod.pod_class.facts.nominated_node_name for pod in pods}
@@ -281,7 +281,7 @@ class _Ramble:
             self.problems.append(f"{there} stand on the table and are about to be decided")
             return
         decisions = [self._decided(pod) for pod in pods[: draw.randint(0, len(pods))]]
-        tentative.note(decisions)
+        tentative.record_decisions(decisions)
         placed = {each.pod.uid: each.node_name for each in decisions if each.node_name is not None}
         self._ended_nominations.update(uid for uid in placed if uid in self._named)
         self._decided_here -= {pod.uid for pod in pods}

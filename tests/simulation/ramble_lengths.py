@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from unittest.mock import patch
 
-from roadstead.cycle import class_cache, table_cycle
-from roadstead.cycle.table_cycle import MAX_BATCH_PODS
-from roadstead.framework.given import worker_calls
+from roadstead.cycle import batch_builder, class_cache
+from roadstead.cycle.batch_builder import MAX_BATCH_PODS
+from roadstead.framework.worker_results import worker_calls
 
 MOST_CLASSES, MOST_RESULTS = 4096, 12_000_000
 LIMITS = {
@@ -28,16 +28,16 @@ def small_limits(draw):
         if draw.random() < 0.5:
             limits = {name: draw.choice(some) for name, some in LIMITS.items()}
             limited.enter_context(patch.multiple(class_cache, **limits))
-        most = draw.choice((1, 2, table_cycle.MAX_GIVEN))
-        limited.enter_context(patch.object(table_cycle, "MAX_GIVEN", most))
+        most = draw.choice((1, 2, batch_builder.MAX_WORKER_RESULTS))
+        limited.enter_context(patch.object(batch_builder, "MAX_WORKER_RESULTS", most))
         yield
 
 
 class Lengths:
     """Follows one cycle, under the limits at its start."""
 
-    def __init__(self, cycle, profiles, sharers):
-        self._cycle, self._profiles, self._sharers = cycle, profiles, sharers
+    def __init__(self, cycle, profiles, memory_sharers):
+        self._cycle, self._profiles, self._memory_sharers = cycle, profiles, memory_sharers
         self._limits = {name: getattr(class_cache, name) for name in LIMITS}
         self._reach, self._found = MAX_BATCH_PODS, {}
 
@@ -67,7 +67,7 @@ class Lengths:
         found, cycle = [], self._cycle
         for pod in () if cycle.searches_nodes(pods[0]) or _is_nominated(pods[0]) else pods:
             is_known = self._found.get(pod.signature) == self._inputs(pod)
-            is_new = pod.signature not in (*found, *cycle._given)
+            is_new = pod.signature not in (*found, *cycle._worker_results)
             if is_new and not is_known and worker_calls(self._profile_of(pod)):
                 found.append(pod.signature)
         return found
@@ -79,24 +79,24 @@ class Lengths:
                 self._found[pod.signature] = self._inputs(pod)
 
     def _inputs(self, pod):
-        return self._cycle.table.node_version, self._profile_of(pod).known_state(pod.pod_class)
+        return self._cycle.table.node_version, self._profile_of(pod).state_version(pod.pod_class)
 
     def _profile_of(self, pod):
         return self._profiles[pod.pod_class.facts.scheduler_name]
 
     def _of_few_classes(self, pods):
         limits, rows = self._limits, max(1, len(self._cycle.table))
-        least = max(1, limits["MIN_CLASSES"] // self._sharers)
-        cells = limits["MAX_RESULTS"] // (self._sharers * rows)
+        least = max(1, limits["MIN_CLASSES"] // self._memory_sharers)
+        cells = limits["MAX_RESULTS"] // (self._memory_sharers * rows)
         kept = max(least, min(limits["MAX_CLASSES"], cells))
         if len({pod.signature for pod in pods}) <= kept:
             return pods
         pods = _first(pods, kept, self._sharing_key)
-        totals = limits["MAX_TOTALS"] // (self._sharers * rows)
+        totals = limits["MAX_TOTALS"] // (self._memory_sharers * rows)
         return _first(pods, max(least, totals), lambda pod: pod.signature)
 
     def _sharing_key(self, pod):
-        is_shared = self._cycle.accelerator and self._profile_of(pod).has_shape(pod.pod_class)
+        is_shared = self._cycle.compiled_kernel and self._profile_of(pod).has_shape(pod.pod_class)
         return pod.pod_class.shape if is_shared else pod.signature
 
 

@@ -22,7 +22,7 @@ class Lists:
         whichever worker has them.
         """
         left = {self._table.row_of(name) for name in names}
-        for worker in self._rows.asked():
+        for worker in self._rows.with_rows():
             if worker not in answers:
                 left.update(self._rows.of(worker).tolist())
         said = [np.frombuffer(each.is_listed, np.bool_) for each in answers.values()]
@@ -48,7 +48,7 @@ class Lists:
         ranks = ranked(best.draws[place], self._table.columns.name_hash)
         order = sorted(totals.keys() - left, key=lambda row: (-totals[row], -int(ranks[row])))
         listed, others = [], []
-        for worker in self._rows.asked():
+        for worker in self._rows.with_rows():
             own = {*self._rows.of(worker).tolist()}
             best_of = [row for row in order if row in own]
             listed += best_of[: self._most]

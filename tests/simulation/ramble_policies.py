@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from roadstead.config.concurrency import JOB_KIND_LABEL, DecisionTime, JobTime
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.jobs import SimulatedLatency, first_job
+from roadstead.cycle.jobs import SimulatedLatency, pods_of_first_job
 from roadstead.cycle.partitions import Partition
 from roadstead.facts.pod import Owner
 from roadstead.nodes.pod_class import PodClasses
@@ -63,8 +63,8 @@ def _of_thinking(pods, draw):
         first = some[0].pod_class.facts
         wanted = [pod for pod in some if _job(pod.pod_class.facts) == _job(first)]
         wanted = wanted if _job(first) else some[:1]
-        if [*first_job(some)] != wanted:
-            yield f"the first job of {some} is {first_job(some)}"
+        if [*pods_of_first_job(some)] != wanted:
+            yield f"the first job of {some} is {pods_of_first_job(some)}"
         new = [pod for pod in wanted if (pod.uid, pod.attempt) not in paid]
         paid |= {(pod.uid, pod.attempt) for pod in new}
         wait_s = 0.0
@@ -106,8 +106,8 @@ def _of_partition(plan, pods, draw):
         looks = looks or "DoNotSchedule" in [c.when_unsatisfiable for c in facts.spread_constraints]
         is_local = policy == "latency-first" or (policy == "adaptive" and is_long)
         is_local = is_local and pod.attempt == 1 and pod.uid not in passed and not looks
-        if partition.is_local(pod) != is_local:
-            yield f"{pod.key} goes to own nodes: {partition.is_local(pod)}, not {is_local}"
+        if (tries := partition.tries_own_nodes_first(pod)) != is_local:
+            yield f"{pod.key} goes to own nodes: {tries}, not {is_local}"
         if draw.random() < 0.4 and pod.attempt == 1:
             passed.add(pod.uid)
             partition.pass_on(pod)

@@ -13,8 +13,8 @@ from roadstead.cycle.scored_parts import ScoredParts
 from roadstead.cycle.scorer import Scorer
 from roadstead.facts.wire import encode_facts
 from roadstead.framework.cycle_state import CycleState
-from roadstead.framework.given import FILTER, SCORE, worker_calls
 from roadstead.framework.guarded import PluginFailure
+from roadstead.framework.worker_results import FILTER, SCORE, worker_calls
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 from roadstead.placements import DeltaKind
@@ -67,7 +67,7 @@ class Workers:
 
     def asked(self, profile, pod_class, held):
         """The results of a class; None where no answer is usable."""
-        answers, touched, asked = {}, {}, self._parts.rows.asked()
+        answers, touched, asked = {}, {}, self._parts.rows.with_rows()
         holders = {int(each) % len(self._tables) for each in self._table.arrivals}
         if set(asked) != holders:
             self.problems.append(f"workers {asked} are asked, {holders} hold rows")
@@ -91,7 +91,7 @@ class Workers:
             self.problems.append("what a worker says is of no use, though it knows all")
         return found and found[0]
 
-    def have_listed(self, batch, pods, held, accelerator, profiles):
+    def have_listed(self, batch, pods, held, compiled_kernel, profiles):
         """Give a batch the lists of those workers that have all changes."""
         new, draw = batch.unlisted(pods), self._draw
         if missed := self._plain_among(batch, pods, profiles) - {pod.uid for pod in new}:
@@ -99,21 +99,21 @@ class Workers:
         self._seen.update(each.signature for each in pods)
         if not new:
             return
-        draws, most = batch.draws(new), draw.randint(1, 4)
+        draws, most = batch.tie_break_hashes(new), draw.randint(1, 4)
         apart = self._table.rows_of(held.tentative.nodes())
         arrivals = self._table.arrivals[apart].astype(np.int64).tobytes()
         ask = RankRequest(
             0, arrivals, tuple(encode_facts(p.pod_class.facts) for p in new), draws.tobytes(), most
         )
         answers, left = {}, {*held.tentative.nodes()}
-        for worker in self._parts.rows.asked():
+        for worker in self._parts.rows.with_rows():
             if self._late[worker] or draw.random() < 0.15:
                 continue
             table = self._tables[worker]
             names = [name for name in table.node_names() if draw.random() < 0.1]
             left.update(names)
             touched = table.arrivals[table.rows_of(names)].astype(np.int64)
-            answers[worker] = self._rankers[worker].rank(ask, accelerator, touched)
+            answers[worker] = self._rankers[worker].rank(ask, compiled_kernel, touched)
         signatures = [each.signature for each in new]
         rows = self._parts.rows
         best = best_rows(rows, answers, signatures, draws, most, apart)

@@ -5,7 +5,7 @@ decides on the same table at the same moment; in runs without faults the judge c
 (`judge.py`).
 """
 
-from roadstead.cycle.batch import BatchRun
+from roadstead.cycle.batch import Batch
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.framework.guarded import PluginFailure
 from tests.faulty_plugins import RaisesAtFirst
@@ -31,9 +31,9 @@ class ShadowBatches:
     def begin(self, pods):
         batch = self._begin(pods)
         # The shadow does not know where samples of sampled rows begin.
-        if type(batch) in (BatchRun, ContinuingBatch):
+        if type(batch) in (Batch, ContinuingBatch):
             batch.decide = self._followed(batch, batch.decide)
-            batch.decide_run = self._followed_run(batch, batch.decide_run)
+            batch.decide_by_kernel = self._followed_run(batch, batch.decide_by_kernel)
         return batch
 
     def look(self):
@@ -57,11 +57,11 @@ class ShadowBatches:
 
         return followed
 
-    def _followed_run(self, batch, decide_run):
+    def _followed_run(self, batch, decide_by_kernel):
         def followed(pods):
             is_due = batch._kernel is None and bool(pods) and self._is_due()
             wanted = self._decide(pods[0]) if is_due else None
-            decisions = decide_run(pods)
+            decisions = decide_by_kernel(pods)
             if wanted is not None and decisions:
                 self._compare(decisions[0], *wanted)
             return decisions

@@ -20,7 +20,7 @@ LOGGED = (
     ("pre_bind", ("pre_bind",)),
     ("bind", ("bind",)),
     ("post_bind", ("post_bind",)),
-    ("remembers_pods", ("pod_gone",)),
+    ("pod_deletion", ("pod_deleted",)),
 )
 """Of a profile: its plugins of a kind, and the methods that the core calls."""
 

@@ -128,7 +128,7 @@ class ShadowReports:
 
     def _core_update(self, _, identity, facts, now_s, events):
         """A change of a waiting pod affects this pod alone."""
-        told = {(each.event.resource, each.change.own) for each in events}
+        told = {(each.event.resource, each.change.of_waiting_pod) for each in events}
         self._same("an update", told, {(EventResource.UNSCHEDULABLE_POD, True)})
 
     def _add_bound(self, original):

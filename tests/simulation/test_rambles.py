@@ -42,7 +42,7 @@ def _for_no_one(self, effect):
         (CacheCore, "_check_no_move", _nothing, "is allowed"),
         (attempt_ends, "is_of_earlier_epoch", _any_life, "assumed by earlier lives"),
         (BinderJournal, "_note_revisions", _nothing, "revisions of"),
-        (HintMap, "is_concerned", _nobody, "shadow of the queue"),
+        (HintMap, "may_matter", _nobody, "shadow of the queue"),
         (Requeueing, "remember", _nothing, "shadow of the queue"),
         (PodOutcomes, "released", _for_no_one, "evicted are"),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble"),

@@ -140,13 +140,13 @@ class Watch:
 
         core.decided = decided
         tentative = actor._nodes.tentative
-        set_aside = tentative.set_aside
+        remove_from_table = tentative.remove_from_table
 
         def begins(pods):
             judge.begins(pods, actor._nodes.table.residents._class_of)
-            set_aside(pods)
+            remove_from_table(pods)
 
-        tentative.set_aside = begins
+        tentative.remove_from_table = begins
         for name in CORE_CALLS:
             setattr(core, name, _heeded(getattr(core, name), judge))
 

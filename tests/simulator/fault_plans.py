@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import HOSTNAME_LABEL, ZONE_LABEL, NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
@@ -143,13 +143,13 @@ def played(
     plan: CompiledScenario,
     *more: Component,
     seed: int = 0,
-    accelerator: Accelerator | None = None,
+    compiled_kernel: CompiledKernel | None = None,
     history: History | None = None,
 ) -> tuple[History, Engine]:
     """Play a plan with its node life, and check the invariants at the end."""
     life, history = NodeLife(plan, seed), history or History()
     recorder = _Recorder(history)
-    engine = build_engine(plan, Variant(seed), recorder, accelerator, (life, *more))
+    engine = build_engine(plan, Variant(seed), recorder, compiled_kernel, (life, *more))
     history.begin(engine, life)
     engine.run()
     engine.validate()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator.play import Variant, build_engine
@@ -86,8 +86,8 @@ class Heard:
 def played(plan, *components, delay=None, seed=0, has_kernel=True):
     """Play a plan; return the recorder and the engine."""
     heard = Heard()
-    accelerator = Accelerator(load(), Coverage()) if has_kernel else None
-    engine = build_engine(plan, Variant(seed), heard, accelerator, components, delay)
+    compiled_kernel = CompiledKernel(load(), Coverage()) if has_kernel else None
+    engine = build_engine(plan, Variant(seed), heard, compiled_kernel, components, delay)
     engine.run()
     engine.validate()
     engine.cluster.table.validate()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.kernel.coverage import Coverage
@@ -186,9 +186,11 @@ def plans(draw) -> CompiledScenario:
     )
 
 
-def watched(plan, seed, accelerator=None):
+def watched(plan, seed, compiled_kernel=None):
     history = Watched()
-    return played(plan, Checks(history), seed=seed, accelerator=accelerator, history=history)[0]
+    return played(
+        plan, Checks(history), seed=seed, compiled_kernel=compiled_kernel, history=history
+    )[0]
 
 
 @settings(max_examples=60, deadline=None)
@@ -198,15 +200,15 @@ def test_binds_and_evictions_keep_the_rules_whatever_fails(plan, seed):
 
 
 @pytest.fixture(scope="module")
-def accelerator():
-    return Accelerator(load(), Coverage())
+def compiled_kernel():
+    return CompiledKernel(load(), Coverage())
 
 
 @settings(max_examples=25, deadline=None)
 @given(plans(), st.integers(0, 3))
-def test_a_seed_gives_one_history_with_and_without_the_kernel(accelerator, plan, seed):
+def test_a_seed_gives_one_history_with_and_without_the_kernel(compiled_kernel, plan, seed):
     first, second = watched(plan, seed), watched(plan, seed)
-    compiled = watched(plan, seed, accelerator)
+    compiled = watched(plan, seed, compiled_kernel)
 
     assert first.notes == second.notes
     assert (first.bound, first.ended) == (second.bound, second.ended)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator import engine, tables
@@ -44,10 +44,10 @@ def killer(steps):
 
 def play_into(folder, plan, on_progress=ignore, memory_bytes=0):
     """Play a plan with parts of seven rows and a callback after every step."""
-    accelerator = Accelerator(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), Coverage())
     with patch.object(tables, "PART_ROWS", 7), patch.object(engine, "STEPS_PER_PROGRESS", 1):
         return play(
-            *(plan, Variant(), folder, accelerator, on_progress),
+            *(plan, Variant(), folder, compiled_kernel, on_progress),
             read_processor_s=lambda: 0.0,
             read_memory_bytes=lambda: memory_bytes,
         )
@@ -146,10 +146,10 @@ def test_a_limit_ends_the_run_at_a_time_with_a_reason(tmp_path, limits, memory_b
 
 def explained(plan, number, at_s=None):
     given = plan, Variant(), number
-    accelerator = Accelerator(load(), Coverage())
+    compiled_kernel = CompiledKernel(load(), Coverage())
     if at_s is None:
-        return explain_bind(*given, accelerator, ignore)
-    return explain_at(*given, int(at_s * 1_000_000), accelerator, ignore)
+        return explain_bind(*given, compiled_kernel, ignore)
+    return explain_at(*given, int(at_s * 1_000_000), compiled_kernel, ignore)
 
 
 def test_a_bind_is_explained_by_the_state_of_its_decision():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from roadstead.config.settings import Settings
-from roadstead.cycle.batch import Accelerator
+from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.local.run import LocalRun
@@ -15,7 +15,7 @@ from tests.simulation.scenarios import make
 
 
 def kernel():
-    return Accelerator(load(), Coverage())
+    return CompiledKernel(load(), Coverage())
 
 
 def virtual_of(*nodes, plan=None):
@@ -28,7 +28,7 @@ class Reference:
     """A run with a binder that checks, and with the tables of binder and cache."""
 
     def __init__(self, plan):
-        self.run = LocalRun(plan, accelerator=kernel())
+        self.run = LocalRun(plan, compiled_kernel=kernel())
 
     def arrive(self, pod, now_s):
         self.run.now_s = now_s

@@ -169,7 +169,7 @@ class Batches:
 def prepared(name, facts, classes, profiles):
     identity = PodIdentity(f"uid-{name}", facts.namespace, name)
     pod_class = classes.pod_class(facts)
-    signature = profiles[facts.scheduler_name].class_of(pod_class, identity.uid)
+    signature = profiles[facts.scheduler_name].signature_of(pod_class, identity.uid)
     return PodInCycle(identity.uid, identity.key, pod_class, signature)
 
 

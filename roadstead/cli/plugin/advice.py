@@ -47,8 +47,11 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
             "would be evaluated once"
         )
     is_live_filter = issubclass(plugin_class, FilterPlugin) and plugin_class.reads is not Reads.NODE
-    if is_live_filter and getattr(plugin_class, "admits", None) is FilterPlugin.admits:
-        yield "without admits, the binder calls Filter for each pod of a batch"
+    if (
+        is_live_filter
+        and getattr(plugin_class, "count_passing", None) is FilterPlugin.count_passing
+    ):
+        yield "without count_passing, the binder calls Filter for each pod of a batch"
 
 
 def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:

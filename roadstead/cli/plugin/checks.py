@@ -219,7 +219,7 @@ def shapes(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
         both = [answers(subject, each, table) for each in (facts, _larger(facts))]
         if subject.plugin_class.reads is Reads.ROW:
             # A row may have room for only one of them, or its score may depend on the requests.
-            # Only such plugins sign the amounts of each class (`Profile.class_of`).
+            # Only such plugins sign the amounts of each class (`Profile.signature_of`).
             both = [replace(each, refusals=(), raw=None, scores=None) for each in both]
         hint = "and the same with larger requests; does `shares_by_shape` hold?"
         yield _difference(both[0], both[1], fleet.pod_named(facts), hint)
@@ -234,7 +234,7 @@ def effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
         first: dict[tuple[Effect, ...], list[bool]] = {}
         for each in (facts, *(other for _, other in variants(facts))):
             effects = profile.effects(table.classes.pod_class(each))
-            done = [effect.changes(asked) for effect in effects]
+            done = [effect.may_change(asked) for effect in effects]
             both = first.setdefault(effects, done), done
             hint = "and a pod of equal effect change the answers for different pods"
             yield None if both[0] == both[1] else f"{fleet.pod_named(facts)} {hint}"

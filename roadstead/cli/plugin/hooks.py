@@ -20,7 +20,7 @@ from roadstead.cli.plugin.samples import SampleFleet
 from roadstead.facts.node import HOSTNAME_LABEL, NodeFacts
 from roadstead.framework.guarded import PluginFailure
 from roadstead.framework.plugin import EnqueueExtensions
-from roadstead.framework.plugin_calls import CALLS, PluginCall
+from roadstead.framework.plugin_calls import RUNNING_CALLS, PluginCall
 from roadstead.local.run import LocalRun
 
 HINT = "QueueingHint"
@@ -107,11 +107,11 @@ def _count_calls() -> Iterator[Counter[str]]:
         if call is not None:
             calls[call.point] += 1
 
-    before, CALLS.mark = CALLS.mark, note
+    before, RUNNING_CALLS.mark = RUNNING_CALLS.mark, note
     try:
         yield calls
     finally:
-        CALLS.mark = before
+        RUNNING_CALLS.mark = before
 
 
 class _Failures(logging.Handler):

@@ -41,7 +41,7 @@ def add_counters(
             plugins.append(plugin)
             found.counters += _required(found, plugin, evaluation.state, pod_profiles)
     for each in evaluation.profile.score:
-        if isinstance(each.plugin, InterPodAffinity) and each.plugin.scores(found.pod_class):
+        if isinstance(each.plugin, InterPodAffinity) and each.plugin.runs_score(found.pod_class):
             plugins.append(each.plugin)
             found.counters += _preferred(found, each.plugin, evaluation.score_state, pod_profiles)
             found.affinity_weight = each.weight

@@ -17,14 +17,14 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/batch.py",
         "no kernel is kept for the next batch",
-        (("BatchRun._admit", "self._kernels is not None", "self._kernels is None"),),
+        (("Batch._kernel_of_batch", "self._kernels is not None", "self._kernels is None"),),
     ),
     Same(
         "roadstead/cycle/batch.py",
         "fewer pods are placed at once, and the others after them, to the same result",
         (
             (
-                "BatchRun.decide_run",
+                "Batch.decide_by_kernel",
                 "self._name_best and pods[0].signature not in left",
                 "self._name_best or pods[0].signature not in left",
             ),
@@ -35,7 +35,7 @@ SAME: tuple[Same, ...] = (
         "how many classes are kept, which are found anew where they are not",
         (
             ("max_cached_classes", "1", "2"),
-            ("max_cached_classes", "MIN_CLASSES // sharers", "MIN_CLASSES * sharers"),
+            ("max_cached_classes", "MIN_CLASSES // memory_sharers", "MIN_CLASSES * memory_sharers"),
         ),
     ),
     Same(
@@ -49,47 +49,47 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/class_cache.py",
         "it is asked about some pods at least, and counts from the first of them",
-        (("within", "0", "1"),),
+        (("prefix_length", "0", "1"),),
     ),
     Same(
         "roadstead/cycle/class_cache.py",
         "of all pods there are, one more is as many",
-        (("within", "1", "2"),),
+        (("prefix_length", "1", "2"),),
     ),
     Same(
-        "roadstead/cycle/class_run.py",
+        "roadstead/cycle/class_scores.py",
         "made anew when the class is first summed up",
-        (("ClassRun.__init__", "0", "1"),),
+        (("ClassScores.__init__", "0", "1"),),
     ),
     Same(
-        "roadstead/cycle/class_run.py",
+        "roadstead/cycle/class_scores.py",
         "all rows are summed up again, to the same totals",
         (
-            ("ClassRun._extremes_moved", "False", "True"),
+            ("ClassScores._extremes_moved", "False", "True"),
             (
-                "ClassRun._sum",
+                "ClassScores._sum",
                 "if rescored is None or self._extremes_moved(rescored): ...",
                 "if True: ...",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/class_run.py",
+        "roadstead/cycle/class_scores.py",
         "extremes are found again, and are the same",
         (
             (
-                "ClassRun._extremes_moved",
+                "ClassScores._extremes_moved",
                 "if not (has_dynamic or feasibility_changed.any()): ...",
                 "if False: ...",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/class_run.py",
+        "roadstead/cycle/class_scores.py",
         "of no rows nothing is summed up",
         (
-            ("ClassRun._sum", "if len(rescored): ...", "if True: ..."),
-            ("ClassRun._sum_rows", "if not has_sum.all(): ...", "if True: ..."),
+            ("ClassScores._sum", "if len(rescored): ...", "if True: ..."),
+            ("ClassScores._sum_rows", "if not has_sum.all(): ...", "if True: ..."),
         ),
     ),
     Same(
@@ -111,7 +111,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/merged_lists.py",
         "no list is of use, and the scheduler looks at all rows itself, to the same result",
-        (("best_rows", "parts.append(_Part(answer, own, len(signatures), most))", "pass"),),
+        (("best_rows", "parts.append(_WorkerLists(answer, own, len(signatures), most))", "pass"),),
     ),
     Same(
         "roadstead/cycle/node_search.py",
@@ -160,15 +160,15 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/scheduling_cycle.py",
         "how much each scope may keep in memory",
         (
-            ("SchedulingCycle._new_cycle", "1", "2"),
-            ("SchedulingCycle._new_cycle", "2", "3"),
+            ("SchedulingCycle._new_builder", "1", "2"),
+            ("SchedulingCycle._new_builder", "2", "3"),
             (
-                "SchedulingCycle._new_cycle",
+                "SchedulingCycle._new_builder",
                 "2 if settings.concurrency == 'partitioned' else 1",
                 "1 if settings.concurrency == 'partitioned' else 2",
             ),
             (
-                "SchedulingCycle._new_cycle",
+                "SchedulingCycle._new_builder",
                 "settings.concurrency == 'partitioned'",
                 "settings.concurrency != 'partitioned'",
             ),
@@ -185,80 +185,80 @@ SAME: tuple[Same, ...] = (
         (("SampledBatch", "False", "True"),),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "one class more is kept of what workers found",
         (("", "512", "513"),),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "so few classes are within both bounds",
         (
             (
-                "TableCycle._limit_classes",
+                "BatchBuilder._limit_classes",
                 "if len({pod.signature for pod in pods}) <= most: ...",
                 "if False: ...",
             ),
             (
-                "TableCycle._limit_classes",
+                "BatchBuilder._limit_classes",
                 "len({pod.signature for pod in pods}) <= most",
                 "len({pod.signature for pod in pods}) < most",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "what classes of a kind share is found of each",
-        (("TableCycle._found", "self._models.put(shape, found, len(self.table))", "pass"),),
+        (("BatchBuilder._evaluated", "self._shared.put(shape, found, len(self.table))", "pass"),),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "how many classes are kept, which are found anew where they are not",
         (
             (
-                "TableCycle._results_of",
-                "cached.given.model is not None",
-                "cached.given.model is None",
+                "BatchBuilder._results_of",
+                "cached.class_input.shared_evaluation is not None",
+                "cached.class_input.shared_evaluation is None",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "what is not kept of a class is found again",
         (
             (
-                "TableCycle._results_of",
+                "BatchBuilder._results_of",
                 "self._cached.put(pod.signature, cached, len(self.table), shares=shares)",
                 "pass",
             ),
             (
-                "TableCycle._look",
-                "self._searched_runs.put(itself.signature, run, len(self.table))",
+                "BatchBuilder._search_or_batch",
+                "self._searched_classes.put(itself.signature, scores, len(self.table))",
                 "pass",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "where no nodes are searched, all pods go together either way",
-        (("TableCycle.samples", "False", "True"),),
+        (("BatchBuilder.samples", "False", "True"),),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "each sampled pod is a batch of its own, to the same result",
         (
             (
-                "TableCycle.samples",
-                "if node_search is None or not node_search.concerns(pod.pod_class.facts): ...",
+                "BatchBuilder.samples",
+                "if node_search is None or not node_search.applies_to(pod.pod_class.facts): ...",
                 "if True: ...",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "how many pods the next batch begins, to the same result",
         (
-            ("TableCycle.record_length", "1", "2"),
-            ("TableCycle.record_length", "decided == asked", "decided != asked"),
+            ("BatchBuilder.record_length", "1", "2"),
+            ("BatchBuilder.record_length", "decided == asked", "decided != asked"),
         ),
     ),
     Same(
@@ -270,8 +270,12 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/tentative.py",
         "a count of zero stays, and counts as none",
         (
-            ("Tentative._ends", "del self._nomination_counts[nomination]", "pass"),
-            ("Tentative._ends", "if not self._nomination_counts[nomination]: ...", "if False: ..."),
+            ("Tentative._uncount", "del self._nomination_counts[nomination]", "pass"),
+            (
+                "Tentative._uncount",
+                "if not self._nomination_counts[nomination]: ...",
+                "if False: ...",
+            ),
         ),
     ),
     Same(
@@ -289,12 +293,18 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/tentative.py",
         "a pod that was set aside left its node before it comes to another one",
-        (("Tentative.confirm", "self._aside.pop(uid, None)", "pass"),),
+        (("Tentative.confirm", "self._removed.pop(uid, None)", "pass"),),
     ),
     Same(
         "roadstead/cycle/tentative.py",
         "where nobody is nominated nothing is given up, which costs time alone",
-        (("Tentative.note", "if self._nominated or self._table.nominations: ...", "if True: ..."),),
+        (
+            (
+                "Tentative.record_decisions",
+                "if self._nominated or self._table.nominations: ...",
+                "if True: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/cycle/tentative.py",
@@ -307,18 +317,18 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "ContinuingBatch._decide_changed",
-                "if facts.volumes or (facts.device_claims and (not self._knows_devices)): ...",
+                "if facts.volumes or (facts.device_claims and (not self._has_allocated_all)): ...",
                 "if True: ...",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/table_cycle.py",
+        "roadstead/cycle/batch_builder.py",
         "what is not taken over from another class of the kind is found anew",
         (
             (
-                "TableCycle._shared_results",
-                "not model.holds(inputs, self.table, profile)",
+                "BatchBuilder._shared_results",
+                "not shared.holds(inputs, self.table, profile)",
                 "model.holds(inputs, self.table, profile)",
             ),
         ),
@@ -326,7 +336,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/batch.py",
         "where none of the classes is left out, all pods are placed at once",
-        (("BatchRun.decide_run", "if left: ...", "if True: ..."),),
+        (("Batch.decide_by_kernel", "if left: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/class_cache.py",
@@ -337,9 +347,9 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/cycle/class_run.py",
+        "roadstead/cycle/class_scores.py",
         "scores are found again, the same ones",
-        (("ClassRun._sum", "if not status.is_success: ...", "if True: ..."),),
+        (("ClassScores._sum", "if not status.is_success: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/explain.py",

@@ -1,6 +1,6 @@
-"""Given: answers of users' plugins for a pod class that workers computed.
+"""WorkerResults: answers of users' plugins for a pod class that workers computed.
 
-worker's columns ──► Given ──► Evaluation takes them in place of a call over all rows
+worker's columns ──► WorkerResults ──► Evaluation uses them in place of a call over all rows
                        └── rows that changed since, or that no worker answered: called here
 """
 
@@ -17,8 +17,8 @@ from roadstead.framework.plugin import (
     FilterResult,
     PermitPlugin,
     Plugin,
+    PodDeletionPlugin,
     Reads,
-    RemembersPods,
     ReservePlugin,
     ScorePlugin,
 )
@@ -46,12 +46,12 @@ def worker_calls(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
 
 
 def _is_stateful(plugin: Plugin) -> bool:
-    keeps = (RemembersPods, ReservePlugin, PermitPlugin)
-    return isinstance(plugin, keeps) or type(plugin).known_state is not Plugin.known_state
+    keeps = (PodDeletionPlugin, ReservePlugin, PermitPlugin)
+    return isinstance(plugin, keeps) or type(plugin).state_version is not Plugin.state_version
 
 
 @dataclass(slots=True)
-class Given:
+class WorkerResults:
     """Answers for one class over all rows of a table.
 
     node_version, version: of the table for which they are valid. redo: rows without valid answers.
@@ -69,7 +69,7 @@ class Given:
     def filter(
         self, plugin: FilterPlugin, state: CycleState, pod: PodClass, table: NodeTable
     ) -> FilterResult | None:
-        """Return a plugin's answer for all rows; None if it is not given, or no longer valid."""
+        """Return a plugin's answer for all rows; None without one, or if it is no longer valid."""
         found, rows = self.filters.get(plugin.name), self._rows_to_redo(table)
         if found is None or rows is None:
             return None

@@ -1,4 +1,4 @@
-"""`count_within_skew`: how many pods keep their spread constraints, placed one after another.
+"""`count_passing_spread`: how many pods keep their spread constraints, placed one after another.
 
 domains of each constraint, counted once  ──►  for each pod: within maxSkew?  ──►  count it
 """
@@ -83,7 +83,7 @@ class _Class:
         return all(each.keeps_skew(row, own) for each, own in pairs)
 
 
-def count_within_skew(
+def count_passing_spread(
     pods: Sequence[PodClass],
     rows: Rows,
     table: Table,

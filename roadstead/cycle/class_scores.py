@@ -1,4 +1,4 @@
-"""ClassRun: the totals of one pod class on all rows, updated before each pod of it is decided."""
+"""ClassScores: the totals of one pod class on all rows, updated before each of its pods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from roadstead.extenders.chain import EXTENDER
+from roadstead.extenders.sequence import EXTENDER
 from roadstead.facts.node import NodeFacts
 from roadstead.framework.diagnosis import Diagnosis, excluded_status
 from roadstead.framework.evaluation import EXCLUDED, Evaluation
@@ -25,7 +25,7 @@ INFEASIBLE = -(2**63)
 """Below every total, even if extenders subtract points."""
 
 
-class ClassRun:
+class ClassScores:
     """The evaluation of a class and its totals.
 
     total: int64[row], INFEASIBLE for rows that are not feasible. _extremes: by index of the score

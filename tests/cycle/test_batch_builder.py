@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roadstead.config.model import default_config
 from roadstead.cycle import class_cache
 from roadstead.cycle.batch import PodInCycle
-from roadstead.cycle.table_cycle import TableCycle
+from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.tentative import Tentative
 from roadstead.facts.pod import SpreadConstraint
 from roadstead.facts.selectors import LabelSelector
@@ -23,7 +23,7 @@ from tests.kernel.test_equality import (
     TIE_BREAKS,
     Plain,
     World,
-    accelerator,
+    compiled_kernel,
     fleet_world,
     play,
     profiles_of,
@@ -32,9 +32,9 @@ from tests.kernel.test_equality import (
 
 
 class Cycle:
-    """A TableCycle, and the cache's part: confirming placed pods."""
+    """A BatchBuilder, and the cache's part: confirming placed pods."""
 
-    def __init__(self, world, config, tie_break, accelerator, node_search=None):
+    def __init__(self, world, config, tie_break, compiled_kernel, node_search=None):
         self.table = NodeTable()
         for facts, running in world.clusters:
             self.table.add_node(facts)
@@ -44,8 +44,8 @@ class Cycle:
             self.table.classes,
             profiles_of(config)(self.table.classes),
         )
-        self.cycle = TableCycle(self.table, self.profiles, tie_break, node_search=node_search)
-        self.cycle.accelerator = accelerator
+        self.cycle = BatchBuilder(self.table, self.profiles, tie_break, node_search=node_search)
+        self.cycle.compiled_kernel = compiled_kernel
         self.tentative = Tentative(self.table)
 
     def decide(self, pods):
@@ -58,7 +58,7 @@ class Cycle:
         batch, decisions = self.cycle.begin(pods), []
         while len(decisions) < len(pods):
             coming = pods[len(decisions) :]
-            if run := batch.decide_run(coming):
+            if run := batch.decide_by_kernel(coming):
                 decisions += run
                 continue
             decision = batch.decide(coming[0])
@@ -68,7 +68,7 @@ class Cycle:
         batch.flush()
         assert decisions, "a batch decides at least one pod"
         self.cycle.record_length(len(pods), len(decisions))
-        self.tentative.note(decisions)
+        self.tentative.record_decisions(decisions)
         for each in decisions:
             if each.node_name is not None:
                 placed = [each.pod.uid], [each.node_name], [each.pod.pod_class]
@@ -83,7 +83,7 @@ class Cycle:
 @DECIDING
 @given(worlds(), PROFILES, TIE_BREAKS, st.booleans())
 def test_batches_are_decided_like_single_pods_in_turn(world, config, tie_break, with_kernel):
-    ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
+    ours = Cycle(world, config, tie_break, compiled_kernel() if with_kernel else None)
 
     assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
 
@@ -94,7 +94,7 @@ def test_pods_with_constraints_across_nodes_are_decided_like_single_ones(
     inputs, tie_break, with_kernel
 ):
     world, config = fleet_world(inputs), default_config().profiles[0]
-    ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
+    ours = Cycle(world, config, tie_break, compiled_kernel() if with_kernel else None)
 
     assert play(ours, world) == play(Plain(world, config, tie_break, None), world)
 
@@ -112,7 +112,7 @@ def test_cached_results_of_classes_are_recomputed_where_the_table_changed(inputs
             pod_class = path.classes.pod_class(chosen)
             profile = path.profiles[config.scheduler_name]
             asked = PodInCycle(
-                f"u{number}", f"ns/u{number}", pod_class, profile.class_of(pod_class, "")
+                f"u{number}", f"ns/u{number}", pod_class, profile.signature_of(pod_class, "")
             )
             found.append(path.decide([asked])[0])
         assert found[0].node_name == found[1].node_name
@@ -138,11 +138,11 @@ def spreading(cpu):
 
 def test_the_kernels_state_of_one_class_is_not_used_for_another_that_spreads_alike():
     zones = [(node(f"n-{zone}", labels={"zone": zone}), []) for zone in "ab"]
-    ours = Cycle(World(zones), default_config().profiles[0], TieBreak("first"), accelerator())
+    ours = Cycle(World(zones), default_config().profiles[0], TieBreak("first"), compiled_kernel())
 
     def decided(name, facts):
         pod_class = ours.classes.pod_class(facts)
-        signature = ours.profiles["default-scheduler"].class_of(pod_class, "")
+        signature = ours.profiles["default-scheduler"].signature_of(pod_class, "")
         (decision,) = ours.decide([PodInCycle(name, f"ns/{name}", pod_class, signature)])
         return decision
 
@@ -151,7 +151,7 @@ def test_the_kernels_state_of_one_class_is_not_used_for_another_that_spreads_ali
 
     assert one.node_name == "n-a"
     assert decided("larger", spreading(200)).node_name == "n-a"
-    assert ours.cycle.accelerator.coverage.by_kernel == 3
+    assert ours.cycle.compiled_kernel.coverage.by_kernel == 3
 
 
 WEB, NEAR_DB = {"app": "web"}, (fleets.near(fleets.apps("db")),)
@@ -171,7 +171,7 @@ def shunned(*, full=False):
 def decided_alike(world, with_kernel=True):
     """Return the decisions of both paths, which are equal: (node, total) per pod."""
     config, tie_break = default_config().profiles[0], TieBreak("first")
-    ours = Cycle(world, config, tie_break, accelerator() if with_kernel else None)
+    ours = Cycle(world, config, tie_break, compiled_kernel() if with_kernel else None)
     found = play(ours, world)
     assert found == play(Plain(world, config, tie_break, None), world)
     return [(each[1], each[3]) for each in found]
@@ -201,10 +201,10 @@ def test_a_class_that_fits_again_is_scored_with_earlier_pods(with_kernel):
     world, config = shunned(full=True)(), default_config().profiles[0]
     web, totals = pod(cpu=2000, labels=WEB), []
     for path in (Cycle, Plain):
-        code = accelerator() if with_kernel and path is Cycle else None
+        code = compiled_kernel() if with_kernel and path is Cycle else None
         ours = path(world, config, TieBreak("first"), code)
         profile, pod_class = ours.profiles["default-scheduler"], ours.classes.pod_class(web)
-        asked = PodInCycle("u", "ns/u", pod_class, profile.class_of(pod_class, ""))
+        asked = PodInCycle("u", "ns/u", pod_class, profile.signature_of(pod_class, ""))
         assert ours.decide([asked])[0].node_name is None
         filler = PodInCycle("", "", ours.classes.pod_class(pod(cpu=3000)), "")
         for name in ("n0", "n1"):
@@ -220,12 +220,12 @@ def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
     monkeypatch.setattr(class_cache, "MAX_RESULTS", 0)
     table = table_of(*(node(f"n{number}") for number in range(3)))
     profiles = profiles_of(default_config().profiles[0])(table.classes)
-    cycle = TableCycle(table, profiles, TieBreak())
+    cycle = BatchBuilder(table, profiles, TieBreak())
     (profile,) = profiles.values()
 
     def asked(count, cpu):
         pod_classes = [table.classes.pod_class(pod(cpu=cpu(number))) for number in range(count)]
-        keys = [profile.class_of(pod_class, "") for pod_class in pod_classes]
+        keys = [profile.signature_of(pod_class, "") for pod_class in pod_classes]
         rows = enumerate(zip(pod_classes, keys, strict=True))
         return [
             PodInCycle(f"u{n}", f"default/p{n}", pod_class, key) for n, (pod_class, key) in rows
@@ -236,7 +236,7 @@ def test_a_batch_over_a_large_table_has_few_classes(monkeypatch):
     assert list(cycle.next_batch(distinct)) == distinct[: class_cache.MIN_CLASSES]
     assert list(cycle.next_batch(alike)) == alike
 
-    cycle.accelerator = accelerator()
+    cycle.compiled_kernel = compiled_kernel()
 
     assert list(cycle.next_batch(distinct)) == distinct, "classes of one shape share results"
 

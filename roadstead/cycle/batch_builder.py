@@ -1,6 +1,6 @@
-"""TableCycle: decides batches of pods over a node table that holds all nodes.
+"""BatchBuilder: builds the batches of a scheduler, over a node table that holds all nodes.
 
-    begin(pods) ──► BatchRun over the table ──► decided pods are on it
+    begin(pods) ──► Batch over the table ──► decided pods are on it
          ▲                                              │
          └── results of a class are cached ◄────────────┘
              while nothing that they depend on changes
@@ -17,29 +17,34 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roadstead.cycle.batch import (
-    Accelerator,
-    BatchRun,
+    Batch,
     ClassInput,
+    CompiledKernel,
     PodInCycle,
     kernel_class,
     kernel_classes,
     may_be_covered,
 )
-from roadstead.cycle.class_cache import ClassCache, max_batch_classes, max_cached_classes, within
-from roadstead.cycle.class_run import ClassRun
+from roadstead.cycle.class_cache import (
+    ClassCache,
+    max_batch_classes,
+    max_cached_classes,
+    prefix_length,
+)
+from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache, PendingSearch
 from roadstead.cycle.nominated_batch import NominatedBatch
 from roadstead.cycle.sampled_batch import SampledBatch
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
-from roadstead.extenders.chain import Extenders
+from roadstead.extenders.sequence import Extenders
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.found_nodes import SearchResult
-from roadstead.framework.given import Given, worker_calls
 from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.validity import Inputs, Validity, inputs_of, lasting_inputs_of
+from roadstead.framework.worker_results import WorkerResults, worker_calls
 from roadstead.kernel.current_rows import current_filters
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
@@ -49,36 +54,36 @@ from roadstead.protocol.errors import UnsupportedError
 
 MAX_BATCH_PODS = 1 << 20
 
-MAX_GIVEN = 512
+MAX_WORKER_RESULTS = 512
 """Classes whose results from workers are stored for a later batch."""
 
 
 @dataclass(slots=True)
 class _CachedClass:
-    """The cached results of a class, and their validity. lasting: see `holds_but_current`."""
+    """The cached results of a class, and their validity. lasting: see `holds_without_current`."""
 
-    given: ClassInput
+    class_input: ClassInput
     validity: Validity
     lasting: Inputs = (-1, None)
 
     def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Whether the results are still valid; a shared model may have been computed again."""
-        model, pod = self.given.model, self.given.run.evaluation.pod
-        if self.validity.inputs != inputs or not (model is None or model.is_for(*inputs)):
+        """Whether the results are still valid; shared results may have been computed again."""
+        shared, pod = self.class_input.shared_evaluation, self.class_input.scores.evaluation.pod
+        if self.validity.inputs != inputs or not (shared is None or shared.is_for(*inputs)):
             return False
         return self.validity.holds(table, profile, profile.cross_node, pod)
 
-    def holds_but_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
+    def holds_without_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Whether the results are valid but for filters that read the current state.
 
         The kernel calls these before each pod, and an evaluation filters again once their state
         differs. lasting: the inputs without that state.
         """
-        given, evaluation = self.given, self.given.run.evaluation
+        class_input, evaluation = self.class_input, self.class_input.scores.evaluation
         current = current_filters(evaluation)
-        if not current or self.lasting != lasting or given.model is not None:
+        if not current or self.lasting != lasting or class_input.shared_evaluation is not None:
             return False
-        if kernel_class(given).reads_other_nodes or given.pre_score.weighs_feasible:
+        if kernel_class(class_input).reads_other_nodes or class_input.pre_score.weighs_feasible:
             return False
         plugins = [each for each in profile.cross_node if each not in current]
         return self.validity.holds(table, profile, plugins, evaluation.pod)
@@ -89,30 +94,31 @@ class _CachedClass:
         The outcomes remain the same objects, by which a kernel knows that it is still valid. Not
         where an outcome depends on other nodes: the kernel has counted its own placements.
         """
-        given, run = self.given, self.given.run
-        before, pod = self.validity.inputs, run.evaluation.pod
-        if given.model is not None or before[1] != inputs[1] or before == inputs:
+        class_input, scores = self.class_input, self.class_input.scores
+        before, pod = self.validity.inputs, scores.evaluation.pod
+        if class_input.shared_evaluation is not None or before[1] != inputs[1] or before == inputs:
             return False
         if not self.validity.holds(table, profile, profile.cross_node, pod):
             return False
-        found = _run_class(run)
-        if not _is_renewed(given, found):
+        found = _run_class(scores)
+        if not _is_renewed(class_input, found):
             return False
         self.validity.inputs = inputs
         return True
 
 
-class TableCycle:
-    """Decides batches of pods over a table that holds all nodes, one batch at a time.
+class BatchBuilder:
+    """Chooses the pods of one batch at a time, evaluates their classes, and builds the batch.
 
-    profiles: by scheduler name. sharers: number of such cycles that share the memory for classes.
-    allocates_ahead: see `ContinuingBatch`.
+    profiles: by scheduler name. memory_sharers: number of builders that share the memory for
+    classes. allocates_devices: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the cache to
         compare; empty if it does not.
-    _reach: maximum pods of the next batch. _held: results by class; _models: results that classes
-        of one shape share, by profile and shape; _searched_runs: by class that extenders handle.
-    _alone: the cycle of the pod that extenders handle, while it is the batch. _given: workers'
-        results by class, until they are used.
+    _max_pods: maximum pods of the next batch. _cached: results by class; _shared: results that
+        classes of one shape share, by profile and shape; _searched_classes: by class that
+        extenders handle.
+    _single_pod: the cycle of the pod that extenders handle, while it is the batch. _worker_results:
+        by class, until they are used.
     """
 
     def __init__(
@@ -123,28 +129,28 @@ class TableCycle:
         *,
         name_best: bool = False,
         node_search: NodeSearch | None = None,
-        accelerator: Accelerator | None = None,
-        sharers: int = 1,
-        allocates_ahead: bool = False,
+        compiled_kernel: CompiledKernel | None = None,
+        memory_sharers: int = 1,
+        allocates_devices: bool = False,
     ) -> None:
         self.table = table
-        self.allocates_ahead = allocates_ahead
-        self.accelerator = accelerator
+        self.allocates_devices = allocates_devices
+        self.compiled_kernel = compiled_kernel
         self.row_versions: dict[str, int] = {}
         self._profiles = profiles
         self._node_search = node_search
         self._chooser = Chooser(tie_break)
         self._name_best = name_best
-        self._reach = MAX_BATCH_PODS
-        self._sharers = sharers
-        self._cached: ClassCache[_CachedClass] = ClassCache(sharers)
-        self._models: ClassCache[_CachedClass] = ClassCache(sharers)
+        self._max_pods = MAX_BATCH_PODS
+        self._memory_sharers = memory_sharers
+        self._cached: ClassCache[_CachedClass] = ClassCache(memory_sharers)
+        self._shared: ClassCache[_CachedClass] = ClassCache(memory_sharers)
         self._kernels = KernelCache()
         self._single_pods = SinglePodKernel()
-        self._searched_runs: ClassCache[ClassRun] = ClassCache(sharers)
-        self._alone: SinglePodCycle | None = None
+        self._searched_classes: ClassCache[ClassScores] = ClassCache(memory_sharers)
+        self._single_pod: SinglePodCycle | None = None
         self._order = OrderedNodesCache()
-        self._given: dict[Hashable, Given] = {}
+        self._worker_results: dict[Hashable, WorkerResults] = {}
 
     @property
     def extenders(self) -> Extenders | None:
@@ -153,15 +159,15 @@ class TableCycle:
 
     def searches_nodes(self, pod: PodInCycle) -> bool:
         """Whether sampling or extenders apply to a pod: it needs the ordered node list."""
-        return self._node_search is not None and self._node_search.concerns(pod.pod_class.facts)
+        return self._node_search is not None and self._node_search.applies_to(pod.pod_class.facts)
 
     def samples(self, pod: PodInCycle) -> bool:
         """Whether a pod's nodes are searched in order, and no extender handles the pod.
 
-        Where any profile samples, this includes pods of the others (`NodeSearch.concerns`).
+        Where any profile samples, this includes pods of the others (`NodeSearch.applies_to`).
         """
         node_search = self._node_search
-        if node_search is None or not node_search.concerns(pod.pod_class.facts):
+        if node_search is None or not node_search.applies_to(pod.pod_class.facts):
             return False
         return not node_search.extenders.handles(pod.pod_class.facts)
 
@@ -172,12 +178,12 @@ class TableCycle:
         a batch by itself. Without devices allocated ahead, a batch has one pod with claims of some.
         After an early end the next batch is short: results would be computed again.
         """
-        pods = self._limit_classes(pods[: self._reach])
+        pods = self._limit_classes(pods[: self._max_pods])
         if not pods or self._is_single(pods[0]):
             return pods[:1]
         samples, has_claims = self.samples(pods[0]), False
         for index, pod in enumerate(pods):
-            if pod.pod_class.facts.device_claims and (samples or not self.allocates_ahead):
+            if pod.pod_class.facts.device_claims and (samples or not self.allocates_devices):
                 if has_claims:
                     return pods[:index]
                 has_claims = True
@@ -198,34 +204,34 @@ class TableCycle:
     def _limit_classes(self, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the first pods, as many as the memory bounds on classes allow."""
         rows = len(self.table)
-        most = max_cached_classes(rows, self._sharers)
+        most = max_cached_classes(rows, self._memory_sharers)
         if len({pod.signature for pod in pods}) <= most:
             return pods
-        pods = pods[: within((self._sharing_key(pod) for pod in pods), most)]
-        most = max_batch_classes(rows, self._sharers)
-        return pods[: within((pod.signature for pod in pods), most)]
+        pods = pods[: prefix_length((self._sharing_key(pod) for pod in pods), most)]
+        most = max_batch_classes(rows, self._memory_sharers)
+        return pods[: prefix_length((pod.signature for pod in pods), most)]
 
     def _sharing_key(self, pod: PodInCycle) -> Hashable:
         """Return a key that is equal for pods that share results: their shape or class."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         # Only the kernel decides by the results of another class.
-        shares = self.accelerator is not None and profile.has_shape(pod.pod_class)
+        shares = self.compiled_kernel is not None and profile.has_shape(pod.pod_class)
         return pod.evaluated.shape if shares else pod.signature
 
     def record_length(self, asked: int, decided: int) -> None:
         """Adapt the length of the next batch: shorter after an early end, else longer."""
-        longer = min(MAX_BATCH_PODS, 2 * self._reach)
-        self._reach = longer if decided == asked else max(1, decided)
-        search_result = None if self._alone is None else self._alone.run.search_result
+        longer = min(MAX_BATCH_PODS, 2 * self._max_pods)
+        self._max_pods = longer if decided == asked else max(1, decided)
+        search_result = None if self._single_pod is None else self._single_pod.scores.search_result
         if search_result is not None and self._node_search is not None:
             self._node_search.advance(search_result)
 
     def missing_classes(
-        self, pods: Sequence[PodInCycle], *, with_given: bool = False
+        self, pods: Sequence[PodInCycle], *, with_stored: bool = False
     ) -> list[PodInCycle]:
         """Return one pod of each class for which users' plugins would be called over all rows.
 
-        with_given: include classes with results from workers that are stored for the next batch.
+        with_stored: include classes with results from workers that are stored for the next batch.
         """
         if not pods or self.searches_nodes(pods[0]) or pods[0].pod_class.facts.nominated_node_name:
             return []
@@ -236,31 +242,31 @@ class TableCycle:
                 continue
             cached = self._cached.get(pod.signature)
             inputs = inputs_of(self.table, profile, pod.evaluated)
-            if pod.signature in self._given and not with_given:
+            if pod.signature in self._worker_results and not with_stored:
                 continue
             if (cached is None or cached.validity.inputs != inputs) and worker_calls(profile):
                 found[pod.signature] = pod
         return list(found.values())
 
-    def give(self, signature: Hashable, given: Given) -> None:
+    def store_worker_results(self, signature: Hashable, results: WorkerResults) -> None:
         """Store workers' results for a class until its next batch; the oldest are dropped."""
-        self._given[signature] = given
-        while len(self._given) > MAX_GIVEN:
-            del self._given[next(iter(self._given))]
+        self._worker_results[signature] = results
+        while len(self._worker_results) > MAX_WORKER_RESULTS:
+            del self._worker_results[next(iter(self._worker_results))]
 
-    def begin(self, pods: Sequence[PodInCycle]) -> BatchRun | PendingSearch:
+    def begin(self, pods: Sequence[PodInCycle]) -> Batch | PendingSearch:
         """Return a batch that is ready to be decided, or one pod's search that calls extenders.
 
         Raises KeyError for a pod whose scheduler name has no profile.
         """
-        self._alone = None
+        self._single_pod = None
         searches_nodes = self.searches_nodes(pods[0])
         if searches_nodes and not self.samples(pods[0]):
-            return self._look(pods[0])
+            return self._search_or_batch(pods[0])
         if (nominated := self._nominated(pods[0])) is not None:
             return nominated
         # A search concerns one pod, so its class is evaluated for it alone.
-        classes = self._classes_of(pods, by_themselves=searches_nodes)
+        classes = self._classes_of(pods, without_substitutes=searches_nodes)
         if searches_nodes and self._node_search is not None:
             return SampledBatch(
                 self.table,
@@ -269,7 +275,7 @@ class TableCycle:
                 self._node_search,
                 self._order.snapshot(self.table),
                 name_best=self._name_best,
-                accelerator=self.accelerator,
+                compiled_kernel=self.compiled_kernel,
                 kernels=self._kernels,
             )
         batch = ContinuingBatch(
@@ -277,13 +283,13 @@ class TableCycle:
             classes,
             self._chooser,
             name_best=self._name_best,
-            accelerator=self.accelerator,
+            compiled_kernel=self.compiled_kernel,
             kernels=self._kernels,
         )
-        batch.allocates_ahead = self.allocates_ahead
+        batch.allocates_devices = self.allocates_devices
         return batch
 
-    def _nominated(self, pod: PodInCycle) -> BatchRun | None:
+    def _nominated(self, pod: PodInCycle) -> Batch | None:
         """Return the batch of a pod whose nominated node passes, else None."""
         try:
             return NominatedBatch.if_it_passes(
@@ -292,7 +298,7 @@ class TableCycle:
                 pod,
                 self._chooser,
                 name_best=self._name_best,
-                accelerator=self.accelerator,
+                compiled_kernel=self.compiled_kernel,
             )
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
@@ -304,86 +310,92 @@ class TableCycle:
         claims of devices: a batch decides it then. For pods without a nominated node, on a table
         without nominations and unconfirmed placements.
         """
-        accelerator, signature = self.accelerator, pod.signature
-        if accelerator is None or accelerator.code is None or pod.pod_class.facts.device_claims:
+        compiled_kernel, signature = self.compiled_kernel, pod.signature
+        if (
+            compiled_kernel is None
+            or compiled_kernel.code is None
+            or pod.pod_class.facts.device_claims
+        ):
             return None
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        given = self._results_of(pod, profile).given
-        if not may_be_covered(given):
+        class_input = self._results_of(pod, profile).class_input
+        if not may_be_covered(class_input):
             return None
-        pod_class = kernel_class(given)
+        covered = kernel_class(class_input)
         kernel = self._single_pods.covering(
-            accelerator.code, self.table, signature, pod_class, self._chooser
+            compiled_kernel.code, self.table, signature, covered, self._chooser
         )
         node_name = None if kernel is None else kernel.place_one(pod)
-        accelerator.coverage.by_kernel += node_name is not None
+        compiled_kernel.coverage.by_kernel += node_name is not None
         return node_name
 
     def kernel_of(self, pods: Sequence[PodInCycle]) -> Kernel:
         """Return a new kernel for the classes of pods; no pod is decided on this table."""
-        accelerator = self.accelerator
-        assert accelerator is not None, "there is a kernel"
-        assert accelerator.code is not None, "and its code"
+        compiled_kernel = self.compiled_kernel
+        assert compiled_kernel is not None, "there is a kernel"
+        assert compiled_kernel.code is not None, "and its code"
         classes = kernel_classes(self._classes_of(pods))
-        return Kernel(accelerator.code, self.table, classes, self._chooser)
+        return Kernel(compiled_kernel.code, self.table, classes, self._chooser)
 
     def _classes_of(
-        self, pods: Sequence[PodInCycle], *, by_themselves: bool = False
+        self, pods: Sequence[PodInCycle], *, without_substitutes: bool = False
     ) -> dict[Hashable, ClassInput]:
-        """Return the classes of pods by signature. by_themselves: without substitutes."""
+        """Return the classes of pods by signature. without_substitutes: without substitutes."""
         first: dict[Hashable, PodInCycle] = {}
         for pod in pods:
             first.setdefault(pod.signature, pod)
         return {
             signature: self._results_of(
-                pod.by_itself() if by_themselves else pod,
+                pod.without_substitute() if without_substitutes else pod,
                 self._profiles[pod.pod_class.facts.scheduler_name],
-            ).given
+            ).class_input
             for signature, pod in first.items()
         }
 
-    def _look(self, pod: PodInCycle) -> BatchRun | PendingSearch:
+    def _search_or_batch(self, pod: PodInCycle) -> Batch | PendingSearch:
         """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.snapshot(self.table)
-        itself = pod.by_itself()
-        run = self._searched_runs.get(itself.signature) or self._new_run(profile, itself)
-        self._searched_runs.put(itself.signature, run, len(self.table))
+        itself = pod.without_substitute()
+        scores = self._searched_classes.get(itself.signature) or self._new_scores(profile, itself)
+        self._searched_classes.put(itself.signature, scores, len(self.table))
         try:
-            self._alone = one = SinglePodCycle(run, pod)
+            self._single_pod = one = SinglePodCycle(scores, pod)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
         if one.found is None or self._node_search is None:
             return one.batch(self._chooser, name_best=self._name_best)
         return PendingSearch(self._node_search, profile, pod, order, one.found)
 
-    def searched(self, search_result: SearchResult) -> BatchRun:
+    def searched(self, search_result: SearchResult) -> Batch:
         """Return the batch of the pod whose nodes were searched."""
-        assert self._alone is not None, "a search follows the Filter of its pod"
-        self._alone.restrict(search_result)
-        return self._alone.batch(self._chooser, name_best=self._name_best)
+        assert self._single_pod is not None, "a search follows the Filter of its pod"
+        self._single_pod.restrict(search_result)
+        return self._single_pod.batch(self._chooser, name_best=self._name_best)
 
     def _results_of(self, pod: PodInCycle, profile: Profile) -> _CachedClass:
         cached = self._cached.get(pod.signature)
         inputs = inputs_of(self.table, profile, pod.evaluated)
         if cached is None or not (
             cached.holds(inputs, self.table, profile)
-            or (pod.substitute is not None and self._holds_but_current(cached, pod, profile))
+            or (pod.substitute is not None and self._holds_without_current(cached, pod, profile))
         ):
             cached = (
                 self._shared_results(pod, profile, inputs, cached)
                 or self._renewed(pod, profile, inputs, cached)
-                or self._found(pod, profile, inputs, cached)
+                or self._evaluated(pod, profile, inputs, cached)
             )
-            shares = cached.given.model is not None
+            shares = cached.class_input.shared_evaluation is not None
             self._cached.put(pod.signature, cached, len(self.table), shares=shares)
         return cached
 
-    def _holds_but_current(self, cached: _CachedClass, pod: PodInCycle, profile: Profile) -> bool:
-        if self.accelerator is None or self.accelerator.code is None:
+    def _holds_without_current(
+        self, cached: _CachedClass, pod: PodInCycle, profile: Profile
+    ) -> bool:
+        if self.compiled_kernel is None or self.compiled_kernel.code is None:
             return False
         lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
-        return cached.holds_but_current(lasting, self.table, profile)
+        return cached.holds_without_current(lasting, self.table, profile)
 
     def _shared_results(
         self,
@@ -393,22 +405,23 @@ class TableCycle:
         cached: _CachedClass | None,
     ) -> _CachedClass | None:
         """Return the results of another class of the same shape, if they are valid for this one."""
-        if self.accelerator is None or not profile.has_shape(pod.pod_class):
+        if self.compiled_kernel is None or not profile.has_shape(pod.pod_class):
             return None
-        model = self._models.get((profile.scheduler_name, pod.evaluated.shape))
-        if model is None:
+        shared = self._shared.get((profile.scheduler_name, pod.evaluated.shape))
+        if shared is None:
             return None
-        if not model.holds(inputs, self.table, profile):
-            model = self._renewed(pod, profile, inputs, model)
-            if model is None or not _is_model(model.given):
+        if not shared.holds(inputs, self.table, profile):
+            shared = self._renewed(pod, profile, inputs, shared)
+            if shared is None or not _is_shareable(shared.class_input):
                 return None
-            if model is cached:
-                return model
-        if not model.given.run.evaluation.is_for(*inputs):
+            if shared is cached:
+                return shared
+        if not shared.class_input.scores.evaluation.is_for(*inputs):
             return None
-        run = self._new_run(profile, pod) if cached is None else cached.given.run
-        given = replace(model.given, run=run, model=model.given.run.evaluation)
-        return _CachedClass(given, replace(model.validity))
+        scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
+        evaluation = shared.class_input.scores.evaluation
+        class_input = replace(shared.class_input, scores=scores, shared_evaluation=evaluation)
+        return _CachedClass(class_input, replace(shared.validity))
 
     def _renewed(
         self, pod: PodInCycle, profile: Profile, inputs: Inputs, cached: _CachedClass | None
@@ -420,46 +433,46 @@ class TableCycle:
             raise _of_pod(missing, pod) from missing
         return cached if is_renewed else None
 
-    def _found(
+    def _evaluated(
         self,
         pod: PodInCycle,
         profile: Profile,
         inputs: Inputs,
         cached: _CachedClass | None,
     ) -> _CachedClass:
-        run = self._new_run(profile, pod) if cached is None else cached.given.run
-        run.evaluation.given = self._given.pop(pod.signature, None)
+        scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
+        scores.evaluation.worker_results = self._worker_results.pop(pod.signature, None)
         validity = Validity(inputs, self.table.columns.changes)
         lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
         try:
-            found = _CachedClass(_run_class(run), validity, lasting)
+            found = _CachedClass(_run_class(scores), validity, lasting)
         except UnsupportedError as missing:
             raise _of_pod(missing, pod) from missing
-        if profile.has_shape(pod.pod_class) and _is_model(found.given):
+        if profile.has_shape(pod.pod_class) and _is_shareable(found.class_input):
             shape = profile.scheduler_name, pod.evaluated.shape
-            self._models.put(shape, found, len(self.table))
+            self._shared.put(shape, found, len(self.table))
         return found
 
-    def _new_run(self, profile: Profile, pod: PodInCycle) -> ClassRun:
-        return ClassRun(Evaluation(profile, pod.evaluated, self.table))
+    def _new_scores(self, profile: Profile, pod: PodInCycle) -> ClassScores:
+        return ClassScores(Evaluation(profile, pod.evaluated, self.table))
 
 
 def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
     return UnsupportedError(missing.plugin, f'Pod "{pod.key}"', missing.field)
 
 
-def _run_class(run: ClassRun) -> ClassInput:
+def _run_class(scores: ClassScores) -> ClassInput:
     """Run PreFilter, Filter and PreScore for a class.
 
     PreScore runs even without a feasible row: a row may become feasible in the same batch, when a
     pod is placed to which this one has affinity, or later, when a pod leaves.
     """
-    evaluation = run.evaluation
+    evaluation = scores.evaluation
     pre_filter = evaluation.run_pre_filter()
     evaluation.update(pre_filter)
     if not evaluation.pre_filter.status.is_success:
-        return ClassInput(run, pre_filter, NO_PRE_SCORE)
-    return ClassInput(run, pre_filter, evaluation.run_pre_score())
+        return ClassInput(scores, pre_filter, NO_PRE_SCORE)
+    return ClassInput(scores, pre_filter, evaluation.run_pre_score())
 
 
 def _is_renewed(before: ClassInput, found: ClassInput) -> bool:
@@ -469,10 +482,10 @@ def _is_renewed(before: ClassInput, found: ClassInput) -> bool:
     return found.pre_filter.is_same(before.pre_filter) and found.pre_score.is_same(before.pre_score)
 
 
-def _is_model(found: ClassInput) -> bool:
+def _is_shareable(found: ClassInput) -> bool:
     """Whether the results of a class that do not depend on rows are valid for its whole shape."""
     return (
         found.pre_filter.status.is_success
-        and bool(found.run.evaluation.feasible.any())
+        and bool(found.scores.evaluation.feasible.any())
         and not found.pre_score.weighs_feasible
     )

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from roadstead.cycle.class_run import ClassRun
-from roadstead.extenders.chain import EXTENDER
+from roadstead.cycle.class_scores import ClassScores
+from roadstead.extenders.sequence import EXTENDER
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.found_nodes import FoundNodes, SearchResult
 from roadstead.protocol.status import unschedulable
@@ -13,7 +13,7 @@ from tests.builders import node, pod, profile_of, table_of
 def test_passed_nodes_are_counted_without_extenders_results_for_unknown_nodes():
     table = table_of(*(node(f"n{number}", cpu=1000) for number in range(4)))
     profile = profile_of({"filter": ["NodeResourcesFit"]}, classes=table.classes)
-    run = ClassRun(Evaluation(profile, table.classes.pod_class(pod(cpu=500)), table))
+    run = ClassScores(Evaluation(profile, table.classes.pod_class(pod(cpu=500)), table))
     refusal = unschedulable("full")
     arrivals = table.arrivals.astype(np.int64)
     found_nodes = FoundNodes(

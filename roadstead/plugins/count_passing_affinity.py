@@ -1,4 +1,4 @@
-"""`count_admitted`: how many pods may be placed one after another by inter-pod affinity."""
+"""`count_passing_affinity`: how many pods may be placed one after another by inter-pod affinity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REQUIRED = (*ANTI_FAMILIES, Family.AFFINITY)
 
 
 MAX_CLASSES = 16
-"""Most classes that `count_admitted` compares pairwise; for more it returns 0."""
+"""Most classes that `count_passing_affinity` compares pairwise; for more it returns 0."""
 
 
 Codes = Callable[[str], I32]
@@ -41,7 +41,7 @@ class _Sums:
             found = np.bincount(codes[has_key], weights=vector[has_key], minlength=size)
             self.by_code = found.astype(np.int64)
 
-    def admits(self, row: int) -> bool:
+    def lets_pass(self, row: int) -> bool:
         """Whether the counter lets a pod of the class pass on a row.
 
         The rule for the first pod of a group (`FilterState.first`) is left out.
@@ -56,7 +56,7 @@ class _Sums:
             self.by_code[code] += pods
 
 
-def count_admitted(
+def count_passing_affinity(
     pods: Sequence[PodClass],
     rows: Rows,
     table: Table,
@@ -89,7 +89,7 @@ def count_admitted(
         return len(pods)
     added_by = {pod_class: _added_by(pod_class, related, counters) for pod_class in counts_of}
     for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        if not all(sums.admits(row) for sums in counters[pod_class].values()):
+        if not all(sums.lets_pass(row) for sums in counters[pod_class].values()):
             return index
         for sums, number in added_by[pod_class]:
             sums.add(row, number)
