@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from roadstead.devices.allocation_result import NewShareId, allocation_of
 from roadstead.devices.choosing import Chosen
 from roadstead.devices.errors import AllocationError
@@ -26,7 +24,10 @@ from roadstead.devices.views import NodeView, PoolMatcher
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.pools import Labels, Pool
@@ -155,26 +156,15 @@ class Allocator:
         verdict = self._quick.verdict(plan.demand, pools)
         return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
 
-    def likeness(self, node: str, labels: Labels) -> Hashable:
-        """Return a key that is equal for nodes on which `allocate` finds something or not alike.
-
-        None if it may differ. Errors are not alike: they may name devices.
-        """
-        try:
-            pools = self.pools.seen_from(node, labels)
-        except AllocationError:
-            return None
-        return self._quick.likeness(pools)
-
-    def screen(self, plan: Plan) -> Verdicts | None:
-        """Return the value of a `Verdict` for each node in `nodes`, by its number there.
+    def screen(self, plan: Plan, numbers: NDArray[np.intp]) -> Verdicts | None:
+        """Return the value of a `Verdict` for each of some nodes, by their numbers in `nodes`.
 
         YES: `allocate` finds an allocation. NO: it finds none, and raises nothing. None if it has
         to be called for each node.
         """
         if plan.demand is None:
             return None
-        verdicts = self.nodes.verdicts(plan.demand)
+        verdicts = self.nodes.verdicts(plan.demand, numbers)
         if plan.is_constrained:
-            return np.where(verdicts == Verdict.NO.value, verdicts, Verdict.UNKNOWN.value)
+            verdicts[verdicts != Verdict.NO.value] = Verdict.UNKNOWN.value
         return verdicts

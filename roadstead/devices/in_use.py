@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from roadstead.devices.bits import bits_of
 from roadstead.devices.capacity import Consumed, parsed
+from roadstead.devices.change_log import ChangeLog
 from roadstead.devices.pools import DeviceId, Pool
 
 if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates
     from roadstead.facts.devices import Allocation
 
-_LOG_MAX: Final = 1024
 _numbers = count(1)
 
 PoolKey = tuple[str, str]
@@ -28,18 +28,10 @@ PoolKey = tuple[str, str]
 
 @dataclass(slots=True)
 class _PoolUse:
-    """Devices of a pool in use, and the names that changed lately, from number `start` on."""
+    """Devices of a pool in use, and the names that changed lately."""
 
     names: set[str] = field(default_factory=set)
-    log: list[str] = field(default_factory=list)
-    start: int = 0
-
-    def changed(self, name: str) -> None:
-        self.log.append(name)
-        if len(self.log) > _LOG_MAX:
-            dropped = len(self.log) // 2
-            del self.log[:dropped]
-            self.start += dropped
+    log: ChangeLog[str] = field(default_factory=ChangeLog)
 
 
 class DevicesInUse:
@@ -100,18 +92,20 @@ class DevicesInUse:
         if use is None:
             return 0
         owner, seen = pool.in_use_at
-        end = use.start + len(use.log)
-        if owner != self._number or seen < use.start:
+        if owner == self._number and seen == use.log.end:
+            return pool.in_use
+        changed = use.log.since(seen) if owner == self._number else None
+        if changed is None:
             known = (pool.positions.get(name) for name in use.names)
             positions = (position for position in known if position is not None)
             pool.in_use = bits_of(positions, len(pool.devices))
         else:
-            for name in use.log[seen - use.start :]:
+            for name in changed:
                 position = pool.positions.get(name)
                 if position is not None:
                     bit = 1 << position
                     pool.in_use = pool.in_use | bit if name in use.names else pool.in_use & ~bit
-        pool.in_use_at = (self._number, end)
+        pool.in_use_at = (self._number, use.log.end)
         return pool.in_use
 
     def _set(self, driver: str, pool: str, device: str, *, used: bool) -> None:
@@ -122,6 +116,6 @@ class DevicesInUse:
             use.names.add(device)
         else:
             use.names.discard(device)
-        use.changed(device)
+        use.log.add(device)
         for each in self._watchers:
             each((driver, pool))

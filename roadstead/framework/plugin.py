@@ -291,6 +291,14 @@ class FilterPlugin(Plugin):
         """Whether Filter reads `state_version` as it is at each call, not as PreFilter found it."""
         return False
 
+    def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
+        """Return the rows that Filter may answer otherwise now, and the position of this answer.
+
+        position: that of an earlier call for the table, or 0. None: all rows may have changed. For
+        pods of `reads_current`.
+        """
+        return None, 0
+
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """Return how many of the first pods pass, each on its row, on top of the pods before it.
 

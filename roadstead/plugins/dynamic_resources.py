@@ -188,7 +188,7 @@ class DynamicResources(
             return FilterResult.refuse(verdicts == Verdict.NO.value, _NOT_ALLOCATED)
         key = plan.shape if plan is not None and is_searched else None
         if key is not None and self._caches_outcomes:
-            known = self._devices.allocator.nodes.outcomes(key)[numbers]
+            known = self._devices.allocator.nodes.outcomes(key, numbers)
             verdicts = np.where(searched, known, verdicts)
             searched = verdicts == Verdict.UNKNOWN.value
         refused = verdicts == Verdict.NO.value
@@ -212,29 +212,31 @@ class DynamicResources(
         """Return a value of `Verdict` for each node; YES if nothing is to be allocated."""
         if plan is None:
             return np.full(len(numbers), Verdict.YES.value, np.int8)
-        found = self._devices.allocator.screen(plan)
+        found = self._devices.allocator.screen(plan, numbers)
         if found is not None:
-            return found[numbers]
+            return found
         return np.full(len(numbers), Verdict.UNKNOWN.value, np.int8)
 
     def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
         """Search devices on a node, and record whether there are any."""
-        nodes, likeness = self._devices.allocator.nodes, None
+        nodes = self._devices.allocator.nodes
         if self._caches_outcomes:
-            likeness = self._devices.allocator.likeness(node.name, node.labels)
-            known = Verdict.UNKNOWN if likeness is None else nodes.outcome_alike(key, likeness)
+            # A search of this call may have been that of a node like this one.
+            known = nodes.outcome_alike(key, number)
             if known is not Verdict.UNKNOWN:
                 nodes.record(key, number, known)
                 return _NOT_ALLOCATED if known is Verdict.NO else SUCCESS
         try:
             found = self._allocation(plan, node)
         except AllocationAborted:
+            if self._records:
+                nodes.record(key, number, Verdict.UNKNOWN)
             return _TIMED_OUT
         except AllocationError as problem:
             return error(str(problem))
         if self._caches_outcomes:
             verdict = Verdict.NO if found is None else Verdict.YES
-            nodes.record(key, number, verdict, likeness)
+            nodes.record(key, number, verdict)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
     def _allocated_status(self, pod_claims: _PodClaims, node: NodeFacts) -> Status:
@@ -340,6 +342,9 @@ class DynamicResources(
 
     def reads_current(self, pod: PodClass) -> bool:
         return is_substitute(pod.facts)
+
+    def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
+        return self._nodes.rows_since(table, position)
 
     def substitute(self, pod: PodFacts) -> PodFacts | None:
         gates = self._devices.gates

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.devices.screen import NodeScreen
 from roadstead.nodes.columns import Columns
-from roadstead.nodes.table import Table
+from roadstead.nodes.table import Rows, Table
+
+_NO_ROW: Final = -1
 
 
 class ScreenedNodes:
@@ -21,16 +25,13 @@ class ScreenedNodes:
         self._columns: Columns | None = None
         self._names: list[str] = []
         self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._row_of: NDArray[np.intp] = np.zeros(0, np.intp)
         self._valid_for = (-1, -1)
 
     def numbers(self, table: Table) -> NDArray[np.intp]:
         """Return the number of each row's node: intp[row]."""
         columns, rows = table.columns, table.row_index
-        is_known = columns is self._columns and self._valid_for == (
-            table.node_version,
-            self._screen.removals,
-        )
-        if is_known:
+        if self._knows(table):
             return self._numbers[rows]
         if len(rows) < columns.size or columns.size < len(self._names) // 2:
             # Some rows only, or a copy of some: the last columns are likely to come again.
@@ -39,8 +40,30 @@ class ScreenedNodes:
             self._screen.remove(name)
         self._columns, self._names = columns, columns.names.copy()
         self._numbers = self._put(columns, range(columns.size))
+        self._row_of = np.full(int(self._numbers.max(initial=-1)) + 1, _NO_ROW, np.intp)
+        self._row_of[self._numbers] = np.arange(columns.size)
         self._valid_for = table.node_version, self._screen.removals
         return self._numbers[rows]
+
+    def rows_since(self, table: Table, position: int) -> tuple[Rows | None, int]:
+        """Return the rows of a whole table whose nodes' verdicts may have changed, and the end.
+
+        position: an earlier end. None: all rows may.
+        """
+        if not self._knows(table):
+            self.numbers(table)
+        changes = self._screen.changes
+        changed = changes.since(position)
+        if changed is None or not self._knows(table):
+            return None, changes.end
+        numbers = np.array([*{*changed}], np.intp)
+        rows = self._row_of[numbers[numbers < len(self._row_of)]]
+        return rows[rows != _NO_ROW], changes.end
+
+    def _knows(self, table: Table) -> bool:
+        """Whether the numbers of all rows of a table's columns are known."""
+        valid_for = table.node_version, self._screen.removals
+        return table.columns is self._columns and self._valid_for == valid_for
 
     def _put(self, columns: Columns, rows: range | list[int]) -> NDArray[np.intp]:
         nodes = map(columns.node, rows)

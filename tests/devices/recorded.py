@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from roadstead.devices import AllocationError, Allocator, DeviceGates, Selector
 from roadstead.devices.device_taints import tainted
 from roadstead.devices.extended_claims import (
@@ -167,11 +169,12 @@ class RecordedCase:
         numbers = {
             name: self.allocator.nodes.put(name, node.labels) for name, node in self.nodes.items()
         }
-        verdicts = self.allocator.screen(plan)
+        verdicts = self.allocator.screen(plan, np.array([*numbers.values()]))
         if verdicts is None:
             return {}
         known = {Verdict.YES.value: True, Verdict.NO.value: False}
-        return {name: known.get(int(verdicts[number])) for name, number in numbers.items()}
+        found = map(known.get, verdicts.tolist())
+        return dict(zip(numbers, found, strict=True))
 
     def _claims_of(self, pod: dict) -> tuple[PodFacts, list[DeviceClaimFacts]]:
         """Return the facts of a pod and its claims; KeyError if one does not exist."""

@@ -1,5 +1,6 @@
 """All nodes are screened at once, and the answers are those of single allocations."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +23,12 @@ from tests.devices.making import (
     slice_of,
 )
 
+EACH = np.arange(2)
 NO, YES, UNKNOWN = (each.value for each in (Verdict.NO, Verdict.YES, Verdict.UNKNOWN))
+
+
+def likeness(made, name, labels=()):
+    return made.nodes.likeness(made.nodes.put(name, labels))
 
 
 def on(node, *devices, **more):
@@ -33,7 +39,7 @@ def screen(made, *claims):
     """Return the verdicts by node."""
     names = ("n0", "n1")
     numbers = made.nodes.numbers((name, ()) for name in names)
-    return dict(zip(names, made.screen(made.plan(claims))[numbers].tolist(), strict=True))
+    return dict(zip(names, made.screen(made.plan(claims), numbers).tolist(), strict=True))
 
 
 def two_nodes(*slices, **gates):
@@ -66,7 +72,7 @@ def test_verdicts_follow_devices_slices_and_nodes():
     made.pools.put(slice_of(device("net"), name="net", pool="net", place=EVERYWHERE))
     assert screen(made, asked) == {"n0": YES, "n1": YES}
     made.nodes.remove("n0")
-    assert list(made.screen(made.plan((asked,)))) == [NO, YES]
+    assert made.screen(made.plan((asked,)), EACH).tolist() == [NO, YES]
     assert screen(made, asked) == {"n0": YES, "n1": YES}, "a node may be added again"
 
 
@@ -75,9 +81,9 @@ def test_changed_labels_of_a_node_change_its_verdict():
     made = two_nodes(slice_of(device("a"), place=zone))
     plan = made.plan((claim(request()),))
     number = made.nodes.put("n0", ())
-    assert made.screen(plan)[number] == NO
+    assert made.screen(plan, EACH)[number] == NO
     assert made.nodes.put("n0", (("zone", "a"),)) == number
-    assert made.screen(plan)[number] == YES
+    assert made.screen(plan, EACH)[number] == YES
 
 
 def test_requests_that_compete_for_devices_need_enough_in_all():
@@ -114,9 +120,9 @@ def test_constraints_leave_only_what_is_impossible():
 
 def test_claims_with_alternatives_are_not_screened():
     made = two_nodes(*ONE_AND_TWO)
-    assert made.screen(made.plan((claim(alternatives("r", alternative("a"))),))) is None
-    assert made.screen(made.plan((claim(request(mode="All", count=0)),))) is None
-    assert made.screen(made.plan((claim(request(has_admin_access=True)),))) is None
+    assert made.screen(made.plan((claim(alternatives("r", alternative("a"))),)), EACH) is None
+    assert made.screen(made.plan((claim(request(mode="All", count=0)),)), EACH) is None
+    assert made.screen(made.plan((claim(request(has_admin_access=True)),)), EACH) is None
 
 
 @given(st.data())
@@ -159,25 +165,25 @@ def test_verdicts_are_those_of_allocations_after_any_changes(data):
 def test_outcomes_of_searches_are_known_until_a_pool_of_the_node_changes():
     made = two_nodes(*ONE_AND_TWO)
     first, second = made.nodes.numbers([("n0", ()), ("n1", ())]).tolist()
-    assert made.nodes.outcomes("k").tolist() == [UNKNOWN, UNKNOWN]
+    assert made.nodes.outcomes("k", EACH).tolist() == [UNKNOWN, UNKNOWN]
     made.nodes.record("k", first, Verdict.NO)
     made.nodes.record("k", second, Verdict.YES)
-    assert made.nodes.outcomes("k").tolist() == [NO, YES]
+    assert made.nodes.outcomes("k", EACH).tolist() == [NO, YES]
     (found,) = allocate(made, claim(request()))
     made.in_use.add(found)
-    assert made.nodes.outcomes("k").tolist() == [UNKNOWN, YES], "a device of n0 is in use"
+    assert made.nodes.outcomes("k", EACH).tolist() == [UNKNOWN, YES], "a device of n0 is in use"
     made.nodes.forget_outcomes()
-    assert made.nodes.outcomes("k").tolist() == [UNKNOWN, UNKNOWN]
+    assert made.nodes.outcomes("k", EACH).tolist() == [UNKNOWN, UNKNOWN]
 
 
 def test_nodes_with_equal_devices_and_use_are_alike():
     made = two_nodes(on("n0", device("a"), device("b")), on("n1", device("a"), device("b")))
-    assert made.likeness("n0", ()) == made.likeness("n1", ()) is not None
+    assert likeness(made, "n0") == likeness(made, "n1") is not None
     (found,) = allocate(made, claim(request()), node="n0")
     made.in_use.add(found)
-    assert made.likeness("n0", ()) != made.likeness("n1", ())
+    assert likeness(made, "n0") != likeness(made, "n1")
     made.in_use.remove(found)
-    assert made.likeness("n0", ()) == made.likeness("n1", ())
+    assert likeness(made, "n0") == likeness(made, "n1")
 
 
 def test_other_devices_and_another_order_are_not_alike():
@@ -187,17 +193,17 @@ def test_other_devices_and_another_order_are_not_alike():
         on("n1", device("a", model="x"), device("b")),
     ):
         made = two_nodes(first, other)
-        assert made.likeness("n0", ()) != made.likeness("n1", ())
+        assert likeness(made, "n0") != likeness(made, "n1")
 
 
 def test_pools_chosen_by_labels_or_searched_by_more_than_devices_are_like_none():
     zone = Placement(terms=(NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),))
     chosen = two_nodes(slice_of(device("a"), place=zone))
-    assert chosen.likeness("n0", (("zone", "a"),)) is None
+    assert likeness(chosen, "n0", (("zone", "a"),)) is None
     tainted = device("a", taints=(Taint("k", "", "NoSchedule"),))
-    assert two_nodes(on("n0", tainted), taints=True).likeness("n0", ()) is None
+    assert likeness(two_nodes(on("n0", tainted), taints=True), "n0") is None
     twice = two_nodes(on("n0", device("a"), device("a")))
-    assert twice.likeness("n0", ()) is None, "an invalid pool is an error"
+    assert likeness(twice, "n0") is None, "an invalid pool is an error"
 
 
 def test_equal_pools_are_matched_once_with_equal_answers():
@@ -208,3 +214,28 @@ def test_equal_pools_are_matched_once_with_equal_answers():
     for count, expected in ((1, YES), (2, NO)):
         asked = claim(request(count=count, selectors=(model_is("x"),)))
         assert screen(made, asked) == {"n0": expected, "n1": expected}
+
+
+def test_only_asked_nodes_are_screened_and_changes_are_logged_by_number():
+    """The verdict of one node does not need those of the others, which are still right later."""
+    made = two_nodes(*ONE_AND_TWO)
+    plan = made.plan((claim(request()),))
+    first, second = made.nodes.numbers([("n0", ()), ("n1", ())]).tolist()
+    assert made.screen(plan, np.array([second])).tolist() == [YES]
+    assert made.screen(plan, np.array([first])).tolist() == [YES]
+    position = made.nodes.changes.end
+    made.in_use.add(allocate(made, claim(request()), node="n0")[0])
+    assert made.nodes.changes.since(position) == [first]
+    assert made.screen(plan, np.array([second])).tolist() == [YES]
+    assert made.screen(plan, np.array([first])).tolist() == [NO]
+
+
+def test_outcomes_are_those_of_like_nodes_until_their_devices_differ():
+    made = two_nodes(on("n0", device("a")), on("n1", device("a")))
+    first, second = made.nodes.numbers([("n0", ()), ("n1", ())]).tolist()
+    made.nodes.outcomes("k", EACH[:0])
+    made.nodes.record("k", first, Verdict.YES)
+    assert made.nodes.outcome_alike("k", second) is Verdict.YES
+    made.in_use.add(allocate(made, claim(request()), node="n1")[0])
+    assert made.nodes.outcome_alike("k", second) is Verdict.UNKNOWN
+    assert made.nodes.outcomes("k", EACH)[first] == YES
