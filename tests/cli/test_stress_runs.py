@@ -282,3 +282,46 @@ def test_a_signal_ends_a_sweep_in_other_processes_and_keeps_its_runs(stress, tmp
     assert messages[-1].endswith("the same command with --resume continues the sweep."), messages
     assert not any("Traceback" in line for line in messages)
     assert rows(tmp_path / "out")
+
+
+LOSES_RAY = """
+import os, signal, sys, time
+import ray
+from roadstead.actors.interface import RunFailedError
+from roadstead.actors.runtime.ray_node import servers
+from roadstead.actors.sweeps.ray_tasks import RayTasks
+from roadstead.config.settings import load_settings
+from roadstead.lab.studies import OMEGA
+from roadstead.sweeps.tasks import Start, Work
+
+def stores(_):
+    raise AssertionError("an object of the driver would be recovered once its raylet is lost")
+
+ray.put = stores
+task = {"values": OMEGA.complete({"machines": 2000, "horizon_s": 1e7}), "seed": 1}
+settings = load_settings(overrides={"ray.address": "local"})
+tasks = RayTasks(Work("model", {"study": "omega"}, (task,)), settings, 1, print)
+tasks.start(Start(0, 1))
+tasks.wait()
+os.kill(servers()["raylet"].pid, signal.SIGTERM)
+try:
+    while True:
+        tasks.wait()
+except RunFailedError as failure:
+    print(failure)
+tasks.stop()
+"""
+
+
+@pytest.mark.ray
+def test_a_sweep_whose_raylet_ends_by_a_signal_reports_it():
+    ended = subprocess.run(
+        [sys.executable, "-c", LOSES_RAY],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("Ray's raylet (process "), ended.stdout
