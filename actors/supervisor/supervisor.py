@@ -139,7 +139,12 @@ class Supervisor:
             self._raw = await self._start(groups)
         except (ActorLostError, DeadlineError, NoNodeError) as failure:
             self._check_runtime()
-            raise RunFailedError(f"the run did not start: {failure}") from failure
+            text = f"the run did not start: {failure}"
+            if not isinstance(failure, NoNodeError):
+                # The binder may have begun its journal, which only a resumed run may continue.
+                how = "with --resume" if self._has_journal else "again"
+                text += f". Nothing was placed; start it {how}: lost nodes are then left out."
+            raise RunFailedError(text) from failure
         self.refs = {name: _RunRef(name, self) for name in self._raw}
         self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
         log("supervisor", "started", actors=", ".join(self.refs))
