@@ -90,14 +90,17 @@ class RayHost:
         """Return the name that Ray's dashboard and state API show with the class."""
         return f"{self._setup.run or 'roadstead'} {self._process}"
 
-    async def receive(self, name: str, data: bytes) -> bytes:
-        """Dispatch one envelope to one actor and return the envelope of the reply."""
+    async def receive(self, name: str, *parts: bytes) -> bytes:
+        """Dispatch one envelope to one actor and return the envelope of the reply.
+
+        parts: of the envelope, in order (`parts_of`).
+        """
         dispatcher, handling = self._dispatchers.get(name), asyncio.current_task()
         if dispatcher is None or handling is None:
             return error_reply(ActorLostError(f"{name} is gone"))
         self._handling.add(handling)
         try:
-            return await dispatcher.receive(data)
+            return await dispatcher.receive(parts[0] if len(parts) == 1 else b"".join(parts))
         except asyncio.CancelledError:
             if self._dispatchers.get(name) is dispatcher:
                 raise

@@ -31,6 +31,11 @@ T = TypeVar("T")
 LOOK_S = 0.1
 """Interval between two checks of whether the node of a called actor is lost."""
 
+PART_BYTES = 90 * 1024
+"""Longest argument of a call on a Ray that was joined. Ray writes an argument of more than 100 KiB
+into its object store, which takes longer, and stops the calling process while the raylet, whose
+part the store is, does not answer."""
+
 AGAIN_S = 0.05
 """Pause before a lost call is repeated."""
 
@@ -39,30 +44,34 @@ AGAIN_S = 0.05
 class RayRef:
     """A Ref to an actor in a Ray process.
 
-    host_lost: returns how the actor's node was lost, "" while it answers; None if nobody watches.
+    part_bytes: longest argument of a call, 0 for any. host_lost: returns how the actor's node was
+    lost, "" while it answers; None if nobody watches.
     """
 
     name: str
     handle: ActorHandle
     limits: DecodeLimits
     stamp: Stamp = NOBODY
+    part_bytes: int = 0
     host_lost: Callable[[], str] | None = None
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        data = self.stamp.envelope(method.name, message)
-        send = partial(self.handle.receive.remote, self.name, data)
+        send = self._send(self.stamp.envelope(method.name, message))
         return await self._reply(method, send, None, timeout_s)
 
     def begin(
         self, method: Method[Q, A], message: Q, *, timeout_s: float
     ) -> Coroutine[Any, Any, A]:
-        data = self.stamp.envelope(method.name, message)
-        send = partial(self.handle.receive.remote, self.name, data)
+        send = self._send(self.stamp.envelope(method.name, message))
         sent: Awaitable[bytes] | None = None
         with contextlib.suppress(RayError):
             # An error of the first send is raised by the second one, in the coroutine.
             sent = send()
         return self._reply(method, send, sent, timeout_s)
+
+    def _send(self, data: bytes) -> Callable[[], Awaitable[bytes]]:
+        parts = parts_of(data, self.part_bytes)
+        return partial(self.handle.receive.remote, self.name, *parts)
 
     async def _reply(
         self,
@@ -88,12 +97,13 @@ class RayRef:
 class RayDirectory:
     """Lookup of the actors of one run by name; sent to each of its actors.
 
-    hosts: actor → name of its process.
+    hosts: actor → name of its process. part_bytes: as for `RayRef`.
     """
 
     namespace: str
     limits: DecodeLimits
     hosts: Mapping[str, str]
+    part_bytes: int = 0
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
         """Return a Ref to a running actor. ActorLostError if there is none of this name."""
@@ -101,7 +111,7 @@ class RayDirectory:
             handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
         except ValueError:
             raise ActorLostError(f"there is no actor {name}") from None
-        return RayRef(name, handle, self.limits, stamp)
+        return RayRef(name, handle, self.limits, stamp, self.part_bytes)
 
 
 async def while_host(
@@ -137,3 +147,11 @@ async def call_until_available(
         except ActorUnavailableError:
             begun = None
             await asyncio.sleep(AGAIN_S)
+
+
+def parts_of(data: bytes, part_bytes: int) -> tuple[bytes, ...]:
+    """Return the parts of a message, each an argument of the call. part_bytes: 0 for one part."""
+    if not part_bytes or len(data) <= part_bytes:
+        return (data,)
+    starts = range(0, len(data), part_bytes)
+    return tuple(data[start : start + part_bytes] for start in starts)

@@ -39,7 +39,12 @@ from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
-from roadstead.actors.runtime.ray_refs import RayDirectory, call_until_available, while_host
+from roadstead.actors.runtime.ray_refs import (
+    PART_BYTES,
+    RayDirectory,
+    call_until_available,
+    while_host,
+)
 from roadstead.actors.runtime.ray_session import (
     RaySession,
     first_line,
@@ -130,7 +135,7 @@ class RayRuntime:
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
-        directory = RayDirectory(self._namespace, self._limits, dict(self._hosts))
+        directory = self._directory()
         kept = {host: groups[host] for host in groups.keys() & self._retired}
         new = {host: groups[host] for host in groups if host not in kept}
         self._retired.clear()
@@ -252,10 +257,16 @@ class RayRuntime:
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """Return a Ref to a running actor."""
-        found = RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
+        found = self._directory().find(name, stamp)
         if self._cluster is None:
             return found
         return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
+
+    def _directory(self) -> RayDirectory:
+        """Return the directory of the processes that are started so far."""
+        # A Ray of the run's own has another limit of arguments (`SYSTEM`).
+        part_bytes = 0 if self._cluster is None else PART_BYTES
+        return RayDirectory(self._namespace, self._limits, dict(self._hosts), part_bytes)
 
     async def kill(self, name: str) -> None:
         """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
