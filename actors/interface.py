@@ -215,6 +215,10 @@ class Runtime(Directory, Protocol):
 
     async def kill(self, name: str) -> None: ...
 
+    async def retire(self, name: str) -> None:
+        """End an actor that answers; its process may be kept for the actor's next incarnation."""
+        ...
+
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy logs that processes wrote on other machines to this one; report missing ones."""
         ...

@@ -40,7 +40,8 @@ class Fault:
 
     journal, copy: hosts with the journal and its copy on their own disks; SHARED: a folder that
     all hosts see. ends: the run is to end with a reason, and to be resumed on the host `resumes_on`
-    after `mended`. package: a package that the fault needs, which the project does not install.
+    after `mended`. at: start of the message after which the fault happens; "" for some placed
+    pods. package: a package that the fault needs, which the project does not install.
     """
 
     happens: Callable[[Hosts], None]
@@ -52,6 +53,7 @@ class Fault:
     ends: bool = False
     mended: Callable[[Hosts], None] = lambda made: None
     resumes_on: int = HEAD
+    at: str = ""
     package: str = ""
 
     @property
@@ -134,6 +136,8 @@ FAULTS: dict[str, Fault] = {
     "driver-power": Fault(
         power(SECOND), {"control": THREE, "scheduler": THREE}, driver=SECOND, ends=True
     ),
+    "start-power": Fault(power(SECOND), {"scheduler": ANY}, at="Ray at ", ends=True),
+    "control-start-power": Fault(power(SECOND), {"control": TWO}, at="Ray at ", ends=True),
     "scheduler-cut": Fault(_PARTED, {"scheduler": ANY}),
     "control-cut": Fault(_PARTED, {"control": ANY}),
     "raylet-paused": Fault(_PAUSED, {"control": ANY}),

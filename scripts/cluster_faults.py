@@ -147,7 +147,7 @@ class Run:
         assert running.stdout is not None
         for line in running.stderr:
             self.messages.append(line.rstrip())
-            if watch.since_s is None and placed_in(line) >= FAULT_AFTER:
+            if watch.since_s is None and self._is_due(line):
                 watch.since_s = time.monotonic()
                 self.fault.happens(self.made)
         running.stdout.read()
@@ -161,6 +161,11 @@ class Run:
             "standstill_s": round(watch.longest_s, 2),
             "after_fault_s": took_s and round(took_s, 1),
         }
+
+    def _is_due(self, line: str) -> bool:
+        """Whether the fault happens after this line of the run's messages."""
+        at = self.fault.at
+        return line.startswith(at) if at else placed_in(line) >= FAULT_AFTER
 
     def resume(self) -> dict[str, object]:
         """Mend the fault, and continue the run that ended."""

@@ -13,6 +13,7 @@ from roadstead.actors.interface import (
     NOTHING,
     REPLY,
     ActorError,
+    Failure,
     FencedError,
     failure_out,
 )
@@ -22,6 +23,15 @@ from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
 from roadstead.actors.runtime.process_calls import answered
 from roadstead.actors.runtime.transcript import Transcript
 from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_wire
+
+
+def error_reply(failure: BaseException) -> bytes:
+    """Return the encoded reply that raises an error at the caller."""
+    return _encoded(failure_out(failure))
+
+
+def _encoded(failure: Failure) -> bytes:
+    return Envelope(ERROR, 0, 0, "", to_wire(failure)).encode()
 
 
 class Dispatcher:
@@ -58,7 +68,7 @@ class Dispatcher:
                 logger = logging.getLogger(f"{ROOT}.{self.name}")
                 logger.info("a handler failed", exc_info=failure)
                 out = replace(out, text=out.text + self._transcript.excerpt(out.text))
-            return Envelope(ERROR, 0, 0, "", to_wire(out)).encode()
+            return _encoded(out)
 
     async def status(self) -> ActorStatus:
         """Return the actor's status, without a message; an empty one if it has none."""

@@ -171,6 +171,10 @@ class InlineRuntime:
         """End an actor at once."""
         self._actors[name].end()
 
+    async def retire(self, name: str) -> None:
+        """End an actor at once."""
+        await self.kill(name)
+
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Do nothing: all actors log in this process."""
 

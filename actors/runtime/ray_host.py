@@ -7,10 +7,18 @@ import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from roadstead.actors.interface import Directory, Factory, Failure, failure_out
+from roadstead.actors.interface import (
+    ActorLostError,
+    Directory,
+    Factory,
+    Failure,
+    failure_out,
+)
 from roadstead.actors.logs import log
-from roadstead.actors.runtime.dispatch import Dispatcher
+from roadstead.actors.messages import ActorStatus
+from roadstead.actors.runtime.dispatch import Dispatcher, error_reply
 from roadstead.actors.runtime.gc_tuning import collect_seldom
 from roadstead.actors.runtime.ray_heartbeats import DRIVER_LOST_BEATS, Address, await_loss
 from roadstead.actors.runtime.ray_logs import LogPlace, part_on_node
@@ -62,23 +70,58 @@ class RayHost:
             watch = threading.Thread(target=end_without_driver, args=(setup.driver,), daemon=True)
             watch.start()
         collect_seldom()
+        self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}
+        self._handling: set[asyncio.Task[object]] = set()
         self._failure: Failure | None = None
+        self._build(builds, directory)
+
+    def _build(self, builds: Mapping[str, Factory], directory: Directory) -> None:
         try:
             for name, build in builds.items():
-                self._dispatchers[name] = Dispatcher(name, build(directory), limits)
+                self._dispatchers[name] = Dispatcher(name, build(directory), self._limits)
         except InputError as failure:
             # For example a plugin that only the driver can import. Ray would wrap an exception in a
             # text of its own.
-            self._failure = failure_out(failure.at(source=f"in the process {process} on Ray"))
+            source = f"in the process {self._process} on Ray"
+            self._failure = failure_out(failure.at(source=source))
 
     def __repr__(self) -> str:
         """Return the name that Ray's dashboard and state API show with the class."""
         return f"{self._setup.run or 'roadstead'} {self._process}"
 
-    async def receive(self, name: str, data: bytes) -> bytes:
-        """Dispatch one envelope to one actor and return the envelope of the reply."""
-        return await self._dispatchers[name].receive(data)
+    async def receive(self, name: str, *parts: bytes) -> bytes:
+        """Dispatch one envelope to one actor and return the envelope of the reply.
+
+        parts: of the envelope, in order (`parts_of`).
+        """
+        dispatcher, handling = self._dispatchers.get(name), asyncio.current_task()
+        if dispatcher is None or handling is None:
+            return error_reply(ActorLostError(f"{name} is gone"))
+        self._handling.add(handling)
+        try:
+            return await dispatcher.receive(parts[0] if len(parts) == 1 else b"".join(parts))
+        except asyncio.CancelledError:
+            if self._dispatchers.get(name) is dispatcher:
+                raise
+            handling.uncancel()
+            return error_reply(ActorLostError(f"{name} is gone"))
+        finally:
+            self._handling.discard(handling)
+
+    async def retire(self) -> None:
+        """End the actors of this process as a kill would; the process waits for `rebuild`."""
+        retired, self._dispatchers = self._dispatchers, {}
+        for dispatcher in retired.values():
+            dispatcher.crashed()
+        for task in self._handling:
+            task.cancel()
+
+    async def rebuild(self, builds: Mapping[str, Factory], directory: Directory) -> int | Failure:
+        """Build the next incarnations of retired actors; the answer is that of `ready`."""
+        await self.retire()
+        self._build(builds, directory)
+        return self._failure or os.getpid()
 
     async def end(self) -> None:
         """End this process after the reply, without Ray's head, which alone could kill it."""
@@ -90,11 +133,15 @@ class RayHost:
         """Answer a request for the logs of this node; see `part_on_node`."""
         return part_on_node(self._setup.logs.run, name, start, count)
 
+    async def _status_of(self, name: str) -> ActorStatus:
+        dispatcher = self._dispatchers.get(name)
+        return ActorStatus("") if dispatcher is None else await dispatcher.status()
+
     async def ready(self) -> int | Failure:
         """Return the process id once the actors are built, or the error in their input."""
         interval_s = self._setup.metrics_interval_s
         if interval_s and not self._failure and self._publishing is None:
-            looks = {name: each.status for name, each in self._dispatchers.items()}
+            looks = {name: partial(self._status_of, name) for name in self._dispatchers}
             publisher = MetricsPublisher(self._setup.run, looks)
             self._publishing = asyncio.create_task(publisher.live(interval_s))
         return self._failure or os.getpid()

@@ -12,36 +12,39 @@ import asyncio
 import contextlib
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorUnavailableError, RayActorError, RayError
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from roadstead.actors.interface import (
     NOBODY,
-    A,
     ActorLostError,
     Announce,
+    DeadlineError,
     Factory,
     Failure,
-    Method,
-    Q,
     Ref,
     Stamp,
     failure_in,
     late,
-    open_reply,
 )
 from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
-from roadstead.actors.runtime.ray_heartbeats import BEAT_S, Heartbeats
+from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
 from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
+from roadstead.actors.runtime.ray_refs import (
+    PART_BYTES,
+    RayDirectory,
+    call_until_available,
+    while_host,
+)
 from roadstead.actors.runtime.ray_session import (
     RaySession,
     first_line,
@@ -62,87 +65,23 @@ START_S = 120.0
 REPLACE_S = 30.0
 """Deadline for room on another node for actors that were lost with theirs."""
 
+REBUILD_S = 3.0
+"""Deadline for actors to be built anew in a process that is kept: one that computes for longer is
+replaced like a lost one."""
+
 END_S = 1.0
 """Deadline for the processes' replies to the request to end."""
 
 NAME_S = 0.05
-"""Pause before a lost call is repeated, or a start under a name that Ray has not released yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class RayRef:
-    """A Ref to an actor in a Ray process.
-
-    host_lost: returns how the actor's node was lost, "" while it answers; None if nobody watches.
-    """
-
-    name: str
-    handle: ActorHandle
-    limits: DecodeLimits
-    stamp: Stamp = NOBODY
-    host_lost: Callable[[], str] | None = None
-
-    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
-        data = self.stamp.envelope(method.name, message)
-        send = partial(self.handle.receive.remote, self.name, data)
-        return await self._reply(method, send, None, timeout_s)
-
-    def begin(
-        self, method: Method[Q, A], message: Q, *, timeout_s: float
-    ) -> Coroutine[Any, Any, A]:
-        data = self.stamp.envelope(method.name, message)
-        send = partial(self.handle.receive.remote, self.name, data)
-        sent: Awaitable[bytes] | None = None
-        with contextlib.suppress(RayError):
-            # An error of the first send is raised by the second one, in the coroutine.
-            sent = send()
-        return self._reply(method, send, sent, timeout_s)
-
-    async def _reply(
-        self,
-        method: Method[Q, A],
-        send: Callable[[], Awaitable[bytes]],
-        sent: Awaitable[bytes] | None,
-        timeout_s: float,
-    ) -> A:
-        try:
-            async with asyncio.timeout(timeout_s):
-                call = _call_until_available(send, sent)
-                reply = await _while_host(self.host_lost, self.name, call)
-        except TimeoutError:
-            raise late(self.name, method.name, timeout_s) from None
-        except RayActorError as lost:
-            raise ActorLostError(f"{self.name} is gone: {first_line(lost)}") from None
-        except RayError as failure:
-            raise ActorLostError(f"{self.name} cannot be reached: {first_line(failure)}") from None
-        return open_reply(self.name, method, reply, self.limits)
-
-
-@dataclass(frozen=True, slots=True)
-class RayDirectory:
-    """Lookup of the actors of one run by name; sent to each of its actors.
-
-    hosts: actor → name of its process.
-    """
-
-    namespace: str
-    limits: DecodeLimits
-    hosts: Mapping[str, str]
-
-    def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
-        """Return a Ref to a running actor. ActorLostError if there is none of this name."""
-        try:
-            handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
-        except ValueError:
-            raise ActorLostError(f"there is no actor {name}") from None
-        return RayRef(name, handle, self.limits, stamp)
+"""Pause before a start under a name that Ray has not released yet is repeated."""
 
 
 class RayRuntime:
     """Runtime of actors on a Ray of its own, or on one that it joins.
 
-    pids, _handles: of each process. _hosts: actor → its process. _cluster, _heartbeats, _logs: None
-    for a Ray of its own; _logs also without a folder for logs.
+    pids, _handles: of each process. _hosts: actor → its process. _retired: processes whose actors
+    ended and are built anew at the next start. _cluster, _heartbeats, _logs: None for a Ray of its
+    own; _logs also without a folder for logs.
     """
 
     def __init__(
@@ -165,6 +104,7 @@ class RayRuntime:
         self._namespace = f"roadstead-{secrets.token_hex(6)}"
         self._hosts: dict[str, str] = {}
         self._handles: dict[str, ActorHandle] = {}
+        self._retired: set[str] = set()
         self._cluster: RayCluster | None = None
         self._heartbeats: Heartbeats | None = None
         self._logs: RunLogs | None = None
@@ -195,8 +135,26 @@ class RayRuntime:
         """
         for host, builds in groups.items():
             self._hosts |= dict.fromkeys(builds, host)
+        directory = self._directory()
+        kept = {host: groups[host] for host in groups.keys() & self._retired}
+        new = {host: groups[host] for host in groups if host not in kept}
+        self._retired.clear()
+        _, late_ones = await asyncio.gather(
+            self._begin(new, directory, timeout_s), self._rebuild(kept, directory)
+        )
+        await self._begin({host: kept[host] for host in late_ones}, directory, timeout_s)
+        return {name: self.find(name) for builds in groups.values() for name in builds}
+
+    async def _begin(
+        self,
+        groups: Mapping[str, Mapping[str, Factory]],
+        directory: RayDirectory,
+        timeout_s: float,
+    ) -> None:
+        """Start a new process for each group. Errors as for `start`."""
+        if not groups:
+            return
         placed = await self._place(list(groups), timeout_s)
-        directory = RayDirectory(self._namespace, self._limits, dict(self._hosts))
         remote = ray.remote(RayHost)
         for host, builds in groups.items():
             # No restarts or retries by Ray: the supervisor replaces actors, and callers resend.
@@ -214,7 +172,26 @@ class RayRuntime:
             )
             self._handles[host] = await _once_free(host, begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
-        return {name: self.find(name) for builds in groups.values() for name in builds}
+
+    async def _rebuild(
+        self, groups: Mapping[str, Mapping[str, Factory]], directory: RayDirectory
+    ) -> list[str]:
+        """Build actors anew in their processes, which saves the start of new ones.
+
+        Returns the processes that did not answer in time, which are killed.
+        """
+
+        async def rebuilt(host: str) -> bool:
+            call = partial(self._handles[host].rebuild.remote, dict(groups[host]), directory)
+            with contextlib.suppress(ActorLostError, DeadlineError):
+                await self._await_answer(host, call, REBUILD_S)
+                return True
+            ray.kill(self._handles[host], no_restart=True)
+            return False
+
+        hosts = sorted(groups)
+        done = await asyncio.gather(*map(rebuilt, hosts))
+        return [host for host, is_done in zip(hosts, done, strict=True) if not is_done]
 
     async def _place(self, processes: list[str], timeout_s: float) -> dict[str, dict[str, object]]:
         """Return the options of Ray that put each process on its node."""
@@ -260,10 +237,16 @@ class RayRuntime:
         return self._cluster.loss_of(host, self._heartbeats.lost)
 
     async def _await_ready(self, host: str, timeout_s: float) -> None:
+        await self._await_answer(host, self._handles[host].ready.remote, timeout_s)
+
+    async def _await_answer(
+        self, host: str, call: Callable[[], Awaitable[int | Failure]], timeout_s: float
+    ) -> None:
+        """Note the process id that the call returns once the actors of a process are built."""
         try:
             async with asyncio.timeout(timeout_s):
-                ready = _call_until_available(self._handles[host].ready.remote)
-                answer = await _while_host(partial(self._host_lost, host), host, ready)
+                ready = call_until_available(call)
+                answer = await while_host(partial(self._host_lost, host), host, ready)
         except TimeoutError:
             raise late(host, "its start", timeout_s) from None
         except RayError as failure:
@@ -274,14 +257,31 @@ class RayRuntime:
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
         """Return a Ref to a running actor."""
-        found = RayDirectory(self._namespace, self._limits, self._hosts).find(name, stamp)
+        found = self._directory().find(name, stamp)
         if self._cluster is None:
             return found
         return replace(found, host_lost=partial(self._host_lost, self._hosts.get(name, name)))
 
+    def _directory(self) -> RayDirectory:
+        """Return the directory of the processes that are started so far."""
+        # A Ray of the run's own has another limit of arguments (`SYSTEM`).
+        part_bytes = 0 if self._cluster is None else PART_BYTES
+        return RayDirectory(self._namespace, self._limits, dict(self._hosts), part_bytes)
+
     async def kill(self, name: str) -> None:
         """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
-        ray.kill(self._handles[self._hosts.get(name, name)], no_restart=True)
+        host = self._hosts.get(name, name)
+        self._retired.discard(host)
+        ray.kill(self._handles[host], no_restart=True)
+
+    async def retire(self, name: str) -> None:
+        """End an actor that answers, with all others of its process, which is kept."""
+        host = self._hosts.get(name, name)
+        if host not in self._retired:
+            self._retired.add(host)
+            # The reply is not awaited: the process may be computing, or ending.
+            with contextlib.suppress(RayError):
+                self._handles[host].retire.remote()
 
     def lost(self) -> str:
         """Return which part of Ray itself ended, and how; "" while all runs."""
@@ -344,42 +344,8 @@ class RayRuntime:
         self._ray.leave()
 
 
-async def _while_host(
-    host_lost: Callable[[], str] | None, name: str, reply: Coroutine[object, object, T]
-) -> T:
-    """Return the reply of an actor. ActorLostError as soon as its node is lost.
-
-    Ray itself would wait for the reply until its own check of the node fails, after 16 s.
-    """
-    if host_lost is None:
-        return await reply
-    asked = asyncio.ensure_future(reply)
-    try:
-        while not (await asyncio.wait({asked}, timeout=BEAT_S))[0]:
-            if why := host_lost():
-                raise ActorLostError(f"{name} is gone: {why}")
-        return await asked
-    finally:
-        asked.cancel()
-
-
 def _say_nothing(_: str) -> None:
     """Ignore a message for the user, until `report_to` sets their receiver."""
-
-
-async def _call_until_available(
-    call: Callable[[], Awaitable[T]], begun: Awaitable[T] | None = None
-) -> T:
-    """Return the reply to a call; repeated if Ray loses it, so it may be received twice.
-
-    begun: the first call, if it is made already.
-    """
-    while True:
-        try:
-            return await (call() if begun is None else begun)
-        except ActorUnavailableError:
-            begun = None
-            await asyncio.sleep(NAME_S)
 
 
 async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:

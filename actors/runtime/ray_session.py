@@ -167,6 +167,11 @@ class RaySession:
             **options,
         )
 
+    @property
+    def folder(self) -> str:
+        """The private folder of a Ray of this process's own, removed with it; "" of another."""
+        return self._folder
+
     def leave(self, *, by_force: bool = False) -> None:
         """Begin to shut Ray down; returns at once. by_force: kill its processes first."""
         self._by_force = by_force

@@ -270,6 +270,10 @@ class SimulatedRuntime:
             self.lives[name].end()
             self.network.gone(name)
 
+    async def retire(self, name: str) -> None:
+        """End an actor at once."""
+        await self.kill(name)
+
     async def crash(self, name: str) -> None:
         """Crash the process of an actor, with all actors that were started in it."""
         self.network.record_fault("crash", name)

@@ -139,7 +139,12 @@ class Supervisor:
             self._raw = await self._start(groups)
         except (ActorLostError, DeadlineError, NoNodeError) as failure:
             self._check_runtime()
-            raise RunFailedError(f"the run did not start: {failure}") from failure
+            text = f"the run did not start: {failure}"
+            if not isinstance(failure, NoNodeError):
+                # The binder may have begun its journal, which only a resumed run may continue.
+                how = "with --resume" if self._has_journal else "again"
+                text += f". Nothing was placed; start it {how}: lost nodes are then left out."
+            raise RunFailedError(text) from failure
         self.refs = {name: _RunRef(name, self) for name in self._raw}
         self.epochs = dict.fromkeys(self._raw, self._plan.first_epoch)
         log("supervisor", "started", actors=", ".join(self.refs))
@@ -272,9 +277,11 @@ class Supervisor:
             await self._copies.promote(self._raw, lost, epoch=self.epochs[BINDER] + 1)
             names |= {JOURNAL_COPY}
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
+        # After a replacement that failed, no process is trusted any more.
+        retired = set() if self._unfinished else names - set(why)
         self._unfinished = names
         try:
-            await self._restart(names)
+            await self._restart(names, retired)
         except NoNodeError as failure:
             # The first sentence of each: the rest says how a run ends that needs no other node.
             lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
@@ -304,16 +311,17 @@ class Supervisor:
                 )
                 raise ActorGoneError(f"{story} It was replaced {Budget.TIMES} times in a minute.")
 
-    async def _restart(self, names: set[str]) -> None:
+    async def _restart(self, names: set[str], retired: set[str]) -> None:
+        """Replace actors. retired: those of them that answer; their processes may be kept."""
         for name in sorted(names):
-            await self._runtime.kill(name)
+            await (self._runtime.retire if name in retired else self._runtime.kill)(name)
             self.epochs[name] += 1
         groups = {host: builds for host, builds in self.groups().items() if names & set(builds)}
         # Twice: running actors refuse the ended incarnations before new ones start; the new ones
         # know no epochs yet.
-        await self._fence(names)
+        await self._fence(names, at=self._raw.keys() - names)
         self._raw |= await self._start(groups)
-        await self._fence(self.epochs.keys())
+        await self._fence(self.epochs.keys(), at=self._raw.keys())
         await self._fill_while_alive(names)
         for name in sorted(self.running & names):
             await self._call(name, RUN, NOTHING)
@@ -335,14 +343,15 @@ class Supervisor:
             filling.cancel()
             await asyncio.gather(filling, return_exceptions=True)
 
-    async def _fence(self, names: Iterable[str]) -> None:
-        """Make all running actors refuse messages of these actors' earlier incarnations."""
+    async def _fence(self, names: Iterable[str], *, at: Iterable[str]) -> None:
+        """Make actors refuse messages of earlier incarnations of these ones. at: who refuses."""
         fences = Fences(tuple((name, self.epochs[name]) for name in sorted(names)))
-        calls = (self._call(name, FENCE, fences) for name in self._raw)
+        receivers = sorted(at)
+        calls = (self._call(name, FENCE, fences) for name in receivers)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        for name, outcome in zip(self._raw, outcomes, strict=True):
+        for name, outcome in zip(receivers, outcomes, strict=True):
             # A silent worker does not stop a replacement: no decision depends on it. Nor does an
-            # actor that is lost, such as one that was just killed: it handles no messages.
+            # actor that is lost: it handles no messages.
             if isinstance(outcome, DeadlineError) and not name.startswith(WORKER):
                 raise outcome
 

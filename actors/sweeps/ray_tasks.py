@@ -13,6 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -46,6 +47,9 @@ WAIT_S = 0.2
 LOCAL_NODE = "local"
 """Id of the one node of a Ray of the sweep's own."""
 
+SHARED_FILE = "sweep"
+"""Name of the file with the shared input of all tasks, on a Ray of the sweep's own."""
+
 NO_ROOM = "no node that passed its check has a free CPU"
 
 
@@ -55,6 +59,11 @@ def run_remotely(function: str, shared: bytes, task: bytes) -> bytes:
         return Envelope(REPLY, 0, 0, "", run_task(function, shared, task)).encode()
     except Exception as failure:
         return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
+
+
+def run_with_file(function: str, path: str, task: bytes) -> bytes:
+    """Run a task whose shared input is in a file of this machine; else as `run_remotely`."""
+    return run_remotely(function, Path(path).read_bytes(), task)
 
 
 @contextlib.contextmanager
@@ -96,13 +105,20 @@ class RayTasks:
         self._is_stopped = False
         self._idle_since_s = time.monotonic()
         self._is_waiting = self._is_looked = self._is_announced = False
-        self._function = ray.remote(run_remotely)
-        with ray_failures():
-            self._shared = ray.put(pack(work.shared))
-        if target.is_local:
+        self._shared: object
+        shared = pack(work.shared)
+        if isinstance(self._ray, RaySession) and target.is_local:
+            # Not as an object of Ray: if a signal to the whole process group ends the raylet, Ray
+            # recovers such objects, cannot, and ends this process without a message.
+            path = Path(self._ray.folder) / SHARED_FILE
+            path.write_bytes(shared)
+            self._function, self._shared = ray.remote(run_with_file), str(path)
             node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
             self._nodes.look([node], {})
             return
+        self._function = ray.remote(run_remotely)
+        with ray_failures():
+            self._shared = ray.put(shared)
         self._heartbeats = Heartbeats(address_of(ray.get_runtime_context().gcs_address))
         self._heartbeats.start()
         self._watch = NodeWatch(lambda: self._nodes.running)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, cast
 
 from roadstead.api.launcher import open_launcher
@@ -34,13 +35,14 @@ Inputs = tuple[RunInputs, ClusterFacts]
 def product_runs(shared: Mapping[str, Plain]) -> RunTask:
     """Return the function of one run of a sweep over the product, for `roadstead.sweeps`.
 
-    shared: `engine`; `ray_address`, "" for the usual one; `inputs` of the user (`encode_inputs`),
-    None for a scenario. A task has `values`, `seed`, and `journal`, the folder of its journal, ""
-    for one that is deleted after the run. Its result is the metrics.
+    shared: `engine`; `settings`, sections of the settings of each run; `inputs` of the user
+    (`encode_inputs`), None for a scenario. A task has `values`, `seed`, and `journal`, the folder
+    of its journal, "" for one that is deleted after the run. Its result is the metrics.
     """
     given = shared["inputs"]
     inputs = None if given is None else decode_inputs(given)
-    return _ProductRuns(str(shared["engine"]), str(shared["ray_address"]), inputs, open_launcher())
+    sections = cast("Mapping[str, object]", shared["settings"])
+    return _ProductRuns(str(shared["engine"]), sections, inputs, open_launcher())
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class _ProductRuns:
     """inputs: of the user, or None. _known: the scenario of the last run, by what generates it."""
 
     engine: str
-    ray_address: str
+    sections: Mapping[str, object]
     inputs: Inputs | None
     launcher: Launcher
     _known: dict[tuple[object, ...], Inputs] = field(default_factory=dict)
@@ -61,7 +63,7 @@ class _ProductRuns:
         inputs, cluster = self.inputs or self._scenario(values, seed)
         lab = LabSetup(_recheck(values), self.engine == "virtual")
         with _journal(journal) as folder:
-            settings = settings_of(values, seed, self.engine, folder, self.ray_address)
+            settings = settings_of(values, seed, self.engine, folder, self.sections)
             plan = RunPlan(settings, cluster=cluster)
             lab_run = self.launcher.run_lab(inputs, plan, lab)
             violations, binds = _violations(folder)
@@ -111,9 +113,16 @@ def _recheck(values: Values) -> Recheck:
 
 
 def settings_of(
-    values: Values, seed: int, engine: str, journal: Path, ray_address: str = ""
+    values: Values,
+    seed: int,
+    engine: str,
+    journal: Path,
+    sections: Mapping[str, object] = MappingProxyType({}),
 ) -> Settings:
-    """The settings of a run. Raises ConfigError if values contradict each other."""
+    """The settings of a run. Raises ConfigError if values contradict each other.
+
+    sections: of the settings, which the values do not concern.
+    """
     mode, schedulers = str(values["mode"]), int(values["schedulers"])
     is_partitioned = mode == "partitioned"
     given: dict[str, object] = {
@@ -122,9 +131,8 @@ def settings_of(
         "journal": journal,
         **{name: values[name] for name in ("mode", "schedulers", "batch", "tie_break")},
         **{name: values[name] for name in ("conflicts", "transaction")},
+        **sections,
     }
-    if ray_address:
-        given["ray.address"] = ray_address
     if is_partitioned:
         given["partitions"] = max(int(values["partitions"]), schedulers, 2)
     if values["staleness_s"] and mode != "exact":

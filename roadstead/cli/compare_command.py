@@ -83,6 +83,7 @@ def compare_command(
             "--seeds": seeds,
             "--jobs": jobs.jobs,
             "--ray-address": jobs.ray_address,
+            "--settings": jobs.settings,
             "--resume": jobs.resume or None,
             "--output": output,
         }

@@ -55,6 +55,7 @@ class JobOptions:
 
     jobs: int | None = None
     ray_address: str | None = None
+    settings: Path | None = None
     resume: bool = False
 
 
@@ -112,6 +113,12 @@ job_parameters: Final[tuple[Callable[[Callback], Callback], ...]] = (
         "roadstead stress: with the engines model and virtual.",
     ),
     ray_address_option,
+    click.option(
+        "--settings",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="roadstead.yaml file with the sections ray and deadlines; options override it.",
+    ),
     click.option(
         "--resume",
         is_flag=True,

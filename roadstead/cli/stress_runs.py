@@ -15,7 +15,7 @@ from roadstead.cli.stress_plan import PRODUCT, SweepDefinition
 from roadstead.cli.stress_product import journals_of
 from roadstead.cli.sweep_progress import SweepProgress
 from roadstead.config.ray import ADDRESS_VARIABLE, LOCAL
-from roadstead.config.settings import load_settings
+from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.lab.sweep import Sweep
 from roadstead.protocol.errors import InputError
 from roadstead.sweeps.carry_out import NoStore, Processes, ResultStore, SweepEnd, carry_out
@@ -25,6 +25,9 @@ from roadstead.sweeps.tasks import Plain, Work
 if TYPE_CHECKING:
     from roadstead.inputs.loaded import Loaded
 
+SECTIONS: Final = frozenset({"ray", "deadlines"})
+"""Of a settings file, what a sweep uses; its parameters are all the rest."""
+
 PARALLEL_ENGINES: Final = ("model", "virtual")
 """Engines whose runs use one core, and whose results do not depend on the machine."""
 
@@ -33,6 +36,7 @@ def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
     """Raise InputError if the options do not fit the engine or each other."""
     if options.resume and output is None:
         raise InputError("needs the --output folder of the sweep to continue", source="--resume")
+    used_settings(options)
     if engine in PARALLEL_ENGINES:
         return
     if options.jobs is not None and options.jobs > 1:
@@ -43,9 +47,24 @@ def check_jobs(engine: str, options: JobOptions, output: Path | None) -> None:
         raise InputError(rule, source="--ray-address")
 
 
+def used_settings(options: JobOptions) -> Settings:
+    """Return the settings of a sweep. InputError for a file with settings that it does not use."""
+    overrides = {"ray.address": options.ray_address}
+    if options.settings is None:
+        return load_settings(overrides=overrides)
+    settings = load_settings_file(options.settings, overrides=overrides)
+    if others := sorted(settings.model_fields_set - SECTIONS):
+        raise InputError(
+            "has no use in a sweep, whose parameters replace it: only ray and deadlines are used",
+            source=str(options.settings),
+            field=others[0],
+        )
+    return settings
+
+
 def joins_cluster(engine: str, options: JobOptions) -> bool:
     """Whether the runs of a sweep are spread over a Ray that is joined."""
-    address = options.ray_address or os.environ.get(ADDRESS_VARIABLE) or LOCAL
+    address = used_settings(options).ray.address or os.environ.get(ADDRESS_VARIABLE) or LOCAL
     return engine in PARALLEL_ENGINES and address != LOCAL
 
 
@@ -95,7 +114,9 @@ def _work(
         return Work("model", {"study": definition.study}, tuple(runs))
     shared: dict[str, Plain] = {
         "engine": definition.engine,
-        "ray_address": (options.ray_address or "") if definition.engine == "ray" else "",
+        "settings": used_settings(options).model_dump(mode="json", include=set(SECTIONS))
+        if definition.engine == "ray"
+        else {},
         "inputs": None,
     }
     if loaded is not None:
@@ -113,7 +134,7 @@ def processes_of(
     """The other processes that may run tasks; None without any."""
     if engine not in PARALLEL_ENGINES:
         return None
-    settings = load_settings(overrides={"ray.address": options.ray_address})
+    settings = used_settings(options)
     is_joined = joins_cluster(engine, options)
     jobs = options.jobs or (None if is_joined else cores())
     if jobs == 1 and not is_joined:

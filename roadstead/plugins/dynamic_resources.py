@@ -229,7 +229,7 @@ class DynamicResources(
         try:
             found = self._allocation(plan, node)
         except AllocationAborted:
-            if self._records:
+            if self._caches_outcomes:
                 nodes.record(key, number, Verdict.UNKNOWN)
             return _TIMED_OUT
         except AllocationError as problem:

@@ -170,7 +170,12 @@ def test_a_killed_run_ends_its_ray_and_can_be_resumed(tmp_path):
     assert gone_on_with(tmp_path, *json.loads(first), "inline") == "proved"
 
 
+def named_in(phase):
+    return phase.removeprefix("replace ").split(", ")
+
+
 def test_actors_on_a_lost_ray_node_are_replaced_on_another(tmp_path):
     lost, replaced = json.loads(run(LOSES_A_NODE, tmp_path)[-1])
 
-    assert {*replaced[0].removeprefix("replace ").split(", ")} >= {*lost} != set()
+    # The processes of a lost node end one by one: the first replacement may come before the last.
+    assert {name for each in replaced for name in named_in(each)} >= {*lost} != set()

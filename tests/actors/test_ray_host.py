@@ -5,11 +5,16 @@ import os
 import queue
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from roadstead.actors.messages import ActorStatus
+from roadstead.actors.interface import NOTHING, ActorLostError, Stamp, open_reply
+from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime import ray_host
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
+from roadstead.actors.runtime.ray_refs import parts_of
 from roadstead.protocol.codec import DecodeLimits
+from roadstead.protocol.errors import InputError
 from tests.actors.world import until
 
 LIMITS = DecodeLimits(max_bytes=1000)
@@ -80,6 +85,51 @@ async def test_nothing_is_published_with_the_interval_0(recorded, monkeypatch):
 
     assert await host_of(Queue).ready() == os.getpid()
     assert recorded == []
+
+
+async def test_a_process_publishes_the_figures_of_rebuilt_actors(recorded):
+    host = host_of(Silent, run="roadstead-1", metrics_interval_s=0.001)
+    await host.ready()
+
+    await host.rebuild({"queue": Queue}, None)
+    await until(lambda: recorded)
+
+    assert recorded[0] == ("roadstead_queue_active_pods", "roadstead-1", 3.0)
+
+
+async def test_a_long_message_comes_in_parts():
+    envelope = Stamp().envelope(STATUS.name, NOTHING)
+
+    reply = await host_of(Queue).receive("queue", *parts_of(envelope, 3))
+
+    assert open_reply("queue", STATUS, reply, LIMITS).metrics == (("active", 3.0),)
+
+
+@given(data=st.binary(max_size=40), part_bytes=st.integers(0, 12))
+def test_the_parts_of_a_message_are_short_and_nothing_else(data, part_bytes):
+    parts = parts_of(data, part_bytes)
+
+    assert b"".join(parts) == data
+    assert all(len(part) <= part_bytes for part in parts) or len(parts) == 1
+
+
+async def test_a_retired_process_answers_that_its_actors_are_gone():
+    host = host_of(Queue)
+    await host.retire()
+
+    reply = await host.receive("queue", Stamp().envelope(STATUS.name, NOTHING))
+
+    with pytest.raises(ActorLostError, match="queue is gone"):
+        open_reply("queue", STATUS, reply, LIMITS)
+
+
+async def test_bad_input_of_a_rebuilt_actor_names_the_process():
+    def refused(directory):
+        raise InputError("must be known", obj="plugin", value="P")
+
+    failure = await host_of(Queue).rebuild({"queue": refused}, None)
+
+    assert "in the process control on Ray" in failure.text
 
 
 def test_a_process_ends_when_the_drivers_node_is_lost(monkeypatch):

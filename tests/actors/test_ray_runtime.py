@@ -153,6 +153,47 @@ async def test_a_group_shares_a_process_and_ends_with_it(runtime):
         assert f"{name} is gone" in await loss_of(refs[name])
 
 
+async def test_the_process_of_a_retired_actor_is_kept_for_the_next_one(runtime):
+    refs = await started(runtime, one=partial(Speaker, "one"))
+    pid = runtime.pids["one"]
+    waiting = asyncio.create_task(refs["one"].call(BOUND, PageRequest(-1, 1), timeout_s=GENEROUS_S))
+    await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+
+    await runtime.retire("one")
+    refs = await started(runtime, one=partial(Speaker, "the next one"))
+
+    status = await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+    assert status.text == f"the next one in {pid}"
+    with pytest.raises(ActorLostError, match="one is gone"):
+        await waiting
+
+
+async def test_a_retired_actor_whose_process_was_lost_gets_a_new_one(runtime):
+    refs = await started(runtime, one=partial(Speaker, "one"))
+    pid = runtime.pids["one"]
+    os.kill(pid, signal.SIGKILL)
+    await loss_of(refs["one"])
+
+    await runtime.retire("one")
+    refs = await started(runtime, one=partial(Speaker, "the next one"))
+
+    status = await refs["one"].call(STATUS, NOTHING, timeout_s=GENEROUS_S)
+    assert status.text == f"the next one in {runtime.pids['one']}"
+    assert runtime.pids["one"] != pid
+
+
+async def test_a_retired_actor_that_computes_for_long_gets_a_new_process(runtime, monkeypatch):
+    monkeypatch.setattr("roadstead.actors.runtime.ray_runtime.REBUILD_S", 0.1)
+    await started(runtime, one=partial(Speaker, "one"))
+    pid = runtime.pids["one"]
+    os.kill(pid, signal.SIGSTOP)
+
+    await runtime.retire("one")
+    await started(runtime, one=partial(Speaker, "the next one"))
+
+    assert runtime.pids["one"] != pid
+
+
 async def test_failures_and_deadlines_are_as_on_the_inline_runtime(runtime):
     refs = await started(runtime, one=partial(Speaker, "broken"))
 

@@ -30,7 +30,7 @@ from tests.actors.world import GENEROUS_S, ray_left
 
 pytestmark = pytest.mark.ray
 
-PRODUCT = {"engine": "virtual", "ray_address": "", "inputs": None}
+PRODUCT = {"engine": "virtual", "settings": {}, "inputs": None}
 DEFAULTS = {each.name: each.default for each in PARAMETERS} | {"workload": "constraint-heavy"}
 CONTRADICTION = DEFAULTS | {"mode": "exact", "schedulers": 2}
 

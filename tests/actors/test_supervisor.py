@@ -126,6 +126,19 @@ async def test_an_actor_that_does_not_start_fails_the_run(kind):
         await supervisor.start()
 
 
+@pytest.mark.parametrize(("journal", "how"), [(None, "again"), (Path("j"), "with --resume")])
+async def test_a_loss_during_the_start_ends_the_run_with_cause_and_remedy(journal, how):
+    runtime = Runtime(ActorLostError("binder is gone: its Ray node h2 (10.0.0.2) does not answer"))
+
+    with pytest.raises(RunFailedError) as failure:
+        await Supervisor(runtime, plan_of(journal=journal)).start()
+
+    assert str(failure.value) == (
+        "the run did not start: binder is gone: its Ray node h2 (10.0.0.2) does not answer. "
+        f"Nothing was placed; start it {how}: lost nodes are then left out."
+    )
+
+
 async def test_a_poll_records_the_status_of_an_actor():
     supervisor, _ = await started()
 

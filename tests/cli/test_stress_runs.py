@@ -17,7 +17,7 @@ from roadstead.cli.main import build_cli
 from roadstead.cli.stress_options import JobOptions
 from roadstead.cli.stress_plan import SweepDefinition
 from roadstead.cli.stress_product import PARAMETERS, journals_of
-from roadstead.cli.stress_runs import joins_cluster
+from roadstead.cli.stress_runs import joins_cluster, used_settings
 from roadstead.cli.sweep_progress import SweepProgress
 from roadstead.lab.studies import Study
 from roadstead.lab.sweep import make_sweep
@@ -117,8 +117,42 @@ def test_runs_are_spread_over_the_ray_that_is_joined_unless_they_measure_a_machi
     assert joins_cluster(engine, JobOptions(ray_address=address)) == expected
 
 
+def test_a_settings_file_names_the_ray_and_what_its_processes_need(tmp_path):
+    file = tmp_path / "roadstead.yaml"
+    file.write_text("ray: {address: 10.0.0.1:6379, runtime_env: env.yaml}")
+
+    from_file = used_settings(JobOptions(settings=file))
+    over = JobOptions(settings=file, ray_address="local")
+
+    assert (from_file.ray.address, str(from_file.ray.runtime_env)) == ("10.0.0.1:6379", "env.yaml")
+    assert joins_cluster("model", JobOptions(settings=file))
+    assert not joins_cluster("model", over), "the option overrides the file"
+
+
+def test_a_settings_file_has_no_parameters_of_the_sweep(stress, tmp_path):
+    file = tmp_path / "roadstead.yaml"
+    file.write_text("schedulers: 2")
+
+    result = stress(*SMALL, "--settings", file)
+
+    assert result.exit_code == 2
+    assert f"{file}: schedulers" in result.stderr
+    assert "has no use in a sweep" in result.stderr
+
+
+def test_runs_of_the_engine_ray_have_the_sections_of_the_settings_file(stress, tmp_path):
+    file = tmp_path / "roadstead.yaml"
+    file.write_text("ray: {address: 127.0.0.1:1}\ndeadlines: {start_s: 5}")
+
+    result = stress(*HEAVY[:2], "--engine", "ray", "--seeds", "1", "--settings", file)
+
+    assert result.exit_code == 1
+    assert "127.0.0.1:1" in result.stderr, "no Ray accepts connections at this address"
+
+
 def test_a_run_of_the_engine_ray_uses_the_given_ray(tmp_path):
-    joined = settings_of(DEFAULTS, 0, "ray", tmp_path, "10.0.0.1:6379")
+    sections = {"ray": {"address": "10.0.0.1:6379"}}
+    joined = settings_of(DEFAULTS, 0, "ray", tmp_path, sections)
     usual = settings_of(DEFAULTS, 0, "ray", tmp_path)
 
     assert (joined.ray.address, usual.ray.address) == ("10.0.0.1:6379", None)
@@ -282,3 +316,46 @@ def test_a_signal_ends_a_sweep_in_other_processes_and_keeps_its_runs(stress, tmp
     assert messages[-1].endswith("the same command with --resume continues the sweep."), messages
     assert not any("Traceback" in line for line in messages)
     assert rows(tmp_path / "out")
+
+
+LOSES_RAY = """
+import os, signal, sys, time
+import ray
+from roadstead.actors.interface import RunFailedError
+from roadstead.actors.runtime.ray_node import servers
+from roadstead.actors.sweeps.ray_tasks import RayTasks
+from roadstead.config.settings import load_settings
+from roadstead.lab.studies import OMEGA
+from roadstead.sweeps.tasks import Start, Work
+
+def stores(_):
+    raise AssertionError("an object of the driver would be recovered once its raylet is lost")
+
+ray.put = stores
+task = {"values": OMEGA.complete({"machines": 2000, "horizon_s": 1e7}), "seed": 1}
+settings = load_settings(overrides={"ray.address": "local"})
+tasks = RayTasks(Work("model", {"study": "omega"}, (task,)), settings, 1, print)
+tasks.start(Start(0, 1))
+tasks.wait()
+os.kill(servers()["raylet"].pid, signal.SIGTERM)
+try:
+    while True:
+        tasks.wait()
+except RunFailedError as failure:
+    print(failure)
+tasks.stop()
+"""
+
+
+@pytest.mark.ray
+def test_a_sweep_whose_raylet_ends_by_a_signal_reports_it():
+    ended = subprocess.run(
+        [sys.executable, "-c", LOSES_RAY],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("Ray's raylet (process "), ended.stdout

@@ -40,7 +40,8 @@ def test_a_command_of_the_page_has_its_options(command):
 
 def test_commands_that_join_a_cluster_are_those_of_the_page():
     line = next(each for each in PAGE.splitlines() if each.startswith("`--ray-address` is"))
-    names = ("schedule", "explain", "bench", "demo", "cluster check", "stress")
+    runs = ("schedule", "explain", "bench", "demo", "cluster check")
+    names = (*runs, "stress", "sweep", "compare")
     joining = [name for name in names if "--ray-address" in options_of(name.split())]
 
     assert re.findall(r"`([a-z][a-z ]+)`", line.replace("`--ray-address`", "")) == joining

@@ -1,0 +1,157 @@
+"""Refs to actors in Ray processes, and the calls on which they stand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError
+
+from roadstead.actors.interface import (
+    NOBODY,
+    A,
+    ActorLostError,
+    Method,
+    Q,
+    Stamp,
+    late,
+    open_reply,
+)
+from roadstead.actors.runtime.ray_session import first_line
+from roadstead.protocol.codec import DecodeLimits
+
+T = TypeVar("T")
+
+LOOK_S = 0.1
+"""Interval between two checks of whether the node of a called actor is lost."""
+
+PART_BYTES = 90 * 1024
+"""Longest argument of a call on a Ray that was joined. Ray writes an argument of more than 100 KiB
+into its object store, which takes longer, and stops the calling process while the raylet, whose
+part the store is, does not answer."""
+
+AGAIN_S = 0.05
+"""Pause before a lost call is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayRef:
+    """A Ref to an actor in a Ray process.
+
+    part_bytes: longest argument of a call, 0 for any. host_lost: returns how the actor's node was
+    lost, "" while it answers; None if nobody watches.
+    """
+
+    name: str
+    handle: ActorHandle
+    limits: DecodeLimits
+    stamp: Stamp = NOBODY
+    part_bytes: int = 0
+    host_lost: Callable[[], str] | None = None
+
+    async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
+        send = self._send(self.stamp.envelope(method.name, message))
+        return await self._reply(method, send, None, timeout_s)
+
+    def begin(
+        self, method: Method[Q, A], message: Q, *, timeout_s: float
+    ) -> Coroutine[Any, Any, A]:
+        send = self._send(self.stamp.envelope(method.name, message))
+        sent: Awaitable[bytes] | None = None
+        with contextlib.suppress(RayError):
+            # An error of the first send is raised by the second one, in the coroutine.
+            sent = send()
+        return self._reply(method, send, sent, timeout_s)
+
+    def _send(self, data: bytes) -> Callable[[], Awaitable[bytes]]:
+        parts = parts_of(data, self.part_bytes)
+        return partial(self.handle.receive.remote, self.name, *parts)
+
+    async def _reply(
+        self,
+        method: Method[Q, A],
+        send: Callable[[], Awaitable[bytes]],
+        sent: Awaitable[bytes] | None,
+        timeout_s: float,
+    ) -> A:
+        try:
+            async with asyncio.timeout(timeout_s):
+                call = call_until_available(send, sent)
+                reply = await while_host(self.host_lost, self.name, call)
+        except TimeoutError:
+            raise late(self.name, method.name, timeout_s) from None
+        except RayActorError as lost:
+            raise ActorLostError(f"{self.name} is gone: {first_line(lost)}") from None
+        except RayError as failure:
+            raise ActorLostError(f"{self.name} cannot be reached: {first_line(failure)}") from None
+        return open_reply(self.name, method, reply, self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class RayDirectory:
+    """Lookup of the actors of one run by name; sent to each of its actors.
+
+    hosts: actor → name of its process. part_bytes: as for `RayRef`.
+    """
+
+    namespace: str
+    limits: DecodeLimits
+    hosts: Mapping[str, str]
+    part_bytes: int = 0
+
+    def find(self, name: str, stamp: Stamp = NOBODY) -> RayRef:
+        """Return a Ref to a running actor. ActorLostError if there is none of this name."""
+        try:
+            handle = ray.get_actor(self.hosts.get(name, name), namespace=self.namespace)
+        except ValueError:
+            raise ActorLostError(f"there is no actor {name}") from None
+        return RayRef(name, handle, self.limits, stamp, self.part_bytes)
+
+
+async def while_host(
+    host_lost: Callable[[], str] | None, name: str, reply: Coroutine[object, object, T]
+) -> T:
+    """Return the reply of an actor. ActorLostError as soon as its node is lost.
+
+    Ray itself would wait for the reply until its own check of the node fails, after 16 s.
+    """
+    if host_lost is None:
+        return await reply
+    asked = asyncio.ensure_future(reply)
+    try:
+        while not asked.done():
+            if why := host_lost():
+                raise ActorLostError(f"{name} is gone: {why}")
+            await asyncio.wait({asked}, timeout=LOOK_S)
+        return await asked
+    finally:
+        asked.cancel()
+
+
+async def call_until_available(
+    call: Callable[[], Awaitable[T]], begun: Awaitable[T] | None = None
+) -> T:
+    """Return the reply to a call; repeated if Ray loses it, so it may be received twice.
+
+    begun: the first call, if it is made already.
+    """
+    while True:
+        try:
+            return await (call() if begun is None else begun)
+        except ActorUnavailableError:
+            begun = None
+            await asyncio.sleep(AGAIN_S)
+
+
+def parts_of(data: bytes, part_bytes: int) -> tuple[bytes, ...]:
+    """Return the parts of a message, each an argument of the call. part_bytes: 0 for one part."""
+    if not part_bytes or len(data) <= part_bytes:
+        return (data,)
+    starts = range(0, len(data), part_bytes)
+    return tuple(data[start : start + part_bytes] for start in starts)
