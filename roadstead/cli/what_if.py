@@ -25,7 +25,7 @@ from roadstead.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from roadstead.api.plan import ConfigText
+    from roadstead.api.moment import RunMoment
     from roadstead.inputs.loaded import Loaded
     from roadstead.report.what_if_output import AnswerFiles
     from roadstead.run import RunPlan
@@ -101,7 +101,11 @@ def prepare(
         config = plans.read_config(plan)
         loaded = load(source, with_digests=False)
     else:
-        loaded, config = _at_moment(source.run, source.at, plan)
+        moment = _at_moment(source.run, source.at, plan.plugin)
+        loaded = moment.loaded
+        has_own = plan.config is not None or plan.preset is not None
+        config = plans.read_config(plan) if has_own else moment.config
+        settings = settings if plan.settings is not None else moment.settings_with(plan.seed)
     run_plan = plans.make_plan(plan, settings, config, loaded.cluster)
     if settings.scheduler_count > 1:
         echo_note(f"schedulers: {settings.scheduler_count} are set; one decides what-if questions.")
@@ -109,18 +113,13 @@ def prepare(
     return loaded, run_plan
 
 
-def _at_moment(run: Path, at: str | None, plan: PlanOptions) -> tuple[Loaded, ConfigText]:
-    """Return the inputs at a moment of a run, and the configuration: the run's or the given one."""
+def _at_moment(run: Path, at: str | None, plugins: tuple[str, ...]) -> RunMoment:
     from roadstead.api.moment import load_moment, time_of
-    from roadstead.cli import plan as plans
     from roadstead.cli.simulating import shown_runs
 
     at_us = 0 if at is None else time_of(at)
     with shown_runs(max(1, at_us), 1) as on_step:
-        moment = load_moment(run, at_us, plan.plugin, on_step)
-    if plan.config is None and plan.preset is None:
-        return moment.loaded, moment.config
-    return moment.loaded, plans.read_config(plan)
+        return load_moment(run, at_us, plugins, on_step)
 
 
 def answer(
