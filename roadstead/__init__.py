@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roadstead.api.cluster import Cluster, load, load_config
     from roadstead.api.explanation import PodExplanation
     from roadstead.api.result import Result
-    from roadstead.api.simulation import SimulationResult, simulate
+    from roadstead.api.simulation import SimulationResult, load_run, simulate
     from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
     from roadstead.report.drain_result import DrainResult
     from roadstead.report.fit_result import FitResult
@@ -40,6 +40,7 @@ __all__ = [
     "__version__",
     "load",
     "load_config",
+    "load_run",
     "simulate",
 ]
 
@@ -50,7 +51,7 @@ _MODULES = {
     **dict.fromkeys(("GrowResult", "ShrinkResult"), "report.grow_result"),
     "PodExplanation": "api.explanation",
     "Result": "api.result",
-    **dict.fromkeys(("SimulationResult", "simulate"), "api.simulation"),
+    **dict.fromkeys(("SimulationResult", "load_run", "simulate"), "api.simulation"),
     **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),
 }
 

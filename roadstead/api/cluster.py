@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from roadstead.api import explaining, running, what_if
 from roadstead.api.config_source import Document, load_effective
@@ -25,6 +25,9 @@ from roadstead.report.fit_result import FitResult
 from roadstead.report.grow_result import GrowResult, ShrinkResult
 from roadstead.report.result import Json, NotCreated
 from roadstead.run import Progress, RunPlan
+
+if TYPE_CHECKING:
+    from roadstead.api.moment import RunMoment
 
 Files: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 """Files, folders or globs."""
@@ -87,9 +90,13 @@ def load_config(
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Cluster:
-    """Nodes and pods as they were read. A cluster never changes; each run starts from it."""
+    """Nodes and pods as they were read. A cluster never changes; each run starts from it.
+
+    _moment: of a simulated run, if it is the source.
+    """
 
     _loaded: Loaded
+    _moment: RunMoment | None = None
 
     def __repr__(self) -> str:
         inputs = self._loaded.inputs
@@ -150,7 +157,7 @@ class Cluster:
             RoadsteadError: the run failed.
         """
         watch, notes = Stopwatch(), list[str]()
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime, self._moment)
         plan, digests = asked.plan(self._loaded.cluster, notes.append)
         loaded = self._loaded
         launcher = open_launcher()
@@ -186,7 +193,7 @@ class Cluster:
         pods first. The other arguments and the errors are those of `schedule`.
         """
         of_plan = list[str]()
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime, self._moment)
         plan, _ = asked.plan(self._loaded.cluster, of_plan.append)
         found = find_created(self._loaded, pod)
         notes = [*self._loaded.notes, *of_plan, *([found.note] if found.note else [])]
@@ -218,7 +225,7 @@ class Cluster:
         arguments and the errors are those of `schedule`. `sections` has workload, state, reason and
         pods; `document()` is the JSON of the command.
         """
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime)
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime, self._moment)
         plan, _ = asked.plan(self._loaded.cluster, _ignore)
         return explaining.explain_pending(
             open_launcher(), self._loaded, plan, progress or _ignore, after_run=after_run
@@ -330,7 +337,7 @@ class Cluster:
         seed: int | None,
     ) -> RunPlan:
         """Return the plan of a what-if question, which one scheduler in this process decides."""
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None)
+        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None, self._moment)
         return asked.plan(self._loaded.cluster, _ignore)[0]
 
 

@@ -10,29 +10,36 @@ from roadstead.api.pod_story import choose_run
 from roadstead.api.run_folder import run_folders
 from roadstead.api.simulating import OnProgress, recorded_simulation
 from roadstead.config.scenario.values import micros, time_text
+from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.inputs.loaded import Loaded
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.simulator.engine import Engine
+from roadstead.simulator.play import run_plan
 from roadstead.simulator.replay import fleet_at
 
 
 @dataclass(frozen=True, slots=True)
 class RunMoment:
-    """A fleet at a time of a run. config: the configuration under which the run was played."""
+    """A fleet at a time of a run. config, settings: those under which the run was played."""
 
     loaded: Loaded
     config: ConfigText
+    settings: Settings
+
+    def settings_with(self, seed: int | None) -> Settings:
+        """Return the settings of the run, with another seed if one is given."""
+        return self.settings if seed is None else self.settings.model_copy(update={"seed": seed})
 
 
-def time_of(text: str) -> int:
-    """Return the microseconds of a time such as 3h20m. Raises InputError that names `--at`."""
+def time_of(text: str, source: str = "--at") -> int:
+    """Return the microseconds of a time such as 3h20m. Raises InputError that names the source."""
     try:
         at_us = micros(text)
     except ValueError as error:
-        raise InputError(str(error), source="--at", value=cut_short(text)) from error
+        raise InputError(str(error), source=source, value=cut_short(text)) from error
     assert isinstance(at_us, int), "a text is converted"
     return at_us
 
@@ -59,4 +66,5 @@ def load_moment(
     return RunMoment(
         Loaded(f"{path} at {time_text(at_us)}", moment.inputs, moment.cluster),
         ConfigText(variant.config, variant.config_source, variant.plugins, variant.plugin_dir),
+        run_plan(simulation.plan, variant).settings,
     )

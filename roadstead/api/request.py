@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from roadstead.api.config_source import Document, document_text
 from roadstead.api.plan import Note, check_journal, make_plan, read_config
@@ -17,13 +17,19 @@ from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, digest_of_file
 from roadstead.run import RunPlan
 
+if TYPE_CHECKING:
+    from roadstead.api.moment import RunMoment
+
 Runtime = Literal["inline", "ray"]
 ARGUMENTS = "arguments"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The common arguments of the methods of `Cluster`."""
+    """The common arguments of the methods of `Cluster`.
+
+    moment: of the run whose configuration and settings are used where none are given.
+    """
 
     config: Document | None
     preset: str | None
@@ -31,18 +37,25 @@ class RunRequest:
     settings: Document | None
     seed: int | None
     runtime: Runtime | None
+    moment: RunMoment | None = None
 
     def plan(self, cluster: ClusterFacts, note: Note) -> tuple[RunPlan, tuple[InputDigest, ...]]:
         """Return the plan, and the digests of configuration and settings. Raises InputError."""
         check_excluding(self.config, self.preset)
         settings, digests = self._settings()
-        config = read_config(self.config, self.preset, self.plugin, note)
+        if self.moment is not None and self.config is None and self.preset is None:
+            config = self.moment.config
+        else:
+            config = read_config(self.config, self.preset, self.plugin, note)
         return make_plan(settings, config, cluster, note), (*config.digests(), *digests)
 
     def _settings(self) -> tuple[Settings, tuple[InputDigest, ...]]:
         given: dict[str, object] = {"seed": self.seed, "runtime": self.runtime}
         digests: tuple[InputDigest, ...] = ()
-        if self.settings is None:
+        if self.settings is None and self.moment is not None:
+            own = {name: value for name, value in given.items() if value is not None}
+            settings = self.moment.settings.model_copy(update=own)
+        elif self.settings is None:
             settings = load_settings(overrides=given, overrides_source=ARGUMENTS)
         elif isinstance(self.settings, Mapping):
             text = document_text(self.settings, "settings")

@@ -9,8 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from roadstead.api.cluster import Cluster
 from roadstead.api.config_source import Document, document_text
 from roadstead.api.frames import as_frame
+from roadstead.api.moment import load_moment, time_of
+from roadstead.api.run_folder import read_record, read_summary
 from roadstead.api.run_query import RunQuery
 from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
@@ -96,9 +99,36 @@ class SimulationResult:
         """Return `to_arrow` as a pandas frame. Raises RoadsteadError if pandas is not installed."""
         return as_frame(self.to_arrow(table))
 
+    def at(self, time: str, run: str | None = None) -> Cluster:
+        """Return the fleet after all events of a time (`3h20m`), for what-if questions.
+
+        run: a name in `summaries`, by default the first. The run is played again up to then; its
+        configuration and settings decide, unless others are given to the question. Raises
+        InputError for a time or run that is wrong, and if inputs have changed.
+        """
+        name = next(iter(self.summaries)) if run is None else run
+        if name not in self.summaries:
+            known = ", ".join(self.summaries)
+            rule = f"is no run (there are: {known})"
+            raise InputError(rule, field="run", value=cut_short(name))
+        plugins = read_record(self.directory).plugins
+        at_us = time_of(time, source="time")
+        moment = load_moment(self.directory / name, at_us, plugins, lambda _, __: None)
+        return Cluster(moment.loaded, moment)
+
     def query(self, sql: str) -> Table:
         """Return the result of one SELECT over the tables, as `roadstead query`."""
         return RunQuery(self.directory).arrow(sql)
+
+
+def load_run(directory: str | os.PathLike[str]) -> SimulationResult:
+    """Read the results of `simulate` or `roadstead simulate` from their folder.
+
+    Raises InputError if it holds no simulated runs, or if one of them is not finished.
+    """
+    folder = Path(os.fspath(directory))
+    summaries = {each.name: read_summary(folder / each.name) for each in read_record(folder).runs}
+    return SimulationResult(folder, summaries, ())
 
 
 def simulate(

@@ -55,13 +55,13 @@ def check_simulated(runs: Sequence[Path], show: int, output_format: OutputFormat
 def read_run(folder: Path) -> RunTables:
     """Read the tables of a run. Raises InputError for one that cannot be read."""
     pods = [_pod(row) for row in _rows_of_table(folder, "pods", PODS)]
-    classes = _rows_of_table(folder, "classes", ("class", "requests"))
+    classes = _rows_of_table(folder, "classes", ("class", "requests", "from_devices"))
     attempts = _rows_of_table(folder, "attempts", ("time_us", "pod", "outcome", "node"))
     nodes = _rows_of_table(folder, "nodes", ("time_us", "node", "allocatable", "pods"))
     samples = _rows_of_table(folder, "samples", ("time_us", "zone", "metric", "value"))
     return RunTables(
         pods,
-        {cast("int", number): json.loads(str(requests)) for number, requests in classes},
+        {cast("int", number): json.loads(str(requests)) for number, requests, _ in classes},
         [
             NodeRow(
                 cast("int", time_us),
@@ -81,6 +81,7 @@ def read_run(folder: Path) -> RunTables:
             for time_us, zone, metric, value in samples
             if not zone
         ],
+        {cast("int", number): frozenset(str(names).split(",")) for number, _, names in classes},
     )
 
 

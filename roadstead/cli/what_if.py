@@ -25,7 +25,7 @@ from roadstead.cli.options import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from roadstead.api.plan import ConfigText
+    from roadstead.api.moment import RunMoment
     from roadstead.inputs.loaded import Loaded
     from roadstead.report.what_if_output import AnswerFiles
     from roadstead.run import RunPlan
@@ -105,7 +105,11 @@ def prepare(
         config = plans.read_config(options)
         loaded = load(source, with_digests=False)
     else:
-        loaded, config = _at_moment(source.run, source.at, options)
+        moment = _at_moment(source.run, source.at, options.plugin)
+        loaded = moment.loaded
+        has_own = options.config is not None or options.preset is not None
+        config = plans.read_config(options) if has_own else moment.config
+        settings = settings if options.settings is not None else moment.settings_with(options.seed)
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     if settings.scheduler_count > 1:
         echo_note(f"schedulers: {settings.scheduler_count} are set; one decides what-if questions.")
@@ -113,18 +117,13 @@ def prepare(
     return loaded, run_plan
 
 
-def _at_moment(run: Path, at: str | None, options: RunOptions) -> tuple[Loaded, ConfigText]:
-    """Return the inputs at a moment of a run, and the configuration: the run's or the given one."""
+def _at_moment(run: Path, at: str | None, plugins: tuple[str, ...]) -> RunMoment:
     from roadstead.api.moment import load_moment, time_of
-    from roadstead.cli import plan as plans
     from roadstead.cli.simulating import shown_runs
 
     at_us = 0 if at is None else time_of(at)
     with shown_runs(max(1, at_us), 1) as on_progress:
-        moment = load_moment(run, at_us, options.plugin, on_progress)
-    if options.config is None and options.preset is None:
-        return moment.loaded, moment.config
-    return moment.loaded, plans.read_config(options)
+        return load_moment(run, at_us, plugins, on_progress)
 
 
 def answer(

@@ -72,7 +72,7 @@ def load_manifests(
     all_pods = (*everything.pods, *expansion.pods)
     created = create(everything, all_pods, expansion.claims)
     refused = not_created(created.refused, all_pods, expansion.owner_of, everything.sources)
-    running, pending = split_pods(compile_pods(created.pods, _device_resources(everything)))
+    running, pending = split_pods(compile_pods(created.pods, served_resources(everything)))
     known, lost = on_known_nodes(running, {each.metadata.name for each in nodes})
     again = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
@@ -107,8 +107,8 @@ def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
             yield pod_identity(pod).uid
 
 
-def _device_resources(manifests: Manifests) -> frozenset[str]:
-    """Return the extended resources of which a DeviceClass has the name."""
+def served_resources(manifests: Manifests) -> frozenset[str]:
+    """Return the extended_requests resources that classes of devices serve."""
     names = (each.spec.extended_resource_name for each in manifests.device_classes)
     return frozenset(name for name in names if name)
 

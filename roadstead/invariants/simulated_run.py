@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,17 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class RunTables:
-    """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind."""
+    """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind.
+
+    from_devices: by class, extended resources that devices may serve on nodes without them.
+    """
 
     pods: Sequence[PodRow]
     requests: Mapping[int, Mapping[str, int]]
     nodes: Sequence[NodeRow]
     bound_attempts: Sequence[tuple[int, int, str]]
     samples: Sequence[SampleRow]
+    from_devices: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +134,13 @@ def _nodes(tables: RunTables) -> Iterator[RunViolation]:
             if pod.ended_us is not None:
                 changes[pod.node].append((pod.ended_us, 0, pod.number, pod))
     for name in sorted(changes):
-        yield from _node(name, sorted(changes[name], key=lambda each: each[:3]), tables.requests)
+        yield from _node(name, sorted(changes[name], key=lambda each: each[:3]), tables)
 
 
 def _node(
     name: str,
     changes: Iterable[_Change],
-    requests: Mapping[int, Mapping[str, int]],
+    tables: RunTables,
 ) -> Iterator[RunViolation]:
     room: Mapping[str, int] | None = None
     limit = count = 0
@@ -151,10 +155,10 @@ def _node(
             continue
         sign = 1 if phase else -1
         count += sign
-        for resource, amount in requests[change.pod_class].items():
+        for resource, amount in tables.requests[change.pod_class].items():
             used[resource] += sign * amount
         if phase:
-            yield from _bind(name, change, time_us, room, limit, count, used, requests)
+            yield from _bind(name, change, time_us, room, limit, count, used, tables)
 
 
 def _bind(
@@ -165,7 +169,7 @@ def _bind(
     limit: int,
     count: int,
     used: Counter[str],
-    requests: Mapping[int, Mapping[str, int]],
+    tables: RunTables,
 ) -> Iterator[RunViolation]:
     where = f"{pod.uid} was bound to it at {time_us} us"
     if room is None:
@@ -173,7 +177,10 @@ def _bind(
         return
     if count > limit:
         yield RunViolation("capacity", name, f"{where}: {count} pods, and room for {limit}")
-    for resource, amount in requests[pod.pod_class].items():
+    from_devices = tables.from_devices.get(pod.pod_class, frozenset())
+    for resource, amount in tables.requests[pod.pod_class].items():
+        if resource in from_devices and resource not in room:
+            continue
         if amount and used[resource] > room.get(resource, 0):
             text = f"{where}: {used[resource]} of {resource}, of {room.get(resource, 0)}"
             yield RunViolation("capacity", name, text)

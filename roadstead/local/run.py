@@ -147,7 +147,7 @@ class LocalRun:
     def add_device_claims(self, claims: Sequence[DeviceClaimFacts]) -> None:
         """Add claims of devices that were made for pods which are about to be submitted.
 
-        The binder does not get them: only runs whose cache alone has the claims may call this.
+        The binder does not get them: a run whose binder has claims, too, must add them there.
         """
         if claims:
             self.state.volumes.apply([StorageChange(device_claims=tuple(claims))])

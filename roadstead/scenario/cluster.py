@@ -64,7 +64,7 @@ def compile_cluster_part(
     """
     everything = replace(manifests, stateful_sets=(*manifests.stateful_sets, *added.stateful_sets))
     created = create(manifests, manifests.pods, added.claims)
-    running, pending = split_pods(compile_pods(created.pods))
+    running, pending = split_pods(compile_pods(created.pods, templates.served))
     known, lost = on_known_nodes(running, {node.name for node in nodes})
     lifecycle_of = {
         (pod.metadata.namespace or DEFAULT_NAMESPACE, pod.metadata.name): templates.lifecycle_of(

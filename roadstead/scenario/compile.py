@@ -17,12 +17,14 @@ from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.schema import MeasuredTime
+from roadstead.devices.gates import gates_of
 from roadstead.facts.node import NodeFacts
 from roadstead.fleet.trace import Trace
 from roadstead.fleet.trace_file import read_trace
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.registry import extension_points
 from roadstead.framework.user_plugins import check_arguments
+from roadstead.inputs.manifest_inputs import served_resources
 from roadstead.manifests import Manifests, read_manifests
 from roadstead.plugins.in_tree import in_tree_classes
 from roadstead.protocol.errors import InputError
@@ -108,6 +110,7 @@ class _Compilation:
             manifests,
             grace_us=scenario.termination_grace,
             tolerated_us=scenario.controllers.default_toleration,
+            served=served_resources(manifests) if self._has_served_resources() else frozenset(),
         )
         added = ControllerObjects()
         workload = WorkloadCompiler(
@@ -144,6 +147,11 @@ class _Compilation:
             seeds=tuple(scenario.seeds),
             notes=(*templates.notes, *workload.notes, *cluster.notes),
         )
+
+    def _has_served_resources(self) -> bool:
+        # Without the gate such pods have no claims, and pods without claims are decided faster.
+        gates = self.file.scenario.scheduler.settings.feature_gates
+        return gates_of(gates.items()).extended_resource
 
     def _manifests(self) -> Manifests:
         """Read the manifests of all entries of the fleet together, each file once."""

@@ -79,12 +79,22 @@ class TemplateObject:
 
 
 class Templates:
-    """Reads and compiles templates; equal facts and equal lifecycles become one object."""
+    """Reads and compiles templates; equal facts and equal lifecycles become one object.
+
+    served: extended resources that classes of devices serve in this scenario.
+    """
 
     def __init__(
-        self, file: ScenarioFile, cluster: Manifests, *, grace_us: int, tolerated_us: int
+        self,
+        file: ScenarioFile,
+        cluster: Manifests,
+        *,
+        grace_us: int,
+        tolerated_us: int,
+        served: frozenset[str] = frozenset(),
     ) -> None:
         self._file, self._grace_us, self._tolerated_us = file, grace_us, tolerated_us
+        self.served = served
         # Quotas bound what exists at one time, which is not known before the scenario is played.
         self._cluster = replace(cluster, resource_quotas=())
         self._classes = {each.metadata.name: each for each in cluster.priority_classes}
@@ -181,7 +191,7 @@ class Templates:
     def facts_of(self, pod: Pod) -> PodFacts:
         """Return the facts of an admitted pod; equal ones are one object."""
         try:
-            _, facts = compile_pod(pod)
+            _, facts = compile_pod(pod, self.served)
         except QuantityError as error:
             raise InputError(
                 str(error), obj=name_in_errors(pod), field="spec.containers"

@@ -139,6 +139,7 @@ class TableRecorder(Recorder):
                 requests.get("memory", 0),
                 json.dumps(requests),
                 json.dumps(labels),
+                ",".join(sorted({each.resource for each in facts.extended_requests})),
             )
         )
 

@@ -54,6 +54,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "memory_bytes": (INT64, "requested memory"),
         "requests": (STRING, "all requests, as JSON"),
         "labels": (STRING, "labels of its pods, as JSON"),
+        "from_devices": (STRING, "extended resources that devices may serve, separated by commas"),
     },
     "attempts": {
         "time_us": (INT64, "when the attempt ended"),

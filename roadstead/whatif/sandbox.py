@@ -12,7 +12,7 @@ from roadstead.config.concurrency import DecisionTime
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import Pod, PodFacts, PodIdentity, PodReference
+from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import is_compiled, load, loaded
 from roadstead.local.run import LocalRun
@@ -20,6 +20,7 @@ from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
 from roadstead.queue.pods import QueueState
 from roadstead.report.result import PendingPod, PreemptedPod
 from roadstead.run import Progress, RunInputs, RunPlan
+from roadstead.whatif.device_claims import SandboxClaims
 
 KERNEL_PODS = 1024
 """Number of pods from which loading the kernel pays, if it is compiled already."""
@@ -97,6 +98,7 @@ class Sandbox:
         self._now_s = 0.0
         self.max_pods = plan.settings.bounds.queue_max_pods
         self._run = LocalRun(plan_of_one(plan), compiled_kernel=self._compiled_kernel)
+        self._claims = SandboxClaims(self._run, plan.cluster.devices.claims)
         self._pods: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
         self._on: dict[str, dict[str, Pod]] = {}
@@ -138,7 +140,8 @@ class Sandbox:
         if not pods:
             return Scheduled({}, (), ())
         self._load_kernel(len(pods))
-        known = len(self._preempted())
+        self._claims.add_made()
+        known, claims = len(self._preempted()), self._claims.as_they_are()
         self._pods |= {who.uid: (who, facts) for who, facts in pods}
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
@@ -152,14 +155,16 @@ class Sandbox:
         scheduled = self._result(pods, known)
         for uid, name in scheduled.placed.items():
             self._note(self._pods[uid], name)
+        self._claims.keep_of_evicted([each.uid for each in scheduled.preempted], claims)
         for each in scheduled.preempted:
             self._forget(each.uid)
         return scheduled
 
     def remove(self, uids: Iterable[str]) -> None:
-        """Remove pods, bound or not. Claims that they bound stay bound."""
+        """Remove pods, bound or not. Claims of volumes that they bound stay bound."""
         gone = list(uids)
         if gone:
+            self._claims.keep(gone)
             self._run.delete_pods(gone)
         for uid in gone:
             self._forget(uid)
@@ -178,6 +183,7 @@ class Sandbox:
             renewed = replace(
                 who, uid=f"{who.uid.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
             )
+            facts = self._claims.put_back(who.uid, renewed, facts)
             again.append(((renewed, facts), node_name))
         self.restore(again)
 
@@ -192,17 +198,16 @@ class Sandbox:
     def copy_of(self, pod: Pod, **changes: object) -> Pod:
         """Return a pod like another one, with a UID and a name of its own.
 
-        changes: of its facts. It is neither nominated nor being deleted. A claim that was made for
-        the pod remains the copy's, too; it consumes other claims in its own name.
+        changes: of its facts. It is neither nominated nor being deleted. It has claims of devices
+        of its own where those of the pod were made from templates, and consumes the same others.
         """
         who, facts = pod
         self._copies += 1
         name = f"{who.name.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
         plain = replace(facts, nominated_node_name="", is_terminating=False, is_preempted=False)
         identity = PodIdentity(f"{who.namespace}/{name}", who.namespace, name, who.started_s)
-        if facts.claims_as is not None and not any(e.generated for e in facts.device_claims):
-            plain = replace(plain, claims_as=PodReference(identity.uid, name))
-        return identity, replace(plain, **changes) if changes else plain  # type: ignore[arg-type]
+        changed = replace(plain, **changes) if changes else plain  # type: ignore[arg-type]
+        return identity, self._claims.of_copy(identity, changed)
 
     # Nodes.
 

@@ -63,3 +63,75 @@ def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
         roadstead.simulate(SCENARIO | {"fleet": []})
     with pytest.raises(roadstead.InputError, match="is no table"):
         roadstead.simulate(SCENARIO, seed=0).to_arrow("nothing")
+
+
+def test_a_finished_run_is_read_from_its_folder(tmp_path: Path) -> None:
+    played = roadstead.simulate(SCENARIO, output=tmp_path / "out")
+
+    read = roadstead.load_run(tmp_path / "out")
+
+    assert read.summaries == played.summaries
+    assert read.to_arrow("pods").num_rows == 120
+    with pytest.raises(roadstead.InputError, match="holds no simulated runs"):
+        roadstead.load_run(tmp_path)
+    (tmp_path / "out" / "default-1" / "summary.json").unlink()
+    with pytest.raises(roadstead.InputError):
+        roadstead.load_run(tmp_path / "out")
+
+
+def test_a_moment_of_a_run_is_a_cluster() -> None:
+    result = roadstead.simulate(SCENARIO)
+
+    cluster = result.at("5m30s", run="default-1")
+
+    assert len(cluster.running) == 6
+    assert (cluster.pending, len(cluster.nodes)) == ((), 2)
+    assert cluster.fit("pod-0-0", max_changes=0, max_replicas=3).replicas == 3
+    with pytest.raises(roadstead.InputError, match="is no run"):
+        result.at("5m", run="default-9")
+    with pytest.raises(roadstead.InputError, match="after the end of the run"):
+        result.at("2h")
+
+
+DEVICES = """apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "8", memory: 8Gi, pods: "110"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1-gpu}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: g0}, {name: g1}]
+"""
+
+
+def test_settings_of_the_run_answer_the_questions_about_its_moments(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(DEVICES)
+    gpu = {"example.com/gpu": 1}
+    main = {"name": "main", "image": "i", "resources": {"requests": gpu, "limits": gpu}}
+    arrivals = {
+        "arrivals": {"every": "1m", "count": 1},
+        "pods": [{"template": {"spec": {"containers": [main]}}}],
+    }
+    scenario = {
+        **SCENARIO,
+        "fleet": [{"manifests": [str(tmp_path / "fleet.yaml")]}],
+        "workload": [arrivals],
+        "scheduler": {"settings": {"feature_gates": {"DRAExtendedResource": True}}},
+        "seeds": 1,
+    }
+
+    cluster = roadstead.simulate(scenario).at("5m")
+
+    assert cluster.running == {"default/pod-0-0": "n1"}
+    assert cluster.fit("pod-0-0", max_changes=0).replicas == 1
+    assert cluster.fit("pod-0-0", max_changes=0, settings={}).replicas == 0

@@ -108,3 +108,12 @@ def test_a_node_that_shrinks_below_its_pods_is_no_violation():
     shrunk = (*GOOD.nodes, NodeRow(60, "n1", {"cpu": 100}, 110))
 
     assert found(nodes=shrunk) == []
+
+
+def test_devices_serve_resources_that_their_class_names_on_nodes_without_them():
+    requests = {0: {"cpu": 600, "example.com/gpu": 1}}
+    assert found(requests=requests)[0][0] == "capacity"
+    served = {0: frozenset({"example.com/gpu"})}
+    assert not found(requests=requests, from_devices=served)
+    nodes = (NodeRow(0, "n1", {"cpu": 1000, "example.com/gpu": 0}, 110),)
+    assert found(requests=requests, from_devices=served, nodes=nodes)[0][0] == "capacity"

@@ -483,3 +483,30 @@ def test_a_claim_template_of_a_pod_must_be_in_the_cluster(tmp_path: Path) -> Non
 
     assert caught.value.field == "spec.resourceClaims[0].resourceClaimTemplateName"
     assert caught.value.rule == "names no ResourceClaimTemplate of the cluster"
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_pods_have_claims_for_extended_resources_that_classes_serve(
+    tmp_path: Path, *, is_on: bool
+) -> None:
+    resource = "example.com/gpu"
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"extendedResourceName": resource},
+    }
+    write_json(tmp_path, "fleet.yaml", node("n1"), device_class)
+    wanted = {"requests": {resource: 1}, "limits": {resource: 1}}
+    template = {"spec": {"containers": [{"name": "main", "image": "i", "resources": wanted}]}}
+    pods = json.dumps([{"template": template}])
+    gates = json.dumps({"DRAExtendedResource": is_on})
+    text = scenario(
+        f"workload: [{{arrivals: {{every: 1s}}, pods: {pods}}}]\n"
+        f"scheduler: {{settings: {{feature_gates: {gates}}}}}",
+        fleet="fleet: [{manifests: [fleet.yaml]}]\n",
+    )
+
+    facts = only_choice(text, tmp_path).facts
+
+    assert [each.resource for each in facts.extended] == ([resource] if is_on else [])
