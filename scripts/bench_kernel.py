@@ -65,8 +65,10 @@ def measure(nodes: int, pods: int, classes: int, compiled_kernel: CompiledKernel
     inputs = {}
     for pod_class, key in zip(pod_classes, keys, strict=True):
         evaluation = Evaluation(profile, pod_class, table)
-        evaluation.update(nodes, {})
-        inputs[key] = ClassInput(ClassScores(evaluation), {}, {})
+        pre_filter = evaluation.run_pre_filter()
+        evaluation.update(pre_filter)
+        scores = ClassScores(evaluation)
+        inputs[key] = ClassInput(scores, pre_filter, evaluation.run_pre_score())
     evaluated = time.process_time()
     batch = Batch(table, inputs, Chooser(TieBreak()), compiled_kernel=compiled_kernel)
     decided = 0

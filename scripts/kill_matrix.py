@@ -199,7 +199,9 @@ def carry_out(phase: str, victim: str, seed: int, folder: Path) -> Cell:
             f"{cell.acknowledged - cell.kept} acknowledged binds are not in the journal"
         )
     if cell.ended:
-        cell.resumed, said = run_command(_roadstead("schedule", *_schedule(resume=True)), folder)
+        cell.resumed, said = run_command(
+            roadstead_command("schedule", *schedule_options(resume=True)), folder
+        )
         if cell.resumed:
             cell.why.append(f"--resume ended with {cell.resumed}: {_last(said)}")
     _look_at_result(cell, folder, before, {who.uid for who, _ in trace.pods()})
@@ -275,7 +277,7 @@ def _name_of(pid: int, start: float) -> str:
         return ""
 
 
-def _schedule(*, resume: bool) -> list[str]:
+def schedule_options(*, resume: bool) -> list[str]:
     """Return the command line of a cell's run; with `resume`, the one that continues it."""
     options = {
         "trace": "fleet.trace",
@@ -287,7 +289,7 @@ def _schedule(*, resume: bool) -> list[str]:
     return [*line, "--resume", "--runtime", "inline"] if resume else line
 
 
-def _roadstead(*arguments: str) -> list[str]:
+def roadstead_command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "roadstead", *arguments]
 
 
@@ -361,7 +363,7 @@ def main() -> int:
     phases, victims = given.phase or PHASES, given.victim or VICTIMS
     if given.one is not None:
         Killer(phases[0], victims[0], given.one).install()
-        sys.argv[1:] = ["schedule", *_schedule(resume=False)]
+        sys.argv[1:] = ["schedule", *schedule_options(resume=False)]
         entry.main()
         return 0
     cells = []

@@ -4,7 +4,7 @@
                         │ no                            │ no
                         └───────────────────────────────┴──► PreFilter, Filter over the one row
 
-The quick check is the plugins' own `admits`, which counts passing pods without PreFilter.
+The quick check is the plugins' own `count_passing`, which counts passing pods without PreFilter.
 
 A scheduler may have decided on an old state; every commit is checked here, against authoritative
 counts. PreFilter reads the whole table, filters read a view of the one row. For a class that

@@ -2,7 +2,7 @@
 
     pod ─ tries own nodes first? ─ yes ─► own nodes ─ feasible ─► assumed, bound
                   │                           └───── not ──┐
-                  └─ no ──► all nodes ◄────────────────────┘ (as in mode `optimistic`)
+                  └─ no ──► all nodes ◄────────────────────┘ (as without partitions)
 
 `latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
 queue is long. At an interval, each partition moves to the next scheduler: a new turn begins. In a

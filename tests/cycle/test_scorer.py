@@ -303,4 +303,4 @@ def test_touched_returns_none_for_forgotten_changes():
     touched.note(5, None)
     assert touched.since(4) is None
     assert touched.since(5) == set()
-    assert ChangedNodes(floor=5).since(4) is None
+    assert ChangedNodes(unknown_up_to=5).since(4) is None

@@ -146,6 +146,6 @@ class Binder:
         bound = {
             each.token
             for each in effects
-            if isinstance(each, Acknowledge) and isinstance(each.decision, Bound)
+            if isinstance(each, Acknowledge) and isinstance(each.result, Bound)
         }
         return [each.token in bound for each in asked]

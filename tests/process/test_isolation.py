@@ -69,7 +69,7 @@ def test_children_import_roadstead_and_nothing_from_the_working_directory(hostil
 
     path = isolation.import_path()
 
-    assert isolation.HOME in path
+    assert isolation.PACKAGE_PARENT in path
     assert str(hostile) not in path
     assert all(map(os.path.isabs, path))
     # A user who names the folder in full wants its modules.
@@ -120,7 +120,7 @@ print(json.dumps(seen[0]))
 def test_a_run_on_ray_imports_nothing_from_there_and_is_private_to_its_owner(hostile, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    environment = {"TMPDIR": "/tmp", "PYTHONPATH": isolation.HOME}
+    environment = {"TMPDIR": "/tmp", "PYTHONPATH": isolation.PACKAGE_PARENT}
     arguments = (*SCHEDULE, "--runtime", "ray", "--workers", "2")
 
     told = run("-P", "-c", ON_RAY, *arguments, home=home, **environment)

@@ -32,7 +32,7 @@ def ended(matrix, tmp_path):
     """Return the folder of a run that ended normally, without its kill."""
     write_fleet(matrix, tmp_path)
     status, said = matrix.run_command(
-        matrix._roadstead("schedule", *matrix._schedule(resume=False)), tmp_path
+        matrix.roadstead_command("schedule", *matrix.schedule_options(resume=False)), tmp_path
     )
     assert status == 0, said
     return tmp_path

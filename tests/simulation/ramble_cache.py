@@ -263,7 +263,7 @@ class _Ramble:
         """The first nodes are assigned to partitions at once, whatever was known of them before."""
         parts = self.actor.state.partitioning
         fresh = partitioning_over(len(parts.sizes))
-        fresh.plan(nodes)
+        fresh.assign_first(nodes)
         wanted = {each.name: fresh.partition_of(each.name) for each in nodes}
         if (told := {name: parts.partition_of(name) for name in wanted}) != wanted:
             self.shadow.wrong(f"the first nodes are dealt as {told}, not {wanted}")
