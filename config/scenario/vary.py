@@ -22,10 +22,10 @@ from roadstead.config.scenario.structure import known_keys
 from roadstead.protocol.errors import InputError, cut_short
 
 CONFIG: Final = "config"
-"""Key of the scheduler's configuration: a file, else the name of an included one."""
+"""Key of the scheduler's configuration: a file, else the name of a preset."""
 
 LISTS: Final = (("scheduler", "config"), ("scheduler", "preset"))
-"""Paths of lists; a single value is a list of one."""
+"""What `config` sets: configurations by file, and by preset. One value stands for a list of it."""
 
 NEAR_NAMES_MAX: Final = 3
 SOURCE: Final = "--vary"
@@ -103,7 +103,7 @@ def _entry(entries: Sequence[object], part: str, key: str) -> int:
 
 
 def _names(entry: object) -> Iterator[str]:
-    """Yield the names of an entry: its own, or that of the controller in it."""
+    """Yield the names of an entry: its own, or that of an object in it, such as `deployment`."""
     if isinstance(entry, dict):
         for each in (entry, *entry.values()):
             if isinstance(each, dict) and isinstance(each.get("name"), str):
@@ -151,7 +151,7 @@ def configs_of(file: ScenarioFile) -> list[str]:
 
 
 def packed(file: ScenarioFile) -> dict[str, object]:
-    """Return a scenario as plain data. Files that it names stay where they are."""
+    """Return a scenario as plain data for another process; files that it names are not copied."""
     return {
         "document": json.dumps(dict(file.document)),
         "source": file.main.source,

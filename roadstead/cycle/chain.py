@@ -1,11 +1,12 @@
-"""Chain: batches that are decided one after another on one held table.
+"""Chain: batches that are decided one after another on a table that nothing else changes.
 
     batch ──► a pod tried to preempt, or a nominated one was placed ──► the table shows it ──► batch
       └── ended by anything else ──► the chain ends
 
 Such a pod ends its batch, since results for the pods behind it are out of date. The outcome is
 known before the cache reports it: its victims leave, and it is nominated. So the next batch begins
-immediately, and the messages of all batches are sent in one group (decision 42).
+immediately, and the messages of all batches to the cache (pods to assume and to nominate, victims)
+are sent in one group (docs/decisions, record 42).
 
 No pod is evicted for pods that are not assumed yet: behind a placed pod none preempts.
 
@@ -29,9 +30,9 @@ for its end, and plugins may be slow."""
 class Chain:
     """Chooses the pods of each batch. decisions: those of all batches so far.
 
-    processed: number of pods that these batches decided or passed on. pods: those of the next
-    batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod may
-    preempt. first: the pods of the first batch. chain_pods: these and the pods that may follow
+    processed: number of pods that these batches decided or left to be decided alone. pods: those of
+    the next batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod
+    may preempt. first: the pods of the first batch. chain_pods: these and the pods that may follow
     them; if empty, no other pods follow.
     """
 
@@ -53,7 +54,7 @@ class Chain:
         self._first_pause_s: float | None = None
 
     def pause(self, now_s: float) -> None:
-        """End the chain if MAX_CHAIN_S have passed since its first pause (after a batch)."""
+        """End the chain if it takes too long. Called between batches, while other messages wait."""
         if self._first_pause_s is None:
             self._first_pause_s = now_s
         elif now_s - self._first_pause_s > MAX_CHAIN_S:
@@ -61,8 +62,8 @@ class Chain:
 
     def record_batch(self, decisions: Sequence[Decision], processed: int) -> None:
         """Record the outcome of `pods` and choose the next batch."""
-        # With 0 no pod was decided, as on an old reading where it fits nowhere: the batch begins
-        # again.
+        # With 0 no pod was decided, as on a table read earlier on which it fits nowhere: the batch
+        # begins again.
         if processed:
             self._builder.record_length(len(self.pods), processed)
         self._batches += 1

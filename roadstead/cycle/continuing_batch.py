@@ -1,6 +1,6 @@
-"""ContinuingBatch: a batch that continues after a placement that may change answers for other rows.
+"""ContinuingBatch: a batch that continues after a placement that may change results for other rows.
 
-decide ──► may earlier placements change answers for other rows? ── no ──► as in any batch
+decide ──► may earlier placements change results for other rows? ── no ──► as in a `Batch`
                             └── yes ──► results that read other nodes are computed again
 
 Pods with claims of devices are decided one by one, each on the devices that are left.
@@ -28,6 +28,9 @@ class ContinuingBatch(Batch):
 
     allocates_devices: devices of placed pods are allocated for those behind them. Its user undoes
     that before it assumes the pods (`DevicesAhead`). _has_allocated_all: so far they all were.
+
+    A pod's substitute is a class with the same results, evaluated in place of the pod's own: pods
+    that differ only in the names of their device claims share one.
     """
 
     allocates_devices = False
@@ -61,7 +64,7 @@ class ContinuingBatch(Batch):
         return self._claims_found
 
     def _has_valid_substitute(self, pod: PodInCycle) -> bool:
-        """Whether the class by which a pod was to be evaluated still gets its answers."""
+        """Whether the substitute of a pod's class still has the results of that class."""
         assert pod.substitute is not None
         profile = self._classes[pod.signature].scores.evaluation.profile
         return profile.substitutes_for(pod.substitute, pod.pod_class)

@@ -1,8 +1,8 @@
-"""Format 1, before the frames of a journal formed a chain: it is read, never written.
+"""Format 1, whose frames had no digest of the frames before them: it is read, never written.
 
     mark │ length u32 │ crc32 u32 │ first lsn u64 │ records u32 │ durable lsn u64 │ body
 
-Its files do not name the fields that they were written with; they have only a checksum of them.
+Its files have a checksum of their schema (the names of classes and fields), not the schema itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How many more replicas of some pods fit on a cluster, where, and what stops the next one.
 
-Replicas are submitted in batches and decided by the scheduler. A batch that does not fit is removed
-again and halved, down to one round. So all counted rounds were placed together, and the next one
+A spec is a pod or workload that the user names; a round is `ratio` replicas of each. Replicas are
+submitted in batches and decided by the scheduler. A batch that does not fit is removed again and
+halved, down to one round. So all counted rounds were placed together, and the next one
 was refused. For a single spec the replicas that were placed before the first refusal stay, as equal
 pods on an unchanged cluster are refused alike.
 """
@@ -45,9 +46,11 @@ class CountedSpec:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """What is counted. is_total: the pending pods of the specs are counted, too.
+    """What is counted. is_total: pending pods of the specs are counted as replicas; otherwise
+    they are placed before the count.
 
-    max_replicas: where the count stops. max_changes: changes to report; 0 tries none.
+    max_replicas: where the count stops. max_changes: how many changes of the refused pod that would
+    make it fit are reported; for 0 none is searched.
     """
 
     specs: tuple[CountedSpec, ...]
@@ -113,7 +116,8 @@ class _Counter:
     """Counts rounds of replicas in a sandbox.
 
     nodes: node → replicas of complete rounds. refused: the spec that stops the next round; None if
-    the limit stops it. After the count, the replicas of that round that fit are placed.
+    the limit stops it. The replicas of the refused round that did fit stay placed,
+    but are not counted.
     """
 
     def __init__(self, sandbox: Sandbox, question: FitQuestion, progress: OnProgress) -> None:

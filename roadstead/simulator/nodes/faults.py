@@ -36,7 +36,7 @@ class Faults:
                 yield each.index, at_us
 
     def occurrence(self, event: int, number: int) -> Occurrence:
-        """Return an occurrence of an event that occurs at least so often."""
+        """Return occurrence `number` (from 0) of an event that occurs more often than that."""
         plan = self._plan.node_events[event]
         at_us = plan.at_us + number * plan.every_us
         ends_us = NEVER_US if plan.for_us == NEVER_US else at_us + plan.for_us
