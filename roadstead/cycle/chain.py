@@ -31,9 +31,9 @@ class Chain:
     """Chooses the pods of each batch. decisions: those of all batches so far.
 
     processed: number of pods that these batches decided or left to be decided alone. pods: those of
-    the next batch; empty once the chain has ended. has_placed: a batch placed a pod, so no later pod
-    may preempt. first: the pods of the first batch. chain_pods: these and the pods that may follow
-    them; if empty, no other pods follow.
+    the next batch; empty once the chain has ended. has_placed: a batch placed a pod, so that no
+    later pod may preempt. first: the pods of the first batch. chain_pods: these and the pods that
+    may follow them; if empty, no other pods follow.
     """
 
     def __init__(

@@ -97,7 +97,7 @@ def test_a_preempting_plugin_refuses_a_victim_that_waits_at_permit():
     nomination = Nomination("p", "default/p", facts, "n1", victims, "MyPreemption")
 
     steps = evict_and_nominate(Nominate((nomination,)), world.core, 0)
-    assert next(steps).gone == ()
+    assert next(steps).evicted == ()
     with pytest.raises(StopIteration) as ended:
         steps.send(CacheAnswer((), 1))
     effects, _, _ = ended.value.value

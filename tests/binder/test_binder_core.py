@@ -480,13 +480,13 @@ def test_counts_return_the_number_of_pods_in_each_state():
     [
         (
             lambda core: setattr(core.pods.present["uid-b"], "state", BinderState.DELETED),
-            "uid-b is here as deleted",
+            "uid-b is present as deleted",
         ),
         (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
         (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
         (lambda core: setattr(core.pods.present["uid-a"], "lsn", 9), "waits for nothing"),
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not bound"),
-        (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
+        (lambda core: core.pods.ended.update({"uid-a": None}), "present and ended"),
         (lambda core: unflushed_of(core).append(unflushed_of(core)[0]), "out of order"),
         (lambda core: setattr(core, "flushed_lsn", 1), "a flushed record waits"),
         (lambda core: setattr(core, "last_lsn", 0), "not appended"),

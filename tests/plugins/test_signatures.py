@@ -110,7 +110,7 @@ places = st.integers(0, 29)
 @given(seeds)
 def test_answers_hold_for_a_shape_if_the_plugin_declares_it(name, seed):
     asked = subject(name)
-    assert vars(asked.kind)["shares_by_shape"]
+    assert vars(asked.plugin_class)["shares_by_shape"]
     fleet = sample_fleet(seed, nodes=9, pods=10)
     try:
         wrong = [each for each in shapes(asked, fleet) if each is not None]

@@ -870,7 +870,7 @@ class TestValidate:
             ),
             (
                 lambda store: setattr(store.pods, "begun", 7),
-                "of 7 pods 1 are here and 0 ended",
+                "of 7 pods 1 are present and 0 ended",
             ),
         ],
     )

@@ -509,4 +509,4 @@ def test_pods_have_claims_for_extended_resources_that_classes_serve(
 
     facts = only_choice(text, tmp_path).facts
 
-    assert [each.resource for each in facts.extended] == ([resource] if is_on else [])
+    assert [each.resource for each in facts.extended_requests] == ([resource] if is_on else [])

@@ -142,7 +142,7 @@ def _claims_of(storage):
 def _asked(path, pod, facts):
     pod_class = path.classes.pod_class(facts)
     signature = path.profiles[facts.scheduler_name].signature_of(pod_class, pod.uid)
-    return PodInCycle(pod.uid, pod.key, pod_class, signature, pod.attempt, pod.draw)
+    return PodInCycle(pod.uid, pod.key, pod_class, signature, pod.attempt, pod.tie_break_number)
 
 
 def _best(view, node_name):

@@ -57,7 +57,7 @@ class Pod:
     state: QueueState = _S.NEW
     initial_attempt_s: float | None = None
     attempts: int = 0
-    draw: int = 1
+    tie_break_number: int = 1
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     backoff_until_s: float = 0.0
@@ -79,7 +79,7 @@ class Pod:
             self.initial_attempt_s,
             self.attempts,
             self.rejected_by,
-            self.draw,
+            self.tie_break_number,
         )
 
 
@@ -354,7 +354,7 @@ class Moves:
     def return_leased(self, pod, report, seen, now_s):
         """AddUnschedulableIfNotPresent. seen: the events since the pod was leased."""
         if report.reason is not RequeueReason.UNSCHEDULABLE:
-            pod.draw += 1
+            pod.tie_break_number += 1
         if report.reason is RequeueReason.CONFLICT:
             self.enter(pod, _S.ACTIVE, now_s)
             return

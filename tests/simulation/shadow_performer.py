@@ -98,7 +98,7 @@ class ShadowPerformer:
             self._leases = tuple(each for each in self._leases if each in answer)
         elif isinstance(need, RequestLease) and answer is not None and answer.lease_id:
             self._heard = {(each[0], each[1]): each[2] for each in answer.gangs}
-            self._counts["retries"] += sum(attempt > 1 for attempt in answer.attempts)
+            self._counts["retries"] += sum(count > 1 for count in answer.lease_counts)
             if self._takes_time:
                 self._leases = (*self._leases, answer.lease_id)
         return answer
@@ -175,13 +175,13 @@ class ShadowPerformer:
 
     # Refusals since the state was read.
 
-    def _settles(self, *, forget=(), finish=(), **how):
+    def _settles(self, *, forget=(), sent_to_binder=(), **how):
         self._is_refused |= bool(forget)
-        self._to_finish.difference_update(token for _, token in finish)
+        self._to_finish.difference_update(token for _, token in sent_to_binder)
         if (told := self._actor._scheduler.performer._new_versions) != self._rows:
             self._wrong(f"the cache is told of rows {told}, not {self._rows}")
         self._rows = {}
-        return self._settle(forget=forget, finish=finish, **how)
+        return self._settle(forget=forget, sent_to_binder=sent_to_binder, **how)
 
     def _are_assumed(self, accepted, refused, now_s):
         self._is_refused |= bool(refused)

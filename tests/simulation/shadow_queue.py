@@ -33,7 +33,7 @@ FIELDS = (
     "timestamp_s",
     "initial_attempt_s",
     "attempts",
-    "draw",
+    "tie_break_number",
     "unschedulable_count",
     "consecutive_errors",
     "backoff_until_s",

@@ -33,7 +33,7 @@ def _nobody(self, pod, assigned, rejected_by):
 
 
 def _for_no_one(self, effect):
-    self.preempted.append(RemovedPod(effect.uid, effect.key, effect.node_name, ""))
+    self.removed.append(RemovedPod(effect.uid, effect.key, effect.node_name, ""))
 
 
 @pytest.mark.parametrize(

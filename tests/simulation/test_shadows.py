@@ -31,9 +31,9 @@ def _first_wins(self, owner, epoch):
 def _keeps_one_more(self):
     for _ in range(len(self._requests) - self._max_tokens - 1):
         oldest = next(iter(self._requests))
-        if oldest not in self._decisions:
+        if oldest not in self._results:
             break
-        del self._requests[oldest], self._decisions[oldest]
+        del self._requests[oldest], self._results[oldest]
 
 
 def _always_changed(self, node_name, version, owner=""):

@@ -329,7 +329,7 @@ SAME: tuple[Same, ...] = (
             (
                 "BatchBuilder._shared_results",
                 "not shared.holds(inputs, self.table, profile)",
-                "model.holds(inputs, self.table, profile)",
+                "shared.holds(inputs, self.table, profile)",
             ),
         ),
     ),
