@@ -29,11 +29,12 @@ def _first_wins(self, owner, epoch):
 
 
 def _keeps_one_more(self):
+    results = self._results
     for _ in range(len(self._requests) - self._max_tokens - 1):
         oldest = next(iter(self._requests))
-        if oldest not in self._results:
+        if oldest not in results:
             break
-        del self._requests[oldest], self._results[oldest]
+        del self._requests[oldest], results[oldest]
 
 
 def _always_changed(self, node_name, version, owner=""):
