@@ -70,7 +70,7 @@ def attempt_live_and_remembered(world):
 
 BROKEN = [
     (AttemptState.LEASED, under_another_name, "u1 under u9"),
-    (AttemptState.LEASED, ended_and_live, "u1 is here as failed"),
+    (AttemptState.LEASED, ended_and_live, "u1 is present as failed"),
     (AttemptState.BINDING, in_a_passing_state, "u1 is live and permitted"),
     (AttemptState.LEASED, decided_and_undecided, "u1: decided"),
     (AttemptState.LEASED, undecided_twice, "a pod waits for a decision and is not leased"),
@@ -80,8 +80,8 @@ BROKEN = [
     (AttemptState.BINDING, answered_and_live, "u1 is live and answered"),
     (AttemptState.BINDING, attempt_of_nobody, "attempts and pods disagree"),
     (AttemptState.ASKED, attempt_lost, "attempts and pods disagree"),
-    (AttemptState.LEASED, lease_of_nobody, "of 2 pods 1 are here"),
-    (AttemptState.LEASED, live_and_remembered, "a pod is here and ended"),
+    (AttemptState.LEASED, lease_of_nobody, "of 2 pods 1 are present"),
+    (AttemptState.LEASED, live_and_remembered, "a pod is present and ended"),
     (AttemptState.BINDING, attempt_live_and_remembered, "an attempt is both"),
 ]
 

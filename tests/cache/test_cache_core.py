@@ -450,7 +450,7 @@ def stranger():
     [
         (
             lambda core: setattr(core.pods.present["uid-a"], "state", CacheState.DELETED),
-            "uid-a is here as deleted",
+            "uid-a is present as deleted",
         ),
         (lambda core: setattr(core.pods.present["uid-a"], "node_name", "n2"), "is elsewhere"),
         (lambda core: setattr(core.pods.present["uid-a"], "facts", LARGE), "has other facts"),
@@ -463,7 +463,7 @@ def stranger():
             lambda core: deadlines_of(core).put([CacheRecord("uid-z", "", SMALL, "")], 1.0),
             "kept for nobody",
         ),
-        (lambda core: core.pods.ended.update({"uid-a": None}), "here and ended"),
+        (lambda core: core.pods.ended.update({"uid-a": None}), "present and ended"),
     ],
 )
 def test_validate_finds_damage(damage, message):

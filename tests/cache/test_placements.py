@@ -225,7 +225,7 @@ def test_placements_start_on_an_empty_store():
         (lambda kept, placements: kept.facts_of.popitem(), "without facts"),
         (lambda kept, placements: kept.pods_on.clear(), "disagree"),
         (lambda kept, placements: kept.pods_on.update(n9={}), "empty list"),
-        (lambda kept, placements: setattr(placements, "counted", 1), "counted and aside"),
+        (lambda kept, placements: setattr(placements, "counted", 1), "counted on an unknown node"),
     ],
 )
 def test_validate_finds_damage(damage, message):

@@ -194,7 +194,7 @@ def test_the_loss_of_a_node_loses_nothing(cluster, fleet, tmp_path, role):
     assert f"on {lost.name} ({lost.address}) (the node is lost)" in notes[0]
     gathered = {path.name for path in (tmp_path / "logs").iterdir()}
     assert not any(lost.name in name for name in gathered)
-    assert any(name.startswith(("scheduler-0.2@", "scheduler-1.2@")) for name in gathered)
+    assert any(name.startswith((f"{role}.2@", f"{role}-0.2@", f"{role}-1.2@")) for name in gathered)
 
 
 @by_hand
