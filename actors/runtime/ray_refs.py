@@ -1,4 +1,4 @@
-"""Refs to actors in Ray processes, and the calls on which they stand."""
+"""Refs to actors in Ray processes, and the calls that they make."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ REPLACE_S = 30.0
 """Deadline for room on another node for actors that were lost with theirs."""
 
 REBUILD_S = 3.0
-"""Deadline for actors to be built anew in a process that is kept: one that computes for longer is
-replaced like a lost one."""
+"""Deadline for the rebuild of actors in their process: one that computes for longer is replaced
+like a lost one."""
 
 END_S = 1.0
 """Deadline for the processes' replies to the request to end."""
@@ -80,7 +80,7 @@ class RayRuntime:
     """Runtime of actors on a Ray of its own, or on one that it joins.
 
     pids, _handles: of each process. _hosts: actor → its process. _retired: processes whose actors
-    ended and are built anew at the next start. _cluster, _heartbeats, _logs: None for a Ray of its
+    ended and are rebuilt at the next start. _cluster, _heartbeats, _logs: None for a Ray of its
     own; _logs also without a folder for logs.
     """
 
@@ -176,7 +176,7 @@ class RayRuntime:
     async def _rebuild(
         self, groups: Mapping[str, Mapping[str, Factory]], directory: RayDirectory
     ) -> list[str]:
-        """Build actors anew in their processes, which saves the start of new ones.
+        """Rebuild actors in their processes, which saves the start of new ones.
 
         Returns the processes that did not answer in time, which are killed.
         """

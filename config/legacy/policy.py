@@ -231,7 +231,7 @@ class _Translation:
 
 
 def _understood(name: str, known: str) -> str:
-    """Return a name as notes show it, with the known name that it stands for if they differ."""
+    """Return a name as notes show it, with the known name that it means if they differ."""
     return f'"{name}"' if name == known else f'"{name}", understood as {known},'
 
 

@@ -25,7 +25,7 @@ CONFIG: Final = "config"
 """Key of the scheduler's configuration: a file, else the name of a preset."""
 
 LISTS: Final = (("scheduler", "config"), ("scheduler", "preset"))
-"""What `config` sets: configurations by file, and by preset. One value stands for a list of it."""
+"""What `config` sets: configurations by file, and by preset. One value is read as a list of it."""
 
 NEAR_NAMES_MAX: Final = 3
 SOURCE: Final = "--vary"
