@@ -114,7 +114,7 @@ def test_fit_of_several_specs_prints_a_row_for_each(run: Run, fleet: str, app: s
     result = run("fit", "api=2", "bare", "--cluster", fleet, "--pods", app, "--at-least", "0")
 
     assert result.exit_code == 0, result.stderr
-    assert "Replicas, in 0 rounds" in result.stdout
+    assert "Replicas, in 0 sets" in result.stdout
     assert "The next replica of bare does not fit" in result.stdout
 
 
