@@ -20,7 +20,12 @@ from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.runtime.dispatch import Dispatcher, error_reply
 from roadstead.actors.runtime.gc_tuning import collect_seldom
-from roadstead.actors.runtime.ray_heartbeats import DRIVER_LOST_BEATS, Address, await_loss
+from roadstead.actors.runtime.ray_heartbeats import (
+    DRIVER_LOST_BEATS,
+    LOST_BEATS,
+    Address,
+    await_loss,
+)
 from roadstead.actors.runtime.ray_logs import LogPlace, part_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.protocol.codec import DecodeLimits
@@ -35,19 +40,25 @@ class HostSetup:
     """What a process does besides its actors' work.
 
     run: name of the run on a joined cluster. metrics_interval_s: of its published metrics, 0 for
-    none. driver: address of the raylet on the driver's node; None on a Ray of the run's own.
+    none. driver, own: the raylets on the driver's node and on that of the process; None on a Ray of
+    the run's own.
     """
 
     run: str = ""
     logs: LogPlace = field(default_factory=LogPlace)
     metrics_interval_s: float = 0.0
     driver: Address | None = None
+    own: Address | None = None
 
 
-def end_without_driver(driver: Address) -> None:
-    """End this process once the driver's node is lost: nobody else would end it for long."""
-    await_loss(driver, DRIVER_LOST_BEATS)
-    log("host", "driver lost", node=driver[0])
+def end_without(raylet: Address, beats: int, of: str) -> None:
+    """End this process once a raylet is lost: nobody else would end it for long.
+
+    Without the driver's node the run is over. Without the process's own raylet Ray cannot end it,
+    and the run replaces it meanwhile: a process that stays might keep the journal locked.
+    """
+    await_loss(raylet, beats)
+    log("host", "raylet lost", of=of, node=raylet[0])
     # Without cleaning up, like a process that is killed: a journal is readable at any moment.
     os._exit(1)
 
@@ -66,9 +77,13 @@ class RayHost:
         setup.logs.open(process)
         self._process, self._setup = process, setup
         self._publishing: asyncio.Task[None] | None = None
-        if setup.driver is not None:
-            watch = threading.Thread(target=end_without_driver, args=(setup.driver,), daemon=True)
-            watch.start()
+        for raylet, beats, of in (
+            (setup.driver, DRIVER_LOST_BEATS, "the driver's node"),
+            (setup.own, LOST_BEATS, "this node"),
+        ):
+            if raylet is not None:
+                end = partial(end_without, raylet, beats, of)
+                threading.Thread(target=end, daemon=True).start()
         collect_seldom()
         self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}

@@ -216,11 +216,12 @@ class RayRuntime:
         if self._cluster is None:
             # A Ray of the run's own collects no metrics.
             return HostSetup(logs=LogPlace(self._log_dir))
-        place = LogPlace()
+        place, node = LogPlace(), self._cluster.node_of_process(host)
         if self._logs is not None:
-            place = self._logs.place_for(host, self._cluster.node_of_process(host))
+            place = self._logs.place_for(host, node)
         interval_s = self._cluster.options.metrics_interval_s
-        return HostSetup(self._namespace, place, interval_s, self._cluster.driver_address())
+        driver, own = self._cluster.driver_address(), (node.address, node.port)
+        return HostSetup(self._namespace, place, interval_s, driver, own)
 
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""

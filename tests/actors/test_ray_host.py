@@ -132,14 +132,15 @@ async def test_bad_input_of_a_rebuilt_actor_names_the_process():
     assert "in the process control on Ray" in failure.text
 
 
-def test_a_process_ends_when_the_drivers_node_is_lost(monkeypatch):
-    ended, driver = queue.SimpleQueue(), ("10.0.0.9", 1)
+@pytest.mark.parametrize("whose", ["driver", "own"])
+def test_a_process_ends_when_the_drivers_raylet_or_its_own_is_lost(monkeypatch, whose):
+    ended, raylet = queue.SimpleQueue(), ("10.0.0.9", 1)
     monkeypatch.setattr(ray_host, "await_loss", lambda address, beats: ended.put(address))
     monkeypatch.setattr(os, "_exit", ended.put)
 
-    host_of(Silent, run="roadstead-1", driver=driver)
+    host_of(Silent, run="roadstead-1", **{whose: raylet})
 
-    assert (ended.get(timeout=30), ended.get(timeout=30)) == (driver, 1)
+    assert (ended.get(timeout=30), ended.get(timeout=30)) == (raylet, 1)
 
 
 async def test_a_process_ends_after_its_reply_without_the_head(monkeypatch):
