@@ -70,9 +70,10 @@ class KernelShare:
 class BenchMetrics:
     """The figures of one stretch.
 
-    processor_s: processor time of all processes. critical_us_per_pod: processor time of the busiest
-    process per bound pod; with a core for each process no run can be faster. shares: the part of
-    the stretch spent in each phase, by type of actor.
+    longest_gap_s: the longest time without an acknowledged bind; in batches of one pod nothing that
+    a pod needs takes longer. processor_s: processor time of all processes. critical_us_per_pod:
+    processor time of the busiest process per bound pod; with a core for each process no run can be
+    faster. shares: the part of the stretch spent in each phase, by type of actor.
     """
 
     name: str
@@ -83,6 +84,7 @@ class BenchMetrics:
     pods_per_s: float
     latency_p50_s: float
     latency_p99_s: float
+    longest_gap_s: float
     peak_bytes: int
     processes: int
     setup_s: float
@@ -98,6 +100,7 @@ def metrics_of(measured: Measurement) -> BenchMetrics:
     latencies = measured.bound_s - measured.submitted_s
     seconds = float(measured.bound_s.max() - measured.started_s) if bound else 0.0
     p50, p99 = np.quantile(latencies, [0.5, 0.99]).tolist() if bound else (0.0, 0.0)
+    gaps = np.diff(np.sort(measured.bound_s), prepend=measured.started_s)
     return BenchMetrics(
         measured.name,
         measured.nodes,
@@ -107,6 +110,7 @@ def metrics_of(measured: Measurement) -> BenchMetrics:
         bound / seconds if seconds > 0 else 0.0,
         p50,
         p99,
+        float(gaps.max(initial=0.0)),
         measured.peak_bytes,
         measured.processes,
         measured.setup_s,

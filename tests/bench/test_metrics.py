@@ -24,7 +24,7 @@ def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, **more):
 
 def rated(rate):
     return BenchMetrics(
-        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, KernelShare(0, {})
+        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, KernelShare(0, {})
     )
 
 
@@ -41,6 +41,12 @@ def test_latency_is_measured_from_each_pods_own_submission():
 
     assert found.latency_p50_s == pytest.approx(1.0)
     assert found.latency_p99_s == pytest.approx(1.98)
+
+
+def test_the_longest_gap_is_between_two_binds_in_order_of_time_or_before_the_first():
+    assert metrics_of(measured([11.0, 14.0, 12.0])).longest_gap_s == 2.0
+    assert metrics_of(measured([13.0, 14.0, 13.5])).longest_gap_s == 3.0
+    assert metrics_of(measured([])).longest_gap_s == 0.0
 
 
 def test_processor_time_per_bound_pod_is_that_of_the_busiest_process():
