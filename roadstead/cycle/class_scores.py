@@ -24,6 +24,9 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 INFEASIBLE = -(2**63)
 """Below every total, even if extenders subtract points."""
 
+_NO_SUMS: I64 = np.zeros(0, dtype=np.int64)
+_NO_FLAGS: Bools = np.zeros(0, dtype=np.bool_)
+
 
 class ClassScores:
     """The evaluation of a class and its totals.
@@ -50,10 +53,10 @@ class ClassScores:
     def __init__(self, evaluation: Evaluation) -> None:
         self.search_result: SearchResult | None = None
         self.evaluation = evaluation
-        self.total: I64 = np.zeros(0, dtype=np.int64)
+        self.total: I64 = _NO_SUMS
         self._extremes: dict[int, Extremes] = {}
-        self._static_sums: I64 = np.zeros(0, dtype=np.int64)
-        self._has_static_sum: Bools = np.zeros(0, dtype=np.bool_)
+        self._static_sums: I64 = _NO_SUMS
+        self._has_static_sum: Bools = _NO_FLAGS
         self._dynamic_plugins: list[int] = []
         self._static_plugins: list[int] = []
 

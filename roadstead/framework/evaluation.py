@@ -51,6 +51,8 @@ EXCLUDED = -1
 """Filter code of a row that PreFilter's node names exclude."""
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
+_NO_CODES: I32 = np.zeros(0, dtype=np.int32)
+_NO_FLAGS: Bools = np.zeros(0, dtype=np.bool_)
 _PARTS_MAX = 64  # sets of changed rows that wait for Score before they are merged
 _NO_POSITION = np.int32(2**31 - 1)
 
@@ -82,8 +84,8 @@ class Evaluation:
         self.profile = profile
         self.pod = pod
         self.table = table
-        self.codes: I32 = np.zeros(0, dtype=np.int32)
-        self.feasible: Bools = np.zeros(0, dtype=np.bool_)
+        self.codes: I32 = _NO_CODES
+        self.feasible: Bools = _NO_FLAGS
         self.statuses: list[Status] = []
         self.pre_filter, self.state = NO_PRE_FILTER, NO_PRE_FILTER.state
         self.pre_score, self.score_state = SUCCESS, NO_PRE_SCORE.state

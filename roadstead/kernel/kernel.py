@@ -304,6 +304,11 @@ class Kernel:
         log = self._log_of_one(pod)
         if self._has_relations:
             self._relations = self._cells.prepare(self._relations, log.classes)
+        c = int(log.classes[0])
+        assert self._listing is not None, "a kernel that covers a class may list"
+        if not self._totals.built[c] and self._listing.lists.of_class[c] < 0:
+            # Compiled code would return only to have it built.
+            self._build_one(c)
         done, _ = self._run_compiled(log)
         if not done:
             return None
@@ -413,10 +418,16 @@ class Kernel:
         # The first one is computed even if it has a list, which was not enough.
         first, *later = dict.fromkeys(coming.tolist())
         later = [c for c in later if not (built[c] or listed[c])]
-        new = [first, *later[: BUILD_MAX - 1]]
-        classes = np.array(new, np.int64)
-        if len(new) == 1:
-            self._one_class[0], classes = first, self._one_class
+        if later:
+            self._build_classes(np.array([first, *later[: BUILD_MAX - 1]], np.int64))
+        else:
+            self._build_one(first)
+
+    def _build_one(self, c: int) -> None:
+        self._one_class[0] = c
+        self._build_classes(self._one_class)
+
+    def _build_classes(self, classes: I64) -> None:
         self._piece.in_use[:] = False
         arrays = self._mirror.numbers, self._specs, self._totals
         self._build_code.call((*arrays, classes), int(self._length[0]), (self._piece,))

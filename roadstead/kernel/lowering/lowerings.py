@@ -122,7 +122,8 @@ def replace_spec(specs: Specs, c: int, lowered: RowLowering, pod: PodClass) -> b
     if any(len(new) > len(known) for known, new in lists):
         return False
     for known, new in lists:
-        known[len(new) :] = END
+        if len(new) < len(known):
+            known[len(new) :] = END
         if new:
             known[: len(new)] = new
     specs.nonzero[c] = pod.nonzero
