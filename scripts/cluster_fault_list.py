@@ -117,7 +117,9 @@ def _restart_head(made: Hosts) -> None:
     """End every process of Ray on the head, and start it again from Redis after a second."""
     head = made[HEAD]
     for part in ("gcs_server", "raylet/raylet"):
-        head.signal(signal.SIGKILL, part)
+        # The fault itself may have ended one of them.
+        if head.pids(part):
+            head.signal(signal.SIGKILL, part)
     time.sleep(1)
     head.run("rm", "-rf", str(head.temp / "session_latest"))
     head.start_ray(None, CPUS)
