@@ -35,7 +35,8 @@ BYTECODE = ROOT / "build" / "bytecode"
 COVERAGE_FILE = ROOT / "build" / "coverage.json"
 PYTEST_ALL = ("-n", "3", "--dist", "worksteal")
 """Three processes for two cores: two were busy for half of the time, since tests wait for Ray, and
-four let calls to Ray pass their deadlines on a slow machine."""
+four let calls to Ray pass their deadlines on a slow machine. The tests of Ray are the first, all
+in one process (tests/conftest.py)."""
 
 COMPILE = "from roadstead.kernel.start import compile_in_process; compile_in_process()"
 
