@@ -31,10 +31,12 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 WHEEL_DIR = ROOT / "build" / "wheel"
 WHEEL_VENV = ROOT / "build" / "wheel-venv"
+BYTECODE = ROOT / "build" / "bytecode"
 COVERAGE_FILE = ROOT / "build" / "coverage.json"
 PYTEST_ALL = ("-n", "3", "--dist", "worksteal")
 """Three processes for two cores: two were busy for half of the time, since tests wait for Ray, and
-four let calls to Ray pass their deadlines on a slow machine."""
+four let calls to Ray pass their deadlines on a slow machine. The tests of Ray are the first, all
+in one process (tests/conftest.py)."""
 
 COMPILE = "from roadstead.kernel.start import compile_in_process; compile_in_process()"
 
@@ -155,7 +157,17 @@ def run_checks(checks: Sequence[tuple[str, Callable[[], None]]]) -> list[str]:
 
 def run_pytest(arguments: Sequence[str]) -> int:
     command = [str(BIN / "python"), "-m", "pytest", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, env=with_bytecode(), check=False).returncode
+
+
+def with_bytecode() -> dict[str, str]:
+    """Return the environment, with a folder in which processes keep the bytecode of modules.
+
+    The tests start some hundred processes. Where none may write bytecode, as in many containers,
+    each compiles all its modules again, Ray's included: a second and more for each process.
+    """
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {"PYTHONPYCACHEPREFIX": str(BYTECODE), **kept}
 
 
 def run_with_coverage() -> int:

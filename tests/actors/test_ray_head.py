@@ -73,11 +73,14 @@ from tests.actors.test_replacing import fleet, prove
 folder = Path(sys.argv[1])
 like = {"num_cpus": 4, "object_store_memory": 80 << 20}
 looks = {
+    # Otherwise Ray runs the actors at niceness 15, and on a busy machine each takes minutes.
+    "worker_niceness": 0,
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
     "health_check_failure_threshold": 3,
 }
-cluster = Cluster(initialize_head=True, head_node_args={**like, "_system_config": looks})
+lean = {"no_monitor": True, "include_log_monitor": False, "_system_config": looks}
+cluster = Cluster(initialize_head=True, head_node_args={**like, **lean})
 other = cluster.add_node(**like)
 # An actor that is to be on a node which nobody knows of yet is put on another one.
 cluster.wait_for_nodes()

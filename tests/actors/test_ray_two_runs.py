@@ -17,8 +17,11 @@ CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
 
+# Otherwise Ray runs the actors at niceness 15, and on a busy machine each takes minutes.
+system = {"worker_niceness": 0}
+size = {"num_cpus": 4, "object_store_memory": 80 << 20, "_system_config": system}
 cluster = Cluster(
-    initialize_head=True, head_node_args={"num_cpus": 4, "object_store_memory": 80 << 20}
+    initialize_head=True, head_node_args={**size, "no_monitor": True, "include_log_monitor": False}
 )
 print(cluster.address, flush=True)
 sys.stdin.read()

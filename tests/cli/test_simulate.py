@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from roadstead.simulator import tables as simulator_tables
 from tests.cli.conftest import Run
 from tests.scenario.files import written
 
@@ -330,16 +331,24 @@ def test_a_folder_without_runs_is_an_error(run: Run, tmp_path: Path) -> None:
 LONG = (
     SCENARIO.replace("every: 1m, count: 20", "every: 1s")
     .replace("duration: 10m", "duration: 3s")
-    .replace("horizon: 1h", "horizon: 19h")
+    .replace("horizon: 1h", "horizon: 3h")
     .replace("sample: 10m", "sample: 1h")
     .replace("seeds: 2", "seeds: 1")
 )
-"""68,400 pods: slightly more than one part."""
+"""10,800 pods: more than two parts of the size below."""
+
+SMALL_PARTS = 4_096
+WITH_SMALL_PARTS = f"""
+from roadstead.actors.entry import main
+from roadstead.simulator import tables
+tables.PART_ROWS = {SMALL_PARTS}
+main()
+"""
 
 
 def ended_by(signum: int) -> tuple[int, str]:
     """Play LONG in a process, and send it a signal when a part is there; (status, errors)."""
-    command = [sys.executable, "-m", "roadstead", "simulate", "long.yaml", "-o", "killed"]
+    command = [sys.executable, "-c", WITH_SMALL_PARTS, "simulate", "long.yaml", "-o", "killed"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
         deadline_s = time.monotonic() + 200
         while not parts_of("killed") and time.monotonic() < deadline_s:
@@ -353,7 +362,10 @@ def parts_of(folder: str) -> list[Path]:
     return list(Path(folder).rglob("part-*.parquet"))
 
 
-def test_a_run_that_is_killed_can_be_continued(run: Run, scenario: Path) -> None:
+def test_a_run_that_is_killed_can_be_continued(
+    run: Run, scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator_tables, "PART_ROWS", SMALL_PARTS)
     written(Path(), LONG, "long.yaml")
 
     assert ended_by(signal.SIGKILL)[0] == -signal.SIGKILL
@@ -362,6 +374,7 @@ def test_a_run_that_is_killed_can_be_continued(run: Run, scenario: Path) -> None
     assert run("simulate", "long.yaml", "-o", "killed", "--resume").exit_code == 0
     assert run("simulate", "long.yaml", "-o", "whole").exit_code == 0
     assert tables(Path("killed")) == tables(Path("whole"))
+    assert {"part-00000.parquet", "part-00001.parquet"} <= {each.name for each in parts_of("whole")}
 
 
 def test_an_interrupted_run_names_what_is_kept_and_how_to_continue(scenario: Path) -> None:

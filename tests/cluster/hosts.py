@@ -168,7 +168,8 @@ class Host:
 
     def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, 9)
+            if self.is_up:
+                os.kill(self.pid, 9)
         self._unshare.wait()
 
 

@@ -57,4 +57,3 @@ def test_a_sweep_loses_a_host_and_no_run(cluster, tmp_path):
     assert tables(tmp_path / "spread") == tables(tmp_path / "alone")
     rows = (tmp_path / "spread" / "results.jsonl").read_text().splitlines()[1:]
     assert sorted(json.loads(row)["task"] for row in rows) == list(range(RUNS))
-    lost.restart(head, 2)

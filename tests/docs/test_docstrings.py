@@ -87,6 +87,18 @@ def texts(source, tree):
             yield token.start[0], token.string
 
 
+@cache
+def all_texts():
+    """Return (path, line, text) of the docstrings and comments of all modules that have a
+    backtick."""
+    return [
+        (path, line, text)
+        for path, source, tree in sources()
+        for line, text in texts(source, tree)
+        if "`" in text
+    ]
+
+
 def unknown(text):
     parts = (part for name in NAME.findall(text) for part in name.split("."))
     return {part for part in parts if part not in defined()} - {""}
@@ -109,12 +121,7 @@ def members():
 
 
 def test_every_name_in_backticks_is_defined():
-    found = [
-        f"{path}:{line}: {name}"
-        for path, source, tree in sources()
-        for line, text in texts(source, tree)
-        for name in unknown(text)
-    ]
+    found = [f"{path}:{line}: {name}" for path, line, text in all_texts() for name in unknown(text)]
 
     assert found == []
 
@@ -123,8 +130,7 @@ def test_every_member_in_backticks_is_one_of_its_class():
     known = members()
     found = [
         f"{path}:{line}: {owner}.{member}"
-        for path, source, tree in sources()
-        for line, text in texts(source, tree)
+        for path, line, text in all_texts()
         for owner, member in re.findall(r"`(\w+)\.(\w+)", text)
         if member not in known.get(owner, {member}) | OTHERS
     ]

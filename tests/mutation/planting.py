@@ -127,6 +127,8 @@ def _functions_of(path: Path) -> list[FunctionType]:
     """Return all functions of this process whose source is in a file, links followed."""
     real, known = os.path.realpath(path), {}
     found = []
+    # `get_objects` omits frozen objects: those that exist when pytest has collected the tests.
+    gc.unfreeze()
     for each in gc.get_objects():
         if isinstance(each, FunctionType):
             name = each.__code__.co_filename

@@ -245,12 +245,27 @@ def test_a_tool_runs_from_the_environment_with_its_arguments(check, monkeypatch)
 
 
 def test_pytest_runs_in_the_checkout_and_its_exit_code_is_returned(check, places, monkeypatch):
-    def run(command, *, cwd, check):
+    def run(command, *, cwd, env, check):
         assert (command[1:], cwd, check) == (["-m", "pytest", "-x"], places, False)
         return subprocess.CompletedProcess(command, 5)
 
     monkeypatch.setattr(check.subprocess, "run", run)
     assert check.run_pytest(["-x"]) == 5
+
+
+def test_processes_of_tests_keep_the_bytecode_of_their_modules(check, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    program = "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"
+    command = [sys.executable, "-c", program]
+
+    ran = subprocess.run(
+        command, env=check.with_bytecode(), capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout.split() == ["False", str(check.BYTECODE)]
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", "/of/the/user")
+    assert check.with_bytecode()["PYTHONPYCACHEPREFIX"] == "/of/the/user"
 
 
 def test_quick_runs_the_fast_checks_and_tests_without_ray(check, monkeypatch):

@@ -50,8 +50,9 @@ def test_colocated_schedulers_break_no_invariant():
 
 def test_faults_of_every_kind_happen():
     missing = {"lost", "duplicated", "slow", "partition", "pause", "crash"}
-    for seed in range(20, 26):
-        missing -= simulate(seed, (*NETWORK, *CRASHES)).happened.keys()
+    # The first two have all of them now.
+    for seed in (21, 24, 20, 22, 23, 25):
+        missing -= simulate(seed, (*NETWORK, *CRASHES), rambles=False).happened.keys()
         if not missing:
             break
     assert not missing, f"no seed has these faults: {missing}"
@@ -62,14 +63,14 @@ def test_a_failed_task_without_a_waiter_is_a_problem():
         raise ZeroDivisionError("nobody awaits this")
 
     with patch.object(ChangeStream, "_send", send):
-        found = simulate(7, ()).problems
+        found = simulate(7, (), rambles=False).problems
 
     assert any("nobody hears that ZeroDivisionError" in each for each in found)
 
 
 def test_a_seed_replays_its_run_exactly_in_any_process():
-    here = simulate(7, NETWORK)
-    asked = f"simulate(7, {NETWORK!r})"
+    here = simulate(7, NETWORK, rambles=False)
+    asked = f"simulate(7, {NETWORK!r}, rambles=False)"
     code = f"from tests.simulation.simulation import simulate; print({asked}.trace)"
     environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
 
@@ -82,8 +83,9 @@ def test_a_seed_replays_its_run_exactly_in_any_process():
         check=True,
     )
 
-    assert simulate(7, NETWORK).trace == here.trace == there.stdout.strip()
-    assert simulate(8, NETWORK).trace != here.trace
+    again, other = (simulate(seed, NETWORK, rambles=False) for seed in (7, 8))
+    assert again.trace == here.trace == there.stdout.strip()
+    assert other.trace != here.trace
 
 
 @pytest.mark.parametrize("bug", [each for each in BUGS if each.name in QUICK], ids=lambda b: b.name)
