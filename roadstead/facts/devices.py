@@ -229,6 +229,8 @@ class DeviceClaimFacts:
     a pod. is_in_flight: its allocation is assumed by a pod that is not bound yet.
     """
 
+    repeats_on_wire: ClassVar[bool] = True
+
     namespace: str
     name: str
     uid: str = ""
