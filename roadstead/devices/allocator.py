@@ -84,6 +84,8 @@ class Allocator:
         self._classes: dict[str, DeviceClassFacts] = {}
         self.classes_version = 0
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
+        self._plans_by_id: dict[tuple[int, ...], tuple[tuple[DeviceClaimFacts, ...], Plan]] = {}
+        self._shapes: dict[Hashable, int] = {}
         # By plan and likeness of a node (`QuickAnswers.likeness`); None: there is no allocation.
         self._known: dict[tuple[Plan, Hashable], tuple[KnownAllocation, ...] | None] = {}
 
@@ -93,19 +95,33 @@ class Allocator:
         if by_name != self._classes:
             self._classes = by_name
             self.classes_version += 1
-            self._plans.clear()
-            self._known.clear()
+            self._forget_plans()
             self.nodes.forget_outcomes()
 
     def plan(self, claims: tuple[DeviceClaimFacts, ...]) -> Plan:
         """Compile claims, in the pod's order, for `allocate`; the result is cached."""
+        # Most claims are those of a substitute, the same objects each time.
+        ids = tuple(map(id, claims))
+        same = self._plans_by_id.get(ids)
+        if same is not None:
+            return same[1]
         plan = self._plans.get(claims)
         if plan is None:
             if len(self._plans) >= PLANS_MAX:
-                self._plans.clear()
-                self._known.clear()
-            plan = self._plans[claims] = plan_of(claims, self._classes, self.gates)
+                self._forget_plans()
+            shape = tuple([(c.namespace, c.spec, c.is_for_extended_resources) for c in claims])
+            number = self._shapes.setdefault(shape, len(self._shapes))
+            plan = self._plans[claims] = plan_of(claims, self._classes, self.gates, number)
+        if len(self._plans_by_id) >= PLANS_MAX:
+            self._plans_by_id.clear()
+        # The claims are kept, so that no others get their ids.
+        self._plans_by_id[ids] = claims, plan
         return plan
+
+    def _forget_plans(self) -> None:
+        self._plans.clear()
+        self._plans_by_id.clear()
+        self._known.clear()
 
     def allocate(
         self,
@@ -195,6 +211,14 @@ class Allocator:
         # Constraints only leave less choice.
         verdict = self._quick.verdict(plan.demand, pools)
         return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
+
+    def known_verdict(self, plan: Plan, number: int) -> Verdict:
+        """Return what is known of one node, by its number; UNKNOWN: ask `screen` or search."""
+        if plan.demand is not None:
+            verdict = self.nodes.known_verdict(plan.demand, number)
+            if verdict is Verdict.NO or not plan.is_constrained:
+                return verdict
+        return self.nodes.outcome_alike(plan.shape, number)
 
     def screen(self, plan: Plan, numbers: NDArray[np.intp]) -> Verdicts | None:
         """Return the value of a `Verdict` for each of some nodes, by their numbers in `nodes`.

@@ -7,7 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.devices.pools import Labels
 from roadstead.devices.screen import NodeScreen
+from roadstead.facts.node import NodeFacts
 from roadstead.nodes.columns import Columns
 from roadstead.nodes.table import Rows, Table
 
@@ -27,6 +29,20 @@ class ScreenedNodes:
         self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
         self._row_of: NDArray[np.intp] = np.zeros(0, np.intp)
         self._valid_for = (-1, -1)
+        # By row of other columns: facts of the node without its name, the name, and the labels.
+        self._labels: dict[int, tuple[NodeFacts, str, Labels]] = {}
+
+    def number(self, table: Table, row: int) -> int:
+        """Return the number of the node of one row of the columns."""
+        if self._knows(table):
+            return int(self._numbers[row])
+        columns = table.columns
+        facts, name = columns.facts[row], columns.names[row]
+        known = self._labels.get(row)
+        if known is None or known[0] is not facts or known[1] != name:
+            # Labels are kept because a node is made of the facts that it shares at each call.
+            known = self._labels[row] = facts, name, columns.node(row).labels
+        return self._screen.put(name, known[2])
 
     def numbers(self, table: Table) -> NDArray[np.intp]:
         """Return the number of each row's node: intp[row]."""
