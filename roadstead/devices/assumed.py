@@ -124,7 +124,7 @@ class AssumedDevices:
             found = wanted.get(claim.key)
             if found is None or found.allocation is None:
                 return None
-            new[claim.key] = replace(claim, allocation=found.allocation, is_in_flight=True)
+            new[claim.key] = claim.in_flight(found.allocation)
         made = None if own is None else _made_as(own, asked, pod)
         if made is not None and made.key not in devices.claims:
             new[made.key] = made
@@ -181,7 +181,7 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     # If the pod names a claim twice, the first allocation counts: upstream writes that one.
     found: dict[str, DeviceClaimFacts] = {}
     for claim, allocation in zip(waiting, allocations, strict=True):
-        found.setdefault(claim.key, replace(claim, allocation=allocation, is_in_flight=True))
+        found.setdefault(claim.key, claim.in_flight(allocation))
     return tuple(found.values())
 
 

@@ -215,7 +215,7 @@ def reserved(claim: DeviceClaimFacts, consumer: Consumer) -> DeviceClaimFacts:
         consumers = (*consumers, consumer)
     if FINALIZER not in finalizers:
         finalizers = (*finalizers, FINALIZER)
-    return replace(claim, reserved_for=consumers, finalizers=finalizers, is_in_flight=False)
+    return claim.with_use(claim.allocation, consumers, finalizers, is_in_flight=False)
 
 
 def without_consumers(claim: DeviceClaimFacts, uids: frozenset[str]) -> DeviceClaimFacts:

@@ -125,7 +125,7 @@ class Profile:
         )
         # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
-        found = (p for p in self._signing if _overrides(p, "substitute"))
+        found = (p for p in self._signing if _overrides(p, "substitute_claims"))
         self._substituting = () if has_users else tuple(found)
         self._without_state_version: set[int] = set()
         self.shares_by_shape = all(
@@ -260,9 +260,9 @@ class Profile:
         if not (self._substituting and self.has_shape(pod)):
             return None
         for plugin in self._substituting:
-            facts = plugin.substitute(pod.facts)
-            if facts is not None:
-                return classes.pod_class(facts)
+            claims = plugin.substitute_claims(pod.facts)
+            if claims is not None:
+                return classes.with_claims(pod, claims)
         return None
 
     def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:

@@ -7,10 +7,11 @@ process, so that it compares and hashes by identity and can hold compiled data.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
-from roadstead.facts.pod import PodFacts
-from roadstead.facts.pod_amounts import AMOUNT_FIELDS, FIELD_NAMES
+from roadstead.facts.pod import PodClaim, PodFacts
+from roadstead.facts.pod_amounts import AMOUNT_FIELDS, FIELD_NAMES, amounts_of
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.nodes.interning import CodeInterner
 
@@ -90,7 +91,7 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_index_of", "_shapes", "pod_classes", "resources")
+    __slots__ = ("_by_id", "_index_of", "_shapes", "_with_claims", "pod_classes", "resources")
 
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
@@ -98,6 +99,7 @@ class PodClasses:
         self._index_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
+        self._with_claims: dict[Hashable, PodClass] = {}
 
     def pod_class(self, facts: PodFacts) -> PodClass:
         """Return the one PodClass of these facts; cheap if the same object was passed before."""
@@ -110,6 +112,16 @@ class PodClasses:
             self.pod_classes.append(pod_class)
             self._by_id[id(facts)] = pod_class
         return self.pod_classes[index]
+
+    def with_claims(self, pod: PodClass, claims: tuple[PodClaim, ...]) -> PodClass:
+        """Return the class with other claims of devices, and without `claims_as`."""
+        # Together, these are all facts but the pod's own claims.
+        key = pod.effect_shape, amounts_of(pod.facts), claims
+        found = self._with_claims.get(key)
+        if found is None:
+            facts = replace(pod.facts, device_claims=claims, claims_as=None)
+            found = self._with_claims[key] = self.pod_class(facts)
+        return found
 
     def pod_classes_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
         """Return `pod_class` of each; facts that are one object are looked up once."""

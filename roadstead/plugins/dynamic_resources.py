@@ -41,7 +41,7 @@ from roadstead.devices.substitutes import is_substitute
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodClaim, PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
@@ -355,7 +355,7 @@ class DynamicResources(
     def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
         return self._nodes.rows_since(table, position)
 
-    def substitute(self, pod: PodFacts) -> PodFacts | None:
+    def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         gates = self._devices.gates
         if (
             not pod.device_claims
@@ -366,7 +366,7 @@ class DynamicResources(
             return None
         if gates.binding_conditions or gates.extended_resource:
             return None
-        return self._devices.substitutes.facts_for(pod)
+        return self._devices.substitutes.claims_for(pod)
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         return self._devices.substitutes.substitutes_for(substitute, pod)
