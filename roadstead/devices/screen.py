@@ -126,8 +126,14 @@ class NodeScreen:
         if known.stale:
             asked = known.stale.intersection(numbers.tolist())
             shared: dict[tuple[int, ...], int] = {}
+            codes, alike, verdicts = self._codes, known.alike, known.verdicts
             for number in asked:
-                known.verdicts[number] = self._verdict(known, demand, number, shared)
+                # Mostly, the code was found for another demand.
+                code = codes.get(number)
+                found = None if code is None else alike.get(code)
+                if found is None:
+                    found = self._verdict(known, demand, number, shared)
+                verdicts[number] = found
             known.stale -= asked
         return known.verdicts[numbers]
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from operator import attrgetter
 
 from roadstead.facts.pod import PodClaim, PodFacts
-from roadstead.facts.pod_amounts import AMOUNT_FIELDS, FIELD_NAMES, amounts_of
+from roadstead.facts.pod_amounts import amounts_of, other_fields_of
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.nodes.interning import CodeInterner
 
@@ -21,9 +20,6 @@ LARGE_REQUEST = 1 << 50
 """Above this, sums over the pods of a node may wrap around; 8,000 pods of less can not."""
 
 _Coding = Callable[[str], int]
-
-_NO_SHAPE = {*AMOUNT_FIELDS, "device_claims", "claims_as"}
-_fields_of_shape = attrgetter(*(name for name in FIELD_NAMES if name not in _NO_SHAPE))
 
 
 class PodClass:
@@ -136,7 +132,7 @@ def _unnamed_shape_of(facts: PodFacts) -> Hashable:
     """Return all facts but amounts and claims of devices; and which amounts are not 0."""
     container_requests = facts.container_requests
     return (
-        _fields_of_shape(facts),
+        other_fields_of(facts),
         bool(facts.device_claims),
         tuple([(name, amount > 0) for name, amount in facts.requests]),
         None
