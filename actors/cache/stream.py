@@ -96,13 +96,14 @@ class ChangeStream:
 
     def _start_sending(self, batch: DeltaBatch) -> None:
         self.seq += batch.count
+        to_schedulers = batch.without_changes()
         for name in self.followers:
             if name in self.unfilled:
                 continue
             if name in self._feeds:
                 self._feeds[name].add(batch)
             else:
-                self._begin_sending(name, batch)
+                self._begin_sending(name, to_schedulers)
 
     def _begin_sending(self, name: str, batch: DeltaBatch) -> None:
         # `flush` does not wait for workers: decisions do not depend on them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ class DeltaBatch:
     nodes, arrivals: facts and arrival numbers of the add_node and update_node changes, in order.
     uids: UID of its pod, "" for none; keys: namespace/name where that differs from the UID.
     started_s: (index of the change, start time) of pods that have one.
-    changes: one for each change of kind STORAGE. versions: one for each change of kind VERSION.
+    changes: one for each change of kind STORAGE; none for schedulers, for which the cache's answers
+    contain them. versions: one for each change of kind VERSION.
     new_nodes: numbered one by one before all other changes; new_arrivals: their arrival numbers,
     int64[node].
     partitions: of the nodes, `new_nodes` first; empty unless schedulers own partitions.
@@ -52,6 +53,10 @@ class DeltaBatch:
     def count(self) -> int:
         """The number of changes."""
         return len(self.new_nodes) + len(self.kinds)
+
+    def without_changes(self) -> DeltaBatch:
+        """Return the batch without the contents of its changes of kind STORAGE."""
+        return replace(self, changes=()) if self.changes else self
 
     def node_names(self) -> list[str]:
         """Return the names of added and changed nodes, in the order of `partitions`."""

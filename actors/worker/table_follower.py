@@ -114,7 +114,7 @@ class TableFollower:
             seq = first_seq + index
             with_node = kind in (DeltaKind.ADD_NODE, DeltaKind.UPDATE_NODE)
             facts, arrival = next(nodes) if with_node else (None, 0)
-            change = next(changes) if kind == STORAGE else None
+            change = next(changes, None) if kind == STORAGE else None
             version = next(versions) if kind == VERSION else 0
             if seq <= self.applied:
                 continue
@@ -192,7 +192,7 @@ class TableFollower:
         """Set the version of a node's row; ignored by followers that do not check versions."""
 
     def _apply_storage(self, change: StorageChange) -> None:
-        """Change claims or volumes; schedulers ignore it, since the cache's answers contain it."""
+        """Change claims or volumes; for schedulers, the cache's answers contain it."""
 
     async def restore(self, part: Restore) -> Nothing:
         """Apply the whole cluster state, once all of its parts were received."""

@@ -66,7 +66,12 @@ class BinderJournal:
         self._journal, self._core = journal, core
         self._volumes, self._outcomes = volumes, outcomes
         self._node_revisions, self._pod_revisions = node_revisions, pod_revisions
-        self.subjects: tuple[Subject, ...] = ()
+        self._subjects: list[Subject] = []
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """All subjects that were written."""
+        return tuple(self._subjects)
 
     def recover(self) -> bool:
         """Recover the state from the journal; return whether it has any records."""
@@ -79,7 +84,7 @@ class BinderJournal:
         if self._journal.tail is not None:
             left_out = str(self._journal.tail)
             _log.info("journal cut", extra={"fields": {"left_out": left_out}})
-        self.subjects = found.subjects
+        self._subjects = [*found.subjects]
         self._volumes.apply(
             [_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
         )
@@ -111,7 +116,7 @@ class BinderJournal:
         self, subject: Subject, kind: RecordKind = RecordKind.CLUSTER
     ) -> list[BinderCommand]:
         """Return the effects that write a subject to the journal; snapshots keep it."""
-        self.subjects = (*self.subjects, subject)
+        self._subjects.append(subject)
         return self._core.describe(subject, kind)
 
     def begin(self, run: RunDescription) -> list[BinderCommand]:

@@ -1,12 +1,17 @@
 """DevicesAhead: claims of pods that a batch has placed, allocated before the cache does it.
 
-A scheduler decides the next pods of its batch on them. They are undone before any change of the
-cache is applied: the cache allocates the same devices when it assumes the pods, or refuses them.
+    reserve ──► ALLOCATED AHEAD ── the cache allocates the same ──► part of the state
+                      └── undo, before any other change of an allocation ──► as before
+
+A scheduler decides the next pods of its batch on them. The cache allocates the same devices when it
+assumes the pods, or refuses them.
 """
 
 from __future__ import annotations
 
-from roadstead.devices.assumed import ClaimChange, allocated_on, names_of
+from collections import deque
+
+from roadstead.devices.assumed import ClaimChange, DeviceClaims, allocated_on, names_of
 from roadstead.devices.claims import PodClaimError
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.state import DeviceState
@@ -15,11 +20,14 @@ from roadstead.facts.pod import PodFacts
 
 
 class DevicesAhead:
-    """Allocations of a scheduler that the cache has not made yet."""
+    """Allocations of a scheduler that the cache has not made yet.
+
+    _made: claims as they are ahead, with what undoes them, in order.
+    """
 
     def __init__(self, devices: DeviceState) -> None:
         self._devices = devices
-        self._undos: list[ClaimChange] = []
+        self._made: deque[tuple[DeviceClaims, ClaimChange]] = deque()
         self._keys: set[str] = set()
 
     def reserve(self, pod: PodFacts, node: NodeFacts) -> bool:
@@ -30,17 +38,38 @@ class DevicesAhead:
             return False
         if found is None:
             return False
-        self._undos.append(self._devices.apply(found))
-        self._keys.update(each.key for each in found)
+        if found:
+            self._made.append((found, self._devices.apply(found)))
+            self._keys.update([each.key for each in found])
         return True
 
     def concerns(self, pod: PodFacts) -> bool:
         """Whether a pod names a claim that is allocated here: it is in flight until the cache's."""
         return any(f"{pod.namespace}/{name}" in self._keys for name in names_of(pod))
 
+    def accept(self, claims: DeviceClaims) -> bool:
+        """Apply a change of the cache without `undo`, if the state is then the same as after it.
+
+        That is, if the cache made the first allocation that was made here, or if the change is of
+        other claims, which keep their allocations. Returns False, with nothing changed, otherwise.
+        """
+        if self._made and claims == self._made[0][0]:
+            made, _ = self._made.popleft()
+            self._keys.difference_update([each.key for each in made])
+            return True
+        known = self._devices.claims
+        for each in claims:
+            before = known.get(each.key)
+            if each.key in self._keys or before is None:
+                return False
+            if before.allocation is None or each.allocation is None:
+                return False
+        self._devices.apply(claims)
+        return True
+
     def undo(self) -> None:
         """Undo all allocations."""
-        for claims, made in reversed(self._undos):
-            self._devices.apply(claims, made)
-        self._undos.clear()
+        while self._made:
+            _, undo = self._made.pop()
+            self._devices.apply(*undo)
         self._keys.clear()

@@ -5,9 +5,10 @@ Upstream: the second half of Allocate, and createNodeSelector, in allocator_expe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from roadstead.devices.errors import AllocationError
 from roadstead.facts.devices import (
@@ -24,9 +25,55 @@ if TYPE_CHECKING:
     from roadstead.devices.choosing import Chosen
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.plans import ClaimPlan
+    from roadstead.devices.pools import Pool, PoolDevice
+
+NODES_MAX: Final = 65_536
+"""Nodes whose selectors are kept."""
 
 NewShareId = Callable[[], str]
 """Returns an unused identity of a share."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAllocation:
+    """An allocation of a claim on one node, and the places of its devices: (pool, position).
+
+    pool: index among the pools of the node. So it is known for every node that is like this one.
+    """
+
+    allocation: Allocation
+    places: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, allocation: Allocation, pools: Sequence[Pool]) -> KnownAllocation:
+        """Return an allocation with its places among the pools of its node, whose names differ."""
+        index_of = {(pool.driver, pool.name): index for index, pool in enumerate(pools)}
+        places = []
+        for each in allocation.results:
+            index = index_of[each.driver, each.pool]
+            places.append((index, pools[index].positions[each.device]))
+        return cls(allocation, tuple(places))
+
+    def on(self, plan: ClaimPlan, pools: Sequence[Pool], node: str) -> Allocation:
+        """Return the allocation on another node that is like the first. pools: those of the node.
+
+        Raises:
+            AllocationError: as `allocation_of`.
+        """
+        devices = [pools[index].devices[position] for index, position in self.places]
+        results = [
+            AllocatedDevice(
+                each.request,
+                *device.id,
+                each.has_admin_access,
+                each.tolerations,
+                each.binding_conditions,
+                each.binding_failure_conditions,
+            )
+            for each, device in zip(self.allocation.results, devices, strict=True)
+        ]
+        terms = _node_terms(plan, devices, node)
+        return Allocation(tuple(results), self.allocation.configs, terms)
 
 
 def allocation_of(
@@ -45,7 +92,7 @@ def allocation_of(
     return Allocation(
         results=tuple(_result(each, gates, new_share_id) for each in chosen),
         configs=tuple(_configs(plan, selected)),
-        node_terms=_node_terms(plan, chosen, node),
+        node_terms=_node_terms(plan, [each.device for each in chosen], node),
     )
 
 
@@ -91,13 +138,18 @@ def _configs(plan: ClaimPlan, selected: Callable[[int], int]) -> Iterator[Driver
                 yield config
 
 
-def _node_terms(plan: ClaimPlan, chosen: list[Chosen], node: str) -> NodeTerms | None:
+@lru_cache(NODES_MAX)
+def _only(node: str) -> NodeTerms:
+    return (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
+
+
+def _node_terms(plan: ClaimPlan, devices: Iterable[PoolDevice], node: str) -> NodeTerms | None:
     fields: list[Requirement] = []
     expressions: list[Requirement] = []
-    for each in chosen:
-        placement = each.device.placement
-        if placement.node_name is not None or each.device.facts.binds_to_node:
-            return (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
+    for each in devices:
+        placement = each.placement
+        if placement.node_name is not None or each.facts.binds_to_node:
+            return _only(node)
         terms = placement.terms or ()
         if len(terms) > 1:
             raise AllocationError(

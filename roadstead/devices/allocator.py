@@ -1,7 +1,7 @@
 """The allocator: the claims of a pod on a node.
 
-What does not depend on the pod is kept from pod to pod: the pools that a node sees, and which
-devices match the selectors of a request.
+What does not depend on the pod is kept from pod to pod: the pools that a node sees, which devices
+match the selectors of a request, and what was found on a node that another one is like.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from roadstead.devices.allocation_result import NewShareId, allocation_of
+from roadstead.devices.allocation_result import KnownAllocation, NewShareId, allocation_of
 from roadstead.devices.choosing import Chosen
 from roadstead.devices.errors import AllocationError
 from roadstead.devices.in_use import DevicesInUse
@@ -24,7 +24,7 @@ from roadstead.devices.views import NodeView, PoolMatcher
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceClassFacts
 
 PLANS_MAX: Final = 4096
+
+KNOWN_MAX: Final = 16_384
+"""Allocations that are kept for nodes that are alike."""
+
+KNOWN_DEVICES_MAX: Final = 1024
+"""For a node with more devices none is kept: it is like no other one, and like itself only once."""
 
 STEPS_PER_S: Final = 10_000
 """Steps of a search that count as a second: about as many as it makes in one."""
@@ -78,6 +84,10 @@ class Allocator:
         self._classes: dict[str, DeviceClassFacts] = {}
         self.classes_version = 0
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
+        self._plans_by_id: dict[tuple[int, ...], tuple[tuple[DeviceClaimFacts, ...], Plan]] = {}
+        self._shapes: dict[Hashable, int] = {}
+        # By plan and likeness of a node (`QuickAnswers.likeness`); None: there is no allocation.
+        self._known: dict[tuple[Plan, Hashable], tuple[KnownAllocation, ...] | None] = {}
 
     def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
         """Make these all classes; of two of one name the last counts."""
@@ -85,17 +95,33 @@ class Allocator:
         if by_name != self._classes:
             self._classes = by_name
             self.classes_version += 1
-            self._plans.clear()
+            self._forget_plans()
             self.nodes.forget_outcomes()
 
     def plan(self, claims: tuple[DeviceClaimFacts, ...]) -> Plan:
         """Compile claims, in the pod's order, for `allocate`; the result is cached."""
+        # Most claims are those of a substitute, the same objects each time.
+        ids = tuple(map(id, claims))
+        same = self._plans_by_id.get(ids)
+        if same is not None:
+            return same[1]
         plan = self._plans.get(claims)
         if plan is None:
             if len(self._plans) >= PLANS_MAX:
-                self._plans.clear()
-            plan = self._plans[claims] = plan_of(claims, self._classes, self.gates)
+                self._forget_plans()
+            shape = tuple([(c.namespace, c.spec, c.is_for_extended_resources) for c in claims])
+            number = self._shapes.setdefault(shape, len(self._shapes))
+            plan = self._plans[claims] = plan_of(claims, self._classes, self.gates, number)
+        if len(self._plans_by_id) >= PLANS_MAX:
+            self._plans_by_id.clear()
+        # The claims are kept, so that no others get their ids.
+        self._plans_by_id[ids] = claims, plan
         return plan
+
+    def _forget_plans(self) -> None:
+        self._plans.clear()
+        self._plans_by_id.clear()
+        self._known.clear()
 
     def allocate(
         self,
@@ -118,10 +144,40 @@ class Allocator:
             AllocatorPanic: the real scheduler would crash.
         """
         pools = self.pools.seen_from(node, labels)
+        # Another limit may end the search where the usual one does not, and reversely.
+        likeness = None if is_over or new_share_id else self._quick.likeness(pools)
+        if likeness is None:
+            return self._search(
+                plan, NodeView(node, labels, pools, self._matcher), is_over, new_share_id
+            )
+        key = plan, likeness
+        if key in self._known:
+            known = self._known[key]
+            if known is None:
+                return None
+            each_known = zip(known, plan.claims, strict=True)
+            return tuple([each.on(claim, pools, node) for each, claim in each_known])
+        found = self._search(plan, NodeView(node, labels, pools, self._matcher))
+        if sum([len(pool.devices) for pool in pools]) > KNOWN_DEVICES_MAX:
+            return found
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[key] = (
+            None if found is None else tuple([KnownAllocation.of(each, pools) for each in found])
+        )
+        return found
+
+    def _search(
+        self,
+        plan: Plan,
+        view: NodeView,
+        is_over: Callable[[], bool] | None = None,
+        new_share_id: NewShareId | None = None,
+    ) -> tuple[Allocation, ...] | None:
+        """As `allocate`, whatever is known of other nodes."""
         selected: dict[tuple[int, int], int] = {}
-        answer = self._quick_answer(plan, pools)
+        answer = self._quick_answer(plan, view.pools)
         if answer is Verdict.UNKNOWN:
-            view = NodeView(node, labels, pools, self._matcher)
             search = Search(plan, view, self.in_use, self.gates, is_over or StepLimit())
             try:
                 answer = search.chosen if search.run() else Verdict.NO
@@ -139,7 +195,7 @@ class Allocator:
                 claim,
                 answer[index],
                 lambda request, index=index: selected.get((index, request), 0),  # type: ignore[misc]
-                node,
+                view.name,
                 self.gates,
                 new_share_id,
             )
@@ -155,6 +211,14 @@ class Allocator:
         # Constraints only leave less choice.
         verdict = self._quick.verdict(plan.demand, pools)
         return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
+
+    def known_verdict(self, plan: Plan, number: int) -> Verdict:
+        """Return what is known of one node, by its number; UNKNOWN: ask `screen` or search."""
+        if plan.demand is not None:
+            verdict = self.nodes.known_verdict(plan.demand, number)
+            if verdict is Verdict.NO or not plan.is_constrained:
+                return verdict
+        return self.nodes.outcome_alike(plan.shape, number)
 
     def screen(self, plan: Plan, numbers: NDArray[np.intp]) -> Verdicts | None:
         """Return the value of a `Verdict` for each of some nodes, by their numbers in `nodes`.

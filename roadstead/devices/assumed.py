@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from roadstead.devices.claims import Claims, PodClaimError, claims_of, consumer_of
 from roadstead.devices.errors import AllocationError
-from roadstead.devices.own_claims import is_own, named_for, offered_by, own_claim_on
+from roadstead.devices.own_claims import is_own, may_need_claim, named_for, offered_by, own_claim_on
 from roadstead.devices.state import DeviceState, is_reachable, reserved
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
@@ -111,7 +111,7 @@ class AssumedDevices:
         devices = self.devices
         try:
             claims = claims_of(devices.claims, pod)
-            own = own_claim_on(devices, pod, offered_by(node), has_claims=bool(claims))
+            own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
         except PodClaimError:
             return None
         wanted = {each.key: each for each in asked}
@@ -124,7 +124,7 @@ class AssumedDevices:
             found = wanted.get(claim.key)
             if found is None or found.allocation is None:
                 return None
-            new[claim.key] = replace(claim, allocation=found.allocation, is_in_flight=True)
+            new[claim.key] = claim.in_flight(found.allocation)
         made = None if own is None else _made_as(own, asked, pod)
         if made is not None and made.key not in devices.claims:
             new[made.key] = made
@@ -159,16 +159,17 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
         PodClaimError: a claim cannot be used.
         AllocationError: a claim, class or slice is invalid.
     """
-    claims, labels = claims_of(devices.claims, pod), dict(node.labels)
+    claims = claims_of(devices.claims, pod)
     if any(each.is_in_flight for each in claims):
         return None
-    own = own_claim_on(devices, pod, offered_by(node), has_claims=bool(claims))
-    waiting = tuple(each for each in claims if each.allocation is None)
+    own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
+    waiting = tuple([each for each in claims if each.allocation is None])
     if own is not None:
         waiting = (*waiting, named_for(devices, own, pod))
     for each in claims:
-        terms = None if each.allocation is None else each.allocation.node_terms
-        if not is_reachable(terms, node.name, labels):
+        if each.allocation is not None and not is_reachable(
+            each.allocation.node_terms, node.name, dict(node.labels)
+        ):
             return None
     if not waiting:
         return ()
@@ -181,8 +182,17 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     # If the pod names a claim twice, the first allocation counts: upstream writes that one.
     found: dict[str, DeviceClaimFacts] = {}
     for claim, allocation in zip(waiting, allocations, strict=True):
-        found.setdefault(claim.key, replace(claim, allocation=allocation, is_in_flight=True))
+        found.setdefault(claim.key, claim.in_flight(allocation))
     return tuple(found.values())
+
+
+def _own_claim_on(
+    devices: DeviceState, pod: PodFacts, node: NodeFacts, *, has_claims: bool
+) -> DeviceClaimFacts | None:
+    """Return the claim that a pod needs for extended resources on a node; None for none."""
+    if not may_need_claim(devices, pod):
+        return None
+    return own_claim_on(devices, pod, offered_by(node), has_claims=has_claims)
 
 
 def consumed_by(known: Claims, pod: PodFacts, made: Sequence[str] = ()) -> DeviceClaims:

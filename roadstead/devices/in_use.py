@@ -109,7 +109,9 @@ class DevicesInUse:
         return pool.in_use
 
     def _set(self, driver: str, pool: str, device: str, *, used: bool) -> None:
-        use = self._pools.setdefault((driver, pool), _PoolUse())
+        use = self._pools.get((driver, pool))
+        if use is None:
+            use = self._pools[driver, pool] = _PoolUse()
         if (device in use.names) == used:
             return
         if used:

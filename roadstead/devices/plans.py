@@ -6,7 +6,7 @@ What they refuse is an error of the request here, raised only where upstream rea
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -102,27 +102,26 @@ class Plan:
     demand: if all claims are plain: without alternatives and errors, every request counting devices
         that it does not share.
     is_constrained: constraints leave less choice than the demand shows.
+    shape: number of what the outcome of a search depends on, but not its error.
     """
 
     claims: tuple[ClaimPlan, ...]
     demand: Demand | None
     is_constrained: bool
-
-    @property
-    def shape(self) -> Hashable:
-        """What the outcome of a search depends on, but not its error."""
-        claims = (each.facts for each in self.claims)
-        return tuple((each.namespace, each.spec, each.is_for_extended_resources) for each in claims)
+    shape: int
 
 
-def plan_of(claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates) -> Plan:
-    """Compile claims."""
+def plan_of(
+    claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates, shape: int
+) -> Plan:
+    """Compile claims. shape: their number, see `Plan`."""
     plans = tuple(_claim_plan(claim, classes, gates) for claim in claims)
     is_plain = not gates.consumable_capacity and all(map(_is_plain, plans))
     return Plan(
         claims=plans,
         demand=_demand_of(plans) if is_plain else None,
         is_constrained=any(plan.constraints for plan in plans),
+        shape=shape,
     )
 
 

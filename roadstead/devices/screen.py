@@ -126,10 +126,25 @@ class NodeScreen:
         if known.stale:
             asked = known.stale.intersection(numbers.tolist())
             shared: dict[tuple[int, ...], int] = {}
+            codes, alike, verdicts = self._codes, known.alike, known.verdicts
             for number in asked:
-                known.verdicts[number] = self._verdict(known, demand, number, shared)
+                # Mostly, the code was found for another demand.
+                code = codes.get(number)
+                found = None if code is None else alike.get(code)
+                if found is None:
+                    found = self._verdict(known, demand, number, shared)
+                verdicts[number] = found
             known.stale -= asked
         return known.verdicts[numbers]
+
+    def known_verdict(self, demand: Demand, number: int) -> Verdict:
+        """Return the verdict that `verdicts` found on a node like this one; UNKNOWN for none."""
+        return self._known_alike(self._answers.get(demand.totals), number)
+
+    def _known_alike(self, known: _Known | None, number: int) -> Verdict:
+        code = self.likeness(number)
+        found = None if known is None or code is None else known.alike.get(code)
+        return Verdict.UNKNOWN if found is None else Verdict(found)
 
     def _known(self, all_known: OrderedDict[Hashable, _Known], key: Hashable) -> _Known:
         """Return what is known under a key, with all changes since the last call stale."""
@@ -223,10 +238,8 @@ class NodeScreen:
         return known.verdicts[numbers]
 
     def outcome_alike(self, key: Hashable, number: int) -> Verdict:
-        """Return the outcome on any node that is like this one, after `outcomes`; else UNKNOWN."""
-        code = self.likeness(number)
-        found = None if code is None else self._outcomes[key].alike.get(code)
-        return Verdict.UNKNOWN if found is None else Verdict(found)
+        """Return the outcome that `record` stored for a node like this one; UNKNOWN for none."""
+        return self._known_alike(self._outcomes.get(key), number)
 
     def record(self, key: Hashable, number: int, verdict: Verdict) -> None:
         """Store the outcome of a search on a node, after `outcomes` and without a change since.

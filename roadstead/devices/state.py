@@ -57,7 +57,7 @@ class DeviceState:
         self.allocator = Allocator(gates, compile_cel)
         self.set_classes(facts.classes)
         for claim in facts.claims:
-            self._put(claim)
+            self._put(claim.key, claim)
 
     def apply(
         self, claims: Sequence[DeviceClaimFacts], removed: Sequence[str] = ()
@@ -68,13 +68,13 @@ class DeviceState:
         """
         if not (claims or removed):
             return (), ()
-        keys = (*(each.key for each in claims), *removed)
-        before = tuple(self.claims[key] for key in keys if key in self.claims)
-        made = tuple(each.key for each in claims if each.key not in self.claims)
+        known, keys = self.claims, [each.key for each in claims]
+        before = tuple([known[key] for key in (*keys, *removed) if key in known])
+        made = tuple([key for key in keys if key not in known])
         for key in removed:
             self._drop(key)
-        for claim in claims:
-            self._put(claim)
+        for key, claim in zip(keys, claims, strict=True):
+            self._put(key, claim)
         self.version += 1
         return before, made
 
@@ -136,19 +136,21 @@ class DeviceState:
         self.allocator.pools.replace(each for each in slices if each is not None)
         self.version += 1
 
-    def _put(self, claim: DeviceClaimFacts) -> None:
+    def _put(self, key: str, claim: DeviceClaimFacts) -> None:
         """Store a claim; as upstream, only a new or a removed allocation changes devices in use."""
-        before = self.claims.get(claim.key)
+        before = self.claims.get(key)
         old = None if before is None else before.allocation
         if old is not None and claim.allocation is None:
             self.allocator.in_use.remove(old)
         if old is None and claim.allocation is not None:
             self.allocator.in_use.add(claim.allocation)
-        if before is not None:
+        uids, listed = pods_of(claim), set() if before is None else pods_of(before)
+        if before is not None and not listed <= uids:
             self._unlist(before)
-        for uid in pods_of(claim):
-            self._keys_of_pod.setdefault(uid, set()).add(claim.key)
-        self.claims[claim.key] = claim
+            listed = set()
+        for uid in uids - listed:
+            self._keys_of_pod.setdefault(uid, set()).add(key)
+        self.claims[key] = claim
 
     def _drop(self, key: str) -> None:
         claim = self.claims.pop(key, None)
@@ -215,7 +217,7 @@ def reserved(claim: DeviceClaimFacts, consumer: Consumer) -> DeviceClaimFacts:
         consumers = (*consumers, consumer)
     if FINALIZER not in finalizers:
         finalizers = (*finalizers, FINALIZER)
-    return replace(claim, reserved_for=consumers, finalizers=finalizers, is_in_flight=False)
+    return claim.with_use(claim.allocation, consumers, finalizers, is_in_flight=False)
 
 
 def without_consumers(claim: DeviceClaimFacts, uids: frozenset[str]) -> DeviceClaimFacts:

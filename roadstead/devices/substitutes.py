@@ -9,14 +9,17 @@ the claims. Whatever names a pod or a claim, such as an error, needs the pod's o
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from typing import Final
 
 from roadstead.devices.claims import Claims, PodClaimError, claims_of
-from roadstead.facts.devices import DeviceClaimFacts
+from roadstead.facts.devices import ClaimSpec, DeviceClaimFacts
 from roadstead.facts.pod import PodClaim, PodFacts
 
 MARK = "/"
 """First character of the names of claims in place of others; no object has such a name."""
+
+SPECS_MAX: Final = 4096
+"""Specs that are recognized by their identity."""
 
 DeviceClaims = tuple[DeviceClaimFacts, ...]
 
@@ -28,22 +31,21 @@ class Substitutes:
         self._claims: Mapping[str, DeviceClaimFacts] = claims
         self._asked: dict[str, DeviceClaimFacts] = {}
         self._by_shape: dict[Hashable, DeviceClaimFacts] = {}
+        self._named: dict[str, PodClaim] = {}
+        # By namespace, identity of the spec, and whether it is for extended resources. Most claims
+        # with equal specs have one spec, and its identity is found sooner than its hash.
+        self._by_spec: dict[tuple[str, int, bool], tuple[ClaimSpec, DeviceClaimFacts]] = {}
 
-    def facts_for(self, pod: PodFacts) -> PodFacts | None:
-        """Return the facts in place of a pod's own; None if its claims themselves must be read."""
+    def claims_for(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
+        """Return the claims in place of a pod's own; None if its claims themselves must be read."""
         claims = self.waiting(pod)
         if not claims:
             return None
-        asked = tuple(PodClaim("", claim_name=each.name) for each in self.alike(claims))
-        return replace(pod, device_claims=asked, claims_as=None)
+        return tuple([self._named[each.name] for each in self.alike(claims)])
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         """Whether facts in place of a pod's own still are right for its claims."""
-        claims = self.waiting(pod)
-        if not claims:
-            return False
-        asked = [each.claim_name for each in substitute.device_claims]
-        return asked == [each.name for each in self.alike(claims)]
+        return substitute.device_claims == self.claims_for(pod)
 
     def waiting(self, pod: PodFacts) -> DeviceClaims | None:
         """Return a pod's claims if they can be used, differ, and none of them is allocated."""
@@ -62,6 +64,16 @@ class Substitutes:
         return tuple([self._one_alike(each) for each in claims])
 
     def _one_alike(self, claim: DeviceClaimFacts) -> DeviceClaimFacts:
+        key = claim.namespace, id(claim.spec), claim.is_for_extended_resources
+        known = self._by_spec.get(key)
+        if known is None:
+            if len(self._by_spec) >= SPECS_MAX:
+                self._by_spec.clear()
+            # The spec is kept, so that no other one gets its id.
+            known = self._by_spec[key] = claim.spec, self._one_of_shape(claim)
+        return known[1]
+
+    def _one_of_shape(self, claim: DeviceClaimFacts) -> DeviceClaimFacts:
         shape = claim.namespace, claim.spec, claim.is_for_extended_resources
         found = self._by_shape.get(shape)
         if found is None:
@@ -72,6 +84,7 @@ class Substitutes:
                 is_for_extended_resources=claim.is_for_extended_resources,
             )
             self._by_shape[shape] = self._asked[found.name] = found
+            self._named[found.name] = PodClaim("", claim_name=found.name)
         return found
 
     def claims_of(self, pod: PodFacts) -> DeviceClaims:

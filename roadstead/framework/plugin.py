@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from roadstead.devices.gates import DeviceGates
 from roadstead.devices.state import NO_GATES, DeviceState
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodClaim, PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import RegisteredEvent
 from roadstead.framework.members import GroupMembers
@@ -208,11 +208,13 @@ class Plugin(ABC):
         """
         return self.state_version(pod)
 
-    def substitute(self, pod: PodFacts) -> PodFacts | None:
-        """Return facts that get the pod's answers now, and that more pods share; None for none.
+    def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
+        """Return claims of devices in place of the pod's own; None for none.
 
-        Only answers that name no pod, claim or other object of its own may be equal. Not called
-        for users' plugins, nor together with them: they may read what the facts leave out.
+        The pod's facts with them, and without `claims_as`, get its answers now, and more pods
+        share them (`Profile.substitute`). Only answers that name no pod, claim or other object of
+        its own may be equal. Not called for users' plugins, nor together with them: they may read
+        what the facts leave out.
         """
         return None
 

@@ -5,9 +5,10 @@ Upstream: pkg/scheduler/framework/runtime/framework.go (NewFramework).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TypeVar
 
 from roadstead.config.model import ProfileConfig
@@ -124,13 +125,20 @@ class Profile:
         )
         # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
-        found = (p for p in self._signing if _overrides(p, "substitute"))
+        found = (p for p in self._signing if _overrides(p, "substitute_claims"))
         self._substituting = () if has_users else tuple(found)
         self._without_state_version: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
             for plugin in self._signing
+        )
+        # A number that classes with equal effects share. No in-tree plugin's effect depends on the
+        # names of claims of devices; those of users' plugins may.
+        self.effect_key: Callable[[PodClass], int] = (
+            attrgetter("effect_shape")
+            if self.shares_by_shape and not has_users
+            else self.shape_or_class
         )
         self._signing_amounts = tuple(p for p in self._signing if p.reads is Reads.ROW)
         self._signing_shapes = tuple(p for p in self._signing if p.reads is not Reads.ROW)
@@ -222,7 +230,7 @@ class Profile:
         return self.shares_by_shape and not pod.facts.nominated_node_name
 
     def shape_or_class(self, pod: PodClass) -> int:
-        """Return a number that classes with equal effects share: the shape's, or a negative one.
+        """Return a number that classes with equal results share: the shape's, or a negative one.
 
         Negative numbers are those of single classes, if the plugins do not share by shape.
         """
@@ -252,9 +260,9 @@ class Profile:
         if not (self._substituting and self.has_shape(pod)):
             return None
         for plugin in self._substituting:
-            facts = plugin.substitute(pod.facts)
-            if facts is not None:
-                return classes.pod_class(facts)
+            claims = plugin.substitute_claims(pod.facts)
+            if claims is not None:
+                return classes.with_claims(pod, claims)
         return None
 
     def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:

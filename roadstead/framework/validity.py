@@ -38,7 +38,7 @@ class Validity:
     """Inputs of one finding, and the pods that were compared with it.
 
     changes: the last change of pods (`Columns.changes`) that it takes into account. unaffected_by:
-    shapes or classes (`Profile.shape_or_class`) of pods that do not affect it.
+    keys of pods' effects (`Profile.effect_key`) that do not affect it.
     """
 
     inputs: Inputs
@@ -50,12 +50,12 @@ class Validity:
     ) -> bool:
         """Whether no pod that affects `plugins` was added or removed since; inputs are equal."""
         columns, unaffected = table.columns, self.unaffected_by
-        by_shape = profile.shares_by_shape
+        key_of = profile.effect_key
         for other, number in reversed(columns.class_changed.items()):
             if number <= self.changes:
                 break
             # As `is_changed_by`, which a pod that arrives alone would call for each class.
-            if by_shape and other.shape in unaffected:
+            if key_of(other) in unaffected:
                 continue
             if self.is_changed_by(other, profile, plugins, pod):
                 return False
@@ -66,7 +66,7 @@ class Validity:
         self, other: PodClass, profile: Profile, plugins: Iterable[Plugin], pod: PodClass
     ) -> bool:
         """Whether pods of another class may change the answers for this class on other nodes."""
-        key = profile.shape_or_class(other)
+        key = profile.effect_key(other)
         if key in self.unaffected_by:
             return False
         if any_may_change(effects_of(plugins, other), pod):

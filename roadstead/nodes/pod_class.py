@@ -6,10 +6,11 @@ process, so that it compares and hashes by identity and can hold compiled data.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
-from roadstead.facts.pod import PodFacts
-from roadstead.facts.pod_amounts import other_fields_of
+from roadstead.facts.pod import PodClaim, PodFacts
+from roadstead.facts.pod_amounts import amounts_of, other_fields_of
 from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.nodes.interning import CodeInterner
 
@@ -18,12 +19,16 @@ CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 LARGE_REQUEST = 1 << 50
 """Above this, sums over the pods of a node may wrap around; 8,000 pods of less can not."""
 
+_Coding = Callable[[str], int]
+
 
 class PodClass:
     """The pods with equal facts.
 
     index: number of the class in its `PodClasses`, in order of first use.
     shape: equal for classes that differ only in the amounts of their requests.
+    effect_shape: equal for classes that differ only in these amounts and in the names of their
+        claims of devices.
     request_of: requested amount by resource, of the resources that nodes count.
     asked: (code of a resource, amount) for each request, without zero amounts.
     nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
@@ -36,6 +41,7 @@ class PodClass:
     __slots__ = (
         "_only_class",
         "asked",
+        "effect_shape",
         "facts",
         "index",
         "is_large",
@@ -47,15 +53,16 @@ class PodClass:
     )  # fmt: skip
 
     def __init__(
-        self, facts: PodFacts, index: int, shape: int, resources: CodeInterner[str]
+        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], code: _Coding
     ) -> None:
         self.facts = facts
         self.index = index
-        self.shape = shape
+        self.effect_shape = self.shape = shapes.code(_unnamed_shape_of(facts))
+        if facts.device_claims:
+            self.shape = shapes.code((self.effect_shape, facts.device_claims, facts.claims_as))
         self._only_class: dict[int, dict[PodClass, int]] = {}
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
-        code = resources.code
         self.asked = tuple([(code(name), n) for name, n in self.request_of.items() if n])
         self.nonzero = facts.nonzero_cpu_milli, facts.nonzero_memory_bytes
         self.scored: dict[str, int] = (
@@ -80,7 +87,7 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_index_of", "_shapes", "pod_classes", "resources")
+    __slots__ = ("_by_id", "_index_of", "_shapes", "_with_claims", "pod_classes", "resources")
 
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
@@ -88,6 +95,7 @@ class PodClasses:
         self._index_of: dict[PodFacts, int] = {}
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
+        self._with_claims: dict[Hashable, PodClass] = {}
 
     def pod_class(self, facts: PodFacts) -> PodClass:
         """Return the one PodClass of these facts; cheap if the same object was passed before."""
@@ -96,11 +104,20 @@ class PodClasses:
             return known
         index = self._index_of.setdefault(facts, len(self.pod_classes))
         if index == len(self.pod_classes):
-            shape = self._shapes.code(_shape_of(facts))
-            pod_class = PodClass(facts, index, shape, self.resources)
+            pod_class = PodClass(facts, index, self._shapes, self.resources.code)
             self.pod_classes.append(pod_class)
             self._by_id[id(facts)] = pod_class
         return self.pod_classes[index]
+
+    def with_claims(self, pod: PodClass, claims: tuple[PodClaim, ...]) -> PodClass:
+        """Return the class with other claims of devices, and without `claims_as`."""
+        # Together, these are all facts but the pod's own claims.
+        key = pod.effect_shape, amounts_of(pod.facts), claims
+        found = self._with_claims.get(key)
+        if found is None:
+            facts = replace(pod.facts, device_claims=claims, claims_as=None)
+            found = self._with_claims[key] = self.pod_class(facts)
+        return found
 
     def pod_classes_of(self, pods: Sequence[PodFacts]) -> list[PodClass]:
         """Return `pod_class` of each; facts that are one object are looked up once."""
@@ -111,13 +128,14 @@ class PodClasses:
         return [found[key] for key in ids]
 
 
-def _shape_of(facts: PodFacts) -> Hashable:
-    """Return all facts but amounts, and which amounts there are and are not 0."""
+def _unnamed_shape_of(facts: PodFacts) -> Hashable:
+    """Return all facts but amounts and claims of devices; and which amounts are not 0."""
     container_requests = facts.container_requests
     return (
         other_fields_of(facts),
-        tuple((name, amount > 0) for name, amount in facts.requests),
+        bool(facts.device_claims),
+        tuple([(name, amount > 0) for name, amount in facts.requests]),
         None
         if container_requests is None
-        else tuple((name, amount > 0) for name, amount in container_requests),
+        else tuple([(name, amount > 0) for name, amount in container_requests]),
     )

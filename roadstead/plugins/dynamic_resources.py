@@ -22,7 +22,7 @@ Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go o
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ from roadstead.devices.substitutes import is_substitute
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import Allocation, DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
-from roadstead.facts.pod import PodFacts, PodIdentity
+from roadstead.facts.pod import PodClaim, PodFacts, PodIdentity
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
@@ -83,18 +83,23 @@ _TIMED_OUT = unresolvable("timed out trying to allocate devices")
 _NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 _NOTHING_TO_FREE = unschedulable("no new claims to deallocate")
 
+_NO, _UNKNOWN = (bytes((each.value,)) for each in (Verdict.NO, Verdict.UNKNOWN))
+
 
 @dataclass(frozen=True, slots=True)
 class _PodClaims:
-    """A pod's claims in its order. may_need_own: it may get a further claim of its own."""
+    """A pod's claims in its order. may_need_own: it may get a further claim of its own.
+
+    waiting: the claims that have no allocation yet.
+    """
 
     claims: tuple[DeviceClaimFacts, ...]
     may_need_own: bool = False
+    waiting: tuple[DeviceClaimFacts, ...] = field(init=False, compare=False)
 
-    @property
-    def waiting(self) -> tuple[DeviceClaimFacts, ...]:
-        """The claims that have no allocation yet."""
-        return tuple(each for each in self.claims if each.allocation is None)
+    def __post_init__(self) -> None:
+        waiting = tuple([each for each in self.claims if each.allocation is None])
+        object.__setattr__(self, "waiting", waiting)
 
     def with_own(self, own: DeviceClaimFacts | None) -> _PodClaims:
         """Return the claims with the pod's own on some nodes."""
@@ -182,16 +187,20 @@ class DynamicResources(
         plan = self._devices.allocator.plan(waiting) if waiting else None
         numbers = self._nodes.numbers(table)
         verdicts = self._verdicts(plan, numbers)
-        searched = verdicts == Verdict.UNKNOWN.value
-        is_searched = bool(searched.any())
+        # Verdicts are bytes: to search them takes less time than to compare them.
+        found = verdicts.tobytes()
+        is_searched = _UNKNOWN in found
         if not is_searched and len(waiting) == len(pod_claims.claims):
-            return FilterResult.refuse(verdicts == Verdict.NO.value, _NOT_ALLOCATED)
+            if _NO not in found:
+                return ALL_PASS
+            return FilterResult((verdicts == _NO[0]).astype(np.int32), (_NOT_ALLOCATED,))
+        searched = verdicts == _UNKNOWN[0]
         key = plan.shape if plan is not None and is_searched else None
         if key is not None and self._caches_outcomes:
             known = self._devices.allocator.nodes.outcomes(key, numbers)
             verdicts = np.where(searched, known, verdicts)
-            searched = verdicts == Verdict.UNKNOWN.value
-        refused = verdicts == Verdict.NO.value
+            searched = verdicts == _UNKNOWN[0]
+        refused = verdicts == _NO[0]
         codes = refused.astype(np.int32)
         code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
         # Allocated claims are compared with each node that has devices for the others.
@@ -346,7 +355,7 @@ class DynamicResources(
     def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
         return self._nodes.rows_since(table, position)
 
-    def substitute(self, pod: PodFacts) -> PodFacts | None:
+    def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         gates = self._devices.gates
         if (
             not pod.device_claims
@@ -357,7 +366,7 @@ class DynamicResources(
             return None
         if gates.binding_conditions or gates.extended_resource:
             return None
-        return self._devices.substitutes.facts_for(pod)
+        return self._devices.substitutes.claims_for(pod)
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         return self._devices.substitutes.substitutes_for(substitute, pod)
@@ -370,9 +379,18 @@ class DynamicResources(
         facts = pods[first].facts
         if not is_substitute(facts):
             return first
-        pod_claims = _PodClaims(self._devices.substitutes.claims_of(facts))
-        passes = self._filtered(pod_claims, table.view(rows[first : first + 1])) is ALL_PASS
+        claims = self._devices.substitutes.claims_of(facts)
+        passes = self._passes(claims, table, rows[first : first + 1])
         return [*later, len(pods)][0] if passes else first
+
+    def _passes(self, claims: tuple[DeviceClaimFacts, ...], table: Table, row: Rows) -> bool:
+        """Whether a single row passes for claims without allocation."""
+        allocator = self._devices.allocator
+        plan = allocator.plan(claims)
+        known = allocator.known_verdict(plan, self._nodes.number(table, int(row[0])))
+        if known is not Verdict.UNKNOWN:
+            return known is Verdict.YES
+        return self._filtered(_PodClaims(claims), table.view(row)) is ALL_PASS
 
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.device_claims:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
+from roadstead.devices.pools import Labels
 from roadstead.devices.screen import NodeScreen
+from roadstead.facts.node import NodeFacts
 from roadstead.nodes.columns import Columns
 from roadstead.nodes.table import Rows, Table
-
-_NO_ROW: Final = -1
 
 
 class ScreenedNodes:
@@ -25,8 +23,22 @@ class ScreenedNodes:
         self._columns: Columns | None = None
         self._names: list[str] = []
         self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
-        self._row_of: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._row_of: dict[int, int] = {}
         self._valid_for = (-1, -1)
+        # By row of other columns: facts of the node without its name, the name, and the labels.
+        self._labels: dict[int, tuple[NodeFacts, str, Labels]] = {}
+
+    def number(self, table: Table, row: int) -> int:
+        """Return the number of the node of one row of the columns."""
+        if self._knows(table):
+            return int(self._numbers[row])
+        columns = table.columns
+        facts, name = columns.facts[row], columns.names[row]
+        known = self._labels.get(row)
+        if known is None or known[0] is not facts or known[1] != name:
+            # Labels are kept because a node is made of the facts that it shares at each call.
+            known = self._labels[row] = facts, name, columns.node(row).labels
+        return self._screen.put(name, known[2])
 
     def numbers(self, table: Table) -> NDArray[np.intp]:
         """Return the number of each row's node: intp[row]."""
@@ -40,8 +52,7 @@ class ScreenedNodes:
             self._screen.remove(name)
         self._columns, self._names = columns, columns.names.copy()
         self._numbers = self._put(columns, range(columns.size))
-        self._row_of = np.full(int(self._numbers.max(initial=-1)) + 1, _NO_ROW, np.intp)
-        self._row_of[self._numbers] = np.arange(columns.size)
+        self._row_of = {number: row for row, number in enumerate(self._numbers.tolist())}
         self._valid_for = table.node_version, self._screen.removals
         return self._numbers[rows]
 
@@ -56,9 +67,10 @@ class ScreenedNodes:
         changed = changes.since(position)
         if changed is None or not self._knows(table):
             return None, changes.end
-        numbers = np.array([*{*changed}], np.intp)
-        rows = self._row_of[numbers[numbers < len(self._row_of)]]
-        return rows[rows != _NO_ROW], changes.end
+        # Few: one row after another takes less time than four calls of NumPy.
+        row_of = self._row_of
+        rows = [row_of[number] for number in {*changed} if number in row_of]
+        return np.array(rows, np.intp), changes.end
 
     def _knows(self, table: Table) -> bool:
         """Whether the numbers of all rows of a table's columns are known."""

@@ -31,9 +31,7 @@ class SchedulerVolumes:
 
     def catch_up(self) -> None:
         """Apply the stored changes, and undo what was allocated ahead of them."""
-        self._storage.ahead.undo()
-        for change in self._waiting:
-            self._storage.apply(change)
+        self._storage.catch_up(self._waiting)
         self._waiting.clear()
 
     def of(self, tokens: Sequence[str]) -> tuple[BoundVolumes, ...]:

@@ -9,6 +9,7 @@ carry them, too; `devices` has their state.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roadstead.devices.ahead import DevicesAhead
@@ -39,6 +40,11 @@ class StorageChange:
     removed: tuple[str, ...] = ()
     device_claims: tuple[DeviceClaimFacts, ...] = ()
     removed_claims: tuple[str, ...] = ()
+
+    @property
+    def changes_only_devices(self) -> bool:
+        """Whether only claims of devices change, and none is deleted."""
+        return not (self.claims or self.volumes or self.removed or self.removed_claims)
 
 
 class StorageState:
@@ -81,6 +87,19 @@ class StorageState:
         if self._changed and self._changed[0][0] > version + 1:
             return None
         return {key for at, keys in self._changed if at > version for key in keys}
+
+    def catch_up(self, changes: Sequence[StorageChange]) -> None:
+        """Apply changes in order, and undo what was allocated ahead of them and is not in them."""
+        accepted = 0
+        for change in changes:
+            # Most are the allocations that were made ahead: undone and made again, they would
+            # be a change of each node that every class had to compare.
+            if not (change.changes_only_devices and self.ahead.accept(change.device_claims)):
+                break
+            accepted += 1
+        self.ahead.undo()
+        for change in changes[accepted:]:
+            self.apply(change)
 
     def apply(self, change: StorageChange) -> StorageChange:
         """Apply a change; return the change that undoes it. First `ahead` is undone."""

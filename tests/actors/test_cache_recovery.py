@@ -10,7 +10,7 @@ from roadstead.actors.cache import encoding
 from roadstead.actors.cache import recovery as cache_recovery
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.interface import NOTHING, DeadlineError
-from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
+from roadstead.actors.messages import CHANGES_APPLIED, STORAGE, AssumeBatch, node_batch
 from roadstead.actors.messages.changes import ClusterChanges
 from roadstead.actors.messages.recovery import (
     EndOwner,
@@ -170,7 +170,8 @@ async def test_a_new_cache_sends_earlier_committed_changes_of_claims_to_follower
     await turns()
 
     (told,) = world.scheduler.told("apply")
-    assert told.changes == committed.changes
+    assert told.changes == (), "schedulers get them in answers"
+    assert world.cache.state.volumes.changes_since(0).changes == committed.changes
     assert (told.first_seq, told.count) == (1, len(committed.changes))
 
 
@@ -189,8 +190,10 @@ async def test_claims_of_a_pod_deleted_while_assumed_are_free_when_its_scheduler
     assert ledger.holders() == ()
     assert ledger.storage.claims["default/c"] == claim("c")
     await turns()
-    told = [change for each in world.scheduler.told("apply") for change in each.changes]
+    told = world.cache.state.volumes.changes_since(0).changes
     assert [change.claims[0].is_bound for change in told] == [True, False]
+    kinds = [kind for each in world.scheduler.told("apply") for kind in each.kinds]
+    assert kinds.count(STORAGE) == len(told)
 
 
 async def test_claims_of_a_pod_deleted_when_bound_stay_bound_when_its_scheduler_ends():

@@ -66,10 +66,13 @@ class World:
         return self.scheduler.told("apply")[-1]
 
     def is_bound(self):
-        """Whether the claim is bound in the cache and in its followers."""
+        """Whether the claim is bound in the cache and in its answers; the stream has the number."""
         held = self.assumed_claims.storage.claims["default/c"].is_bound
-        told = [each for batch in self.scheduler.told("apply") for each in batch.changes]
-        assert told[-1].claims[0].is_bound == held
+        log = self.cache.state.volumes.changes_since(0).changes
+        assert log[-1].claims[0].is_bound == held
+        sent = self.scheduler.told("apply")
+        assert [kind for batch in sent for kind in batch.kinds].count(STORAGE) == len(log)
+        assert not any(batch.changes for batch in sent)
         return held
 
 

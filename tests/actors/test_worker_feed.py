@@ -13,6 +13,7 @@ from roadstead.actors.cache.encoding import storage_batch, version_batch
 from roadstead.actors.cache.worker_feed import WAIT_S, Joiner, WorkerFeed, join_batches
 from roadstead.actors.messages import (
     CHANGES_APPLIED,
+    STORAGE,
     ChangesApplied,
     PackedChanges,
     RunningPods,
@@ -32,10 +33,12 @@ from tests.storage.world import claim
 
 
 async def changes_of(steps):
-    """Return the batches that a cache sends to a scheduler, and the final table.
+    """Return the batches that a cache sends to a worker, and the final table.
 
-    steps: pairs of numbers: which change, and of which node.
+    steps: pairs of numbers: which change, and of which node. The batches are those sent to a
+    scheduler, one for each change, with the contents that schedulers do not get.
     """
+    stored = []
     sink = Fake("scheduler-0", apply=CHANGES_APPLIED)
     cache = CacheActor(plan_of(), Fakes(sink, Fake("queue", observe=CHANGES_APPLIED)))
     await cache.add_nodes(node_batch([node(f"n{n}") for n in range(3)]))
@@ -54,9 +57,15 @@ async def changes_of(steps):
         elif kind == 4:
             cache.stream.send_versions([(name, number)])
         elif kind == 5:
-            cache.stream.send_storage([StorageChange((claim(f"c{number}"),))])
+            stored.append(StorageChange((claim(f"c{number}"),)))
+            cache.stream.send_storage(stored[-1:])
     await cache.stream.flush()
-    return sink.told("apply"), cache.core.placements.store.table
+    contents = iter(stored)
+    batches = [
+        replace(each, changes=(next(contents),)) if STORAGE in each.kinds else each
+        for each in sink.told("apply")
+    ]
+    return batches, cache.core.placements.store.table
 
 
 @given(

@@ -1,5 +1,7 @@
 """Bits, shortcuts and skipped orders change no answer: a plain recursion finds the same."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from roadstead.facts.devices import (
     Allocation,
     CounterSetFacts,
     DeviceConstraint,
+    Placement,
     SliceFacts,
 )
 from roadstead.facts.taints import Taint, Toleration
@@ -162,3 +165,36 @@ def test_the_answer_is_that_of_a_plain_recursion(data, gates):
         return [[(each.request, each.id) for each in one.results] for one in allocated]
 
     assert answer(product) == answer(reference)
+
+
+OTHER = "n1"
+
+
+def twin(found: SliceFacts) -> SliceFacts:
+    """Return a slice of the other node with the same devices, in a pool of its own."""
+    name, pool = f"t{found.name}", f"q{found.pool}"
+    return replace(found, name=name, pool=pool, placement=Placement(node_name=OTHER))
+
+
+@given(st.data(), gate_sets)
+def test_a_node_like_one_before_gets_the_allocation_that_it_gets_alone(data, gates):
+    found = [
+        data.draw(slices(each, DeviceGates(**gates)))
+        for each in range(data.draw(st.integers(1, 4)))
+    ]
+    here = [each for each in found if each.placement is HERE]
+    twins = [twin(each) for each in here if data.draw(st.integers(0, 9))]
+    asked = tuple(data.draw(claims(each)) for each in range(data.draw(st.integers(1, 2))))
+    ids = [(each.driver, each.pool, one.name) for each in here for one in each.devices]
+    used = data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=4)) if ids else []
+    both = [*used, *((driver, f"q{pool}", name) for driver, pool, name in used)]
+
+    def allocations(*nodes):
+        made = allocator(*found, *twins, **gates)
+        made.in_use.add(Allocation(tuple(AllocatedDevice("r", *each) for each in both)))
+        for node in nodes:
+            found_on = answer(lambda node=node: made.allocate(made.plan(asked), node, ()))
+        return found_on
+
+    assert allocations(NODE, OTHER) == allocations(OTHER)
+    assert allocations(OTHER, OTHER) == allocations(OTHER)

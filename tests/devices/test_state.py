@@ -1,6 +1,6 @@
 """DeviceState: changes of claims are idempotent and undone; devices in use follow allocations."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,13 @@ from roadstead.devices.state import (
     reserved,
     without_consumers,
 )
-from roadstead.facts.devices import AllocatedDevice, Allocation, Consumer, DeviceClassFacts
+from roadstead.facts.devices import (
+    AllocatedDevice,
+    Allocation,
+    Consumer,
+    DeviceClaimFacts,
+    DeviceClassFacts,
+)
 from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from tests.devices.fleet import DRIVER, claim, devices, owned, slice_of
 
@@ -158,3 +164,14 @@ def test_undoing_all_changes_restores_the_state(steps):
         state.apply(*undo)
     assert state.claims == before
     assert in_use(state) == frozenset()
+
+
+def test_a_claim_in_another_use_keeps_all_other_fields():
+    everything = {
+        each.name: object() for each in fields(DeviceClaimFacts) if each.name != "is_in_flight"
+    }
+    one = DeviceClaimFacts(**everything)
+    use = {"allocation": Allocation(), "reserved_for": (), "finalizers": ("f",)}
+
+    assert one.with_use(**use, is_in_flight=True) == replace(one, **use, is_in_flight=True)
+    assert one.in_flight(Allocation()) == replace(one, allocation=Allocation(), is_in_flight=True)

@@ -7,7 +7,7 @@ import pytest
 
 from roadstead.config.settings import Settings
 from roadstead.devices.ahead import DevicesAhead
-from roadstead.devices.state import DeviceState
+from roadstead.devices.state import DeviceState, reserved
 from roadstead.facts.devices import Allocation, Consumer
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
@@ -15,6 +15,7 @@ from roadstead.journal.files import FileJournal
 from roadstead.journal.segments import Reader
 from roadstead.local.run import LocalRun
 from roadstead.run import RunPlan
+from roadstead.storage import StorageChange, StorageState
 from tests.builders import node, pod
 from tests.devices.fleet import claim, cluster, owned, slice_of, using, with_template
 from tests.journal.simulated_disk import SimulatedDisk
@@ -246,3 +247,25 @@ def test_what_a_batch_allocates_ahead_is_undone():
     ahead.undo()
     assert devices.claims == before
     assert ahead.reserve(using("q", "b"), n1)
+
+
+def test_what_the_cache_allocates_as_it_was_allocated_ahead_is_not_undone():
+    devices = DeviceState(cluster(claim("a"), claim("b"), claim("c"), slices=SLICES).devices)
+    storage = StorageState(devices=devices)
+    n1 = NODES[0]
+    made = []
+    for name in ("a", "b"):
+        assert storage.ahead.reserve(using(f"p-{name}", name), n1)
+        made.append(devices.claims[f"default/{name}"])
+    changes = devices.allocator.nodes.version
+    consumed = reserved(made[0], Consumer("pods", "p-a", "p-a"))
+
+    storage.catch_up([*(StorageChange(device_claims=(each,)) for each in (made[0], consumed))])
+
+    assert devices.claims["default/a"] == consumed
+    assert devices.claims["default/b"].allocation is None, "the cache did not allocate it"
+    storage.catch_up([StorageChange(device_claims=(made[1],))])
+    assert devices.claims["default/b"] == made[1]
+    assert storage.ahead.reserve(using("q", "c"), NODES[1])
+    storage.catch_up([StorageChange(device_claims=(devices.claims["default/c"],))])
+    assert devices.allocator.nodes.version == changes + 3, "only b was undone and made again"

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from roadstead.facts.pod import PodClaim, PodReference
 from roadstead.nodes.pod_class import PodClasses
 from tests.builders import DEFAULT_MEMORY_BYTES, GPU, MIB, pod
 
@@ -70,3 +71,39 @@ def test_classes_that_differ_only_in_amounts_have_one_shape():
     assert more.shape == first.shape
     assert first.shape not in shapes
     assert len(shapes) == len(others)
+
+
+def test_classes_that_differ_only_in_names_of_claims_have_one_effect_shape():
+    classes = PodClasses()
+    one = pod(cpu=100)
+
+    def claiming(name, facts=one):
+        claim = PodClaim("gpu", template_name="t", generated=name)
+        return classes.pod_class(
+            replace(facts, device_claims=(claim,), claims_as=PodReference(name, name))
+        )
+
+    first, second, other = claiming("a"), claiming("b"), claiming("a", replace(one, priority=1))
+
+    assert first.effect_shape == second.effect_shape
+    assert first.shape != second.shape
+    assert first.effect_shape not in (other.effect_shape, classes.pod_class(one).effect_shape)
+    assert claiming("a", pod(cpu=200)).shape == first.shape
+
+
+def test_a_class_with_other_claims_differs_in_nothing_else():
+    classes = PodClasses()
+    shared = (PodClaim("", claim_name="/0"),)
+
+    def claiming(name, facts):
+        claims = (PodClaim("gpu", template_name="t", generated=name),)
+        named = PodReference(name, name)
+        return classes.pod_class(replace(facts, device_claims=claims, claims_as=named))
+
+    for facts in (pod(cpu=100), pod(cpu=200), pod(cpu=100, labels={"app": "web"})):
+        first, second = (classes.with_claims(claiming(n, facts), shared) for n in ("a", "b"))
+
+        assert first is second
+        assert first.facts == replace(facts, device_claims=shared)
+    other = (*shared, PodClaim("", claim_name="/1"))
+    assert classes.with_claims(claiming("c", facts), other).facts.device_claims == other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roadstead.devices.quick import Verdict
 from roadstead.devices.screen import MARKED_MAX
 from roadstead.facts.devices import Placement
 from roadstead.nodes.table import NodeTable
@@ -84,3 +85,20 @@ def test_all_rows_may_have_changed_where_many_nodes_see_a_pool():
     made.in_use.add(allocate(made, claim(request()), node="n1")[0])
 
     assert names_since(nodes, table, end)[0] is None
+
+
+def test_a_single_row_has_the_number_that_it_has_among_others():
+    made, nodes, table = screened(*NAMES)
+    plan, alone = made.plan((claim(request()),)), ScreenedNodes(made.nodes)
+
+    for row in range(len(NAMES)):
+        assert alone.number(table, row) == nodes.numbers(table)[row]
+        assert nodes.number(table, row) == nodes.numbers(table)[row]
+        assert made.known_verdict(plan, alone.number(table, row)) is Verdict.YES
+    made.in_use.add(allocate(made, claim(request(count=2)), node="n1")[0])
+    number = alone.number(table, 1)
+    assert made.known_verdict(plan, number) is Verdict.UNKNOWN, "no such node was screened"
+    made.screen(plan, nodes.numbers(table))
+    assert made.known_verdict(plan, number) is Verdict.NO
+    table.update_node(node("n2", labels={"rack": "r"}))
+    assert alone.number(table, 2) == made.nodes.put("n2", (("rack", "r"),))

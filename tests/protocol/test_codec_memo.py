@@ -59,3 +59,11 @@ def test_an_object_is_encoded_once():
     first, second = to_wire(Holder((one, one)))[0]
     assert first == ["c", 3, False]
     assert first is second
+
+
+def test_a_value_that_is_used_again_and_again_stays():
+    used = sent(Spec("used"))
+    for number in range(3 * CACHE_MAX_VALUES):
+        sent(Spec("other", number))
+        if number % (CACHE_MAX_VALUES // 2) == 0:
+            assert sent(Spec("used")) is used
