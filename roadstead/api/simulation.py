@@ -85,7 +85,7 @@ class SimulationResult:
 
     @property
     def tables(self) -> RunTables:
-        """The Arrow tables by name: pods, classes, attempts, events, nodes, samples."""
+        """The Arrow tables by name; docs/simulate.md lists them with their columns."""
         return RunTables(self.directory)
 
     def to_arrow(self, table: str = "pods") -> Table:

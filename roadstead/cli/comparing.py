@@ -10,9 +10,9 @@ from typing import Any, Final, cast
 
 import click
 
+from roadstead.api.run_check import runs_in
 from roadstead.api.run_folder import read_summary
 from roadstead.api.run_query import RunQuery
-from roadstead.cli.check_simulated import runs_in
 from roadstead.cli.options import OutputFormat
 from roadstead.cli.result_forms import print_json
 from roadstead.cli.session import Session

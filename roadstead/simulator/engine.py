@@ -99,6 +99,8 @@ class Engine:
         self._commands: deque[tuple[Component | None, Command]] = deque()
         self._queue_wakes_us = FOREVER_US
         self._names_used: Counter[str] = Counter()
+        devices = plan.cluster.devices
+        self._has_claims = bool(devices.slices or devices.claims)
 
     def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
         """Store the cluster, once, before `run`. delay: of decisions, if they take time."""
@@ -149,6 +151,8 @@ class Engine:
                 break
             if self._commands or self.lives.counts[LifeState.PENDING]:
                 self._settle()
+            if self._has_claims:
+                self._record_claims()
             steps += 1
             if on_progress is not None and not steps % STEPS_PER_PROGRESS:
                 on_progress(self)
@@ -175,6 +179,8 @@ class Engine:
         self.cluster.add_running(pods, [pod.node for pod in running])
         for life, pod in zip(lives, running, strict=True):
             self._bind(life, pod.node)
+        if self._has_claims:
+            self._recorder.claims(self, plan.cluster.devices.claims, ())
         pending = [self._initial(each) for each in plan.pods if not each.node]
         self._create_pods(CreatePods(tuple(pending)))
         for component in self._components:
@@ -190,6 +196,7 @@ class Engine:
             pod.facts,
             grace_us=lifecycle.grace_us,
             no_execute=lifecycle.no_execute,
+            uid=identity.uid,
         )
 
     def _sample(self, _: object) -> None:
@@ -222,7 +229,7 @@ class Engine:
             )
 
     def _create(self, new: NewPod, source: int = -1, controller: int = -1) -> SimulatedPod:
-        uid = f"{new.namespace}/{new.name}"
+        uid = new.uid or f"{new.namespace}/{new.name}"
         if new.reuses_name:
             used = self._names_used[uid]
             self._names_used[uid] += 1
@@ -287,6 +294,9 @@ class Engine:
 
     def _apply_decisions(self) -> bool:
         """Apply binds and evictions to the lives; return whether there were any."""
+        if self._has_claims:
+            # Now, as a pod may be bound and evicted at one time: then it is on no node any more.
+            self._record_claims()
         bound, evicted = self.cluster.take_bound(), self.cluster.take_evicted()
         new = {uid for uid, _ in bound}
         # A victim makes room for its preemptor, so it ends before that is bound.
@@ -342,6 +352,10 @@ class Engine:
             if life.first_tried_us == NEVER_US:
                 life.first_tried_us = self.now_us
             self._recorder.not_bound(self.now_us, life, note, back.get(note.uid, ""))
+
+    def _record_claims(self) -> None:
+        for change in self.cluster.take_claim_changes():
+            self._recorder.claims(self, change.device_claims, change.removed_claims)
 
     # Lives.
 

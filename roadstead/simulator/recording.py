@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 from roadstead.simulator.component import World
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roadstead.facts.devices import DeviceClaimFacts
     from roadstead.facts.node import NodeFacts
     from roadstead.queue.reports import PendingReason
     from roadstead.simulator.component import Note
@@ -41,6 +44,11 @@ class Recorder:
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
         """Record that a node was added or changed, or removed (None)."""
 
+    def claims(
+        self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
+    ) -> None:
+        """Record claims of devices in their new state, and the keys of those that ended."""
+
     def sample(self, world: RecordedWorld) -> None:
         """Record the state of the fleet now."""
 
@@ -72,6 +80,12 @@ class Recorders(Recorder):
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
         for each in self._recorders:
             each.node(now_us, name, facts, is_new=is_new)
+
+    def claims(
+        self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
+    ) -> None:
+        for each in self._recorders:
+            each.claims(world, changed, removed)
 
     def sample(self, world: RecordedWorld) -> None:
         for each in self._recorders:

@@ -48,7 +48,9 @@ def test_a_temporary_folder_is_removed_with_the_result() -> None:
     folder = result.directory
 
     assert result.summary.seed == 7
-    assert set(result.tables) == {"pods", "classes", "attempts", "events", "nodes", "samples"}
+    assert set(result.tables) == {
+        *("pods", "classes", "attempts", "events", "nodes", "devices", "allocations", "samples")
+    }
     del result
     assert not folder.exists()
 

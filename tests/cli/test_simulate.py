@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.cli.conftest import Run
@@ -82,6 +83,48 @@ def test_the_tables_of_a_run_keep_every_rule(run: Run, played: Path) -> None:
     result = run("check", played)
 
     assert result.exit_code == 0, result.stdout
+
+
+DEVICES = Path(__file__).parents[2] / "docs" / "examples" / "devices"
+
+
+def planted(folder: Path, table: str, change: str) -> None:
+    """Change each row of a table of the first run. change: of a duckdb SELECT * REPLACE."""
+    part = folder / "default-0" / table / "part-00000.parquet"
+    changed = part.with_name("changed")
+    sql = f"COPY (SELECT * REPLACE ({change}) FROM '{part}') TO '{changed}' (FORMAT parquet)"
+    duckdb.sql(sql)
+    changed.replace(part)
+
+
+def test_check_finds_a_device_in_two_claims(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("simulate", DEVICES / "fleet.yaml", "-o", "gpus").exit_code == 0
+    assert run("check", "gpus").exit_code == 0
+    sql = "SELECT count(DISTINCT device) AS n FROM allocations WHERE device IS NOT NULL"
+    assert json.loads(run("query", "gpus", sql, "--format", "json").stdout) == [{"n": 2}]
+
+    planted(tmp_path / "gpus", "allocations", "if(device IS NULL, NULL, 'g0') AS device")
+    result = run("check", "gpus", "--show", "0")
+
+    assert result.exit_code == 1
+    assert "devices  gpu.example.com/n1/g0: is in claims default/train-0-" in result.stdout
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_the_order_of_sets_changes_no_table(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_seed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-m", "roadstead", "simulate", str(DEVICES / "fleet.yaml")]
+    subprocess.run([*command, "-o", "other"], env=environment, check=True, capture_output=True)
+
+    assert run("simulate", DEVICES / "fleet.yaml", "-o", "here").exit_code == 0
+
+    assert tables(Path("here")) == tables(Path("other"))
 
 
 def test_json_has_the_waits_of_each_run_by_owner(run: Run, scenario: Path) -> None:

@@ -69,6 +69,9 @@ class Heard:
     def not_bound(self, now_us, life, note, nominated):
         self.rows.append((now_us / SECOND_US, "pending", life.identity.name, nominated))
 
+    def claims(self, world, changed, removed):
+        pass
+
     def note(self, now_us, note):
         self.rows.append((now_us / SECOND_US, note.what, note.subject))
 

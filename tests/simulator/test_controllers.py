@@ -73,6 +73,9 @@ class Records:
     def not_bound(self, now_us, life, note, nominated):
         pass
 
+    def claims(self, world, changed, removed):
+        pass
+
     def note(self, now_us, note):
         self.notes.append((now_us / SECOND_US, note.what, note.subject))
 

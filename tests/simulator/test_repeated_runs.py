@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roadstead.api.run_check import check_folder
 from roadstead.cycle.batch import CompiledKernel
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.devices import ClaimSpec, DeviceRequest, DevicesFacts
+from roadstead.facts.pod import PodClaim
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator import engine, tables
@@ -18,6 +22,7 @@ from roadstead.simulator.play import Variant, play
 from roadstead.simulator.replay import explain_at, explain_bind
 from roadstead.simulator.scenario import Limits
 from tests.builders import node, pod
+from tests.devices.fleet import CLASS, claim, slice_of
 from tests.simulator.plays import plan_of
 
 BIG = pod(cpu=3000)
@@ -92,6 +97,66 @@ def test_a_killed_run_that_is_played_again_gives_the_same_bytes(plan, kills):
 
         assert play_into(Path(other), plan) == summary
         assert content(Path(one)) == content(Path(other))
+
+
+CLAIMS = (
+    PodClaim("gpu", template_name="one"),
+    PodClaim("pair", template_name="two"),
+    PodClaim("own", claim_name="shared"),
+)
+TEMPLATES = tuple(
+    (f"default/{name}", ClaimSpec((DeviceRequest("r", "gpu", count=count),)))
+    for name, count in (("one", 1), ("two", 2))
+)
+PODS_WITH_CLAIMS = st.lists(
+    st.tuples(
+        st.integers(0, 90),
+        st.lists(st.sampled_from(CLAIMS), max_size=2, unique=True),
+        st.sampled_from([(100, 0), (3000, 0), (3000, 10)]),
+        st.sampled_from([1.0, 30.0, None]),
+    ),
+    max_size=25,
+)
+
+
+@st.composite
+def plans_with_claims(draw):
+    """Plans in which pods wait for devices, share a claim, and preempt pods that have devices."""
+    arrivals = [
+        (
+            float(at_s),
+            f"p{number}",
+            pod(cpu=cpu, priority=priority, device_claims=tuple(claims)),
+            duration_s,
+        )
+        for number, (at_s, claims, (cpu, priority), duration_s) in enumerate(
+            sorted(draw(PODS_WITH_CLAIMS), key=lambda each: each[0])
+        )
+    ]
+    names = [f"n{number}" for number in range(draw(st.integers(1, 3)))]
+    slices = tuple(slice_of(name, "d0", "d1", "d2") for name in names)
+    devices = DevicesFacts(slices, (CLASS,), (claim("shared"),), templates=TEMPLATES)
+    return plan_of(
+        [node(name) for name in names],
+        arrivals,
+        cluster=ClusterFacts(devices=devices),
+        sample_us=20_000_000,
+        grace_s=draw(st.sampled_from([0.0, 5.0])),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_with_claims(), st.lists(st.integers(0, 80), max_size=3))
+def test_a_killed_run_with_claims_of_devices_gives_the_same_bytes(plan, kills):
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        summary = play_into(Path(one), plan)
+        for steps in kills:
+            with suppress(Killed):
+                play_into(Path(other), plan, killer(steps))
+
+        assert play_into(Path(other), plan) == summary
+        assert content(Path(one)) == content(Path(other))
+        assert check_folder(Path(one)).violations == ()
 
 
 def arrivals(count=40):
