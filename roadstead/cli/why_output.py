@@ -91,7 +91,16 @@ def _attempt_lines(each: Attempts) -> Iterator[str]:
     if each.message:
         yield f"{'':>{WIDTH}}{each.message}"
     if each.nominated:
-        yield f"{'':>{WIDTH}}nominated to {each.nominated}: pods there are preempted for it"
+        yield f"{'':>{WIDTH}}nominated to {each.nominated}{_preempted(each.victims)}"
+
+
+def _preempted(victims: str) -> str:
+    """Name the pods that were preempted on the nominated node."""
+    if not victims:
+        return ""
+    uids = victims.split(",")
+    more = f" and {len(uids) - VICTIMS_MAX:,} more" if len(uids) > VICTIMS_MAX else ""
+    return f"; preempted for it: {', '.join(uids[:VICTIMS_MAX])}{more}"
 
 
 def _changes(story: PodStory) -> Iterator[str]:
@@ -112,6 +121,7 @@ def _introduction(story: PodStory, moment: Moment) -> str:
 
 
 WIDTH = 14
+VICTIMS_MAX = 5
 
 
 def _at(at_us: int) -> str:

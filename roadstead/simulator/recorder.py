@@ -51,16 +51,29 @@ class TableRecorder(Recorder):
 
     def bound(self, now_us: int, life: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
-        self._attempts.append((now_us, life.number, "bound", life.node, None, None, None))
+        self._attempts.append((now_us, life.number, "bound", life.node, None, None, None, None))
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
         self.counts.unplaced_attempts += 1
-        plugins = ",".join(note.plugins)
         self._attempts.append(
-            (now_us, life.number, "pending", None, nominated or None, note.message, plugins)
+            (
+                now_us,
+                life.number,
+                "pending",
+                None,
+                nominated or None,
+                note.message,
+                ",".join(note.plugins),
+                ",".join(victims) or None,
+            )
         )
 
     def note(self, now_us: int, note: Note) -> None:

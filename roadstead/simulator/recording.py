@@ -34,9 +34,17 @@ class Recorder:
         """Record that a pod was bound to its node."""
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
-        """Record that a scheduler tried a pod in vain, and why."""
+        """Record that a scheduler tried a pod in vain, and why.
+
+        victims: UIDs of the pods that it preempted on the node to which it is nominated.
+        """
 
     def note(self, now_us: int, note: Note) -> None:
         """Record an event of the fleet."""
@@ -68,10 +76,15 @@ class Recorders(Recorder):
             each.bound(now_us, life)
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
         for each in self._recorders:
-            each.not_bound(now_us, life, note, nominated)
+            each.not_bound(now_us, life, note, nominated, victims)
 
     def note(self, now_us: int, note: Note) -> None:
         for each in self._recorders:

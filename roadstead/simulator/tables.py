@@ -68,6 +68,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "nominated": (STRING, "the node to which it was nominated"),
         "message": (STRING, "why it was not bound, as the scheduler reports it"),
         "plugins": (STRING, "the plugins that refused it, separated by commas"),
+        "victims": (STRING, "UIDs of the pods that were preempted for it, separated by commas"),
     },
     "events": {
         "time_us": (INT64, "when it happened"),

@@ -30,13 +30,14 @@ horizon: 1h
 sample: 10m
 seeds: 2
 """
+SPEC = {
+    "containers": [{"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}]
+}
 TASK = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "task", "namespace": "shop"},
-    "spec": {
-        "containers": [{"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}]
-    },
+    "spec": SPEC,
 }
 Write = Callable[[str], Path]
 
@@ -240,6 +241,27 @@ def test_why_at_a_time_explains_each_node(run: Run, played: Path) -> None:
     assert document["explained_at_us"] == 360_000_000
     assert document["explanation"]["feasible"] == []
     assert len(document["explanation"]["nodes"]) == 2
+
+
+def test_why_names_the_pods_that_were_preempted_for_a_pod(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    urgent = {"spec": {**SPEC, "priorityClassName": "system-cluster-critical"}}
+    (tmp_path / "urgent.yaml").write_text(json.dumps(TASK | urgent))
+    (tmp_path / "task.yaml").write_text(json.dumps(TASK))
+    later = (
+        "- name: urgent\n  arrivals: {every: 1m, count: 1, start: 5m}\n"
+        "  pods: [{template: urgent.yaml}]\nhorizon"
+    )
+    written(tmp_path, SCENARIO.replace("horizon", later, 1), "busy.yaml")
+    assert run("simulate", "busy.yaml", "--seed", "0").exit_code == 0
+
+    result = run("why", "busy.run", "task-1-0", "--tables-only")
+
+    sql = "SELECT uid FROM pods WHERE ending = 'preempted'"
+    (victim,) = json.loads(run("query", "busy.run", sql, "--format", "json").stdout)
+    assert f"preempted for it: {victim['uid']}\n" in result.stdout
 
 
 def test_why_from_another_folder_finds_the_files_of_the_scenario(

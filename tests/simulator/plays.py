@@ -66,7 +66,7 @@ class Heard:
     def bound(self, now_us, life):
         self.rows.append((now_us / SECOND_US, "bound", life.identity.name, life.node))
 
-    def not_bound(self, now_us, life, note, nominated):
+    def not_bound(self, now_us, life, note, nominated, victims):
         self.rows.append((now_us / SECOND_US, "pending", life.identity.name, nominated))
 
     def claims(self, world, changed, removed):

@@ -92,6 +92,8 @@ def test_a_preempted_pod_frees_its_device(tmp_path):
         (5, "deallocated", "default/a-gpu", 0),
     ]
     assert asked(tmp_path, "SELECT ending FROM pods WHERE number = 0") == [("preempted",)]
+    sql = "SELECT pod, nominated, victims FROM attempts WHERE outcome = 'pending'"
+    assert asked(tmp_path, sql) == [(1, "n1", "default/a")]
 
 
 def test_claims_for_extended_resources_are_recorded_under_their_names(tmp_path):

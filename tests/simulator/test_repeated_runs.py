@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.api.run_check import check_folder
+from roadstead.api.run_folder import write_summary
+from roadstead.api.run_query import RunQuery
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import ClaimSpec, DeviceRequest, DevicesFacts
@@ -157,6 +159,21 @@ def test_a_killed_run_with_claims_of_devices_gives_the_same_bytes(plan, kills):
         assert play_into(Path(other), plan) == summary
         assert content(Path(one)) == content(Path(other))
         assert check_folder(Path(one)).violations == ()
+
+
+PREEMPTED = """SELECT ended_us, preemptor, uid FROM pods WHERE ending = 'preempted' ORDER BY ALL"""
+VICTIMS = """SELECT time_us, namespace || '/' || name, unnest(string_split(victims, ','))
+FROM attempts JOIN pods ON pod = number WHERE victims IS NOT NULL ORDER BY ALL"""
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans())
+def test_each_preempted_pod_is_a_victim_of_one_attempt(plan):
+    with TemporaryDirectory() as folder:
+        write_summary(Path(folder), play_into(Path(folder), plan))
+        query = RunQuery(Path(folder))
+
+        assert list(query.ask(VICTIMS).rows) == list(query.ask(PREEMPTED).rows)
 
 
 def arrivals(count=40):
