@@ -17,9 +17,13 @@ from roadstead.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from roadstead.api.cluster import Cluster, load, load_config
+    from roadstead.api.comparison import Comparison, compare
     from roadstead.api.explanation import PodExplanation
+    from roadstead.api.pod_life import PodLife
     from roadstead.api.result import Result
+    from roadstead.api.run_check import RunCheck
     from roadstead.api.simulation import SimulationResult, load_run, simulate
+    from roadstead.api.sweep import SweepResult, sweep
     from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
     from roadstead.report.drain_result import DrainResult
     from roadstead.report.fit_result import FitResult
@@ -27,31 +31,41 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cluster",
+    "Comparison",
     "DrainResult",
     "FitResult",
     "GrowResult",
     "InputError",
     "PodExplanation",
+    "PodLife",
     "Result",
     "RoadsteadError",
+    "RunCheck",
     "ShrinkResult",
     "SimulationResult",
+    "SweepResult",
     "UnsupportedError",
     "__version__",
+    "compare",
     "load",
     "load_config",
     "load_run",
     "simulate",
+    "sweep",
 ]
 
 _MODULES = {
     **dict.fromkeys(("Cluster", "load", "load_config"), "api.cluster"),
+    **dict.fromkeys(("Comparison", "compare"), "api.comparison"),
     "DrainResult": "report.drain_result",
     "FitResult": "report.fit_result",
     **dict.fromkeys(("GrowResult", "ShrinkResult"), "report.grow_result"),
     "PodExplanation": "api.explanation",
+    "PodLife": "api.pod_life",
     "Result": "api.result",
+    "RunCheck": "api.run_check",
     **dict.fromkeys(("SimulationResult", "load_run", "simulate"), "api.simulation"),
+    **dict.fromkeys(("SweepResult", "sweep"), "api.sweep"),
     **dict.fromkeys(("InputError", "RoadsteadError", "UnsupportedError"), "protocol.errors"),
 }
 

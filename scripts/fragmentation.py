@@ -170,7 +170,12 @@ class Curve:
         )  # fmt: skip
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
         self.refused += 1
         if self.plan.arrived[life.number] <= EARLY * self.capacity:

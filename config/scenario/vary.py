@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path as Folder
@@ -48,12 +48,18 @@ def read_axis(file: ScenarioFile, option: str) -> Axis:
     if not separator or not text.strip():
         raise InputError("must be KEY=V1,V2,…", source=SOURCE, value=cut_short(option))
     values = read_document(f"[{text}]", source=f"{SOURCE} {cut_short(key)}")
-    if not isinstance(values, list) or not values:
+    return axis_of(file, key, values if isinstance(values, list) else ())
+
+
+def axis_of(file: ScenarioFile, key: str, values: Iterable[object]) -> Axis:
+    """Return the axis of a key. Raises InputError as `read_axis`."""
+    found = tuple(values)
+    if not found:
         raise InputError("has no values", source=SOURCE, field=cut_short(key))
-    texts = [json.dumps(each, sort_keys=True, default=str) for each in values]
+    texts = [json.dumps(each, sort_keys=True, default=str) for each in found]
     if len(set(texts)) < len(texts):
         raise InputError("has a value twice", source=SOURCE, field=cut_short(key))
-    return Axis(key, path_of(file.document, key), tuple(values))
+    return Axis(key, path_of(file.document, key), found)
 
 
 def path_of(document: Mapping[str, object], key: str) -> Path:

@@ -36,7 +36,7 @@ class PodFound:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Equal attempts in a row. message: "" if the pod was bound."""
+    """Equal attempts in a row. message: "" if the pod was bound. victims: UIDs, as in the table."""
 
     first_us: int
     last_us: int
@@ -46,6 +46,7 @@ class Attempts:
     nominated: str
     message: str
     plugins: str
+    victims: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ _FOUND: Final = (
     "ending, node, preemptor FROM pods WHERE "
 )
 _ATTEMPTS: Final = (
-    "SELECT time_us, outcome, node, nominated, message, plugins FROM attempts "
+    "SELECT time_us, outcome, node, nominated, message, plugins, victims FROM attempts "
     "WHERE pod = $pod ORDER BY time_us"
 )
 _CHANGES: Final = """

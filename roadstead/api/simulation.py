@@ -10,14 +10,17 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from roadstead.api.cluster import Cluster
-from roadstead.api.config_source import Document, document_text
+from roadstead.api.config_source import Document
 from roadstead.api.frames import as_frame
 from roadstead.api.moment import load_moment, time_of
+from roadstead.api.pod_life import PodLife, life_of
+from roadstead.api.request import ARGUMENTS
+from roadstead.api.run_check import RunCheck, check_folder
 from roadstead.api.run_folder import read_record, read_summary
 from roadstead.api.run_query import RunQuery
+from roadstead.api.scenario_plan import scenario_file
 from roadstead.api.simulated_report import write_report
 from roadstead.api.simulating import play_all, prepare_folder, prepare_simulation
-from roadstead.config.scenario.read import load_scenario, read_scenario
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.simulator.engine import Engine
 from roadstead.simulator.summary import RunSummary
@@ -85,7 +88,7 @@ class SimulationResult:
 
     @property
     def tables(self) -> RunTables:
-        """The Arrow tables by name: pods, classes, attempts, events, nodes, samples."""
+        """The Arrow tables by name; docs/simulate.md lists them with their columns."""
         return RunTables(self.directory)
 
     def to_arrow(self, table: str = "pods") -> Table:
@@ -106,15 +109,42 @@ class SimulationResult:
         configuration and settings decide, unless others are given to the question. Raises
         InputError for a time or run that is wrong, and if inputs have changed.
         """
-        name = next(iter(self.summaries)) if run is None else run
-        if name not in self.summaries:
-            known = ", ".join(self.summaries)
-            rule = f"is no run (there are: {known})"
-            raise InputError(rule, field="run", value=cut_short(name))
+        name = self._run(run)
         plugins = read_record(self.directory).plugins
         at_us = time_of(time, source="time")
         moment = load_moment(self.directory / name, at_us, plugins, lambda _, __: None)
         return Cluster(moment.loaded, moment)
+
+    def why(
+        self, pod: str, *, at: str | None = None, run: str | None = None, tables_only: bool = False
+    ) -> PodLife:
+        """Return the life of a pod and why it was bound to its node, as `roadstead why`.
+
+        pod: a name, `namespace/name`, a UID, or the beginning of one. at: explain it at this time
+        (`3h20m`), as if it were on no node. run: as for `at`. tables_only: do not play the run
+        again; its life is there, and no explanation. Raises InputError for what is wrong.
+        """
+        name = self._run(run)
+        at_us = None if at is None else time_of(at, source="at")
+        if at is not None and tables_only:
+            rule = "needs the run to be played again"
+            raise InputError(rule, source=ARGUMENTS, field="at and tables_only")
+        plugins = read_record(self.directory).plugins
+        path = self.directory / name
+        return life_of(path, name, pod, at_us, plugins, is_from_tables=tables_only)
+
+    def check(self) -> Mapping[str, RunCheck]:
+        """Check each run by its tables alone, as `roadstead check`; violations by run."""
+        return {name: check_folder(self.directory / name) for name in self.summaries}
+
+    def _run(self, name: str | None) -> str:
+        """Return the name of a run, by default of the first. Raises InputError."""
+        if name is None:
+            return next(iter(self.summaries))
+        if name not in self.summaries:
+            rule = f"is no run (there are: {', '.join(self.summaries)})"
+            raise InputError(rule, field="run", value=cut_short(name))
+        return name
 
     def query(self, sql: str) -> Table:
         """Return the result of one SELECT over the tables, as `roadstead query`."""
@@ -147,11 +177,7 @@ def simulate(
     working directory. output: a folder; by default a temporary one. seed: in place of all seeds.
     force, resume: as the flags. Raises InputError for wrong input, RoadsteadError if a run fails.
     """
-    if isinstance(scenario, Mapping):
-        text = document_text(scenario, "scenario")
-        file = read_scenario(text, source="scenario", directory=Path())
-    else:
-        file = load_scenario(Path(os.fspath(scenario)))
+    file = scenario_file(scenario)
     if force and resume:
         raise InputError("exclude each other", source="arguments", field="force and resume")
     simulation = prepare_simulation(file, (plugin,) if isinstance(plugin, str) else tuple(plugin))

@@ -39,7 +39,7 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     DIR is the output folder of a run, or its journal. With an output folder, a journal that
     --journal placed elsewhere is found, too. The output folder of `roadstead simulate`, and
     DIR/runs of `roadstead sweep --tables`, are checked by their tables: no node holds more than it
-    has, each pod is in one place, none is lost.
+    has, no device is in two claims, each pod is in one place, none is lost.
 
     Each bind is checked, in commit order, against the state of the cluster after the earlier
     records: no node is overfilled, every hard constraint is met, volumes are reachable, no pod is
@@ -57,8 +57,9 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
     Exit status: 0 no violation, and all records were read; 1 a violation, or records that were left
     out; 2 DIR has no journal, or one of another release.
     """
+    from roadstead.api.run_check import runs_in
     from roadstead.cli.check_output import journal_and_output
-    from roadstead.cli.check_simulated import check_simulated, runs_in
+    from roadstead.cli.check_simulated import check_simulated
     from roadstead.journal_copy.folder import INCOMPLETE
 
     if runs := runs_in(folder):

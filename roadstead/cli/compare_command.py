@@ -75,7 +75,7 @@ def compare_command(
 
     if second is None:
         configs = config_a, config_b
-        comparing.compare_configs(session, first, configs, seeds, jobs, output, output_format)
+        comparing.play_and_compare(session, first, configs, seeds, jobs, output, output_format)
     else:
         given = {
             "--a": config_a,
@@ -87,4 +87,4 @@ def compare_command(
             "--resume": jobs.resume or None,
             "--output": output,
         }
-        comparing.compare_runs(first, second, given, output_format)
+        comparing.compare_finished(first, second, given, output_format)

@@ -34,10 +34,10 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
     """Query the tables of simulated runs with SQL (duckdb).
 
     RUN is the folder of roadstead simulate, or that of one run, also of roadstead sweep --tables.
-    The tables are pods, classes, attempts, events, nodes and samples; with several runs each begins
-    with the columns config and seed. Times are microseconds from the start of the scenario. A
-    statement is one SELECT, FROM, WITH, DESCRIBE, SUMMARIZE or EXPLAIN; it reads these tables and
-    no other file, and uses at most 2 GB of memory.
+    The tables are pods, classes, attempts, events, nodes, samples, devices and allocations; with
+    several runs each begins with the columns config and seed. Times are microseconds from the start
+    of the scenario. A statement is one SELECT, FROM, WITH, DESCRIBE, SUMMARIZE or EXPLAIN; it reads
+    these tables and no other file, and uses at most 2 GB of memory.
 
     \b
     Examples:
@@ -62,6 +62,9 @@ def query_command(folder: Path, sql: str, output_format: QueryFormat, rows: int)
     Which seeds had the longest waits?
       roadstead query small.run "SELECT config, seed, max(waited_us) / 1e6 AS
         longest_s FROM pods GROUP BY ALL ORDER BY longest_s DESC"
+    How often was each device allocated?
+      roadstead query small.run "SELECT pool, device, count(*) AS times
+        FROM allocations WHERE what = 'allocated' GROUP BY ALL ORDER BY ALL"
     Which columns are there?
       roadstead query small.run "DESCRIBE pods"
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from roadstead.api.moment import time_of
-from roadstead.api.pod_story import Attempts, PodStory, choose_run, tell_story
+from roadstead.api.pod_life import life_of
+from roadstead.api.pod_story import Attempts, PodStory, choose_run
 from roadstead.api.run_folder import run_folders
 from roadstead.cli.notes import echo_note
 from roadstead.cli.options import OutputFormat
 from roadstead.config.scenario.values import time_text
-from roadstead.protocol.errors import InputError, printable
+from roadstead.protocol.errors import printable
 from roadstead.simulator.replay import Moment
 
 
@@ -35,38 +36,24 @@ def why(folder: Path, question: WhyQuestion, top: int | None, output_format: Out
     """Print the answer. Raises InputError."""
     at_us = None if question.at is None else time_of(question.at)
     path, run = choose_run(run_folders(folder), question.seed, question.config)
-    story = tell_story(path, run.name, question.pod)
-    moment = _moment(path, story, at_us, question)
+    life = life_of(
+        *(path, run.name, question.pod, at_us, question.plugins),
+        is_from_tables=question.is_from_tables,
+    )
+    if life.unexplained:
+        echo_note(f"Why it was bound to {life.pod.node} is not known: {life.unexplained}")
     if output_format == "json":
-        explanation = None if moment is None else moment.explanation.document()
-        at = None if moment is None else moment.time_us
-        document = asdict(story) | {"explained_at_us": at, "explanation": explanation}
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(life.document(), indent=2))
         return
-    for line in story_lines(story):
+    for line in story_lines(life.story):
         click.echo(printable(line))
-    if moment is not None:
+    if life.moment is not None:
         from rich.console import Console
 
         from roadstead.report.explain_table import ShownLimits, print_explanation
 
-        click.echo(f"\n{_introduction(story, moment)}")
-        print_explanation(Console(), moment.explanation, ShownLimits.of(top))
-
-
-def _moment(path: Path, story: PodStory, at_us: int | None, question: WhyQuestion) -> Moment | None:
-    """Play the run again up to a time or the bind; None if that is not asked for, or impossible."""
-    if question.is_from_tables or (at_us is None and story.pod.bound_us is None):
-        return None
-    from roadstead.api.simulating import explained
-
-    try:
-        return explained(path, story.run, story.pod.number, at_us, question.plugins)
-    except InputError as error:
-        if at_us is not None:
-            raise
-        echo_note(f"Why it was bound to {story.pod.node} is not known: {error}")
-        return None
+        click.echo(f"\n{_introduction(life.story, life.moment)}")
+        print_explanation(Console(), life.moment.explanation, ShownLimits.of(top))
 
 
 def story_lines(story: PodStory) -> Iterator[str]:
@@ -104,7 +91,16 @@ def _attempt_lines(each: Attempts) -> Iterator[str]:
     if each.message:
         yield f"{'':>{WIDTH}}{each.message}"
     if each.nominated:
-        yield f"{'':>{WIDTH}}nominated to {each.nominated}: pods there are preempted for it"
+        yield f"{'':>{WIDTH}}nominated to {each.nominated}{_preempted(each.victims)}"
+
+
+def _preempted(victims: str) -> str:
+    """Name the pods that were preempted on the nominated node."""
+    if not victims:
+        return ""
+    uids = victims.split(",")
+    more = f" and {len(uids) - VICTIMS_MAX:,} more" if len(uids) > VICTIMS_MAX else ""
+    return f"; preempted for it: {', '.join(uids[:VICTIMS_MAX])}{more}"
 
 
 def _changes(story: PodStory) -> Iterator[str]:
@@ -125,6 +121,7 @@ def _introduction(story: PodStory, moment: Moment) -> str:
 
 
 WIDTH = 14
+VICTIMS_MAX = 5
 
 
 def _at(at_us: int) -> str:

@@ -6,72 +6,15 @@ Nothing here is shared with what simulates: the rules read rows, as anyone else 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 
-
-@dataclass(frozen=True, slots=True)
-class PodRow:
-    """A row of `pods`; times in microseconds, None for what did not occur."""
-
-    number: int
-    uid: str
-    pod_class: int
-    created_us: int
-    bound_us: int | None
-    started_us: int | None
-    ended_us: int | None
-    ending: str | None
-    node: str | None
-
-    @property
-    def is_on_node(self) -> bool:
-        """Whether the pod was on a node for some time."""
-        return self.bound_us is not None and self.bound_us != self.ended_us
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRow:
-    """A row of `nodes`. allocatable: None if the node was removed."""
-
-    time_us: int
-    node: str
-    allocatable: Mapping[str, int] | None
-    pods: int
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRow:
-    """A row of `samples` that concerns the whole fleet."""
-
-    time_us: int
-    metric: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunTables:
-    """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind.
-
-    from_devices: by class, extended resources that devices may serve on nodes without them.
-    """
-
-    pods: Sequence[PodRow]
-    requests: Mapping[int, Mapping[str, int]]
-    nodes: Sequence[NodeRow]
-    bound_attempts: Sequence[tuple[int, int, str]]
-    samples: Sequence[SampleRow]
-    from_devices: Mapping[int, frozenset[str]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class RunViolation:
-    """A violated rule. subject: the pod, node or sample."""
-
-    rule: str
-    subject: str
-    text: str
-
+from roadstead.invariants.simulated_devices import check_devices
+from roadstead.invariants.simulated_rows import (
+    NodeRow,
+    PodRow,
+    RunTables,
+    RunViolation,
+)
 
 _Change = tuple[int, int, int, NodeRow | PodRow]
 """Time, phase, order, and the row of what changes on a node."""
@@ -83,6 +26,7 @@ def check_run(tables: RunTables) -> Iterator[RunViolation]:
     yield from _binds(tables)
     yield from _nodes(tables)
     yield from _samples(tables)
+    yield from check_devices(tables.pods, tables.claims, tables.devices, tables.allocations)
 
 
 def _lives(pods: Iterable[PodRow]) -> Iterator[RunViolation]:

@@ -30,7 +30,7 @@ class NewPod:
     """A pod to create. ordinal: what its controller knows it by; see `SimulatedPod`.
 
     reuses_name: another pod may have had its name; its UID then differs from its name. ends_as: how
-    it ends when its duration is over. no_execute: see `PodLifecycle`.
+    it ends when its duration is over. no_execute: see `PodLifecycle`. uid: "" for one of its name.
     """
 
     namespace: str
@@ -42,6 +42,7 @@ class NewPod:
     reuses_name: bool = False
     ends_as: Ending = Ending.DONE
     no_execute: tuple[TimedToleration, ...] = ()
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,12 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodIdentity
 from roadstead.protocol.errors import RoadsteadError
+from roadstead.queue.reports import PendingReason
 from roadstead.scheduler.needs import ReportPods
 from roadstead.simulator.component import (
     Command,
@@ -70,6 +71,14 @@ class QueueFullError(RoadsteadError):
     """More pods wait than the queue may hold."""
 
 
+class _FailedAttempt(NamedTuple):
+    """An attempt that bound nothing, until it is recorded."""
+
+    life: SimulatedPod
+    note: PendingReason
+    nominated: str
+
+
 class Engine:
     """One run of a scenario.
 
@@ -98,7 +107,10 @@ class Engine:
         self._arrivals: Iterator[Arrival] = merge_arrivals(plan, seed)
         self._commands: deque[tuple[Component | None, Command]] = deque()
         self._queue_wakes_us = FOREVER_US
+        self._failed: list[_FailedAttempt] = []
         self._names_used: Counter[str] = Counter()
+        devices = plan.cluster.devices
+        self._has_claims = bool(devices.slices or devices.claims)
 
     def attach(self, cluster: VirtualCluster, delay: Delay | None = None) -> None:
         """Store the cluster, once, before `run`. delay: of decisions, if they take time."""
@@ -149,6 +161,8 @@ class Engine:
                 break
             if self._commands or self.lives.counts[LifeState.PENDING]:
                 self._settle()
+            if self._has_claims:
+                self._record_claims()
             steps += 1
             if on_progress is not None and not steps % STEPS_PER_PROGRESS:
                 on_progress(self)
@@ -175,6 +189,8 @@ class Engine:
         self.cluster.add_running(pods, [pod.node for pod in running])
         for life, pod in zip(lives, running, strict=True):
             self._bind(life, pod.node)
+        if self._has_claims:
+            self._recorder.claims(self, plan.cluster.devices.claims, ())
         pending = [self._initial(each) for each in plan.pods if not each.node]
         self._create_pods(CreatePods(tuple(pending)))
         for component in self._components:
@@ -190,6 +206,7 @@ class Engine:
             pod.facts,
             grace_us=lifecycle.grace_us,
             no_execute=lifecycle.no_execute,
+            uid=identity.uid,
         )
 
     def _sample(self, _: object) -> None:
@@ -222,7 +239,7 @@ class Engine:
             )
 
     def _create(self, new: NewPod, source: int = -1, controller: int = -1) -> SimulatedPod:
-        uid = f"{new.namespace}/{new.name}"
+        uid = new.uid or f"{new.namespace}/{new.name}"
         if new.reuses_name:
             used = self._names_used[uid]
             self._names_used[uid] += 1
@@ -287,7 +304,12 @@ class Engine:
 
     def _apply_decisions(self) -> bool:
         """Apply binds and evictions to the lives; return whether there were any."""
+        if self._has_claims:
+            # Now, as a pod may be bound and evicted at one time: then it is on no node any more.
+            self._record_claims()
         bound, evicted = self.cluster.take_bound(), self.cluster.take_evicted()
+        if self._failed:
+            self._record_failed(dict(bound), evicted)
         new = {uid for uid, _ in bound}
         # A victim makes room for its preemptor, so it ends before that is bound.
         self._preempted(pair for pair in evicted if pair[0] not in new)
@@ -341,7 +363,26 @@ class Engine:
             life.attempts += 1
             if life.first_tried_us == NEVER_US:
                 life.first_tried_us = self.now_us
-            self._recorder.not_bound(self.now_us, life, note, back.get(note.uid, ""))
+            self._failed.append(_FailedAttempt(life, note, back.get(note.uid, "")))
+
+    def _record_failed(self, bound: Mapping[str, str], evicted: Iterable[tuple[str, str]]) -> None:
+        """Record the attempts that were reported, each with the pods that it preempted.
+
+        bound: nodes of pods that are about to be bound. evicted: pods with keys of preemptors.
+        """
+        victims: dict[tuple[str, str], list[str]] = {}
+        for uid, preemptor in evicted:
+            node = bound.get(uid) or self.lives.by_uid[uid].node
+            victims.setdefault((preemptor, node), []).append(uid)
+        for each in self._failed:
+            # A pod may preempt on one node and then on another, all at one time.
+            found = victims.pop((each.note.key, each.nominated), ())
+            self._recorder.not_bound(self.now_us, each.life, each.note, each.nominated, found)
+        self._failed.clear()
+
+    def _record_claims(self) -> None:
+        for change in self.cluster.take_claim_changes():
+            self._recorder.claims(self, change.device_claims, change.removed_claims)
 
     # Lives.
 

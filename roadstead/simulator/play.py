@@ -11,6 +11,7 @@ from roadstead.config.scenario.values import time_text
 from roadstead.config.settings import Settings
 from roadstead.cycle.batch import CompiledKernel
 from roadstead.run import RunPlan
+from roadstead.simulator.allocation_rows import device_rows
 from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
@@ -146,7 +147,8 @@ def play(
     Raises OSError, QueueFullError, LimitExceededError, PartDiffersError.
     """
     began_s = read_processor_s()
-    recorder = TableRecorder(directory, plan)
+    recorder = TableRecorder(directory, plan, run_plan(plan, variant).binding_profiles().devices)
+    recorder.devices(device_rows(plan.cluster.devices.slices))
 
     def step(engine: Engine) -> None:
         check_memory(plan.limits.memory_bytes, read_memory_bytes())

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
+from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.reports import PendingReason
+from roadstead.simulator.allocation_rows import AllocationRows
 from roadstead.simulator.component import Note
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.simulated_pods import NEVER_US, SimulatedPod
 from roadstead.simulator.summary import SummaryCounts
-from roadstead.simulator.tables import TableWriter
+from roadstead.simulator.tables import Row, TableWriter
 
 
 class TableRecorder(Recorder):
     """A recorder of one run; `close` writes what is left, the pods that have not ended included.
 
-    counts: for the summary.
+    reserving: names of the schedulers that reserve claims of devices. counts: for the summary.
     """
 
-    def __init__(self, directory: Path, plan: CompiledScenario) -> None:
-        self._plan = plan
+    def __init__(
+        self, directory: Path, plan: CompiledScenario, reserving: Container[str] = ()
+    ) -> None:
+        self._plan, self._reserving = plan, reserving
         self.counts = SummaryCounts()
         most = plan.limits.rows
         self._pods = TableWriter(directory, "pods", most)
@@ -33,6 +38,9 @@ class TableRecorder(Recorder):
         self._nodes = TableWriter(directory, "nodes", most)
         self._samples = TableWriter(directory, "samples", most)
         self._classes = TableWriter(directory, "classes", most)
+        self._devices = TableWriter(directory, "devices", most)
+        self._allocations = TableWriter(directory, "allocations", most)
+        self._allocation_rows = AllocationRows()
         self._class_of: dict[PodFacts, int] = {}
         # By id first, as hashing facts takes long; facts in `_class_of` keep their id.
         self._class_by_id: dict[int, int] = {}
@@ -43,16 +51,29 @@ class TableRecorder(Recorder):
 
     def bound(self, now_us: int, life: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
-        self._attempts.append((now_us, life.number, "bound", life.node, None, None, None))
+        self._attempts.append((now_us, life.number, "bound", life.node, None, None, None, None))
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
         """Record that a scheduler tried a pod in vain, and why."""
         self.counts.unplaced_attempts += 1
-        plugins = ",".join(note.plugins)
         self._attempts.append(
-            (now_us, life.number, "pending", None, nominated or None, note.message, plugins)
+            (
+                now_us,
+                life.number,
+                "pending",
+                None,
+                nominated or None,
+                note.message,
+                ",".join(note.plugins),
+                ",".join(victims) or None,
+            )
         )
 
     def note(self, now_us: int, note: Note) -> None:
@@ -78,6 +99,18 @@ class TableRecorder(Recorder):
             )
         )
 
+    def devices(self, rows: Iterable[Row]) -> None:
+        """Record the devices of the fleet."""
+        for row in rows:
+            self._devices.append(row)
+
+    def claims(
+        self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
+    ) -> None:
+        """Record what devices claims got and lost, and for which pods."""
+        for row in self._allocation_rows.changed(world, changed, removed):
+            self._allocations.append(row)
+
     def sample(self, world: RecordedWorld) -> None:
         """Record the state of the fleet."""
         for row in sample_rows(world):
@@ -88,7 +121,7 @@ class TableRecorder(Recorder):
         for life in world.pods.values():
             self._pod(life, None)
         logs = self._attempts, self._events, self._nodes, self._samples
-        for table in (self._pods, *logs, self._classes):
+        for table in (self._pods, *logs, self._classes, self._devices, self._allocations):
             table.close()
 
     def _pod(self, life: SimulatedPod, ending: str | None) -> None:
@@ -140,8 +173,18 @@ class TableRecorder(Recorder):
                 json.dumps(requests),
                 json.dumps(labels),
                 ",".join(sorted({each.resource for each in facts.extended_requests})),
+                ",".join(_claims(facts)) if facts.scheduler_name in self._reserving else "",
             )
         )
+
+
+def _claims(facts: PodFacts) -> list[str]:
+    """Return the names of the claims that each pod has; a star is the name of the pod."""
+    return [
+        each.claim_name or each.generated or f"*-{each.name}"
+        for each in facts.device_claims
+        if not each.extended and each.generated != ""
+    ]
 
 
 def owner_of(plan: CompiledScenario, life: SimulatedPod) -> str | None:

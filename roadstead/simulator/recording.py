@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 from roadstead.simulator.component import World
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roadstead.facts.devices import DeviceClaimFacts
     from roadstead.facts.node import NodeFacts
     from roadstead.queue.reports import PendingReason
     from roadstead.simulator.component import Note
@@ -31,15 +34,28 @@ class Recorder:
         """Record that a pod was bound to its node."""
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
-        """Record that a scheduler tried a pod in vain, and why."""
+        """Record that a scheduler tried a pod in vain, and why.
+
+        victims: UIDs of the pods that it preempted on the node to which it is nominated.
+        """
 
     def note(self, now_us: int, note: Note) -> None:
         """Record an event of the fleet."""
 
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
         """Record that a node was added or changed, or removed (None)."""
+
+    def claims(
+        self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
+    ) -> None:
+        """Record claims of devices in their new state, and the keys of those that ended."""
 
     def sample(self, world: RecordedWorld) -> None:
         """Record the state of the fleet now."""
@@ -60,10 +76,15 @@ class Recorders(Recorder):
             each.bound(now_us, life)
 
     def not_bound(
-        self, now_us: int, life: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        life: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
         for each in self._recorders:
-            each.not_bound(now_us, life, note, nominated)
+            each.not_bound(now_us, life, note, nominated, victims)
 
     def note(self, now_us: int, note: Note) -> None:
         for each in self._recorders:
@@ -72,6 +93,12 @@ class Recorders(Recorder):
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
         for each in self._recorders:
             each.node(now_us, name, facts, is_new=is_new)
+
+    def claims(
+        self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
+    ) -> None:
+        for each in self._recorders:
+            each.claims(world, changed, removed)
 
     def sample(self, world: RecordedWorld) -> None:
         for each in self._recorders:

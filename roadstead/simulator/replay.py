@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from roadstead.config.scenario.values import time_text
@@ -67,7 +67,12 @@ class _Watch(Recorder):
             raise _BoundNow
 
     def not_bound(
-        self, now_us: int, found: SimulatedPod, note: PendingReason, nominated: str
+        self,
+        now_us: int,
+        found: SimulatedPod,
+        note: PendingReason,
+        nominated: str,
+        victims: Sequence[str],
     ) -> None:
         """Keep the node to which a pod is nominated."""
         if nominated:

@@ -30,7 +30,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "number": (INT64, "of the pod, in the order of creation"),
         "namespace": (STRING, "its namespace"),
         "name": (STRING, "its name"),
-        "uid": (STRING, "its UID; differs from namespace/name if the name was used before"),
+        "uid": (STRING, "its UID: that of its manifest, or namespace/name, which may be numbered"),
         "owner": (STRING, "what created it: a workload entry, or a controller as kind/name"),
         "class": (INT64, "its class, see `classes`"),
         "priority": (INT64, "its priority"),
@@ -55,6 +55,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "requests": (STRING, "all requests, as JSON"),
         "labels": (STRING, "labels of its pods, as JSON"),
         "from_devices": (STRING, "extended resources that devices may serve, separated by commas"),
+        "claims": (
+            STRING,
+            "claims of devices of a pod, separated by commas; a star is the pod's name",
+        ),
     },
     "attempts": {
         "time_us": (INT64, "when the attempt ended"),
@@ -64,6 +68,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "nominated": (STRING, "the node to which it was nominated"),
         "message": (STRING, "why it was not bound, as the scheduler reports it"),
         "plugins": (STRING, "the plugins that refused it, separated by commas"),
+        "victims": (STRING, "UIDs of the pods that were preempted for it, separated by commas"),
     },
     "events": {
         "time_us": (INT64, "when it happened"),
@@ -80,6 +85,34 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
         "pods": (INT64, "how many pods it may hold"),
         "allocatable": (STRING, "allocatable amounts, as JSON"),
         "taints": (STRING, "its taints as key=value:effect, separated by commas"),
+    },
+    "devices": {
+        "driver": (STRING, "its driver"),
+        "pool": (STRING, "its pool"),
+        "device": (STRING, "its name"),
+        "slice": (STRING, "the ResourceSlice that lists it"),
+        "node": (STRING, "the node that reaches it; null if several may"),
+        "capacity": (STRING, "its capacities, as JSON"),
+        "consumes": (STRING, "what it consumes of the counters of its slice, as JSON"),
+        "counters": (STRING, "the counters of its slice, as JSON"),
+    },
+    "allocations": {
+        "time_us": (INT64, "when it happened"),
+        "what": (
+            STRING,
+            "allocated or deallocated: a device of the claim; "
+            "reserved or unreserved: the claim, for a pod",
+        ),
+        "claim": (STRING, "namespace/name of the claim"),
+        "pod": (INT64, "number of the pod that uses the claim; of several the first or last"),
+        "node": (STRING, "node of the pod, if it begins to use the claim"),
+        "driver": (STRING, "driver of the device"),
+        "pool": (STRING, "pool of the device"),
+        "device": (STRING, "name of the device; null if only a pod changed"),
+        "request": (STRING, "the request of the claim"),
+        "admin_access": (INT64, "1 if the request is for admin access, else 0"),
+        "share": (STRING, "share of a device that several claims may use; null for all of it"),
+        "consumed": (STRING, "what the share consumes of capacities, as JSON"),
     },
     "samples": {
         "time_us": (INT64, "when the sample was taken"),

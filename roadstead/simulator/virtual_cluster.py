@@ -41,6 +41,7 @@ from roadstead.scheduler.needs import ReportPods
 from roadstead.simulator.device_claims import ClaimMaker, before_use
 from roadstead.simulator.trusted_commits import TrustedCommits
 from roadstead.simulator.uncounted_nodes import UncountedNodes
+from roadstead.storage import StorageChange
 
 MAX_CLASSES: Final = 100_000
 """Maximum number of classes that `place` remembers; then it begins anew."""
@@ -92,6 +93,7 @@ class VirtualCluster:
         )
         self._plan, self._compiled_kernel = plan, compiled_kernel
         self._claim_maker = ClaimMaker(plan.cluster.devices.templates)
+        self._known_claim_changes = 0
         self._cycle: BatchBuilder = self._run.scheduler.cycle.scopes[0].builder
         self._direct: dict[str, _DirectPod] = {}
         self._classes: dict[int, _DirectClass] = {}
@@ -221,6 +223,12 @@ class VirtualCluster:
     def take_evicted(self) -> list[tuple[str, str]]:
         """Return pods evicted since the last call, with the keys of their preemptors."""
         return self._commits.take_evicted()
+
+    def take_claim_changes(self) -> Sequence[StorageChange]:
+        """Return the changes of claims since the last call, in order."""
+        found = self._run.state.volumes.changes_since(self._known_claim_changes).changes
+        self._known_claim_changes += len(found)
+        return found
 
     def pending(self) -> Sequence[PendingReason]:
         """Return why pods are pending."""

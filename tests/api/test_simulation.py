@@ -48,7 +48,9 @@ def test_a_temporary_folder_is_removed_with_the_result() -> None:
     folder = result.directory
 
     assert result.summary.seed == 7
-    assert set(result.tables) == {"pods", "classes", "attempts", "events", "nodes", "samples"}
+    assert set(result.tables) == {
+        *("pods", "classes", "attempts", "events", "nodes", "devices", "allocations", "samples")
+    }
     del result
     assert not folder.exists()
 
@@ -135,3 +137,53 @@ def test_settings_of_the_run_answer_the_questions_about_its_moments(tmp_path: Pa
     assert cluster.running == {"default/pod-0-0": "n1"}
     assert cluster.fit("pod-0-0", max_changes=0).replicas == 1
     assert cluster.fit("pod-0-0", max_changes=0, settings={}).replicas == 0
+
+
+def test_the_life_of_a_pod_is_explained_from_python(tmp_path: Path) -> None:
+    result = roadstead.simulate(SCENARIO, output=tmp_path / "out")
+
+    life = result.why("pod-0-20", run="default-1")
+
+    assert (life.pod.number, life.pod.ending, life.unexplained) == (20, "done", "")
+    assert life.explanation is not None
+    assert life.pod.node in life.explanation.best
+    assert life.document()["explained_at_us"] == life.pod.bound_us
+    assert [each.outcome for each in life.attempts] == ["bound"]
+    assert result.why("pod-0-20", tables_only=True).explanation is None
+    at = result.why("pod-0-20", at="21m").moment
+    assert (at and at.time_us) == 21 * 60_000_000
+
+
+def test_a_pod_that_never_ran_has_attempts_and_no_node() -> None:
+    huge = {"resources": {"requests": {"cpu": 99}}}
+    pod = {"spec": {"containers": [{"name": "main", "image": "i", **huge}]}}
+    arrivals = {"arrivals": {"every": "1m", "count": 1}, "pods": [{"template": pod}]}
+    result = roadstead.simulate(SCENARIO | {"workload": [arrivals]}, seed=0)
+
+    life = result.why("pod-0-0")
+
+    assert str(life) == "<PodLife default/pod-0-0 in default-0: tried 12 times>"
+    assert "Insufficient cpu" in life.attempts[0].message
+    assert life.explanation is None
+
+
+def test_wrong_questions_about_a_pod_are_input_errors() -> None:
+    result = roadstead.simulate(SCENARIO, seed=0)
+
+    with pytest.raises(roadstead.InputError, match="is no pod of the run"):
+        result.why("nothing")
+    with pytest.raises(roadstead.InputError, match="is no run"):
+        result.why("pod-0-0", run="default-9")
+    with pytest.raises(roadstead.InputError, match="is no time at which the pod exists"):
+        result.why("pod-0-5", at="1s")
+    with pytest.raises(roadstead.InputError, match="needs the run to be played again"):
+        result.why("pod-0-5", at="6m", tables_only=True)
+
+
+def test_each_run_is_checked_by_its_tables() -> None:
+    found = roadstead.simulate(SCENARIO).check()
+
+    assert {name: (each.pods, each.violations) for name, each in found.items()} == {
+        "default-0": (60, ()),
+        "default-1": (60, ()),
+    }

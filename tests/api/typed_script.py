@@ -31,4 +31,16 @@ grown: roadstead.GrowResult = cluster.grow("shapes.yaml", max_runs=10)
 shrunk: roadstead.ShrinkResult = cluster.shrink(zone="a", selector="pool=x")
 drained: roadstead.DrainResult = cluster.drain("n1", force=True, delete_emptydir_data=True)
 targets: dict[str, int] = drained.targets
+played: roadstead.SimulationResult = roadstead.load_run("run")
+life: roadstead.PodLife = played.why("web", at="3h", tables_only=False)
+reasons: list[str] = [each.message for each in life.attempts]
+found: dict[str, tuple[int, list[str]]] = {
+    name: (each.pods, [one.rule for one in each.violations])
+    for name, each in played.check().items()
+}
+swept: roadstead.SweepResult = roadstead.sweep("s.yaml", {"config": ["default", "binpack"]})
+medians: list[float] = [each.metrics["pending"].median for each in swept.points]
+compared: roadstead.Comparison = roadstead.compare(played, swept)
+verdict: str = compared["pending"].verdict
+roadstead.sweep("s.yaml", jobs="2")  # type: ignore[arg-type]
 cluster.fit(replicas=3)  # type: ignore[call-arg]

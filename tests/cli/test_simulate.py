@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from roadstead.simulator import tables as simulator_tables
@@ -30,13 +31,14 @@ horizon: 1h
 sample: 10m
 seeds: 2
 """
+SPEC = {
+    "containers": [{"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}]
+}
 TASK = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "task", "namespace": "shop"},
-    "spec": {
-        "containers": [{"name": "main", "image": "task:1", "resources": {"requests": {"cpu": "3"}}}]
-    },
+    "spec": SPEC,
 }
 Write = Callable[[str], Path]
 
@@ -83,6 +85,48 @@ def test_the_tables_of_a_run_keep_every_rule(run: Run, played: Path) -> None:
     result = run("check", played)
 
     assert result.exit_code == 0, result.stdout
+
+
+DEVICES = Path(__file__).parents[2] / "docs" / "examples" / "devices"
+
+
+def planted(folder: Path, table: str, change: str) -> None:
+    """Change each row of a table of the first run. change: of a duckdb SELECT * REPLACE."""
+    part = folder / "default-0" / table / "part-00000.parquet"
+    changed = part.with_name("changed")
+    sql = f"COPY (SELECT * REPLACE ({change}) FROM '{part}') TO '{changed}' (FORMAT parquet)"
+    duckdb.sql(sql)
+    changed.replace(part)
+
+
+def test_check_finds_a_device_in_two_claims(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("simulate", DEVICES / "fleet.yaml", "-o", "gpus").exit_code == 0
+    assert run("check", "gpus").exit_code == 0
+    sql = "SELECT count(DISTINCT device) AS n FROM allocations WHERE device IS NOT NULL"
+    assert json.loads(run("query", "gpus", sql, "--format", "json").stdout) == [{"n": 2}]
+
+    planted(tmp_path / "gpus", "allocations", "if(device IS NULL, NULL, 'g0') AS device")
+    result = run("check", "gpus", "--show", "0")
+
+    assert result.exit_code == 1
+    assert "devices  gpu.example.com/n1/g0: is in claims default/train-0-" in result.stdout
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_the_order_of_sets_changes_no_table(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_seed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-m", "roadstead", "simulate", str(DEVICES / "fleet.yaml")]
+    subprocess.run([*command, "-o", "other"], env=environment, check=True, capture_output=True)
+
+    assert run("simulate", DEVICES / "fleet.yaml", "-o", "here").exit_code == 0
+
+    assert tables(Path("here")) == tables(Path("other"))
 
 
 def test_json_has_the_waits_of_each_run_by_owner(run: Run, scenario: Path) -> None:
@@ -198,6 +242,27 @@ def test_why_at_a_time_explains_each_node(run: Run, played: Path) -> None:
     assert document["explained_at_us"] == 360_000_000
     assert document["explanation"]["feasible"] == []
     assert len(document["explanation"]["nodes"]) == 2
+
+
+def test_why_names_the_pods_that_were_preempted_for_a_pod(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    urgent = {"spec": {**SPEC, "priorityClassName": "system-cluster-critical"}}
+    (tmp_path / "urgent.yaml").write_text(json.dumps(TASK | urgent))
+    (tmp_path / "task.yaml").write_text(json.dumps(TASK))
+    later = (
+        "- name: urgent\n  arrivals: {every: 1m, count: 1, start: 5m}\n"
+        "  pods: [{template: urgent.yaml}]\nhorizon"
+    )
+    written(tmp_path, SCENARIO.replace("horizon", later, 1), "busy.yaml")
+    assert run("simulate", "busy.yaml", "--seed", "0").exit_code == 0
+
+    result = run("why", "busy.run", "task-1-0", "--tables-only")
+
+    sql = "SELECT uid FROM pods WHERE ending = 'preempted'"
+    (victim,) = json.loads(run("query", "busy.run", sql, "--format", "json").stdout)
+    assert f"preempted for it: {victim['uid']}\n" in result.stdout
 
 
 def test_why_from_another_folder_finds_the_files_of_the_scenario(

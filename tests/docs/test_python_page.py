@@ -22,7 +22,7 @@ def test_every_block_runs_and_prints_the_output_on_the_page(tmp_path, monkeypatc
 
     printed = capsys.readouterr().out
     said = SAID.findall(PAGE)
-    assert len(said) == 4
+    assert len(said) == 7
     assert all(text in printed for text in said)
     assert "Counter({'n1': 2, 'n2': 1})" in printed
     assert "node.yaml does not exist" in printed
@@ -31,5 +31,6 @@ def test_every_block_runs_and_prints_the_output_on_the_page(tmp_path, monkeypatc
 
 def test_the_page_names_every_public_name():
     unnamed = {"__version__", "Cluster", "Result", "PodExplanation", "SimulationResult"}
+    unnamed |= {"Comparison", "SweepResult"}
     for name in set(roadstead.__all__) - unnamed:
         assert f"{name}" in PAGE

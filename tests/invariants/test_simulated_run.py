@@ -4,13 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.invariants.simulated_run import (
-    NodeRow,
-    PodRow,
-    RunTables,
-    SampleRow,
-    check_run,
-)
+from roadstead.invariants.simulated_rows import NodeRow, PodRow, RunTables, SampleRow
+from roadstead.invariants.simulated_run import check_run
 
 
 def pod_row(number, *, bound=None, ended=None, node="n1", ending="done", created=0):

@@ -100,6 +100,12 @@ class NodesRuntime(SimulatedRuntime):
     def move_journal(self):
         self.home, self.folder, self.copy_node = self.copy_node, "copy", ""
 
+    async def retire(self, name):
+        """End an actor whose process is kept, and so stays on its node."""
+        if name == JOURNAL_COPY and not self.copy_node:
+            self.problems.append("the process of a copy that became the journal is kept")
+        await super().retire(name)
+
     async def kill(self, name):
         if name in self.lives:
             await super().kill(name)

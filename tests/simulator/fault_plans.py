@@ -126,6 +126,9 @@ class History:
     def not_bound(self, *_: object) -> None:
         """Record nothing."""
 
+    def claims(self, *_: object) -> None:
+        """Record nothing."""
+
     def note(self, now_us: int, note: Note) -> None:
         self.notes.append((now_us / S, note.what, note.subject, note.detail))
 

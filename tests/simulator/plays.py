@@ -66,8 +66,11 @@ class Heard:
     def bound(self, now_us, life):
         self.rows.append((now_us / SECOND_US, "bound", life.identity.name, life.node))
 
-    def not_bound(self, now_us, life, note, nominated):
+    def not_bound(self, now_us, life, note, nominated, victims):
         self.rows.append((now_us / SECOND_US, "pending", life.identity.name, nominated))
+
+    def claims(self, world, changed, removed):
+        pass
 
     def note(self, now_us, note):
         self.rows.append((now_us / SECOND_US, note.what, note.subject))

@@ -70,7 +70,10 @@ class Records:
     def bound(self, now_us, life):
         self.binds.append((now_us / SECOND_US, life.identity.uid, life.node))
 
-    def not_bound(self, now_us, life, note, nominated):
+    def not_bound(self, now_us, life, note, nominated, victims):
+        pass
+
+    def claims(self, world, changed, removed):
         pass
 
     def note(self, now_us, note):

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roadstead.api.run_check import check_folder
+from roadstead.api.run_folder import write_summary
+from roadstead.api.run_query import RunQuery
 from roadstead.cycle.batch import CompiledKernel
+from roadstead.facts.cluster import ClusterFacts
+from roadstead.facts.devices import ClaimSpec, DeviceRequest, DevicesFacts
+from roadstead.facts.pod import PodClaim
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator import engine, tables
@@ -18,6 +24,7 @@ from roadstead.simulator.play import Variant, play
 from roadstead.simulator.replay import explain_at, explain_bind
 from roadstead.simulator.scenario import Limits
 from tests.builders import node, pod
+from tests.devices.fleet import CLASS, claim, slice_of
 from tests.simulator.plays import plan_of
 
 BIG = pod(cpu=3000)
@@ -92,6 +99,81 @@ def test_a_killed_run_that_is_played_again_gives_the_same_bytes(plan, kills):
 
         assert play_into(Path(other), plan) == summary
         assert content(Path(one)) == content(Path(other))
+
+
+CLAIMS = (
+    PodClaim("gpu", template_name="one"),
+    PodClaim("pair", template_name="two"),
+    PodClaim("own", claim_name="shared"),
+)
+TEMPLATES = tuple(
+    (f"default/{name}", ClaimSpec((DeviceRequest("r", "gpu", count=count),)))
+    for name, count in (("one", 1), ("two", 2))
+)
+PODS_WITH_CLAIMS = st.lists(
+    st.tuples(
+        st.integers(0, 90),
+        st.lists(st.sampled_from(CLAIMS), max_size=2, unique=True),
+        st.sampled_from([(100, 0), (3000, 0), (3000, 10)]),
+        st.sampled_from([1.0, 30.0, None]),
+    ),
+    max_size=25,
+)
+
+
+@st.composite
+def plans_with_claims(draw):
+    """Plans in which pods wait for devices, share a claim, and preempt pods that have devices."""
+    arrivals = [
+        (
+            float(at_s),
+            f"p{number}",
+            pod(cpu=cpu, priority=priority, device_claims=tuple(claims)),
+            duration_s,
+        )
+        for number, (at_s, claims, (cpu, priority), duration_s) in enumerate(
+            sorted(draw(PODS_WITH_CLAIMS), key=lambda each: each[0])
+        )
+    ]
+    names = [f"n{number}" for number in range(draw(st.integers(1, 3)))]
+    slices = tuple(slice_of(name, "d0", "d1", "d2") for name in names)
+    devices = DevicesFacts(slices, (CLASS,), (claim("shared"),), templates=TEMPLATES)
+    return plan_of(
+        [node(name) for name in names],
+        arrivals,
+        cluster=ClusterFacts(devices=devices),
+        sample_us=20_000_000,
+        grace_s=draw(st.sampled_from([0.0, 5.0])),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans_with_claims(), st.lists(st.integers(0, 80), max_size=3))
+def test_a_killed_run_with_claims_of_devices_gives_the_same_bytes(plan, kills):
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        summary = play_into(Path(one), plan)
+        for steps in kills:
+            with suppress(Killed):
+                play_into(Path(other), plan, killer(steps))
+
+        assert play_into(Path(other), plan) == summary
+        assert content(Path(one)) == content(Path(other))
+        assert check_folder(Path(one)).violations == ()
+
+
+PREEMPTED = """SELECT ended_us, preemptor, uid FROM pods WHERE ending = 'preempted' ORDER BY ALL"""
+VICTIMS = """SELECT time_us, namespace || '/' || name, unnest(string_split(victims, ','))
+FROM attempts JOIN pods ON pod = number WHERE victims IS NOT NULL ORDER BY ALL"""
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans())
+def test_each_preempted_pod_is_a_victim_of_one_attempt(plan):
+    with TemporaryDirectory() as folder:
+        write_summary(Path(folder), play_into(Path(folder), plan))
+        query = RunQuery(Path(folder))
+
+        assert list(query.ask(VICTIMS).rows) == list(query.ask(PREEMPTED).rows)
 
 
 def arrivals(count=40):

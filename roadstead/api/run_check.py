@@ -1,0 +1,155 @@
+"""Checks of simulated runs, by their tables alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from roadstead.invariants.simulated_rows import (
+    AllocationRow,
+    DeviceRow,
+    NodeRow,
+    PodRow,
+    RunTables,
+    RunViolation,
+    SampleRow,
+)
+from roadstead.invariants.simulated_run import check_run
+from roadstead.protocol.errors import InputError
+from roadstead.report.parquet import read_columns
+
+PODS = (
+    *("number", "uid", "class", "created_us", "bound_us", "started_us", "ended_us"),
+    *("ending", "node", "namespace", "name", "owner"),
+)
+CLASSES = ("class", "requests", "from_devices", "claims")
+DEVICES = ("driver", "pool", "device", "slice", "node", "capacity", "consumes", "counters")
+ALLOCATIONS = (
+    *("time_us", "what", "claim", "pod", "driver", "pool", "device"),
+    *("request", "admin_access", "share", "consumed"),
+)
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the folders of simulated runs that a folder is or has; none if it has none."""
+    if (folder / "pods").is_dir() and (folder / "samples").is_dir():
+        return [folder]
+    if not folder.is_dir():
+        return []
+    return sorted(each for each in folder.iterdir() if (each / "pods").is_dir())
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """What was found in one run. pods: how many were checked."""
+
+    run: Path
+    pods: int
+    violations: tuple[RunViolation, ...]
+
+
+def check_folder(folder: Path) -> RunCheck:
+    """Check the tables of one run. Raises InputError for one that cannot be read."""
+    tables = read_run(folder)
+    return RunCheck(folder, len(tables.pods), tuple(check_run(tables)))
+
+
+def read_run(folder: Path) -> RunTables:
+    """Read the tables of a run. Raises InputError for one that cannot be read."""
+    pods = [_pod(row) for row in _rows_of_table(folder, "pods", PODS)]
+    classes = _rows_of_table(folder, "classes", CLASSES)
+    attempts = _rows_of_table(folder, "attempts", ("time_us", "pod", "outcome", "node"))
+    nodes = _rows_of_table(folder, "nodes", ("time_us", "node", "allocatable", "pods"))
+    samples = _rows_of_table(folder, "samples", ("time_us", "zone", "metric", "value"))
+    return RunTables(
+        pods,
+        {cast("int", number): json.loads(str(requests)) for number, requests, *_ in classes},
+        [
+            NodeRow(
+                cast("int", time_us),
+                str(node),
+                None if room is None else json.loads(str(room)),
+                cast("int", limit or 0),
+            )
+            for time_us, node, room, limit in nodes
+        ],
+        [
+            (cast("int", time_us), cast("int", pod), str(node))
+            for time_us, pod, outcome, node in attempts
+            if outcome == "bound"
+        ],
+        [
+            SampleRow(cast("int", time_us), str(metric), cast("float", value))
+            for time_us, zone, metric, value in samples
+            if not zone
+        ],
+        {cast("int", number): frozenset(_names(names)) for number, _, names, _ in classes},
+        {cast("int", number): _names(names) for number, _, _, names in classes},
+        [_device(row) for row in _rows_of_table(folder, "devices", DEVICES)],
+        [_allocation(row) for row in _rows_of_table(folder, "allocations", ALLOCATIONS)],
+    )
+
+
+def _names(text: object) -> list[str]:
+    """Split names that are separated by commas."""
+    return [each for each in str(text or "").split(",") if each]
+
+
+def _pod(row: tuple[object, ...]) -> PodRow:
+    number, uid, pod_class, created_us, bound_us, started_us, ended_us, *others = row
+    ending, node, namespace, name, owner = others
+    return PodRow(
+        cast("int", number),
+        str(uid),
+        cast("int", pod_class),
+        cast("int", created_us),
+        cast("int | None", bound_us),
+        cast("int | None", started_us),
+        cast("int | None", ended_us),
+        cast("str | None", ending),
+        cast("str | None", node),
+        str(namespace),
+        str(name),
+        cast("str | None", owner),
+    )
+
+
+def _device(row: tuple[object, ...]) -> DeviceRow:
+    driver, pool, device, of_slice, node, *amounts = row
+    capacity, consumes, counters = (json.loads(str(each)) for each in amounts)
+    device_id = str(driver), str(pool), str(device)
+    return DeviceRow(
+        device_id, str(of_slice), cast("str | None", node), capacity, consumes, counters
+    )
+
+
+def _allocation(row: tuple[object, ...]) -> AllocationRow:
+    time_us, what, claim, pod, driver, pool, device, request, admin_access, share, consumed = row
+    return AllocationRow(
+        cast("int", time_us),
+        str(what),
+        str(claim),
+        cast("int | None", pod),
+        None if device is None else (str(driver), str(pool), str(device)),
+        cast("str | None", request),
+        bool(admin_access),
+        cast("str | None", share),
+        {} if consumed is None else json.loads(str(consumed)),
+    )
+
+
+def _rows_of_table(folder: Path, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
+    """Return the named columns of a table, row by row. InputError if it cannot be read."""
+    rows: list[tuple[object, ...]] = []
+    parts = sorted((folder / table).glob("part-*.parquet"))
+    if not parts:
+        raise InputError("has no parts", source=str(folder / table))
+    for part in parts:
+        try:
+            rows += zip(*read_columns(part, columns), strict=True)
+        except (OSError, ValueError) as unreadable:
+            raise InputError(str(unreadable), source=str(part)) from unreadable
+    return rows

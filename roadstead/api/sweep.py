@@ -1,0 +1,142 @@
+"""`roadstead.sweep` and its result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roadstead.api.config_source import Document
+from roadstead.api.frames import as_frame
+from roadstead.api.launcher import open_launcher
+from roadstead.api.request import ARGUMENTS
+from roadstead.api.scenario_plan import scenario_file
+from roadstead.api.scenario_sweep import (
+    SweepFolder,
+    metric_names,
+    prepare_sweep,
+    run_sweep,
+    sweep_document,
+    sweep_of,
+)
+from roadstead.config.scenario.read import ScenarioFile
+from roadstead.config.scenario.vary import axis_of
+from roadstead.config.settings import load_settings
+from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, Values, spreads, value_text
+from roadstead.protocol.errors import InputError, cut_short
+from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
+from roadstead.sweeps.carry_out import Processes
+from roadstead.sweeps.tasks import Counts, Work
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from arro3.core import Table
+
+SEEDS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """A combination of values. runs: their number, one for each seed. metrics: over these runs."""
+
+    values: Values
+    runs: int
+    metrics: Mapping[str, Spread]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SweepResult:
+    """The result of `sweep`. runs: values, seed and metrics of each run, in order."""
+
+    runs: tuple[Row, ...]
+    _planned: ScenarioSweep
+
+    def __repr__(self) -> str:
+        return f"<SweepResult of {self._planned.scenario}: {len(self.runs):,} runs>"
+
+    @property
+    def points(self) -> tuple[SweepPoint, ...]:
+        """Each combination, with the median, lowest and highest value of each metric."""
+        return tuple(SweepPoint(*each) for each in spreads(self.runs))
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON of `roadstead sweep --format json`."""
+        return sweep_document(self._planned, self.runs)
+
+    def to_arrow(self) -> Table:
+        """Return a table with a row for each run: the varied keys as text, seed, and metrics."""
+        keys = [key for key, _ in self._planned.axes]
+        columns = {
+            key: column([value_text(row.values[key]) for row in self.runs], STRING) for key in keys
+        }
+        columns["seed"] = column([row.seed for row in self.runs], INT64)
+        for name in metric_names(self.runs):
+            columns[name] = column([row.metrics.get(name) for row in self.runs], FLOAT64)
+        return make_table(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `to_arrow` as a pandas frame. Raises RoadsteadError if pandas is not installed."""
+        return as_frame(self.to_arrow())
+
+
+def sweep(
+    scenario: Document,
+    vary: Mapping[str, Iterable[object]] | None = None,
+    *,
+    seeds: int | None = None,
+    jobs: int = 1,
+    output: str | os.PathLike[str] | None = None,
+    tables: bool = False,
+    resume: bool = False,
+    progress: Callable[[Counts], None] | None = None,
+) -> SweepResult:
+    """Play a scenario with every combination of some values and each seed, as `roadstead sweep`.
+
+    scenario: as for `simulate`. vary: values by key, such as {"config": ["default", "binpack"]}.
+    seeds: their number, in place of the scenario's. jobs: runs at a time; more than one start
+    processes. output, tables, resume: as the flags. progress: called with the numbers of runs.
+    Raises InputError for wrong input, RoadsteadError if a run fails; with `output` the runs that
+    ended are kept.
+    """
+    file = scenario_file(scenario)
+    folder = SweepFolder(None if output is None else Path(output), tables, resume)
+    return sweep_file(file, vary or {}, seeds, jobs, folder, progress)
+
+
+def sweep_file(
+    file: ScenarioFile,
+    vary: Mapping[str, Iterable[object]],
+    seeds: int | None,
+    jobs: int,
+    folder: SweepFolder,
+    progress: Callable[[Counts], None] | None,
+) -> SweepResult:
+    """Play a sweep of a scenario that was read; see `sweep`."""
+    for name, value in (("seeds", seeds), ("jobs", jobs)):
+        if value is not None and not 1 <= value <= SEEDS_MAX:
+            rule = f"must be 1 to {SEEDS_MAX:,}"
+            raise InputError(rule, source=ARGUMENTS, field=name, value=cut_short(value))
+    if folder.output is None and (folder.has_tables or folder.is_resumed):
+        name = "tables" if folder.has_tables else "resume"
+        raise InputError("needs output", source=ARGUMENTS, field=name)
+    planned = sweep_of(file, [axis_of(file, key, each) for key, each in vary.items()], seeds)
+    prepare_sweep(file, planned, folder)
+
+    def processes_of(work: Work) -> Processes | None:
+        if jobs == 1:
+            return None
+        settings = load_settings()
+        return Processes(
+            lambda: open_launcher().open_tasks(work, settings, jobs, lambda _: None), jobs, True
+        )
+
+    def report(counts: Counts, _: int) -> None:
+        if progress is not None:
+            progress(counts)
+
+    rows, end = run_sweep(file, planned, folder, processes_of, report)
+    if end.ended is not None:
+        raise end.ended
+    return SweepResult(tuple(rows), planned)

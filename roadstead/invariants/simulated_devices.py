@@ -1,0 +1,229 @@
+"""Rules of devices in a simulated run: each in one claim at most, and claims end with their pods.
+
+Rows of `allocations` are in the order in which the claims changed, also at one time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from roadstead.invariants.simulated_rows import (
+    AllocationRow,
+    DeviceId,
+    DeviceRow,
+    PodRow,
+    RunViolation,
+)
+from roadstead.protocol.quantity import parse_quantity
+
+RULE = "devices"
+STAR = "*"
+"""The name of the pod in the names of its claims."""
+
+
+def check_devices(
+    pods: Sequence[PodRow],
+    claims_of_class: Mapping[int, Sequence[str]],
+    devices: Iterable[DeviceRow],
+    rows: Iterable[AllocationRow],
+) -> Iterator[RunViolation]:
+    """Yield the violations of the rules of devices. claims_of_class: as in the table `classes`."""
+    state = _Allocations({each.id: each for each in devices}, {each.number: each for each in pods})
+    now_us = 0
+    for row in rows:
+        if row.time_us < now_us:
+            yield RunViolation(RULE, row.claim, f"a row of {row.time_us} us is after {now_us} us")
+        if row.time_us != now_us:
+            yield from state.end_of_time(now_us)
+        now_us = row.time_us
+        yield from state.apply(row)
+    yield from state.end_of_time(now_us)
+    yield from state.end()
+    yield from _claims_of_pods(pods, claims_of_class, state.first_reserved_us)
+
+
+@dataclass(slots=True)
+class _Allocations:
+    """The claims at a time. held: their devices. users: numbers of the pods that reserve them.
+
+    on_device: the same rows by device. changed: claims that changed at this time. used: claims that
+    a pod has reserved. first_reserved_us: by pod and claim.
+    """
+
+    devices: Mapping[DeviceId, DeviceRow]
+    pods: Mapping[int, PodRow]
+    held: dict[str, list[AllocationRow]] = field(default_factory=dict)
+    on_device: defaultdict[DeviceId, list[AllocationRow]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    users: defaultdict[str, set[int | None]] = field(default_factory=lambda: defaultdict(set))
+    counted: defaultdict[tuple[str, str, str, str], Fraction] = field(
+        default_factory=lambda: defaultdict(Fraction)
+    )
+    changed: dict[str, None] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    first_reserved_us: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def apply(self, row: AllocationRow) -> Iterator[RunViolation]:
+        """Apply a row; yield what it violates."""
+        self.changed[row.claim] = None
+        apply = {
+            "allocated": self._allocate,
+            "deallocated": self._deallocate,
+            "reserved": self._reserve,
+            "unreserved": self._unreserve,
+        }.get(row.what)
+        if apply is None:
+            yield RunViolation(RULE, row.claim, f'has a row of the unknown type "{row.what}"')
+        else:
+            yield from apply(row)
+
+    def end_of_time(self, now_us: int) -> Iterator[RunViolation]:
+        """Yield the claims that no pod uses any more and that keep devices."""
+        for claim in self.changed:
+            if claim in self.used and not self.users[claim]:
+                for row in self.held.get(claim, ()):
+                    text = f"keeps device {_text(row.device)} at {now_us} us, after its last pod"
+                    yield RunViolation(RULE, claim, text)
+        self.changed.clear()
+
+    def end(self) -> Iterator[RunViolation]:
+        """Yield the pods that ended and reserve a claim still."""
+        for claim, users in self.users.items():
+            for number in users:
+                pod = None if number is None else self.pods.get(number)
+                if pod is not None and pod.ended_us is not None:
+                    text = f"is reserved for {pod.uid}, which ended at {pod.ended_us} us"
+                    yield RunViolation(RULE, claim, text)
+
+    # Devices.
+
+    def _allocate(self, row: AllocationRow) -> Iterator[RunViolation]:
+        assert row.device is not None, "a row of a device"
+        others = [each for each in self.on_device[row.device] if not each.has_admin_access]
+        self.held.setdefault(row.claim, []).append(row)
+        self.on_device[row.device].append(row)
+        known = self.devices.get(row.device)
+        if known is None:
+            yield RunViolation(RULE, row.claim, f"has device {_text(row.device)}, which is unknown")
+            return
+        if row.has_admin_access:
+            return
+        for each in others:
+            if row.share is None or each.share is None:
+                text = f"is in claims {each.claim} and {row.claim} at {row.time_us} us"
+                yield RunViolation(RULE, _text(row.device), text)
+        yield from self._overdrawn_capacity(row, known, others)
+        if not others:
+            yield from self._draw(row, known)
+
+    def _overdrawn_capacity(
+        self, row: AllocationRow, known: DeviceRow, others: Sequence[AllocationRow]
+    ) -> Iterator[RunViolation]:
+        for name, text in row.consumed.items():
+            amounts = (each.consumed.get(name, "0") for each in others)
+            drawn = _amount(text) + sum(map(_amount, amounts))
+            if drawn > _amount(known.capacity.get(name, "0")):
+                where = f"claim {row.claim} at {row.time_us} us"
+                yield RunViolation(RULE, _text(known.id), f"{where}: capacity {name} is overdrawn")
+
+    def _draw(self, row: AllocationRow, known: DeviceRow) -> Iterator[RunViolation]:
+        """Count what a device that comes into use consumes of the counters of its slice."""
+        for name, text in known.consumes.items():
+            counter = (known.id[0], known.id[1], known.slice, name)
+            self.counted[counter] += _amount(text)
+            if self.counted[counter] > _amount(known.counters.get(name, "0")):
+                where = f"claim {row.claim} at {row.time_us} us"
+                text = f"{where}: counter {name} of slice {known.slice} is overdrawn"
+                yield RunViolation(RULE, _text(known.id), text)
+
+    def _deallocate(self, row: AllocationRow) -> Iterator[RunViolation]:
+        assert row.device is not None, "a row of a device"
+        found = next(
+            (
+                each
+                for each in self.held.get(row.claim, ())
+                if (each.device, each.request, each.share) == (row.device, row.request, row.share)
+            ),
+            None,
+        )
+        if found is None:
+            text = f"loses device {_text(row.device)} at {row.time_us} us, which it does not have"
+            yield RunViolation(RULE, row.claim, text)
+            return
+        if self.users[row.claim]:
+            text = f"loses device {_text(row.device)} at {row.time_us} us, while a pod reserves it"
+            yield RunViolation(RULE, row.claim, text)
+        self.held[row.claim].remove(found)
+        left = self.on_device[row.device]
+        left.remove(found)
+        known = self.devices.get(row.device)
+        is_last = not any(not each.has_admin_access for each in left)
+        if known is not None and is_last and not found.has_admin_access:
+            for name, text in known.consumes.items():
+                counter = (known.id[0], known.id[1], known.slice, name)
+                self.counted[counter] -= _amount(text)
+
+    # Pods.
+
+    def _reserve(self, row: AllocationRow) -> Iterator[RunViolation]:
+        self.users[row.claim].add(row.pod)
+        self.used.add(row.claim)
+        if row.pod is None:
+            return
+        pod = self.pods.get(row.pod)
+        if pod is None:
+            yield RunViolation(RULE, row.claim, f"is reserved for pod {row.pod}, which is unknown")
+            return
+        self.first_reserved_us.setdefault((row.pod, row.claim), row.time_us)
+        if row.time_us < pod.created_us or (
+            pod.ended_us is not None and row.time_us > pod.ended_us
+        ):
+            text = f"is reserved for {pod.uid} at {row.time_us} us, when it does not exist"
+            yield RunViolation(RULE, row.claim, text)
+        if pod.node is None:
+            return
+        for each in self.held.get(row.claim, ()):
+            known = None if each.device is None else self.devices.get(each.device)
+            if known is not None and known.node not in (None, pod.node):
+                text = f"{pod.uid} is on {pod.node}, device {_text(known.id)} is on {known.node}"
+                yield RunViolation(RULE, row.claim, text)
+
+    def _unreserve(self, row: AllocationRow) -> Iterator[RunViolation]:
+        if row.pod not in self.users[row.claim]:
+            text = f"is freed of pod {row.pod} at {row.time_us} us, which does not reserve it"
+            yield RunViolation(RULE, row.claim, text)
+        self.users[row.claim].discard(row.pod)
+        pod = None if row.pod is None else self.pods.get(row.pod)
+        if pod is not None and pod.ended_us != row.time_us:
+            text = f"is freed of {pod.uid} at {row.time_us} us, which ended at {pod.ended_us} us"
+            yield RunViolation(RULE, row.claim, text)
+
+
+def _claims_of_pods(
+    pods: Iterable[PodRow],
+    claims_of_class: Mapping[int, Sequence[str]],
+    first_reserved_us: Mapping[tuple[int, str], int],
+) -> Iterator[RunViolation]:
+    """A pod is bound when its claims are reserved for it; pods that run at the start may lack."""
+    for pod in pods:
+        if pod.bound_us is None or (pod.owner is None and pod.bound_us == 0):
+            continue
+        for name in claims_of_class.get(pod.pod_class, ()):
+            claim = f"{pod.namespace}/{name.replace(STAR, pod.name)}"
+            reserved_us = first_reserved_us.get((pod.number, claim))
+            if reserved_us is None or reserved_us > pod.bound_us:
+                text = f"is bound at {pod.bound_us} us without its claim {claim}"
+                yield RunViolation(RULE, pod.uid, text)
+
+
+def _text(device: DeviceId | None) -> str:
+    return "/".join(device or ())
+
+
+def _amount(text: str) -> Fraction:
+    found = parse_quantity(text)
+    return found.unscaled * Fraction(10) ** found.exponent

@@ -1,0 +1,106 @@
+"""Rows of the tables of a simulated run, as the rules read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool and device."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodRow:
+    """A row of `pods`; times in microseconds, None for what did not occur."""
+
+    number: int
+    uid: str
+    pod_class: int
+    created_us: int
+    bound_us: int | None
+    started_us: int | None
+    ended_us: int | None
+    ending: str | None
+    node: str | None
+    namespace: str = ""
+    name: str = ""
+    owner: str | None = None
+
+    @property
+    def is_on_node(self) -> bool:
+        """Whether the pod was on a node for some time."""
+        return self.bound_us is not None and self.bound_us != self.ended_us
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A row of `nodes`. allocatable: None if the node was removed."""
+
+    time_us: int
+    node: str
+    allocatable: Mapping[str, int] | None
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """A row of `samples` that concerns the whole fleet."""
+
+    time_us: int
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """A row of `devices`. Amounts are quantities."""
+
+    id: DeviceId
+    slice: str
+    node: str | None = None
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    consumes: Mapping[str, str] = field(default_factory=dict)
+    counters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRow:
+    """A row of `allocations`. consumed: quantities by capacity."""
+
+    time_us: int
+    what: str
+    claim: str
+    pod: int | None = None
+    device: DeviceId | None = None
+    request: str | None = None
+    has_admin_access: bool = False
+    share: str | None = None
+    consumed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTables:
+    """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind.
+
+    from_devices: by class, extended resources that devices may serve on nodes without them.
+    claims: by class, the names of a pod's claims, with a star for its own name.
+    """
+
+    pods: Sequence[PodRow]
+    requests: Mapping[int, Mapping[str, int]]
+    nodes: Sequence[NodeRow]
+    bound_attempts: Sequence[tuple[int, int, str]]
+    samples: Sequence[SampleRow]
+    from_devices: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    claims: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    devices: Sequence[DeviceRow] = ()
+    allocations: Sequence[AllocationRow] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunViolation:
+    """A violated rule. subject: the pod, node, sample, claim or device."""
+
+    rule: str
+    subject: str
+    text: str

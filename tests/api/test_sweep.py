@@ -1,0 +1,115 @@
+"""`roadstead.sweep` and `roadstead.compare`: what they play, return, keep and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roadstead
+from tests.api.test_simulation import SCENARIO
+
+CONTAINER = {"name": "main", "image": "i", "resources": {"requests": {"cpu": 3}}}
+BUSY: dict[str, Any] = SCENARIO | {
+    "workload": [
+        {
+            "name": "tasks",
+            "arrivals": {"poisson": {"per_hour": 60}},
+            "duration": "10m",
+            "pods": [{"template": {"spec": {"containers": [CONTAINER]}}}],
+        }
+    ],
+}
+RATE = "workload.tasks.arrivals.poisson.per_hour"
+
+
+def test_a_sweep_has_points_runs_and_a_table(tmp_path: Path) -> None:
+    seen = []
+
+    swept = roadstead.sweep(BUSY, {RATE: [10, 60]}, output=tmp_path / "out", progress=seen.append)
+
+    assert [(each.values[RATE], each.seed) for each in swept.runs] == [
+        (10, 0),
+        (10, 1),
+        (60, 0),
+        (60, 1),
+    ]
+    few, many = (each.metrics["utilization cpu"] for each in swept.points)
+    assert few.low <= few.median <= few.high
+    assert few.median < many.median
+    table = swept.to_arrow()
+    assert table.column_names[:3] == [RATE, "seed", "placed_share"]
+    assert table.column(RATE).to_pylist() == ["10", "10", "60", "60"]
+    assert json.loads((tmp_path / "out" / "sweep.json").read_text()) == swept.document()
+    assert seen[-1].done == seen[-1].total == 4
+
+
+def test_a_sweep_continues_from_its_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    swept = roadstead.sweep(BUSY, {RATE: [10, 60]}, output=out)
+    lines = (out / "results.jsonl").read_text().splitlines(keepends=True)
+    (out / "results.jsonl").write_text("".join(lines[:3]))
+    seen = []
+
+    again = roadstead.sweep(BUSY, {RATE: [10, 60]}, output=out, resume=True, progress=seen.append)
+
+    assert again.document() == swept.document()
+    assert seen[0].restored == 2
+    with pytest.raises(roadstead.InputError, match="holds other files"):
+        roadstead.sweep(BUSY, {RATE: [10, 60]}, output=out)
+
+
+def test_configurations_are_compared_on_a_scenario(tmp_path: Path) -> None:
+    compared = roadstead.compare(
+        "default", "binpack", scenario=BUSY, seeds=3, output=tmp_path / "out"
+    )
+
+    assert (compared.a, compared.b, compared.pairs, compared.left_out) == (
+        "default",
+        "binpack",
+        3,
+        0,
+    )
+    assert compared["placed_share"].pairs == 3
+    assert compared.to_arrow().num_rows == len(compared.differences)
+    assert compared.document()["confidence"] == 0.95
+    with pytest.raises(KeyError):
+        _ = compared["nothing"]
+    swept = json.loads((tmp_path / "out" / "sweep.json").read_text())
+    assert swept["vary"] == {"config": ["default", "binpack"]}
+
+
+def test_results_and_their_folders_are_compared_by_seed(tmp_path: Path) -> None:
+    played = roadstead.simulate(BUSY, output=tmp_path / "a")
+    fewer = BUSY | {"seeds": 3, "fleet": [{"generate": {"nodes": 1, "shape": "cpu-8"}}]}
+    swept = roadstead.sweep(fewer)
+
+    compared = roadstead.compare(played, swept)
+
+    assert (compared.pairs, compared.left_out) == (2, 1)
+    assert compared["utilization cpu"].difference > 0
+    assert roadstead.compare(tmp_path / "a", swept).differences == compared.differences
+    # One seed: no interval.
+    one = roadstead.compare(roadstead.simulate(BUSY, seed=0), roadstead.sweep(fewer, seeds=1))
+    assert one.to_arrow().column("student_low").null_count == len(one.differences)
+
+
+def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
+    refused = [
+        (lambda: roadstead.sweep(BUSY, {"fleet.0.generate.node": [9]}), 'has no key "node"'),
+        (lambda: roadstead.sweep(BUSY, {RATE: []}), "has no values"),
+        (lambda: roadstead.sweep(BUSY, {RATE: [1, 1]}), "has a value twice"),
+        (lambda: roadstead.sweep(BUSY, {RATE: [-1]}), "workload"),
+        (lambda: roadstead.sweep(BUSY, seeds=0), "must be 1 to 10,000"),
+        (lambda: roadstead.sweep(BUSY, jobs=0), "must be 1 to 10,000"),
+        (lambda: roadstead.sweep(BUSY, tables=True), "needs output"),
+        (lambda: roadstead.sweep(BUSY, resume=True), "needs output"),
+        (lambda: roadstead.compare("default", "default", scenario=BUSY), "is the same config"),
+        (lambda: roadstead.compare(tmp_path, tmp_path), "holds no run of"),
+        (lambda: roadstead.compare("a", "b", seeds=3), "has no use without a scenario"),
+    ]
+    for call, rule in refused:
+        with pytest.raises(roadstead.InputError, match=rule):
+            call()
