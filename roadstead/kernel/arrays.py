@@ -1,7 +1,8 @@
 """Arrays that the compiled code reads and writes; `ClassArrays` is in `lowering/lowerings.py`.
 
 Lists of different lengths are padded with END (`padded`). Scores are int32; classes whose scores
-may not fit are not covered by the kernel. In all compiled code, c is the index of a class.
+may not fit are not covered by the kernel. In all compiled code c is the index of a class, table the
+`RowArrays`, pods the `PodArrays`, and counters the `CounterArrays` of `counter_arrays.py`.
 """
 
 from __future__ import annotations

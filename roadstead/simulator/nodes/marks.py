@@ -1,4 +1,4 @@
-"""NodeMarks: cordons and taints of nodes, each for as long as its cause lasts.
+"""NodeMarks: cordons and taints of nodes (marks), each for as long as its cause lasts.
 
 Two events may cordon one node at the same time; it is schedulable again when both are over, and a
 taint that a node had from the start is back when an event that replaced it is over.
