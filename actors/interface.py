@@ -130,11 +130,11 @@ class Ref(Protocol):
 
 
 SENDS = 10
-"""How often a `PatientRef` sends a message before it raises."""
+"""How often a `ResendingRef` sends a message before it raises."""
 
 
 @dataclass(frozen=True, slots=True)
-class PatientRef:
+class ResendingRef:
     """A Ref that resends: for messages that may be received twice.
 
     A message is sent again after a missed deadline, and after the actor ended, since it may be
@@ -231,7 +231,7 @@ def clock_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def late(actor: str, method_name: str, timeout_s: float) -> DeadlineError:
+def deadline_error(actor: str, method_name: str, timeout_s: float) -> DeadlineError:
     return DeadlineError(f"{actor} did not answer {method_name} within {timeout_s:g} s")
 
 
@@ -246,7 +246,7 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
     return declared
 
 
-def failure_out(failure: BaseException) -> Failure:
+def encode_failure(failure: BaseException) -> Failure:
     """Encode an exception for the caller: known kinds in parts, others as text with their line."""
     if isinstance(failure, InputError):
         fields = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
@@ -267,7 +267,7 @@ def _failure(kind: str, text: str, parts: tuple[str, ...] = ()) -> Failure:
     return Failure(kind, text, tuple(parts_out))
 
 
-def failure_in(actor: str, failure: Failure) -> RoadsteadError:
+def decode_failure(actor: str, failure: Failure) -> RoadsteadError:
     """Return the exception that the caller raises for a failure of the handler."""
     if failure.kind == "InputError" and len(failure.parts) == 5:
         rule, source, obj, field, value = failure.parts
@@ -282,11 +282,11 @@ def failure_in(actor: str, failure: Failure) -> RoadsteadError:
     return ActorError(f"{actor}: {failure.text}")
 
 
-def open_reply(actor: str, declared: Method[Q, A], data: bytes, limits: DecodeLimits) -> A:
+def decode_reply(actor: str, declared: Method[Q, A], data: bytes, limits: DecodeLimits) -> A:
     """Decode a reply; raises the error that it carries, CodecError for anything else."""
     envelope = Envelope.decode(data, limits, typed=True)
     if envelope.kind == ERROR:
-        raise failure_in(actor, from_wire(Failure, envelope.body))
+        raise decode_failure(actor, from_wire(Failure, envelope.body))
     if envelope.kind != REPLY:
         raise CodecError(f"{actor} answered with {envelope.kind!r}")
     return from_wire(declared.reply, envelope.body)

@@ -53,9 +53,9 @@ RECOVERY = (
     "actors/cache/recovery.py",
     "actors/cache/encoding.py",
     "actors/cache/refill.py",
-    "actors/cache/room_reports.py",
+    "actors/cache/release_reports.py",
     "actors/cache/stream.py",
-    "actors/binder/answers.py",
+    "actors/binder/pages.py",
 )
 CPU_S = 400
 """Processor time after which a mutant counts as found, because it does not end."""

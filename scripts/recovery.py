@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from roadstead.actors.binder.actor import BinderActor  # noqa: E402
 from roadstead.actors.interface import ActorLostError, Ref  # noqa: E402
-from roadstead.actors.runtime.gc_tuning import collect_seldom  # noqa: E402
+from roadstead.actors.runtime.gc_tuning import raise_gc_thresholds  # noqa: E402
 from roadstead.bench.calibration import calibrate  # noqa: E402
 from roadstead.bench.machine import commit_of, this_machine  # noqa: E402
 from roadstead.binder import AppendJournal, BinderCore  # noqa: E402
@@ -131,7 +131,7 @@ def recovered(folder: Path, records: int) -> dict[str, float]:
     """Return the seconds of a recovery, and how many pods are bound after it."""
     plan = RunPlan(Settings(runtime="inline", journal=str(folder)))
     calibration = calibrate()
-    collect_seldom()
+    raise_gc_thresholds()
     gc.collect()
     clock_s, processor_s = time.perf_counter(), time.process_time()
     actor = BinderActor(plan, Nobody(), ReadAloud(folder, records))

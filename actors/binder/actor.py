@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from roadstead.actors.binder.answers import BinderAnswers, keyed_batch, page_of
 from roadstead.actors.binder.copy_link import CopyLink
 from roadstead.actors.binder.journal import copied_journal, open_journal
 from roadstead.actors.binder.order import BindOrder
+from roadstead.actors.binder.pages import BinderPages, keyed_batch, page_of
 from roadstead.actors.interface import NOTHING, Directory, Nothing
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
@@ -75,17 +75,22 @@ class BinderActor:
         self._link: CopyLink | None = None
         if journal is None and plan.settings.journal_copy is not None:
             journal, self._link = copied_journal(
-                plan, directory, self._halt, epoch=epoch, least_lsn=least_lsn, disk=disk
+                plan,
+                directory,
+                self._stop_acknowledging,
+                epoch=epoch,
+                least_lsn=least_lsn,
+                disk=disk,
             )
         self._journal = journal or open_journal(plan)
         self._outcome: OutcomeFile | None = None
         self.binder = build_binder(plan, self._journal)
         self.core = self.binder.core
-        self._answers = BinderAnswers(self.binder)
+        self._pages = BinderPages(self.binder)
         self._order = BindOrder()
         self._verifying_s = 0.0
 
-    def _halt(self, why: str) -> None:
+    def _stop_acknowledging(self, why: str) -> None:
         self.core.flush_failed(why)
 
     async def before_reply(self, kind: str) -> None:
@@ -120,9 +125,9 @@ class BinderActor:
         self.binder.add_pending(list(batch.keyed()), batch.revision)
         return NOTHING
 
-    async def remove_nodes(self, gone: NodeNames) -> Nothing:
+    async def remove_nodes(self, removed: NodeNames) -> Nothing:
         """Remove nodes; their pods stay bound to them."""
-        self.binder.remove_nodes(gone.names, gone.revision)
+        self.binder.remove_nodes(removed.names, removed.revision)
         return NOTHING
 
     async def update_pods(self, batch: PodList) -> PodsPage:
@@ -130,9 +135,11 @@ class BinderActor:
         records = self.binder.update_pods(list(batch.keyed()), batch.revision)
         return page_of(records, len(records), batch.revision)
 
-    async def delete_pods(self, gone: PodRemoval) -> PodList:
+    async def delete_pods(self, removed: PodRemoval) -> PodList:
         """Delete pods, bound or pending. Return those that are deleted now, or were before."""
-        return keyed_batch(self.binder.delete_pods(gone.uids, gone.revision), gone.revision)
+        return keyed_batch(
+            self.binder.delete_pods(removed.uids, removed.revision), removed.revision
+        )
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
         """Commit a batch; return the answers of its tokens, in order.
@@ -152,51 +159,51 @@ class BinderActor:
         log("binder", "batch committed", asked=len(requests), bound=bound)
         return answers
 
-    async def evict(self, ask: Evict) -> Evicted:
+    async def evict(self, request: Evict) -> Evicted:
         """Evict pods; those that are not bound yet never will be."""
-        self.binder.deallocate(ask.claims)
-        gone = self.binder.evict(ask.uids, ask.preemptors)
-        log("binder", "evicted", pods=len(gone), preemptors=len(set(ask.preemptors)))
-        return Evicted(keyed_batch(gone))
+        self.binder.deallocate(request.claims)
+        evicted = self.binder.evict(request.uids, request.preemptors)
+        log("binder", "evicted", pods=len(evicted), preemptors=len(set(request.preemptors)))
+        return Evicted(keyed_batch(evicted))
 
-    async def preempted(self, ask: PageRequest) -> PreemptedPage:
+    async def preempted(self, request: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction, page by page."""
-        return self._answers.preempted_page(ask)
+        return self._pages.preempted_page(request)
 
-    async def claims(self, ask: PageRequest) -> ClaimsPage:
+    async def claims(self, request: PageRequest) -> ClaimsPage:
         """Return claims of devices, page by page."""
-        return self._answers.claims_page(ask)
+        return self._pages.claims_page(request)
 
-    async def bound(self, ask: PageRequest) -> BoundPage:
+    async def bound(self, request: PageRequest) -> BoundPage:
         """Return committed binds in commit order, page by page."""
-        return self._answers.bound_page(ask)
+        return self._pages.bound_page(request)
 
-    async def commits(self, ask: PageRequest) -> CommitPage:
+    async def commits(self, request: PageRequest) -> CommitPage:
         """Return when binds were acknowledged, page by page."""
-        return self._answers.commits_page(ask)
+        return self._pages.commits_page(request)
 
     async def revisions(self, _: Nothing) -> LastRevisions:
         """Return the last revision of each node and pod that changed."""
-        return self._answers.revisions()
+        return self._pages.revisions()
 
-    async def nodes_page(self, ask: PageRequest) -> NodesPage:
+    async def nodes_page(self, request: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added, page by page."""
-        return self._answers.nodes_page(ask)
+        return self._pages.nodes_page(request)
 
-    async def pods_page(self, ask: PageRequest) -> PodsPage:
+    async def pods_page(self, request: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added, page by page."""
-        return self._answers.pods_page(ask)
+        return self._pages.pods_page(request)
 
-    async def pod_nodes(self, ask: Uids) -> PodNodes:
+    async def pod_nodes(self, request: Uids) -> PodNodes:
         """Return the node of each pod; "" if it is pending, None if it is unknown or deleted."""
-        return PodNodes(self.binder.bound_nodes(ask.uids))
+        return PodNodes(self.binder.bound_nodes(request.uids))
 
-    async def resolve(self, ask: ResolveAttempts) -> PodNodes:
+    async def resolve(self, request: ResolveAttempts) -> PodNodes:
         """Resolve attempts and answer like `pod_nodes`; uncommitted attempts never commit later.
 
         BinderHaltedError if that could not be made durable.
         """
-        return PodNodes(self.binder.resolve(ask.uids, ask.tokens))
+        return PodNodes(self.binder.resolve(request.uids, request.tokens))
 
     async def fence_owner(self, owner: OwnerEpoch) -> Nothing:
         """Refuse binds of a scheduler's earlier incarnations, also after a recovery.

@@ -1,4 +1,4 @@
-"""CopyLink: sends the journal's steps to its copy, and holds replies back until both are durable.
+"""CopyLink: sends the journal's steps to its copy; replies wait until both are durable.
 
 RecordedDisk ── before each sync: send ──► CopyLink ── one message at a time ──► journal copy
 reply of the binder ── confirmed ──► waits until the copy has what the journal has
@@ -30,14 +30,14 @@ from roadstead.journal_copy import (
 RESEND_S = 5.0
 """Time without an answer after which a message is sent again; the copy may get it twice."""
 
-AGAIN_S = 0.1
+RESEND_PAUSE_S = 0.1
 """Pause before a message is sent again after an error."""
 
 
 class CopyLink:
     """The binder's side of the copy.
 
-    find: looks the copy up. halt: is called with the reason when the binder may acknowledge nothing
+    find: looks the copy up. halt: called with the reason when the binder must acknowledge nothing
     more, since another one has the copy, or a file cannot be read. failure: that reason, or "".
     """
 
@@ -55,7 +55,7 @@ class CopyLink:
         self._ref: Ref | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._trouble = ""
+        self._last_failure = ""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def send(self) -> None:
@@ -91,15 +91,15 @@ class CopyLink:
         while True:
             try:
                 self._sender.answered(await reply)
-                self._trouble = ""
+                self._last_failure = ""
             except FencedError as fenced:
                 self._sender.fence()
                 self._fail(str(fenced))
                 return
             except (ActorError, ActorLostError, DeadlineError) as failure:
-                self._trouble = str(failure)
-                log("binder", "the journal's copy does not answer", why=self._trouble)
-                await asyncio.sleep(AGAIN_S)
+                self._last_failure = str(failure)
+                log("binder", "the journal's copy does not answer", why=self._last_failure)
+                await asyncio.sleep(RESEND_PAUSE_S)
             self._wake()
             try:
                 message = self._sender.next_message()
@@ -116,16 +116,16 @@ class CopyLink:
         self._wake()
 
     def _wake(self) -> None:
-        """End the waits for what is confirmed; all of them if nothing will be."""
-        still: list[tuple[int, asyncio.Future[None]]] = []
+        """End the waits for confirmed steps; all waits if no step will be confirmed any more."""
+        waiting: list[tuple[int, asyncio.Future[None]]] = []
         for wanted, future in self._waiting:
             if future.done():
                 continue
             if self.failure or self._sender.confirmed >= wanted:
                 future.set_result(None)
             else:
-                still.append((wanted, future))
-        self._waiting = still
+                waiting.append((wanted, future))
+        self._waiting = waiting
 
     async def confirmed(self) -> None:
         """Return when the copy has everything that the journal has made durable by now.
@@ -143,7 +143,7 @@ class CopyLink:
                 async with asyncio.timeout(self._confirm_s):
                     await future
             except TimeoutError:
-                why = self._trouble and f": {self._trouble}"
+                why = self._last_failure and f": {self._last_failure}"
                 raise DeadlineError(
                     f"the copy of the journal did not confirm within {self._confirm_s:g} s{why}"
                 ) from None

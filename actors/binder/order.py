@@ -29,7 +29,7 @@ class SendOrder:
     def begin(self) -> Turn:
         """Return the turn of the next batch; call it in the order in which batches are decided."""
         turn = Turn(self, self._last)
-        self._last = turn.over
+        self._last = turn.ended
         return turn
 
     def number(self) -> int:
@@ -39,11 +39,11 @@ class SendOrder:
 
 @dataclass(slots=True)
 class Turn:
-    """The turn of one batch. `over` is set when the batch is sent, or will not be sent."""
+    """The turn of one batch. `ended` is set when the batch is sent, or will not be sent."""
 
     order: SendOrder
     before: asyncio.Event | None
-    over: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait_turn(self) -> int:
         """Return the number of the batch, once the previous one is sent, or `HOLD_S` is over."""
@@ -52,12 +52,12 @@ class Turn:
                 async with asyncio.timeout(HOLD_S):
                     await self.before.wait()
         self.before = None
-        self.over.set()
+        self.ended.set()
         return self.order.number()
 
 
 @dataclass(slots=True)
-class _Stream:
+class _SchedulerBatches:
     """Batches of one incarnation of a scheduler. next: the number that is due."""
 
     epoch: int
@@ -69,7 +69,7 @@ class BindOrder:
     """The binder's side: holds a batch back until the previous ones were received."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, _Stream] = {}
+        self._by_scheduler: dict[str, _SchedulerBatches] = {}
 
     async def turn(self, owner: str, epoch: int, number: int) -> None:
         """Return when a batch is due or has waited `HOLD_S`.
@@ -77,26 +77,26 @@ class BindOrder:
         A second copy and a batch of an earlier epoch do not wait. number: 0 for a batch without an
         order, which does not wait either.
         """
-        stream = self._streams.get(owner)
-        if stream is None or stream.epoch < epoch:
-            stream = self._streams[owner] = _Stream(epoch)
-        if not number or stream.epoch > epoch:
+        batches = self._by_scheduler.get(owner)
+        if batches is None or batches.epoch < epoch:
+            batches = self._by_scheduler[owner] = _SchedulerBatches(epoch)
+        if not number or batches.epoch > epoch:
             return
-        if number > stream.next and len(stream.waiting) < MAX_WAITING:
-            await self._hold(stream, number)
-        if number >= stream.next:
-            stream.next = number + 1
-            for future, due in list(stream.waiting.items()):
-                if due <= stream.next and not future.done():
+        if number > batches.next and len(batches.waiting) < MAX_WAITING:
+            await self._hold(batches, number)
+        if number >= batches.next:
+            batches.next = number + 1
+            for future, due in list(batches.waiting.items()):
+                if due <= batches.next and not future.done():
                     future.set_result(None)
 
-    async def _hold(self, stream: _Stream, number: int) -> None:
+    async def _hold(self, batches: _SchedulerBatches, number: int) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        stream.waiting[future] = number
+        batches.waiting[future] = number
         try:
             async with asyncio.timeout(HOLD_S):
                 await future
         except TimeoutError:
             return
         finally:
-            del stream.waiting[future]
+            del batches.waiting[future]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roadstead.actors.cache.encoding import ChangeEncoder
 from roadstead.actors.cache.recovery import CacheRecovery
-from roadstead.actors.cache.room_reports import RoomReports
+from roadstead.actors.cache.release_reports import ReleaseReports
 from roadstead.actors.cache.stream import ChangeStream
 from roadstead.actors.interface import NOTHING, Directory, Nothing, clock_s
 from roadstead.actors.messages import (
@@ -51,8 +51,8 @@ class CacheActor:
         self.encoder = ChangeEncoder(self.state)
         self.stream = ChangeStream(plan, directory, self.encoder, is_new=is_new)
         self._cache = SchedulerCache(self.state, self.stream)
-        self.room = RoomReports(directory, call_s)
-        self.recovery = CacheRecovery(self._cache, self.room, directory, call_s)
+        self.release_reports = ReleaseReports(directory, call_s)
+        self.recovery = CacheRecovery(self._cache, self.release_reports, directory, call_s)
 
     async def add_nodes(self, batch: NodeBatch) -> Nothing:
         """Add or change nodes; the first batches decide how zones are assigned to partitions."""
@@ -73,11 +73,11 @@ class CacheActor:
         await self.stream.flush()
         return NOTHING
 
-    async def remove_nodes(self, gone: NodeNames) -> Nothing:
+    async def remove_nodes(self, removed: NodeNames) -> Nothing:
         """Remove nodes, and report their pods to the queue: they no longer block others."""
-        aside = self._cache.remove_nodes(gone.names, gone.revision)
+        pods = self._cache.remove_nodes(removed.names, removed.revision)
         await self.stream.flush()
-        await self.room.report(aside)
+        await self.release_reports.report(pods)
         return NOTHING
 
     async def assume(self, batch: AssumeBatch) -> CacheAnswer:
@@ -93,7 +93,7 @@ class CacheActor:
         freed = self._cache.finish_attempts(
             batch.forget, batch.finish, batch.confirm, batch.rows, clock_s()
         )
-        await self.room.report(freed)
+        await self.release_reports.report(freed)
         return self._answer((), batch.known_changes)
 
     async def nominate(self, batch: NominateBatch) -> CacheAnswer:
@@ -108,8 +108,8 @@ class CacheActor:
         known_changes: int,
         bound: tuple[BoundVolumes, ...] = (),
     ) -> CacheAnswer:
-        news = self.state.volumes.changes_since(known_changes)
-        return CacheAnswer(refused, self.stream.seq, bound, news)
+        changes = self.state.volumes.changes_since(known_changes)
+        return CacheAnswer(refused, self.stream.seq, bound, changes)
 
     async def remove_pods(self, pods: PodRemoval) -> Nothing:
         """Remove pods from the counts and the nominations."""
@@ -122,19 +122,19 @@ class CacheActor:
         return NOTHING
 
     async def merge_revisions(self, known: LastRevisions) -> Nothing:
-        """Learn revisions, so that older messages about nodes and pods are ignored."""
+        """Store revisions, so that older messages about nodes and pods are ignored."""
         self._cache.merge_revisions(known.nodes, known.pods)
         return NOTHING
 
-    async def restream(self, ask: Restream) -> Nothing:
+    async def restream(self, request: Restream) -> Nothing:
         """Send the whole state to a new follower; later changes follow it."""
-        await self.stream.fill(ask)
+        await self.stream.fill(request)
         return NOTHING
 
     async def nominated(self, _: Uids) -> Nominated:
-        """Return the nominations that the cache knows."""
+        """Return the cache's nominations."""
         found = self.core.placements.nominated
-        # The cache does not keep the names of nominated pods; the receiver needs only their UIDs.
+        # The cache does not store the names of nominated pods; the receiver needs only their UIDs.
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
         return Nominated(pod_list(pods), tuple(node for node, _ in found.values()))
 

@@ -14,7 +14,7 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Encoder that adds the cache's data to changes: partitions, arrivals, keys, start times."""
+    """Encoder that adds the cache's data to changes: partition, arrival, key, start time."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state, self._core, self._table = state, state.core, state.table
@@ -36,10 +36,10 @@ class ChangeEncoder:
         nodes = [delta.node for delta in deltas if delta.node is not None]
         arrival, started_s = self._table.arrivals, self._state.started_s
         classes, indices = ClassColumn(), {id(None): -1}
-        for known, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
+        for pod_id, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
             if facts is not None:
                 classes.add(facts)
-                indices[known] = classes.column[-1]
+                indices[pod_id] = classes.column[-1]
         return DeltaBatch(
             first_seq,
             kinds=tuple(str(delta.kind) for delta in deltas),
@@ -60,8 +60,8 @@ class ChangeEncoder:
 
     def _keys_of(self, deltas: Sequence[Delta]) -> tuple[str, ...]:
         """Return the keys of added pods whose key differs from the UID; "" otherwise."""
-        coming, key_of = DeltaKind.ADD_POD, self._core.key_of
-        keys = [key_of(each.uid) if each.kind is coming else "" for each in deltas]
+        added, key_of = DeltaKind.ADD_POD, self._core.key_of
+        keys = [key_of(each.uid) if each.kind is added else "" for each in deltas]
         return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
 
     def cluster_state(self, seq: int) -> list[DeltaBatch]:

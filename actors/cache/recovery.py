@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from roadstead.actors.cache.room_reports import RoomReports
-from roadstead.actors.interface import NOTHING, Directory, PatientRef, clock_s
+from roadstead.actors.cache.release_reports import ReleaseReports
+from roadstead.actors.interface import NOTHING, Directory, ResendingRef, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.messages.recovery import (
     RESOLVE,
@@ -37,22 +37,22 @@ class CacheRecovery:
     """Ends attempts whose scheduler does not end them."""
 
     def __init__(
-        self, cache: SchedulerCache, room: RoomReports, directory: Directory, call_s: float
+        self, cache: SchedulerCache, reports: ReleaseReports, directory: Directory, call_s: float
     ) -> None:
-        self._cache, self._room = cache, room
+        self._cache, self._reports = cache, reports
         self._directory, self._call_s = directory, call_s
         self._expiring: asyncio.Task[None] | None = None
 
     async def end_owner(self, end: EndOwner) -> None:
         """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
         owner, nodes = end.owner, dict(zip(end.uids, end.nodes, strict=True))
-        await self._room.report(self._cache.end_owner(owner.name, owner.epoch, nodes))
+        await self._reports.report(self._cache.end_owner(owner.name, owner.epoch, nodes))
         if self._cache.orphaned_claims(owner.name, owner.epoch):
             await self._end_claims(owner)
 
     async def _end_claims(self, owner: OwnerEpoch) -> None:
         """Keep claims that the binder committed and free the others of the replaced scheduler."""
-        binder = PatientRef(self._directory.find(BINDER))
+        binder = ResendingRef(self._directory.find(BINDER))
         changes = (await binder.call(STORAGE_LOG, NOTHING, timeout_s=self._call_s)).changes
         committed = {claim.key for change in changes for claim in change.claims}
         self._cache.end_claims(owner.name, owner.epoch, committed)
@@ -78,20 +78,22 @@ class CacheRecovery:
 
     async def expire(self) -> None:
         """Resolve expired assumptions by the binder's answers."""
-        asks = self._cache.expire(clock_s())
-        if not asks:
+        requests = self._cache.expire(clock_s())
+        if not requests:
             return
         binder = self._directory.find(BINDER)
-        ask = ResolveAttempts(tuple(each.uid for each in asks), tuple(each.token for each in asks))
+        request = ResolveAttempts(
+            tuple(each.uid for each in requests), tuple(each.token for each in requests)
+        )
         # Not resent after a failure: the cache asks again after its `ask_again_s`.
-        found = await binder.call(RESOLVE, ask, timeout_s=self._call_s)
+        found = await binder.call(RESOLVE, request, timeout_s=self._call_s)
         answers = [
             BinderAnswer(each.uid, each.token, node or None)
-            for each, node in zip(asks, found.nodes, strict=True)
+            for each, node in zip(requests, found.nodes, strict=True)
         ]
         outcome = self._cache.resolve(answers)
-        log(CACHE, "assumptions were over", asked=len(asks), unheeded=outcome.late)
-        await self._room.report(outcome.freed)
+        log(CACHE, "assumptions were over", asked=len(requests), unheeded=outcome.late)
+        await self._reports.report(outcome.freed)
 
     def compare(self) -> list[str]:
         """Return the differences from a cache rebuilt from scratch, one line each."""

@@ -16,7 +16,7 @@ from functools import partial
 from roadstead.actors.cache.encoding import ChangeEncoder, storage_batch, version_batch
 from roadstead.actors.cache.refill import WorkerRefill
 from roadstead.actors.cache.worker_feed import Joiner, WorkerFeed
-from roadstead.actors.interface import Directory, PatientRef, Ref
+from roadstead.actors.interface import Directory, Ref, ResendingRef
 from roadstead.actors.logs import log
 from roadstead.actors.messages import APPLY, DeltaBatch, PackedChanges
 from roadstead.actors.messages.recovery import RESTORE, Restore, Restream
@@ -153,20 +153,20 @@ class ChangeStream:
                 self._mark_unfilled(name)
             raise
 
-    async def fill(self, ask: Restream) -> None:
+    async def fill(self, request: Restream) -> None:
         """Send the whole cluster state to a follower; later changes follow it."""
         # All before the first await: from here on changes are sent to the follower, so that none
         # is missed between its fill and the stream.
-        self._drop_waiting(ask.follower)
-        self.unfilled.discard(ask.follower)
-        self._epochs[ask.follower] = max(ask.epoch, self._epochs[ask.follower])
-        self._filled_to[ask.follower] = self.seq
+        self._drop_waiting(request.follower)
+        self.unfilled.discard(request.follower)
+        self._epochs[request.follower] = max(request.epoch, self._epochs[request.follower])
+        self._filled_to[request.follower] = self.seq
         seq, parts = self.seq, self._encoder.cluster_state(self.seq)
-        follower = self._follower(ask.follower)
+        follower = self._follower(request.follower)
         sends = (
             follower.call(
                 RESTORE,
-                Restore(seq, number, len(parts), part, ask.epoch),
+                Restore(seq, number, len(parts), part, request.epoch),
                 timeout_s=self._call_s,
             )
             for number, part in enumerate(parts)
@@ -184,7 +184,7 @@ class ChangeStream:
 
     def _follower(self, name: str) -> Ref:
         if name not in self._refs:
-            self._refs[name] = PatientRef(self._directory.find(name))
+            self._refs[name] = ResendingRef(self._directory.find(name))
         return self._refs[name]
 
     def crashed(self) -> None:

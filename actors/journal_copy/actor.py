@@ -71,9 +71,9 @@ class JournalCopyActor:
         except CopyFencedError as fenced:
             raise FencedError(str(fenced)) from None
 
-    async def promote(self, ask: Promote) -> Promoted:
+    async def promote(self, request: Promote) -> Promoted:
         """Become the journal of a new binder, and release the folder to it."""
-        promoted = self.receiver.promote(ask.epoch)
+        promoted = self.receiver.promote(request.epoch)
         log("journal-copy", "promoted", lsn=promoted.lsn, why_not=promoted.why)
         return promoted
 

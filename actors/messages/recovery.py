@@ -177,6 +177,6 @@ EVICTED_PODS = method("evicted_pods", Nothing, PodList)
 """Supervisor or client → binder: return all evicted and deleted pods, not only a page."""
 REMOVE_PODS = method("remove_pods", PodRemoval, Nothing)
 REVISIONS = method("revisions", Nothing, LastRevisions)
-LEARN_REVISIONS = method("merge_revisions", LastRevisions, Nothing)
+MERGE_REVISIONS = method("merge_revisions", LastRevisions, Nothing)
 NOMINATED = method("nominated", Uids, Nominated)
 COMPARE = method("compare", Nothing, Differences)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from roadstead.actors.interface import NOTHING, Directory, Nothing, PatientRef, clock_s
+from roadstead.actors.drive import drive
+from roadstead.actors.interface import NOTHING, Directory, Nothing, ResendingRef, clock_s
 from roadstead.actors.messages import (
     NOMINATE,
     ActorStatus,
@@ -36,7 +37,6 @@ from roadstead.actors.messages.recovery import (
     Uids,
 )
 from roadstead.actors.names import BINDER, CACHE
-from roadstead.actors.steps import drive
 from roadstead.queue.nominations import QueueSteps, SendNominations
 from roadstead.run import RunPlan
 from roadstead.run_parts import build_queue
@@ -71,7 +71,7 @@ class QueueActor:
         # A scheduler sends the nominations that have victims; these end, restore or correct them.
         preempts = (False,) * len(need.pods)
         message = NominateBatch(pod_list(need.pods), tuple(need.nodes), preempts)
-        cache = PatientRef(self._directory.find(CACHE))
+        cache = ResendingRef(self._directory.find(CACHE))
         await cache.call(NOMINATE, message, timeout_s=self._call_s)
         return clock_s()
 
@@ -89,21 +89,23 @@ class QueueActor:
 
         The sender may repeat a message that an earlier incarnation of this queue handled.
         """
-        binder = PatientRef(self._directory.find(BINDER))
+        binder = ResendingRef(self._directory.find(BINDER))
         answer = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
         pods = zip(batch.pods(), answer.nodes, strict=True)
         return pod_list((pod for pod, node in pods if node == ""), batch.revision)
 
-    async def lease(self, ask: LeaseRequest) -> Leased:
+    async def lease(self, request: LeaseRequest) -> Leased:
         """Lease pods; if there are none, wait for some, for at most `wait_s`.
 
-        ask.gangs: gangs with pods that wait at Permit; the others of each are activated first.
+        request.gangs: gangs with pods that wait at Permit; the others of each are activated first.
         """
-        deadline_s = clock_s() + ask.wait_s
-        self.queue.activate_gangs(ask.gangs, clock_s())
+        deadline_s = clock_s() + request.wait_s
+        self.queue.activate_gangs(request.gangs, clock_s())
         while True:
             now_s = clock_s()
-            batch = self.queue.lease(ask.owner, ask.epoch, ask.max_pods, now_s, ask.profile)
+            batch = self.queue.lease(
+                request.owner, request.epoch, request.max_pods, now_s, request.profile
+            )
             if batch.pods or now_s >= deadline_s:
                 break
             self._arrived.clear()
@@ -128,9 +130,9 @@ class QueueActor:
         refresh_s = self._plan.settings.partition_refresh_s
         return int(now_s / refresh_s) if refresh_s else 0
 
-    async def renew(self, ask: Renew) -> Renewed:
+    async def renew(self, request: Renew) -> Renewed:
         """Extend leases; return those that are still valid."""
-        return Renewed(self.queue.renew(ask.lease_ids, clock_s()))
+        return Renewed(self.queue.renew(request.lease_ids, clock_s()))
 
     async def report(self, report: LeaseReport) -> Nothing:
         """Remove bound and evicted pods, requeue the others; the notes say why they are pending."""
@@ -157,24 +159,24 @@ class QueueActor:
         self.queue.add_bound(list(batch.pods()), clock_s(), batch.revision)
         return NOTHING
 
-    async def nominated(self, ask: Uids) -> Nominated:
+    async def nominated(self, request: Uids) -> Nominated:
         """Return all nominations, and the pods of `ask` without one; leased pods are in neither.
 
         The scheduler of a leased pod may send another nomination first.
         """
-        found = self.queue.nominations.nominated(ask.uids)
+        found = self.queue.nominations.nominated(request.uids)
         return Nominated(pod_list(found.pods), found.nodes, found.none)
 
-    async def remove_deleted(self, gone: PodList) -> Nothing:
+    async def remove_deleted(self, removed: PodList) -> Nothing:
         """Remove deleted pods."""
-        self.queue.remove_deleted(gone.pods(), clock_s(), gone.revision)
+        self.queue.remove_deleted(removed.pods(), clock_s(), removed.revision)
         self._wake()
         return NOTHING
 
     async def observe(self, changes: ClusterChanges) -> Nothing:
         """Requeue pods that these events of nodes and pods may help."""
-        gone = changes.gone.pods()
-        await self._drive(self.queue.observe(changes.nodes, gone, changes.pods, clock_s()))
+        removed = changes.gone.pods()
+        await self._drive(self.queue.observe(changes.nodes, removed, changes.pods, clock_s()))
         self._wake()
         return NOTHING
 
@@ -215,10 +217,10 @@ class QueueActor:
             done=counts.done_total + self._done_before,
         )
 
-    async def pending(self, ask: PageRequest) -> PendingPage:
+    async def pending(self, request: PageRequest) -> PendingPage:
         """Return one page of the pending pods, with reasons, and the number of all."""
         waiting = self.queue.pending()
-        page = waiting[ask.start : ask.start + ask.count]
+        page = waiting[request.start : request.start + request.count]
         return PendingPage(tuple(page), len(waiting))
 
     async def status(self, _: Nothing) -> ActorStatus:

@@ -29,10 +29,10 @@ BENCH_POLL_S = 0.05
 STEADY_POLL_S = 0.005
 """The same in a steady state, whose next pods wait for the last ones."""
 
-READY_PODS = 200_000
+PREBUILT_PODS = 200_000
 """Size of a pod series up to which its messages are built before the clock starts."""
 
-WARM_S = 600.0
+LOAD_KERNEL_S = 600.0
 """Deadline for compiling the kernel, at its first use on a machine."""
 
 DELETE_EVERY_S = 0.02
@@ -84,11 +84,11 @@ class BenchRun:
 
     async def run(self) -> list[Measurement]:
         """Execute all steps, in order, and return the measurements."""
-        await self._warm()
+        await self._load_kernels()
         await self._session.begin()
         try:
             for step in self._script.steps:
-                await self._do(step)
+                await self._execute(step)
                 self._check_background()
         finally:
             for task in self._background:
@@ -96,20 +96,20 @@ class BenchRun:
             await asyncio.gather(*self._background, return_exceptions=True)
         return self.measured
 
-    async def _warm(self) -> None:
+    async def _load_kernels(self) -> None:
         """Let the schedulers load the kernel if it is on, so that no measurement includes it."""
         if not self._session.plan.settings.kernel:
             return
         self._progress(Progress("loading the kernel (its first use compiles it: half a minute)"))
         for name, ref in self._session.supervisor.refs.items():
             if name.startswith(SCHEDULER):
-                await ref.call(LOAD_KERNEL, NOTHING, timeout_s=WARM_S)
+                await ref.call(LOAD_KERNEL, NOTHING, timeout_s=LOAD_KERNEL_S)
 
     @singledispatchmethod
-    async def _do(self, step: Step) -> None:
+    async def _execute(self, step: Step) -> None:
         raise AssertionError(f"no such step: {step}")
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
         shown = -1
@@ -123,10 +123,10 @@ class BenchRun:
             await self._session.add_nodes(nodes, notify_queue=waits)
         self._nodes += series.count
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.SubmitPods) -> None:
         batches = _batches(step.series)
-        if step.series.count <= READY_PODS:
+        if step.series.count <= PREBUILT_PODS:
             batches = iter(list(batches))
         if step.measured:
             await self._begin(self._script.name)
@@ -143,7 +143,7 @@ class BenchRun:
         if step.measured:
             await self._end()
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.SteadyPods) -> None:
         await self._begin(self._script.name)
         followed = self._tracker.follow(step.series)
@@ -160,7 +160,7 @@ class BenchRun:
             await self._remove([(followed, index) for index in range(first, done)], 0)
         await self._end()
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.RemovePods) -> None:
         found = self._tracker.present(step.namespace, step.labels)
         if step.wait:
@@ -183,7 +183,7 @@ class BenchRun:
                 each.remove(index)
             done = due
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.ChurnObjects) -> None:
         self._start(self._churn(step))
 
@@ -201,44 +201,44 @@ class BenchRun:
             before = full.pop(index, None) if step.recreates else None
             for maker in step.makers:
                 if before is not None:
-                    await self._unmake(maker, before)
+                    await self.delete_object(maker, before)
                 else:
-                    await self._make(maker, made)
+                    await self.create_object(maker, made)
             if before is None:
                 full[index] = made
             made += 1
 
-    async def _make(self, maker: NodeSeries | PodSeries, index: int) -> None:
+    async def create_object(self, maker: NodeSeries | PodSeries, index: int) -> None:
         if isinstance(maker, NodeSeries):
             await self._session.add_nodes(maker.part(index, index + 1))
         else:
             await self._session.submit(_batch(maker.part(index, index + 1)))
 
-    async def _unmake(self, maker: NodeSeries | PodSeries, index: int) -> None:
+    async def delete_object(self, maker: NodeSeries | PodSeries, index: int) -> None:
         if isinstance(maker, NodeSeries):
             await self._session.remove_nodes(maker.part(index, index + 1))
         else:
             await self._session.delete_pods(maker.part(index, index + 1).uids)
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.AwaitPods) -> None:
         if step.attempted:
             await self._until_attempted()
         else:
             await self._until_bound(self._tracker.of(step.namespaces, step.labels))
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.SleepStep) -> None:
         await asyncio.sleep(step.seconds)
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.BeginMeasuring) -> None:
         name = f"{self._script.name}/{step.name}" if step.name else self._script.name
         await self._begin(name)
         assert self._measurement is not None
         self._measurement.step = step
 
-    @_do.register
+    @_execute.register
     async def _(self, step: steps.EndMeasuring) -> None:
         await self._catch_up()
         await self._end()
@@ -269,7 +269,7 @@ class BenchRun:
                 await self._catch_up()
                 continue
             self._report_progress(
-                "scheduling", wanted[-1], ahead=page.total - self._tracker.commits
+                "scheduling", wanted[-1], uncollected=page.total - self._tracker.commits
             )
             idle = all(task.done() for task in self._background)
             if idle and is_idle(state):
@@ -277,9 +277,11 @@ class BenchRun:
                 if or_idle:
                     return
                 if any(each.missing for each in wanted):
-                    raise await self._stuck(wanted, "fit on no node")
+                    raise await self._stuck_error(wanted, "fit on no node")
             if time.monotonic() > deadline_s:
-                raise await self._stuck(wanted, f"were not bound within {self._timeout_s:g} s")
+                raise await self._stuck_error(
+                    wanted, f"were not bound within {self._timeout_s:g} s"
+                )
             self._check_background()
             await asyncio.sleep(poll_s)
 
@@ -301,7 +303,7 @@ class BenchRun:
             if self._tracker.commits >= page.total:
                 return
 
-    async def _stuck(self, wanted: Sequence[SubmittedSeries], what: str) -> RunFailedError:
+    async def _stuck_error(self, wanted: Sequence[SubmittedSeries], what: str) -> RunFailedError:
         await self._catch_up()
         missing = sum(each.missing for each in wanted)
         total = sum(each.submitted for each in wanted)
@@ -322,38 +324,40 @@ class BenchRun:
         self._measurement = _OpenMeasurement(name, time.monotonic(), before, processor_s)
 
     async def _end(self) -> None:
-        found, self._measurement = self._measurement, None
-        if found is None:
+        measurement, self._measurement = self._measurement, None
+        if measurement is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
-        spent_s = processor_spent(found.processor_s, processor_seconds())
+        spent_s = processor_spent(measurement.processor_s, processor_seconds())
         if self._profiler is not None:
             await self._profiler.end(self._session)
         after = await self._session.statuses()
-        if found.step is not None:
-            found.followed = self._tracker.of(found.step.namespaces, found.step.labels)
-        pods, submitted_s, bound_s = pods_since(found.followed, found.started_s)
+        if measurement.step is not None:
+            measurement.followed = self._tracker.of(
+                measurement.step.namespaces, measurement.step.labels
+            )
+        pods, submitted_s, bound_s = pods_since(measurement.followed, measurement.started_s)
         peak_bytes, processes = await asyncio.to_thread(peak_memory)
         self.measured.append(
             Measurement(
-                found.name,
+                measurement.name,
                 self._nodes,
                 pods,
-                found.started_s,
+                measurement.started_s,
                 submitted_s,
                 bound_s,
-                spent_s=_spent(found.before, after),
-                counts=_counted(found.before, after),
+                spent_s=_seconds_between(measurement.before, after),
+                counts=_counts_between(measurement.before, after),
                 peak_bytes=peak_bytes,
                 processes=processes,
-                setup_s=found.started_s - self._began_s,
+                setup_s=measurement.started_s - self._began_s,
                 processor_s=sum(spent_s.values()),
                 critical_s=max(spent_s.values()),
             )
         )
 
-    def _report_progress(self, phase: str, followed: SubmittedSeries, ahead: int = 0) -> None:
+    def _report_progress(self, phase: str, followed: SubmittedSeries, uncollected: int = 0) -> None:
         total = followed.series.count
-        placed = min(total, followed.bound + max(0, ahead))
+        placed = min(total, followed.bound + max(0, uncollected))
         self._progress(Progress(phase, placed=placed, total=total))
 
 
@@ -367,7 +371,9 @@ def _batch(columns: SeriesPods) -> PodList:
     return PodList(classes, columns.uids, columns.names, columns.class_of)
 
 
-def _spent(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, float]:
+def _seconds_between(
+    before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]
+) -> dict[str, float]:
     """Return seconds per `actor: phase` between two statuses."""
     spent: dict[str, float] = {}
     for name, status in after.items():
@@ -377,7 +383,9 @@ def _spent(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) 
     return spent
 
 
-def _counted(before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]) -> dict[str, int]:
+def _counts_between(
+    before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]
+) -> dict[str, int]:
     """Return the increase of each `actor: count` between two statuses."""
     counted: dict[str, int] = {}
     for name, status in after.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from roadstead.actors.interface import NOTHING, A, Method, PatientRef, Q, RunFailedError, clock_s
+from roadstead.actors.interface import NOTHING, A, Method, Q, ResendingRef, RunFailedError, clock_s
 from roadstead.actors.messages import (
     ADD_NODES,
     ADD_PENDING,
@@ -46,7 +46,12 @@ from roadstead.actors.messages.recovery import (
 from roadstead.actors.names import BINDER, CACHE, QUEUE, scheduler_name
 from roadstead.actors.runs.outcomes import encode_outcome
 from roadstead.actors.runs.scores import with_scores
-from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, check_room, is_idle
+from roadstead.actors.runs.session import (
+    NODES_PER_MESSAGE,
+    PODS_PER_MESSAGE,
+    check_accepted,
+    is_idle,
+)
 from roadstead.actors.scheduler.concurrency_report import concurrency_of
 from roadstead.actors.supervisor.replacing import in_gangs
 from roadstead.actors.supervisor.supervisor import Supervisor
@@ -68,7 +73,7 @@ CLAIMS_PER_MESSAGE = 512
 POLL_S = 0.1
 """Interval between two progress requests."""
 
-COLLECTIONS = 10
+COLLECT_MAX = 10
 """How often results are collected at most: again if the queue was replaced in the meantime."""
 
 
@@ -89,13 +94,13 @@ class Client:
         """Schedule all inputs. RunFailedError, or the error of an actor, if that fails."""
         _check_identities(inputs)
         if self._plan.resume:
-            inputs = await self._without_gone(inputs)
+            inputs = await self._without_removed(inputs)
         with self._phase("load the cluster"):
             await self._load(inputs)
         started = time.perf_counter()
         with self._phase("submit pods"):
             await self._submit(inputs)
-        for _ in range(COLLECTIONS):
+        for _ in range(COLLECT_MAX):
             with self._phase("schedule"):
                 await self._follow(len(inputs.pending))
             scheduling_s = time.perf_counter() - started
@@ -123,8 +128,8 @@ class Client:
         while not is_stored:
             part = data[offset : offset + part_bytes]
             is_last = offset + len(part) == len(data)
-            asked = OutcomePart(offset, part, is_last)
-            stored = await self._call(BINDER, STORE_OUTCOME, asked)
+            message = OutcomePart(offset, part, is_last)
+            stored = await self._call(BINDER, STORE_OUTCOME, message)
             is_stored = is_last and stored.size_bytes == len(data)
             offset = stored.size_bytes
         await self._call(BINDER, END_RUN, RunEnded(digest))
@@ -140,7 +145,7 @@ class Client:
         timeout_s = self._plan.settings.deadlines.call_s
         # Resend after a deadline: an actor may be slow, and only the supervisor decides if it is
         # lost.
-        ref = PatientRef(self._supervisor.refs[name])
+        ref = ResendingRef(self._supervisor.refs[name])
         return await ref.call(method, message, timeout_s=timeout_s)
 
     async def _load(self, inputs: RunInputs) -> None:
@@ -157,17 +162,17 @@ class Client:
             await self._call(BINDER, ADD_RUNNING, running)
             await self._call(CACHE, ADD_RUNNING, running)
 
-    async def _without_gone(self, inputs: RunInputs) -> RunInputs:
+    async def _without_removed(self, inputs: RunInputs) -> RunInputs:
         """Return the inputs of a resumed run without pods that were evicted or deleted before.
 
         The changes that commits made to claims are sent to the cache.
         """
-        gone = set((await self._call(BINDER, EVICTED_PODS, NOTHING)).uids)
+        removed = set((await self._call(BINDER, EVICTED_PODS, NOTHING)).uids)
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
         return RunInputs(
             inputs.nodes,
-            tuple(each for each in inputs.running if each[0].uid not in gone),
-            tuple(each for each in inputs.pending if each[0].uid not in gone),
+            tuple(each for each in inputs.running if each[0].uid not in removed),
+            tuple(each for each in inputs.pending if each[0].uid not in removed),
         )
 
     async def _unbound_pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
@@ -197,7 +202,7 @@ class Client:
             await self._call(QUEUE, BOUND_BEFORE, BoundBefore(self._bound_before))
 
     async def _nominate(self, pods: Sequence[Pod]) -> None:
-        """Send the nominations of submitted pods to the cache: they hold room from the start."""
+        """Send the nominations of submitted pods to the cache: they count from the start."""
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
@@ -206,7 +211,7 @@ class Client:
 
     async def _submit_batch(self, batch: PodList) -> None:
         answer = await self._call(QUEUE, SUBMIT, batch)
-        check_room(answer, self._plan)
+        check_accepted(answer, self._plan)
 
     async def _follow(self, total: int) -> None:
         """Start the schedulers and wait until the queue is idle."""
@@ -244,7 +249,7 @@ class Client:
         preempted = await self._preempted()
         devices = await self._devices()
         # The queue may not have received the report on them yet.
-        gone = {each.uid for each in preempted}
+        removed = {each.uid for each in preempted}
         last_status = self._supervisor.last_status
         statuses = {name: await last_status(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
@@ -256,7 +261,7 @@ class Client:
         self.timings_s |= replaced
         return RunOutcome(
             scored,
-            tuple(each for each in pending if each.uid not in gone),
+            tuple(each for each in pending if each.uid not in removed),
             scheduling_s,
             self.timings_s,
             preempted,
@@ -291,8 +296,8 @@ class Client:
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
     """Return the pods of the inputs that are not in the outcome."""
-    known = (outcome.placements, outcome.pending, outcome.preempted)
-    return {who.uid for who, _ in inputs.pending} - {each.uid for part in known for each in part}
+    results = (outcome.placements, outcome.pending, outcome.preempted)
+    return {who.uid for who, _ in inputs.pending} - {each.uid for part in results for each in part}
 
 
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -70,7 +70,7 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
         is_written = (folder / FINISHED).exists()
         holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
         if (folder / INCOMPLETE).exists():
-            raise _refused(
+            raise _refusal(
                 folder,
                 "is a copy that lacks records of its journal: use the journal itself, or another "
                 "copy of it",
@@ -80,52 +80,54 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
             folder.rename(free_name(folder))
             holds_run = False
     except OSError as failure:
-        raise _refused(folder, f"cannot be used: {failure.strerror}") from failure
+        raise _refusal(folder, f"cannot be used: {failure.strerror}") from failure
     if not holds_run:
         return OpenedJournal(replace(plan, resume=False, first_epoch=1))
-    return _found(plan, folder, is_written=is_written, keeps_outcome=keeps_outcome)
+    return _inspect(plan, folder, is_written=is_written, keeps_outcome=keeps_outcome)
 
 
-def _found(plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool) -> OpenedJournal:
+def _inspect(
+    plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
+) -> OpenedJournal:
     """Inspect a folder that holds a run whose journal is not moved aside."""
     try:
-        seen = read_journal(RealDisk(folder))
+        contents = read_journal(RealDisk(folder))
     except JournalError as damaged:
         raise InputError(str(damaged)) from damaged
     if not plan.resume:
-        what = "ended, but its output was not written" if seen.ended_with else "did not end"
-        does = "to write it" if seen.ended_with else "to continue it"
-        raise _refused(
+        what = "ended, but its output was not written" if contents.ended_with else "did not end"
+        does = "to write it" if contents.ended_with else "to continue it"
+        raise _refusal(
             folder,
             f"holds a run that {what}: use --resume {does}; for a new run, use another folder or "
             "--journal none",
         )
-    if seen.began_with and seen.began_with != plan.digest:
-        raise _refused(
+    if contents.began_with and contents.began_with != plan.digest:
+        raise _refusal(
             folder,
             "holds a run with other inputs, configuration or seed: --resume needs the same ones",
         )
     outcome = None
-    if seen.ended_with and keeps_outcome:
-        bound = seen.bound.items()
+    if contents.ended_with and keeps_outcome:
+        bound = contents.bound.items()
         placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound)
-        outcome = read_outcome(folder, seen.ended_with, placements)
+        outcome = read_outcome(folder, contents.ended_with, placements)
     if outcome is None and is_written:
-        raise _refused(
+        raise _refusal(
             folder,
             "holds a run that ended, but not its outcome: start a new run without --resume",
         )
-    notes = _notes(folder, seen, has_outcome=outcome is not None)
-    return OpenedJournal(replace(plan, first_epoch=seen.last_epoch + 1), outcome, notes)
+    notes = _notes(folder, contents, has_outcome=outcome is not None)
+    return OpenedJournal(replace(plan, first_epoch=contents.last_epoch + 1), outcome, notes)
 
 
-def _notes(folder: Path, seen: JournalContents, *, has_outcome: bool) -> tuple[str, ...]:
+def _notes(folder: Path, contents: JournalContents, *, has_outcome: bool) -> tuple[str, ...]:
     notes = []
-    if seen.tail is not None:
-        notes.append(f"Journal {folder}: {seen.tail}. It was never acknowledged.")
+    if contents.tail is not None:
+        notes.append(f"Journal {folder}: {contents.tail}. It was never acknowledged.")
     if has_outcome:
         notes.append(f"Journal {folder}: the run ended; its result is read, without new decisions.")
-    elif seen.ended_with:
+    elif contents.ended_with:
         notes.append(
             f"Journal {folder}: the run ended, but its outcome cannot be read. Bound pods stay "
             "bound; pods without a node are tried again."
@@ -154,7 +156,7 @@ def mark_finished(plan: RunPlan) -> None:
         (folder / FINISHED).touch()
 
 
-def _refused(folder: Path, rule: str) -> InputError:
+def _refusal(folder: Path, rule: str) -> InputError:
     return InputError(rule, source="settings", field="journal", value=cut_short(str(folder)))
 
 

@@ -32,7 +32,7 @@ from roadstead.actors.runs.journals import (
 )
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import RunSession
-from roadstead.actors.runtime.gc_tuning import seldom_collected
+from roadstead.actors.runtime.gc_tuning import raised_gc_thresholds
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
@@ -57,42 +57,42 @@ ReportProgress = Callable[[Progress], None]
 _SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
 """Errors of calls to a failed actor; the supervisor's watch has a more precise one."""
 
-WATCH_KNOWS_S = 5.0
+WATCH_ERROR_S = 5.0
 """How long to wait for the watch's error."""
 
-CLOSE_LOOKS, CLOSE_LOOK_S = 50, 0.1
+CLOSE_TRIES, CLOSE_PAUSE_S = 50, 0.1
 """Number of attempts to close a journal that is still in use, and the pause between them."""
 
-HURRIED_LOGS_S = 0.8
+INTERRUPTED_LOGS_S = 0.8
 """How long logs are gathered after an interrupt: `ray job stop` waits 3 s for the whole end."""
 
 
 class ActorLauncher:
     """Launcher of runs on Ray or inline, as the plan's settings say.
 
-    _warming: the runtime that `prepare` began to start, for the next run.
+    _starting: the runtime that `prepare` began to start, for the next run.
     """
 
     def __init__(self) -> None:
-        self._warming: Future[Runtime] | None = None
+        self._starting: Future[Runtime] | None = None
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
         """Start Ray in the background if the settings need it, before the inputs are read."""
-        if settings.runtime == "ray" and self._warming is None:
-            self._warming = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
+        if settings.runtime == "ray" and self._starting is None:
+            self._starting = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
 
     def free_cpus(self) -> float | None:
         """Return the free CPUs of the cluster that `prepare` joined; None on one machine.
 
         None also if it cannot be joined: the run that follows reports why.
         """
-        if self._warming is None or self._warming.exception() is not None:
+        if self._starting is None or self._starting.exception() is not None:
             return None
-        return self._warming.result().free_cpus()
+        return self._starting.result().free_cpus()
 
     def _runtime(self, plan: RunPlan) -> Runtime:
-        warming, self._warming = self._warming, None
-        return open_runtime(plan) if warming is None else warming.result()
+        starting, self._starting = self._starting, None
+        return open_runtime(plan) if starting is None else starting.result()
 
     def run(self, inputs: RunInputs, plan: RunPlan, progress: ReportProgress) -> RunOutcome:
         """Schedule all inputs and return the outcome. RoadsteadError if the run fails.
@@ -103,7 +103,7 @@ class ActorLauncher:
         for note in opened.notes:
             progress(Progress(note=note))
         if opened.outcome is not None:
-            self._stop_warming()
+            self._stop_started()
             return opened.outcome
         plan = opened.plan
 
@@ -118,16 +118,16 @@ class ActorLauncher:
         """Mark that the outcome of a run is written or shown: it need not be resumed any more."""
         mark_finished(plan)
 
-    def _stop_warming(self) -> None:
+    def _stop_started(self) -> None:
         """End the runtime that `prepare` started, for a run that needs no actors."""
-        warming, self._warming = self._warming, None
-        if warming is not None:
-            _run(warming.result().stop())
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            _run(starting.result().stop())
 
     def explain(
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: ReportProgress
     ) -> Explanation:
-        """Schedule the pending pods of the inputs, then explain `pod` on the remaining room."""
+        """Schedule the pending pods of the inputs, then explain `pod` on the free resources."""
         return explain_pod(inputs, self._run_first(inputs, plan, progress), plan, pod)
 
     def explain_pending(
@@ -141,7 +141,7 @@ class ActorLauncher:
     ) -> RunOutcome | None:
         """Schedule the inputs and return the outcome; None if nothing is pending."""
         if not inputs.pending:
-            self._stop_warming()
+            self._stop_started()
             return None
         outcome = self.run(inputs, plan, progress)
         self.finish(plan)
@@ -156,13 +156,15 @@ class ActorLauncher:
         async def work(client: Client, supervisor: Supervisor) -> LabRun:
             return await measure_run(client, supervisor, plan, inputs)
 
-        def all_of_it(open_one: Callable[[], Runtime]) -> Coroutine[Any, Any, LabRun]:
-            return _with_actors(open_one, plan, lambda progress: None, work, supervisor_for(lab))
+        def whole_run(make_runtime: Callable[[], Runtime]) -> Coroutine[Any, Any, LabRun]:
+            return _with_actors(
+                make_runtime, plan, lambda progress: None, work, supervisor_for(lab)
+            )
 
         if lab.is_virtual:
-            lab_run = run_virtual(lambda: all_of_it(partial(virtual_runtime, plan)))
+            lab_run = run_virtual(lambda: whole_run(partial(virtual_runtime, plan)))
         else:
-            lab_run = _run(all_of_it(partial(self._runtime, plan)))
+            lab_run = _run(whole_run(partial(self._runtime, plan)))
         mark_finished(plan)
         return lab_run
 
@@ -211,7 +213,7 @@ class ActorLauncher:
 
 
 async def _with_actors(
-    open_one: Callable[[], Runtime],
+    make_runtime: Callable[[], Runtime],
     plan: RunPlan,
     progress: ReportProgress,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
@@ -219,11 +221,11 @@ async def _with_actors(
 ) -> T:
     """Start the actors of a plan, do the work while they are watched, and end them."""
     with plugins_watched(plan) as watched_plan:
-        return await _with_watched(open_one, watched_plan, progress, work, supervise)
+        return await _with_watched(make_runtime, watched_plan, progress, work, supervise)
 
 
 async def _with_watched(
-    open_one: Callable[[], Runtime],
+    make_runtime: Callable[[], Runtime],
     plan: RunPlan,
     progress: ReportProgress,
     work: Callable[[Client, Supervisor], Coroutine[Any, Any, T]],
@@ -234,14 +236,14 @@ async def _with_watched(
     started = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")
     try:
-        runtime = open_one()
+        runtime = make_runtime()
     except _SYMPTOMS as failure:
         close_logs()
         raise RunFailedError(str(failure)) from failure
     runtime.report_to(lambda text: progress(Progress(note=text)))
     supervisor = supervise(runtime, plan)
     with cancelling_on_signal(_cancelling()):
-        return await _carry_out(supervisor, plan, progress, work, started)
+        return await _run_supervised(supervisor, plan, progress, work, started)
 
 
 def _cancelling() -> Callable[[], None]:
@@ -255,7 +257,7 @@ def _cancelling() -> Callable[[], None]:
     return cancel
 
 
-async def _carry_out(
+async def _run_supervised(
     supervisor: Supervisor,
     plan: RunPlan,
     progress: ReportProgress,
@@ -275,7 +277,7 @@ async def _carry_out(
     except _SYMPTOMS as failure:
         raise RunFailedError(str(failure)) from failure
     except asyncio.CancelledError:
-        logs_s = HURRIED_LOGS_S
+        logs_s = INTERRUPTED_LOGS_S
         raise
     finally:
         with contextlib.suppress(TimeoutError):
@@ -292,11 +294,11 @@ async def _close(plan: RunPlan) -> None:
     A binder that was not asked to stop, as after the loss of Ray, keeps the folder a moment longer,
     so closing is repeated. One that does not end keeps it, and `check` reports the missing end.
     """
-    for _ in range(CLOSE_LOOKS):
+    for _ in range(CLOSE_TRIES):
         with contextlib.suppress(JournalError):
             close_journal(plan)
             return
-        await asyncio.sleep(CLOSE_LOOK_S)
+        await asyncio.sleep(CLOSE_PAUSE_S)
 
 
 def _compare_on_signal(supervisor: Supervisor) -> None:
@@ -320,7 +322,7 @@ async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         # The error of a call may only follow from a lost actor, which the watch names.
         if working.done() and isinstance(working.exception(), _SYMPTOMS):
-            await asyncio.wait({watching}, timeout=WATCH_KNOWS_S)
+            await asyncio.wait({watching}, timeout=WATCH_ERROR_S)
         if watching.done() and (failure := watching.exception()) is not None:
             raise failure
         return await working
@@ -362,13 +364,13 @@ def in_thread(
     """Run work in a thread and return its future; the process waits for it before it ends."""
     result: Future[T] = Future() if future is None else future
 
-    def do() -> None:
+    def set_result_of_work() -> None:
         try:
             result.set_result(work())
         except BaseException as failure:
             result.set_exception(failure)
 
-    threading.Thread(target=do, name=name).start()
+    threading.Thread(target=set_result_of_work, name=name).start()
     return result
 
 
@@ -411,5 +413,5 @@ def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
 def _run_on_loop(work: Coroutine[Any, Any, T]) -> T:
     loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     # Close the work: if no loop can be made it never starts, and Python would warn of that.
-    with seldom_collected(), contextlib.closing(work), loops as runner:
+    with raised_gc_thresholds(), contextlib.closing(work), loops as runner:
         return runner.run(work)

@@ -46,11 +46,11 @@ class _StoredOutcome:
 
 def encode_outcome(outcome: RunOutcome) -> tuple[bytes, str]:
     """Return an outcome as the content of its file, with the digest of that."""
-    data = _MAGIC + pack(to_wire(_kept(outcome)))
+    data = _MAGIC + pack(to_wire(_stored(outcome)))
     return data, hashlib.sha256(data).hexdigest()
 
 
-def _kept(outcome: RunOutcome) -> _StoredOutcome:
+def _stored(outcome: RunOutcome) -> _StoredOutcome:
     numbers: dict[_Cause, int] = {}
     pending = tuple(
         (
@@ -81,22 +81,22 @@ def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -
         data = (folder / OUTCOME).read_bytes()
         if hashlib.sha256(data).hexdigest() != digest or data[: len(_MAGIC)] != _MAGIC:
             return None
-        kept = from_wire(_StoredOutcome, unpack(data[len(_MAGIC) :], _LIMITS, typed=True))
+        stored = from_wire(_StoredOutcome, unpack(data[len(_MAGIC) :], _LIMITS, typed=True))
     except (OSError, CodecError):
         return None
-    if kept.placed != len(placements):
+    if stored.placed != len(placements):
         return None
-    causes = kept.causes
+    causes = stored.causes
     pending = tuple(
         PendingPod(key, uid, causes[n].message, causes[n].reasons, causes[n].plugins)
-        for key, uid, n in kept.pending
+        for key, uid, n in stored.pending
     )
     return RunOutcome(
         placements,
         pending,
-        kept.scheduling_s,
-        kept.timings_s,
-        kept.preempted,
-        kept.devices,
-        kept.concurrency,
+        stored.scheduling_s,
+        stored.timings_s,
+        stored.preempted,
+        stored.devices,
+        stored.concurrency,
     )

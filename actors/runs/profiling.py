@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roadstead.actors.messages.process import PROFILE, ProfileRequest
 from roadstead.actors.runs.session import RunSession
-from roadstead.actors.runtime.sampling import answer
+from roadstead.actors.runtime.sampling import handle_profile_request
 from roadstead.bench.speedscope import Samples
 
 
@@ -16,18 +16,20 @@ class Profiler:
 
     async def begin(self, session: RunSession) -> None:
         """Begin to sample every process."""
-        for name in _one_of_each(session).values():
+        for name in _first_actors(session).values():
             await session.call(name, PROFILE, ProfileRequest(begins=True))
         if _has_own_processes(session):
-            answer(ProfileRequest(begins=True))
+            handle_profile_request(ProfileRequest(begins=True))
 
     async def end(self, session: RunSession) -> None:
         """End sampling in every process, and collect the samples."""
-        for host, name in _one_of_each(session).items():
+        for host, name in _first_actors(session).items():
             samples = await session.call(name, PROFILE, ProfileRequest(begins=False))
             self.samples.setdefault(host, []).append(samples)
         if _has_own_processes(session):
-            self.samples.setdefault("client", []).append(answer(ProfileRequest(begins=False)))
+            self.samples.setdefault("client", []).append(
+                handle_profile_request(ProfileRequest(begins=False))
+            )
 
 
 def _has_own_processes(session: RunSession) -> bool:
@@ -35,7 +37,7 @@ def _has_own_processes(session: RunSession) -> bool:
     return session.plan.settings.runtime == "ray"
 
 
-def _one_of_each(session: RunSession) -> dict[str, str]:
+def _first_actors(session: RunSession) -> dict[str, str]:
     """Return one actor of each process, by process."""
     if not _has_own_processes(session):
         return {"all actors": next(iter(session.supervisor.refs))}

@@ -22,7 +22,7 @@ async def with_scores(
     found: dict[str, int] = {}
     for scheduler in schedulers:
         try:
-            await _ask(scheduler, node_of, found, timeout_s)
+            await _read_scores(scheduler, node_of, found, timeout_s)
         except RoadsteadError:
             # Scores are lost with a scheduler; that must not fail the run.
             continue
@@ -31,7 +31,7 @@ async def with_scores(
     )
 
 
-async def _ask(
+async def _read_scores(
     scheduler: Ref, node_of: Mapping[str, str], found: dict[str, int], timeout_s: float
 ) -> None:
     start, total = 0, 1

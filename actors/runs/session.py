@@ -92,9 +92,9 @@ class RunSession:
     async def remove_nodes(self, nodes: Sequence[NodeFacts]) -> None:
         """Remove nodes; their pods stay bound to them."""
         self._revision += 1
-        gone = NodeNames(tuple(facts.name for facts in nodes), self._revision)
-        await self.call(BINDER, REMOVE_NODES, gone)
-        await self.call(CACHE, REMOVE_NODES, gone)
+        removed = NodeNames(tuple(facts.name for facts in nodes), self._revision)
+        await self.call(BINDER, REMOVE_NODES, removed)
+        await self.call(CACHE, REMOVE_NODES, removed)
         changes = tuple(NodeChange(facts, None) for facts in nodes)
         await self.call(QUEUE, OBSERVE, ClusterChanges(changes))
 
@@ -106,7 +106,7 @@ class RunSession:
 
     async def _enqueue(self, batch: PodList) -> None:
         answer = await self.call(QUEUE, SUBMIT, replace(batch, revision=self._revision))
-        check_room(answer, self.plan)
+        check_accepted(answer, self.plan)
 
     async def update_pods(self, changes: Sequence[tuple[PodIdentity, PodFacts, PodFacts]]) -> None:
         """Change pods (identity, old facts, new facts), bound or pending, except deleted ones.
@@ -119,8 +119,8 @@ class RunSession:
                 who.uid: (who, old, new)
                 for who, old, new in changes[start : start + PODS_PER_MESSAGE]
             }
-            now = pod_list(((who, new) for who, _, new in part.values()), self._revision)
-            page = await self.call(BINDER, UPDATE_PODS, now)
+            changed_pods = pod_list(((who, new) for who, _, new in part.values()), self._revision)
+            page = await self.call(BINDER, UPDATE_PODS, changed_pods)
             node_of = dict(zip(page.pods.uids, page.nodes, strict=True))
             bound = [uid for uid, node_name in node_of.items() if node_name]
             pods = pod_list(((part[uid][0], part[uid][2]) for uid in bound), self._revision)
@@ -138,9 +138,9 @@ class RunSession:
         self._revision += 1
         for start in range(0, len(uids), PODS_PER_MESSAGE):
             part = PodRemoval(tuple(uids[start : start + PODS_PER_MESSAGE]), self._revision)
-            gone = await self.call(BINDER, DELETE_PODS, part)
-            await self.call(CACHE, REMOVE_PODS, PodRemoval(gone.uids, gone.revision))
-            await self.call(QUEUE, REMOVE_DELETED, gone)
+            removed = await self.call(BINDER, DELETE_PODS, part)
+            await self.call(CACHE, REMOVE_PODS, PodRemoval(removed.uids, removed.revision))
+            await self.call(QUEUE, REMOVE_DELETED, removed)
 
     async def state(self) -> QueueStatus:
         """Return the number of pods in each part of the queue."""
@@ -166,7 +166,7 @@ class RunSession:
         return {name: await self.supervisor.last_status(name) for name in self.supervisor.refs}
 
 
-def check_room(answer: Submitted, plan: RunPlan) -> None:
+def check_accepted(answer: Submitted, plan: RunPlan) -> None:
     """RunFailedError if the queue had no room for all pods."""
     if answer.refused:
         raise RunFailedError(

@@ -56,7 +56,7 @@ class LabMetrics:
 LAB_METRICS = method("lab_metrics", Nothing, LabMetrics)
 
 
-class _Trusting(Verifier):
+class _AcceptingVerifier(Verifier):
     """A verifier that accepts every bind."""
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
@@ -88,7 +88,7 @@ class LabBinder(BinderActor):
         if recheck == "node":
             self.binder.verifier = Verifier(store.table, node_profiles(plan, store.table.classes))
         elif recheck == "none":
-            self.binder.verifier = _Trusting(store.table, {})
+            self.binder.verifier = _AcceptingVerifier(store.table, {})
 
     async def add_pending(self, batch: PodList) -> Nothing:
         self._began_s = self._began_s or clock_s()
@@ -120,17 +120,21 @@ def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
     profiles = {}
     for config in plan.config().profiles:
         complete = Profile(config, registry, handle)
-        left_out = {each.name for each in complete.filter if has_pre_filter_extensions(each)}
-        profiles[config.scheduler_name] = Profile(_without(config, left_out), registry, handle)
+        cross_node_filters = {
+            each.name for each in complete.filter if has_pre_filter_extensions(each)
+        }
+        profiles[config.scheduler_name] = Profile(
+            _without(config, cross_node_filters), registry, handle
+        )
     return profiles
 
 
-def _without(config: ProfileConfig, left_out: set[str]) -> ProfileConfig:
-    kept = {
-        point: tuple(ref for ref in config.at(point) if ref.name not in left_out)
+def _without(config: ProfileConfig, cross_node_filters: set[str]) -> ProfileConfig:
+    remaining = {
+        point: tuple(ref for ref in config.at(point) if ref.name not in cross_node_filters)
         for point in ("preFilter", "filter")
     }
-    return replace(config, plugins={**config.plugins, **kept})
+    return replace(config, plugins={**config.plugins, **remaining})
 
 
 def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:

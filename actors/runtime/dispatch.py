@@ -15,19 +15,19 @@ from roadstead.actors.interface import (
     ActorError,
     Failure,
     FencedError,
-    failure_out,
+    encode_failure,
 )
 from roadstead.actors.logs import ROOT
 from roadstead.actors.messages.common import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
-from roadstead.actors.runtime.process_calls import answered
+from roadstead.actors.runtime.process_calls import answer_process_call
 from roadstead.actors.runtime.transcript import Transcript
 from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_wire
 
 
 def error_reply(failure: BaseException) -> bytes:
     """Return the encoded reply that raises an error at the caller."""
-    return _encoded(failure_out(failure))
+    return _encoded(encode_failure(failure))
 
 
 def _encoded(failure: Failure) -> bytes:
@@ -63,7 +63,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             raise
         except Exception as failure:
-            out = failure_out(failure)
+            out = encode_failure(failure)
             if out.kind in BUGS:
                 logger = logging.getLogger(f"{ROOT}.{self.name}")
                 logger.info("a handler failed", exc_info=failure)
@@ -86,7 +86,7 @@ class Dispatcher:
         if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
             raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
         if envelope.kind in PROCESS_CALLS:
-            return await answered(envelope.kind, envelope.body)
+            return await answer_process_call(envelope.kind, envelope.body)
         self._transcript.note(envelope, data)
         method = METHODS.get(envelope.kind)
         if method is FENCE:

@@ -14,16 +14,16 @@ from contextlib import contextmanager
 THRESHOLDS = (50_000, 100, 100)
 
 
-def collect_seldom() -> None:
+def raise_gc_thresholds() -> None:
     """Set the thresholds for the rest of the process."""
     gc.set_threshold(*THRESHOLDS)
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def raised_gc_thresholds() -> Iterator[None]:
     """Set the thresholds inside the block, and restore the process's own ones after it."""
     before = gc.get_threshold()
-    collect_seldom()
+    raise_gc_thresholds()
     try:
         yield
     finally:

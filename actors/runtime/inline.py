@@ -22,8 +22,8 @@ from roadstead.actors.interface import (
     Q,
     Ref,
     Stamp,
-    late,
-    open_reply,
+    deadline_error,
+    decode_reply,
 )
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.protocol.codec import DecodeLimits
@@ -38,7 +38,7 @@ class InlineActor:
         self.name = name
         self.lost = False
         self._dispatcher = dispatcher
-        self._room = asyncio.Semaphore(max_messages)
+        self._free_slots = asyncio.Semaphore(max_messages)
         self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue()
         self._pending: set[asyncio.Future[bytes]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -54,19 +54,19 @@ class InlineActor:
         while True:
             data, future = await self._mailbox.get()
             handling = self._start(self._handle(data, future))
-            handling.add_done_callback(lambda _: self._room.release())
+            handling.add_done_callback(lambda _: self._free_slots.release())
 
     async def _handle(self, data: bytes, future: asyncio.Future[bytes]) -> None:
         reply = await self._dispatcher.receive(data)
         if not future.done():
             future.set_result(reply)
 
-    async def ask(self, data: bytes) -> bytes:
+    async def send(self, data: bytes) -> bytes:
         """Send one message and return the reply. ActorLostError if the actor ends before it."""
-        await self._room.acquire()
+        await self._free_slots.acquire()
         if self.lost:
             # The next waiting sender raises at once, too.
-            self._room.release()
+            self._free_slots.release()
             raise ActorLostError(f"{self.name} is gone")
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending.add(future)
@@ -85,7 +85,7 @@ class InlineActor:
                 future.set_exception(ActorLostError(f"{self.name} is gone"))
         while not self._mailbox.empty():
             self._mailbox.get_nowait()
-            self._room.release()
+            self._free_slots.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class InlineRef:
         data = self.stamp.envelope(method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self.actor.ask(data)
+                reply = await self.actor.send(data)
         except TimeoutError:
-            raise late(self.name, method.name, timeout_s) from None
-        return open_reply(self.name, method, reply, self.limits)
+            raise deadline_error(self.name, method.name, timeout_s) from None
+        return decode_reply(self.name, method, reply, self.limits)
 
     def begin(
         self, method: Method[Q, A], message: Q, *, timeout_s: float

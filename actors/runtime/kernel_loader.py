@@ -13,12 +13,12 @@ from roadstead.cycle.batch import CompiledKernel
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load, loaded
 
-WORTHWHILE_PODS = 256
+LOAD_AFTER_PODS = 256
 """Number of pods, in one batch or in several, from which loading the kernel pays."""
 
 
 class KernelLoader:
-    """Loads the kernel once, in its own thread, after `WORTHWHILE_PODS` pods."""
+    """Loads the kernel once, in its own thread, after `LOAD_AFTER_PODS` pods."""
 
     def __init__(self, owner: str, *, enabled: bool) -> None:
         self._owner = owner
@@ -34,7 +34,7 @@ class KernelLoader:
     def compiled_kernel(self, pods: int) -> CompiledKernel | None:
         """Return the kernel, which may not be loaded yet, for a batch of so many pods.
 
-        None if the kernel is off. Loading starts once `WORTHWHILE_PODS` pods were counted.
+        None if the kernel is off. Loading starts once `LOAD_AFTER_PODS` pods were counted.
         """
         if not self._enabled:
             return None
@@ -42,7 +42,7 @@ class KernelLoader:
         if self._compiled_kernel.code is None and self._thread is None:
             # Another actor of this process may have loaded it.
             self._compiled_kernel.code = loaded()
-            if self._compiled_kernel.code is None and self._pods >= WORTHWHILE_PODS:
+            if self._compiled_kernel.code is None and self._pods >= LOAD_AFTER_PODS:
                 self._thread = threading.Thread(target=self._load, name="kernel", daemon=True)
                 self._thread.start()
         return self._compiled_kernel

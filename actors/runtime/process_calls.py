@@ -8,14 +8,14 @@ import logging
 from roadstead.actors.interface import NOTHING
 from roadstead.actors.logs import ROOT
 from roadstead.actors.messages.process import PROFILE, ProfileRequest
-from roadstead.actors.runtime.sampling import answer
+from roadstead.actors.runtime.sampling import handle_profile_request
 from roadstead.protocol.codec import from_wire, to_wire
 
 
-async def answered(kind: str, body: object) -> object:
+async def answer_process_call(kind: str, body: object) -> object:
     """Return the reply to one of `PROCESS_CALLS`."""
     if kind == PROFILE.name:
-        return to_wire(answer(from_wire(ProfileRequest, body)))
+        return to_wire(handle_profile_request(from_wire(ProfileRequest, body)))
     await asyncio.to_thread(_load_kernel)
     return to_wire(NOTHING)
 

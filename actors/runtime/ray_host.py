@@ -14,12 +14,12 @@ from roadstead.actors.interface import (
     Directory,
     Factory,
     Failure,
-    failure_out,
+    encode_failure,
 )
 from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.runtime.dispatch import Dispatcher, error_reply
-from roadstead.actors.runtime.gc_tuning import collect_seldom
+from roadstead.actors.runtime.gc_tuning import raise_gc_thresholds
 from roadstead.actors.runtime.ray_heartbeats import (
     DRIVER_LOST_BEATS,
     LOST_BEATS,
@@ -84,7 +84,7 @@ class RayHost:
             if raylet is not None:
                 end = partial(end_without, raylet, beats, of)
                 threading.Thread(target=end, daemon=True).start()
-        collect_seldom()
+        raise_gc_thresholds()
         self._limits = limits
         self._dispatchers: dict[str, Dispatcher] = {}
         self._handling: set[asyncio.Task[object]] = set()
@@ -99,7 +99,7 @@ class RayHost:
             # For example a plugin that only the driver can import. Ray would wrap an exception in a
             # text of its own.
             source = f"in the process {self._process} on Ray"
-            self._failure = failure_out(failure.at(source=source))
+            self._failure = encode_failure(failure.at(source=source))
 
     def __repr__(self) -> str:
         """Return the name that Ray's dashboard and state API show with the class."""

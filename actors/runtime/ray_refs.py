@@ -20,8 +20,8 @@ from roadstead.actors.interface import (
     Method,
     Q,
     Stamp,
-    late,
-    open_reply,
+    deadline_error,
+    decode_reply,
 )
 from roadstead.actors.runtime.ray_session import first_line
 from roadstead.protocol.codec import DecodeLimits
@@ -85,12 +85,12 @@ class RayRef:
                 call = call_until_available(send, sent)
                 reply = await while_host(self.host_lost, self.name, call)
         except TimeoutError:
-            raise late(self.name, method.name, timeout_s) from None
+            raise deadline_error(self.name, method.name, timeout_s) from None
         except RayActorError as lost:
             raise ActorLostError(f"{self.name} is gone: {first_line(lost)}") from None
         except RayError as failure:
             raise ActorLostError(f"{self.name} cannot be reached: {first_line(failure)}") from None
-        return open_reply(self.name, method, reply, self.limits)
+        return decode_reply(self.name, method, reply, self.limits)
 
 
 @dataclass(frozen=True, slots=True)

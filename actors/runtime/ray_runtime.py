@@ -32,8 +32,8 @@ from roadstead.actors.interface import (
     Failure,
     Ref,
     Stamp,
-    failure_in,
-    late,
+    deadline_error,
+    decode_failure,
 )
 from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
@@ -249,11 +249,11 @@ class RayRuntime:
                 ready = call_until_available(call)
                 answer = await while_host(partial(self._host_lost, host), host, ready)
         except TimeoutError:
-            raise late(host, "its start", timeout_s) from None
+            raise deadline_error(host, "its start", timeout_s) from None
         except RayError as failure:
             raise ActorLostError(f"{host} did not start: {first_line(failure)}") from None
         if isinstance(answer, Failure):
-            raise failure_in(host, answer)
+            raise decode_failure(host, answer)
         self.pids[host] = answer
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
@@ -359,4 +359,4 @@ async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: flo
                 except ValueError:
                     await asyncio.sleep(NAME_S)
     except TimeoutError:
-        raise late(host, "its start", timeout_s) from None
+        raise deadline_error(host, "its start", timeout_s) from None

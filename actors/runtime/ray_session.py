@@ -14,7 +14,7 @@ from typing import ClassVar
 import ray
 from ray._private.services import canonicalize_bootstrap_address
 
-from roadstead.actors.interface import ActorLostError, late
+from roadstead.actors.interface import ActorLostError, deadline_error
 from roadstead.actors.runtime.ray_folder import make_folder, remove_folder
 from roadstead.actors.runtime.ray_heartbeats import address_of, connected
 from roadstead.actors.runtime.ray_node import (
@@ -97,7 +97,7 @@ class RaySession:
             self._joined.result(timeout_s)
         except TimeoutError:
             self.leave()
-            raise late(what, "its start", timeout_s) from None
+            raise deadline_error(what, "its start", timeout_s) from None
         except Exception as failure:
             did = "did not start" if target.is_local else "cannot be joined"
             raise ActorLostError(f"{what} {did}: {first_line(failure)}") from failure

@@ -47,9 +47,9 @@ class Sampler:
         while not self._over.wait(self.interval_s):
             frame = sys._current_frames().get(self.thread_id)
             if frame is not None:
-                self.look(frame)
+                self.count_stack(frame)
 
-    def look(self, frame: FrameType | None) -> None:
+    def count_stack(self, frame: FrameType | None) -> None:
         """Count one stack, the outermost call first."""
         stack: list[CodeType] = []
         while frame is not None and len(stack) < MAX_DEPTH:
@@ -72,21 +72,21 @@ class Sampler:
 
     def _mean_interval_s(self) -> float:
         """Return the real interval between samples: on a busy machine, more than requested."""
-        looks = sum(self._stacks.values())
-        return (time.monotonic() - self._began_s) / looks if looks else self.interval_s
+        samples = sum(self._stacks.values())
+        return (time.monotonic() - self._began_s) / samples if samples else self.interval_s
 
 
 _running: list[Sampler] = []
 """The sampler of this process; at most one."""
 
 
-def answer(ask: ProfileRequest) -> Samples:
+def handle_profile_request(request: ProfileRequest) -> Samples:
     """Begin or end sampling this process; call it in the thread to be sampled."""
     before = _running.pop() if _running else None
-    found = before.end() if before is not None else Samples((), (), ask.interval_s)
-    if ask.begins:
-        sampler = Sampler(threading.get_ident(), ask.interval_s)
+    found = before.end() if before is not None else Samples((), (), request.interval_s)
+    if request.begins:
+        sampler = Sampler(threading.get_ident(), request.interval_s)
         sampler.begin()
         _running.append(sampler)
-        return Samples((), (), ask.interval_s)
+        return Samples((), (), request.interval_s)
     return found

@@ -23,8 +23,8 @@ from roadstead.actors.interface import (
     Q,
     Ref,
     Stamp,
-    late,
-    open_reply,
+    deadline_error,
+    decode_reply,
 )
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.simulated_network import Network
@@ -34,7 +34,7 @@ from roadstead.protocol.codec import DecodeLimits
 OUTSIDE = "client"
 """Name of a caller that is no actor."""
 
-_life: ContextVar[SimulatedActor | None] = ContextVar("life", default=None)
+_current_incarnation: ContextVar[SimulatedActor | None] = ContextVar("incarnation", default=None)
 
 
 class SimulatedActor:
@@ -50,11 +50,11 @@ class SimulatedActor:
 
     def build_actor(self, build: Callable[[], object], limits: DecodeLimits) -> None:
         """Build the actor; tasks that it starts now or later belong to this incarnation."""
-        token = _life.set(self)
+        token = _current_incarnation.set(self)
         try:
             self.actor = build()
         finally:
-            _life.reset(token)
+            _current_incarnation.reset(token)
         self._dispatcher = Dispatcher(self.name, self.actor, limits)
 
     def adopt(self, task: asyncio.Task[object]) -> None:
@@ -70,11 +70,11 @@ class SimulatedActor:
     def handle(self, data: bytes, answer: Callable[[bytes], None]) -> None:
         """Start the handler of one message, in the order of calls."""
         assert self._dispatcher is not None
-        token = _life.set(self)
+        token = _current_incarnation.set(self)
         try:
             _keep(asyncio.create_task(_answer(self._dispatcher.receive(data), answer)))
         finally:
-            _life.reset(token)
+            _current_incarnation.reset(token)
 
     def end(self) -> None:
         """Crash: cancel all tasks; pending calls raise ActorLostError."""
@@ -103,24 +103,24 @@ async def _answer(handling: Awaitable[bytes], answer: Callable[[bytes], None]) -
 
 
 def _make_task(
-    loop: asyncio.AbstractEventLoop, coroutine: object, **how: object
+    loop: asyncio.AbstractEventLoop, coroutine: object, **options: object
 ) -> asyncio.Task[object]:
     """Task factory that assigns every task to the incarnation that starts it."""
-    task: asyncio.Task[object] = asyncio.Task(coroutine, loop=loop, **how)  # type: ignore[arg-type]
-    life = _life.get()
-    if life is not None:
-        life.adopt(task)
+    task: asyncio.Task[object] = asyncio.Task(coroutine, loop=loop, **options)  # type: ignore[arg-type]
+    incarnation = _current_incarnation.get()
+    if incarnation is not None:
+        incarnation.adopt(task)
     return task
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRef:
-    """A Ref over the network. source: name of the caller. life: its incarnation; None outside."""
+    """A Ref over the network. source, incarnation: name and incarnation of the caller (or None)."""
 
     runtime: SimulatedRuntime
     name: str
     source: str
-    life: SimulatedActor | None = None
+    incarnation: SimulatedActor | None = None
     stamp: Stamp = NOBODY
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
@@ -130,8 +130,8 @@ class SimulatedRef:
             async with asyncio.timeout(timeout_s):
                 reply = await self._ask(method.name, data)
         except TimeoutError:
-            raise late(self.name, method.name, timeout_s) from None
-        answer = open_reply(self.name, method, reply, self.runtime.limits)
+            raise deadline_error(self.name, method.name, timeout_s) from None
+        answer = decode_reply(self.name, method, reply, self.runtime.limits)
         if ended is not None:
             ended(answer)
         return answer
@@ -165,7 +165,7 @@ class SimulatedRef:
             if not future.done():
                 future.set_result(reply)
 
-        if self.life is None or self.life.is_alive:
+        if self.incarnation is None or self.incarnation.is_alive:
             network.send(self.source, self.name, kind, arrive)
         return await future
 
@@ -175,22 +175,25 @@ class _SimulatedDirectory:
     """The directory of one incarnation of an actor."""
 
     runtime: SimulatedRuntime
-    life: SimulatedActor
+    incarnation: SimulatedActor
 
     def find(self, name: str, stamp: Stamp = NOBODY) -> Ref:
-        return SimulatedRef(self.runtime, name, self.life.name, self.life, stamp)
+        return SimulatedRef(self.runtime, name, self.incarnation.name, self.incarnation, stamp)
 
 
 class SimulatedRuntime:
     """Runtime of simulated actors. Create it on the running loop.
 
-    instead: by actor name, factories that replace those passed to `start`. listen: called with
+    replacements: by actor name, factories that replace those passed to `start`. listen: called with
     every reply (method, bytes) when an actor sends it. called: called with every call (actor,
     method, message) when it is made; returns a callback for the answer, or None.
     """
 
     def __init__(
-        self, network: Network, limits: DecodeLimits, instead: Mapping[str, Factory] | None = None
+        self,
+        network: Network,
+        limits: DecodeLimits,
+        replacements: Mapping[str, Factory] | None = None,
     ) -> None:
         self.network = network
         self.limits = limits
@@ -199,10 +202,10 @@ class SimulatedRuntime:
         self.called: Callable[[str, str, object], Callable[[object], None] | None] = (
             lambda name, method, message: None
         )
-        self._instead = dict(instead or {})
+        self._replacements = dict(replacements or {})
         self._processes: list[tuple[str, ...]] = []
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop), "simulated actors live in virtual time"
+        assert isinstance(loop, VirtualLoop), "simulated actors needs virtual time"
         loop.set_task_factory(_make_task)  # type: ignore[arg-type]
         loop.late_s = self._late_s
 
@@ -216,13 +219,15 @@ class SimulatedRuntime:
         for name, build in (each for builds in groups.values() for each in builds.items()):
             before = self.lives.get(name)
             assert before is None or not before.is_alive, f"{name} is running"
-            life = SimulatedActor(name)
-            chosen = self._instead.get(name, build)
-            life.build_actor(
-                lambda chosen=chosen, life=life: chosen(_SimulatedDirectory(self, life)),  # type: ignore[misc]
+            incarnation = SimulatedActor(name)
+            chosen = self._replacements.get(name, build)
+            incarnation.build_actor(
+                lambda chosen=chosen, incarnation=incarnation: chosen(
+                    _SimulatedDirectory(self, incarnation)
+                ),  # type: ignore[misc]
                 self.limits,
             )
-            self.lives[name] = life
+            self.lives[name] = incarnation
             self.network.note("start", name)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
@@ -236,7 +241,7 @@ class SimulatedRuntime:
 
     def _late_s(self) -> float:
         """Return the delay of a timer that is set now: by the faults for an actor, else 0."""
-        return self.network.late_s() if _life.get() is not None else 0.0
+        return self.network.late_s() if _current_incarnation.get() is not None else 0.0
 
     def report_to(self, announce: Announce) -> None:
         """Send nothing: actors of this process start without waiting for anything."""
@@ -286,7 +291,7 @@ class SimulatedRuntime:
 
     async def stop(self) -> None:
         """End all actors."""
-        for life in self.lives.values():
-            life.end()
+        for incarnation in self.lives.values():
+            incarnation.end()
         self.lives.clear()
         await asyncio.sleep(0)

@@ -80,7 +80,7 @@ class Network:
         self.faults = faults
         self.happened: Counter[str] = Counter()
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop), "a simulated network lives in virtual time"
+        assert isinstance(loop, VirtualLoop), "a simulated network needs virtual time"
         self._loop = loop
         self._began_s = self._loop.time()
         self._cut_until: dict[frozenset[str], float] = {}

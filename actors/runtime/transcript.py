@@ -43,7 +43,7 @@ EXCERPT_MAX_LINES = 8
 NAME_MAX_CHARS = 64
 ERROR_MAX_CHARS = 8_192
 
-LOOKS = (STATUS.name, QUEUE_STATE.name)
+POLLED = (STATUS.name, QUEUE_STATE.name)
 """Requests that are sent several times a second and change nothing. They are left out, since they
 would displace the messages that led to the error."""
 
@@ -53,7 +53,7 @@ _MAGIC = b"RSTRANS1"
 _LIMITS = DecodeLimits(max_bytes=2 * MAX_BYTES)
 
 
-class _Noted(NamedTuple):
+class _MessageNote(NamedTuple):
     at_s: float
     method: str
     size: int
@@ -91,24 +91,24 @@ class SavedTranscript:
 class Transcript:
     """The last messages of one incarnation of an actor."""
 
-    __slots__ = ("_actor", "_handled", "_kept", "_kept_bytes", "_noted", "_saved")
+    __slots__ = ("_actor", "_handled", "_kept", "_kept_bytes", "_notes", "_saved")
 
     def __init__(self, actor: str) -> None:
         self._actor = actor
         self._handled = 0
-        self._noted: deque[_Noted] = deque(maxlen=MAX_NOTED)
+        self._notes: deque[_MessageNote] = deque(maxlen=MAX_NOTED)
         self._kept: deque[tuple[float, bytes]] = deque()
         self._kept_bytes = 0
         self._saved: str | None = None
 
     def note(self, envelope: Envelope, data: bytes) -> None:
         """Keep a message that is about to be handled. data: the envelope's bytes."""
-        if envelope.kind in LOOKS:
+        if envelope.kind in POLLED:
             return
         now_s, size = clock_s(), len(data)
         # A broken sender may send names of any length.
         method, sender = envelope.kind[:NAME_MAX_CHARS], envelope.token[:NAME_MAX_CHARS]
-        self._noted.append(_Noted(now_s, method, size, sender, envelope.epoch))
+        self._notes.append(_MessageNote(now_s, method, size, sender, envelope.epoch))
         self._handled += 1
         self._kept.append((now_s, data))
         self._kept_bytes += size
@@ -121,10 +121,10 @@ class Transcript:
 
         For the first error, the messages are also saved next to the logs.
         """
-        if not self._noted:
+        if not self._notes:
             return ""
         now_s = clock_s()
-        groups = [list(each) for _, each in groupby(self._noted, lambda m: (m[1], *m[3:]))]
+        groups = [list(each) for _, each in groupby(self._notes, lambda m: (m[1], *m[3:]))]
         lines = [_line(group, now_s) for group in groups[-EXCERPT_MAX_LINES:]]
         shown = sum(map(len, groups[-EXCERPT_MAX_LINES:]))
         lines.insert(0, f"{TRANSCRIPT}{self._actor}, {shown} of {self._handled}, oldest first:")
@@ -156,7 +156,7 @@ class Transcript:
         return str(path)
 
 
-def _line(group: list[_Noted], now_s: float) -> str:
+def _line(group: list[_MessageNote], now_s: float) -> str:
     """Return the line for consecutive messages of one method from one sender."""
     last = group[-1]
     times = f" x {len(group)}" if len(group) > 1 else ""

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from dataclasses import replace
 
-from roadstead.actors.interface import NOTHING, Directory, Nothing, failure_out
+from roadstead.actors.interface import NOTHING, Directory, Nothing, encode_failure
 from roadstead.actors.logs import ROOT, log
 from roadstead.actors.messages import ActorStatus, ChangesApplied, PackedChanges, PageRequest
 from roadstead.actors.messages.recovery import Restore
@@ -69,7 +69,7 @@ class SchedulerActor:
         partition = None
         if settings.concurrency == "partitioned":
             partition = Partition(settings, index_of(name), self._nodes.partition_of)
-        limit_batch = None if self._scorers is None else self._scorers.near
+        limit_batch = None if self._scorers is None else self._scorers.limit_batch
         self.core = AttemptsCore(name, epoch, profiles)
         self._scheduler = Scheduler(
             self.core,
@@ -117,7 +117,7 @@ class SchedulerActor:
     async def run(self, _: Nothing) -> Nothing:
         """Start the scheduler's loop, unless it runs."""
         if self._loop is None:
-            self._loop = asyncio.create_task(self._go_on(), name=self._name)
+            self._loop = asyncio.create_task(self._run_forever(), name=self._name)
         return NOTHING
 
     async def stop(self, _: Nothing) -> Nothing:
@@ -139,7 +139,7 @@ class SchedulerActor:
             tasks.append(self._loop)
         return tasks
 
-    async def _go_on(self) -> None:
+    async def _run_forever(self) -> None:
         try:
             while True:
                 await self._step()
@@ -174,10 +174,10 @@ class SchedulerActor:
             return ()
         return (("memory_bytes", float(own_peak_bytes())),)
 
-    async def scores(self, ask: PageRequest) -> ScorePage:
+    async def scores(self, request: PageRequest) -> ScorePage:
         """Return the scores of chosen nodes, page by page."""
         scores = self._scheduler.scores
-        return ScorePage(*scores.page(ask.start, ask.count), len(scores))
+        return ScorePage(*scores.page(request.start, request.count), len(scores))
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()
@@ -199,7 +199,7 @@ class SchedulerActor:
         )
         if self.failure is None:
             return status
-        failure = failure_out(self.failure)
+        failure = encode_failure(self.failure)
         return replace(
             status, error=failure.text, error_kind=failure.kind, error_parts=failure.parts
         )

@@ -13,13 +13,13 @@ from collections.abc import Coroutine, Sequence
 from typing import TypeVar
 
 from roadstead.actors.binder.order import SendOrder, Turn
+from roadstead.actors.drive import drive
 from roadstead.actors.interface import clock_s
 from roadstead.actors.runtime.kernel_loader import KernelLoader
 from roadstead.actors.scheduler.extender_calls import call_extenders
 from roadstead.actors.scheduler.peers import Peers
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
-from roadstead.actors.scheduler.scorers import NEAR, Scorers
-from roadstead.actors.steps import drive
+from roadstead.actors.scheduler.scorers import MAX_UNSCORED, Scorers
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.needs import (
     ApplyWaiting,
@@ -142,20 +142,20 @@ class Driver:
             try:
                 await drive(steps, handle)
             finally:
-                turn.over.set()
+                turn.ended.set()
 
     async def _score(self, scope: Scope, pods: Sequence[PodInCycle]) -> None:
         if self._scorers is None:
             return
         scheduler = self._scheduler
-        coming = scheduler.core.undecided(len(pods) + NEAR)
-        waiting = scheduler.cycle.in_scope(scope, coming)
-        await self._renewing(self._scorers.ask(scope.builder, pods, waiting[len(pods) :]))
+        next_pods = scheduler.core.undecided(len(pods) + MAX_UNSCORED)
+        waiting = scheduler.cycle.in_scope(scope, next_pods)
+        await self._with_renewals(self._scorers.score(scope.builder, pods, waiting[len(pods) :]))
 
     async def _list_best(self, need: ListBest) -> BestRows | None:
         if self._scorers is None:
             return None
-        return await self._renewing(self._scorers.list_best(need))
+        return await self._with_renewals(self._scorers.list_best(need))
 
     async def _sleep_until(self, at_s: float) -> None:
         """Sleep until a time, and renew leases meanwhile."""
@@ -163,7 +163,7 @@ class Driver:
             await asyncio.sleep(min(left_s, self._scheduler.leasing.renew_every_s))
             await self._renew()
 
-    async def _renewing(self, work: Coroutine[None, None, T]) -> T:
+    async def _with_renewals(self, work: Coroutine[None, None, T]) -> T:
         """Await work and return its result; renew leases meanwhile."""
         working = asyncio.create_task(work)
         every_s = self._scheduler.leasing.renew_every_s

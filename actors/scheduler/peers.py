@@ -12,7 +12,7 @@ from roadstead.actors.interface import (
     DeadlineError,
     Directory,
     Method,
-    PatientRef,
+    ResendingRef,
 )
 from roadstead.actors.messages import (
     ASSUME,
@@ -67,7 +67,7 @@ class Peers:
         self.spent_s: dict[str, float] = {}
         self._owner, self._epoch = owner, epoch
         self._directory, self._call_s = directory, call_s
-        self._refs: dict[str, PatientRef] = {}
+        self._refs: dict[str, ResendingRef] = {}
         self._losses = 0
 
     async def handle(self, need: Need) -> object:
@@ -89,7 +89,7 @@ class Peers:
                 return await self._nominate(need)
             case EvictPods():
                 return await self._evict(need)
-        raise AssertionError(f"{type(need).__name__} is no need of others")
+        raise AssertionError(f"{type(need).__name__} is not for queue, cache or binder")
 
     async def bind(self, need: BindPods, number: int) -> BindAnswers | None:
         """Send a batch and return the binder's answer; None if there is none in time."""
@@ -114,9 +114,9 @@ class Peers:
 
     async def _lease(self, need: RequestLease) -> LeasedPods | None:
         started = time.perf_counter()
-        asked = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
+        fields = self._owner, self._epoch, need.max_pods, LEASE_WAIT_S, need.profile, need.gangs
         timeout_s = self._call_s + LEASE_WAIT_S
-        leased = await self._call_once(QUEUE, LEASE, LeaseRequest(*asked), timeout_s)
+        leased = await self._call_once(QUEUE, LEASE, LeaseRequest(*fields), timeout_s)
         if leased is None:
             return None
         self.add_time("lease", started)
@@ -127,8 +127,10 @@ class Peers:
 
     async def _report(self, need: ReportPods) -> None:
         started = time.perf_counter()
-        gone = pod_list(need.evicted)
-        report = LeaseReport(need.lease_id, need.bound, need.returned, need.pending_reasons, gone)
+        evicted = pod_list(need.evicted)
+        report = LeaseReport(
+            need.lease_id, need.bound, need.returned, need.pending_reasons, evicted
+        )
         await self._call(QUEUE, REPORT, report)
         self.add_time("report", started)
 
@@ -183,10 +185,10 @@ class Peers:
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         return await self._ref(name).call(method, message, timeout_s=self._call_s)
 
-    def _ref(self, name: str) -> PatientRef:
+    def _ref(self, name: str) -> ResendingRef:
         found = self._refs.get(name)
         if found is None:
-            found = self._refs[name] = PatientRef(self._directory.find(name))
+            found = self._refs[name] = ResendingRef(self._directory.find(name))
         return found
 
 

@@ -65,8 +65,10 @@ class SchedulerNodes(TableFollower):
             raise CatchUpTimeoutError(str(late)) from late
         self.tentative.undo_unconfirmed()
         if len(self.partition_of) > 2 * len(self.table) + SPARE_NAMES:
-            for gone in [name for name in self.partition_of if not self.table.has_node(name)]:
-                del self.partition_of[gone]
+            for removed_name in [
+                name for name in self.partition_of if not self.table.has_node(name)
+            ]:
+                del self.partition_of[removed_name]
         self.is_paused = self._stays_stale or self._has_decision_time
 
     async def _wait_for(self, seq: int) -> None:

@@ -46,21 +46,21 @@ MAX_CLASSES = 16
 MAX_VALUES = 2_000_000
 """Rows times classes in one request."""
 
-NEAR = 128
+MAX_UNSCORED = 128
 """Maximum pods of a batch with new classes. The rows of its placements change after the workers
 scored them for the next batch, and the scheduler evaluates these rows itself."""
 
 LATE_SHARE = 0.1
 """Share of the deadline for a worker that missed the last one, so that others wait less for it."""
 
-MIN_RANKED = 16
+MIN_LISTED = 16
 """Minimum pods of a request for lists."""
 
-NEAR_RANKED = 512
+MAX_LISTED = 512
 """Maximum pods of a batch with lists: the kernel evaluates the rows of its placements again for
 each further pod."""
 
-MAX_RANKED = 64
+ROWS_PER_LIST = 64
 """Rows that a worker lists for a class; a batch that uses more of them searches all rows again."""
 
 MAX_CONCURRENT = 2
@@ -70,7 +70,7 @@ MAX_CONCURRENT = 2
 class Scorers:
     """Requests of one scheduler to the workers of a run.
 
-    missed: number of requests to late or lost workers. given: number of scored classes. listed:
+    missed: number of requests to late or lost workers. scored: number of scored classes. listed:
     number of listed classes.
     """
 
@@ -86,16 +86,16 @@ class Scorers:
         self._may_list = may_list(settings)
         self._skipped_profiles: set[str] = set()
         self._late: set[int] = set()
-        self._ahead: asyncio.Task[None] | None = None
+        self._next_scoring: asyncio.Task[None] | None = None
         self.missed = 0
-        self.given = 0
+        self.scored = 0
         self.listed = 0
 
-    def near(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def limit_batch(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
         """Return the first pods of a batch: fewer if workers are to score or list some of them."""
-        if self._unscored(cycle, pods[:NEAR], with_stored=True):
-            return pods[:NEAR]
-        return pods[:NEAR_RANKED] if self._would_rank(pods[:NEAR_RANKED]) else pods
+        if self._unscored(cycle, pods[:MAX_UNSCORED], with_stored=True):
+            return pods[:MAX_UNSCORED]
+        return pods[:MAX_LISTED] if self._would_rank(pods[:MAX_LISTED]) else pods
 
     def _would_rank(self, pods: Sequence[PodInCycle]) -> bool:
         """Whether lists may pay: the table is large, and most of the pods differ in their class."""
@@ -103,26 +103,26 @@ class Scorers:
             return False
         return 2 * len({pod.signature for pod in pods}) > len(pods)
 
-    async def ask(
-        self, cycle: BatchBuilder, pods: Sequence[PodInCycle], coming: Sequence[PodInCycle]
+    async def score(
+        self, cycle: BatchBuilder, pods: Sequence[PodInCycle], next_pods: Sequence[PodInCycle]
     ) -> None:
         """Let workers score the new classes of a batch; returns within a deadline.
 
-        coming: pods of the next batch, which workers score while this one is decided.
+        next_pods: pods of the next batch, which workers score while this one is decided.
         """
-        if self._ahead is not None:
-            await self._ahead
-            self._ahead = None
-        await self._ask(cycle, pods)
-        if self._unscored(cycle, coming):
-            self._ahead = asyncio.create_task(self._ask(cycle, coming))
+        if self._next_scoring is not None:
+            await self._next_scoring
+            self._next_scoring = None
+        await self._score_missing(cycle, pods)
+        if self._unscored(cycle, next_pods):
+            self._next_scoring = asyncio.create_task(self._score_missing(cycle, next_pods))
 
     async def list_best(self, need: ListBest) -> BestRows | None:
-        """Return the best rows for pods, as workers list them; None if asking does not pay."""
+        """Return the best rows for pods, as workers list them; None if a request does not pay."""
         workers = self._parts.rows.with_rows()
         if (
             len(self._nodes.table) < MIN_NODES_FOR_LISTS
-            or len(need.pods) < MIN_RANKED
+            or len(need.pods) < MIN_LISTED
             or not workers
         ):
             return None
@@ -132,24 +132,24 @@ class Scorers:
         # Workers do not have tentative placements: the lists leave these rows out.
         names = (each for each in self._nodes.tentative.nodes() if table.has_node(each))
         excluded = table.rows_of(names)
-        ask = RankRequest(
+        request = RankRequest(
             self._nodes.applied,
             table.arrivals[excluded].astype(np.int64).tobytes(),
             tuple(encode_facts(pod.pod_class.facts) for pod in need.pods),
             need.tie_break_hashes.tobytes(),
-            MAX_RANKED,
+            ROWS_PER_LIST,
         )
-        answers = await self._ask_all(RANK, ask, workers, until_s, missed_before)
+        answers = await self._call_workers(RANK, request, workers, until_s, missed_before)
         signatures = [pod.signature for pod in need.pods]
         hashes = need.tie_break_hashes
-        best = best_rows(self._parts.rows, answers, signatures, hashes, MAX_RANKED, excluded)
+        best = best_rows(self._parts.rows, answers, signatures, hashes, ROWS_PER_LIST, excluded)
         self.listed += 0 if best is None else len(best.signatures)
         return best
 
     def end(self) -> None:
         """Cancel the request for the next batch."""
-        if self._ahead is not None:
-            self._ahead.cancel()
+        if self._next_scoring is not None:
+            self._next_scoring.cancel()
 
     def _unscored(
         self, cycle: BatchBuilder, pods: Sequence[PodInCycle], *, with_stored: bool = False
@@ -162,23 +162,25 @@ class Scorers:
             pod for pod in found if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
         ]
 
-    async def _ask(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
+    async def _score_missing(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
         missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.with_rows()
         if not missing_classes or not workers:
             return
-        many = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))
+        classes_per_request = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))
         until_s = clock_s() + self._deadlines.evaluate_s
         missed_before, self._late = self._late, set()
         slots = asyncio.Semaphore(MAX_CONCURRENT)
 
-        async def ask_some(some: Sequence[PodInCycle]) -> None:
+        async def score_part(part: Sequence[PodInCycle]) -> None:
             async with slots:
-                await self._ask_about(cycle, some, workers, until_s, missed_before)
+                await self._score_classes(cycle, part, workers, until_s, missed_before)
 
-        starts = range(0, len(missing_classes), many)
-        await asyncio.gather(*(ask_some(missing_classes[start : start + many]) for start in starts))
+        starts = range(0, len(missing_classes), classes_per_request)
+        await asyncio.gather(
+            *(score_part(missing_classes[start : start + classes_per_request]) for start in starts)
+        )
 
-    async def _ask_about(
+    async def _score_classes(
         self,
         cycle: BatchBuilder,
         pods: Sequence[PodInCycle],
@@ -194,27 +196,27 @@ class Scorers:
         ]
         if not pods:
             return
-        ask = ScoreRequest(
+        request = ScoreRequest(
             self._nodes.applied,
             len(self._nodes.table),
             tuple(encode_facts(pod.pod_class.facts) for pod in pods),
         )
-        answers = await self._ask_all(SCORE, ask, workers, until_s, missed_before)
+        answers = await self._call_workers(SCORE, request, workers, until_s, missed_before)
         touched = {worker: self._nodes.touched_since(each.seq) for worker, each in answers.items()}
         found = self._parts.merge_answers(answers, touched, len(pods), self._nodes.known_version)
         if found is None:
             return
-        for pod, given in zip(pods, found, strict=True):
-            cycle.store_worker_results(pod.signature, given)
-        self.given += len(pods)
+        for pod, results in zip(pods, found, strict=True):
+            cycle.store_worker_results(pod.signature, results)
+        self.scored += len(pods)
         # Without all answers, the sum would be too small.
         if len(answers) == len(workers):
             self._skip_if_cheap(pods, sum(each.spent_s for each in answers.values()))
 
-    async def _ask_all(
+    async def _call_workers(
         self,
         method: Method[Q, A],
-        ask: Q,
+        request: Q,
         workers: Sequence[int],
         until_s: float,
         missed_before: set[int],
@@ -222,16 +224,16 @@ class Scorers:
         """Send a request to workers and return the answers, by worker; late ones are missing."""
         found: dict[int, A] = {}
 
-        async def ask_one(worker: int) -> None:
-            answer = await self._call(method, worker, ask, until_s, worker in missed_before)
+        async def call_one(worker: int) -> None:
+            answer = await self._call(method, worker, request, until_s, worker in missed_before)
             if answer is not None:
                 found[worker] = answer
 
-        await asyncio.gather(*map(ask_one, workers))
+        await asyncio.gather(*map(call_one, workers))
         return found
 
     async def _call(
-        self, method: Method[Q, A], worker: int, ask: Q, until_s: float, was_late: bool
+        self, method: Method[Q, A], worker: int, request: Q, until_s: float, was_late: bool
     ) -> A | None:
         """Return a worker's answer; None if it is late or lost, then for the rest of the batch."""
         share = LATE_SHARE if was_late else 1.0
@@ -240,7 +242,7 @@ class Scorers:
             return None
         name = worker_name(worker)
         try:
-            return await self._directory.find(name).call(method, ask, timeout_s=left_s)
+            return await self._directory.find(name).call(method, request, timeout_s=left_s)
         except (DeadlineError, ActorLostError) as failure:
             self._late.add(worker)
             self.missed += 1

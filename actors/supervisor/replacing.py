@@ -43,9 +43,9 @@ from roadstead.actors.messages.recovery import (
     END_OWNER,
     EVICTED_PODS,
     FENCE_OWNER,
-    LEARN_REVISIONS,
     LEASED_TO,
     LOAD_STORAGE,
+    MERGE_REVISIONS,
     NODES_PAGE,
     NOMINATED,
     PAGE,
@@ -115,18 +115,18 @@ class Budget:
         return True
 
 
-def actors_to_replace(gone: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
+def actors_to_replace(lost_actors: Iterable[str], hosts: Mapping[str, set[str]]) -> set[str]:
     """Return all actors to replace if some are lost. hosts: process → the actors in it."""
     everyone = {name for names in hosts.values() for name in names}
-    found, before = set(gone), set[str]()
+    found, before = set(lost_actors), set[str]()
     while found != before:
         before = set(found)
         for colocated in hosts.values():
             found |= colocated if colocated & found else set()
-        kinds = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
-        for lost, resting in kinds:
+        dependents_of = ((CACHE, (WORKER, SCHEDULER)), (QUEUE, (SCHEDULER,)))
+        for lost, dependents in dependents_of:
             if lost in found:
-                found |= {name for name in everyone if name.startswith(resting)}
+                found |= {name for name in everyone if name.startswith(dependents)}
     return found
 
 
@@ -142,14 +142,14 @@ class Refill:
 
     async def fill(self, names: set[str]) -> None:
         """Restore the state of these actors; schedulers then wait for RUN."""
-        everyone = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
+        schedulers = [scheduler_name(index) for index in range(self._settings.scheduler_count)]
         if JOURNAL_COPY in names:
             # First of all: the binder's other answers wait for the copy.
             await self._call(BINDER, PAIR_AGAIN, NOTHING)
         # Then fence: later the binder is asked how old attempts ended, and after its answer none
         # of them may commit (docs/decisions/0014). A new binder may have no record of a scheduler's
         # epoch, and would accept the first one that it receives: so it fences all schedulers.
-        for name in everyone if BINDER in names else sorted(names.intersection(everyone)):
+        for name in schedulers if BINDER in names else sorted(names.intersection(schedulers)):
             await self._call(BINDER, FENCE_OWNER, OwnerEpoch(name, self._epochs[name]))
         if CACHE in names:
             await self._fill_cache()
@@ -157,11 +157,11 @@ class Refill:
             await self._call(CACHE, RESTREAM, Restream(name, self._epochs[name]))
         if QUEUE in names:
             await self._fill_queue()
-        if names.intersection(everyone):
+        if names.intersection(schedulers):
             await self._send_evictions(names)
-        for name in sorted(names.intersection(everyone)):
+        for name in sorted(names.intersection(schedulers)):
             await self._end_owner(name)
-        if names.intersection(everyone):
+        if names.intersection(schedulers):
             await self._reconcile_nominations()
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
@@ -174,27 +174,27 @@ class Refill:
 
     async def _fill_cache(self) -> None:
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
-        await self._call(CACHE, LEARN_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
+        await self._call(CACHE, MERGE_REVISIONS, await self._call(BINDER, REVISIONS, NOTHING))
         start, total = 0, 1
         while start < total:
             page = await self._call(BINDER, NODES_PAGE, PageRequest(start, PAGE))
             await self._call(CACHE, ADD_NODES, node_batch(page.nodes, page.revision))
             start, total = start + PAGE, page.total
-        async for standing in self._pod_pages():
-            pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
+        async for pod_page in self._pod_pages():
+            pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
             bound = [(pod, node) for pod, node in pods if node]
-            batch = pod_list((pod for pod, _ in bound), standing.pods.revision)
+            batch = pod_list((pod for pod, _ in bound), pod_page.pods.revision)
             await self._call(CACHE, ADD_RUNNING, RunningPods(batch, tuple(n for _, n in bound)))
 
     async def _fill_queue(self) -> None:
-        async for standing in self._pod_pages():
-            pods = list(zip(standing.pods.pods(), standing.nodes, strict=True))
-            ran = set(standing.ran)
+        async for pod_page in self._pod_pages():
+            pods = list(zip(pod_page.pods.pods(), pod_page.nodes, strict=True))
+            ran = set(pod_page.ran)
             bound = [pod for n, (pod, node) in enumerate(pods) if node and n not in ran]
             if members := in_gangs(bound):
-                revision = standing.pods.revision
+                revision = pod_page.pods.revision
                 await self._call(QUEUE, BOUND_MEMBERS, pod_list(members, revision))
-            waiting = pod_list((pod for pod, node in pods if not node), standing.pods.revision)
+            waiting = pod_list((pod for pod, node in pods if not node), pod_page.pods.revision)
             answer = await self._call(QUEUE, SUBMIT, waiting)
             if answer.refused:
                 raise RunFailedError(
@@ -217,13 +217,13 @@ class Refill:
 
         A scheduler may have ended before it reported an eviction.
         """
-        gone = await self._call(BINDER, EVICTED_PODS, NOTHING)
-        if not gone.uids:
+        evicted = await self._call(BINDER, EVICTED_PODS, NOTHING)
+        if not evicted.uids:
             return
         if CACHE not in names:
-            await self._call(CACHE, REMOVE_PODS, PodRemoval(gone.uids))
+            await self._call(CACHE, REMOVE_PODS, PodRemoval(evicted.uids))
         if QUEUE not in names:
-            await self._call(QUEUE, REPORT, LeaseReport(0, (), (), (), gone))
+            await self._call(QUEUE, REPORT, LeaseReport(0, (), (), (), evicted))
 
     async def _end_owner(self, name: str) -> None:
         """End a scheduler's earlier incarnations at cache and queue.
@@ -232,11 +232,11 @@ class Refill:
         have received a message of an earlier incarnation of the scheduler.
         """
         owner = OwnerEpoch(name, self._epochs[name])
-        # The cache first: it frees the room before the queue requeues pods for it.
-        for keeper, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
-            owned = await self._call(keeper, ask, owner)
+        # The cache first: it frees resources before the queue requeues pods for them.
+        for actor, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
+            owned = await self._call(actor, ask, owner)
             nodes = await self._nodes_of(owned.uids)
-            await self._call(keeper, END_OWNER, EndOwner(owner, owned.uids, nodes))
+            await self._call(actor, END_OWNER, EndOwner(owner, owned.uids, nodes))
 
     async def _reconcile_nominations(self) -> None:
         """Make the cache's nominations those of the queue.
@@ -246,24 +246,24 @@ class Refill:
         nominated = await self._call(CACHE, NOMINATED, Uids(()))
         node_of = dict(zip(nominated.pods.uids, nominated.nodes, strict=True))
         answer = await self._call(QUEUE, NOMINATED, Uids(nominated.pods.uids))
-        news = [
+        changed_nominations = [
             (pod, node)
             for pod, node in zip(answer.pods.pods(), answer.nodes, strict=True)
             if node_of.get(pod[0].uid) != node
         ]
-        over = [pod for pod in nominated.pods.pods() if pod[0].uid in answer.none]
-        changed = [*news, *((pod, "") for pod in over)]
+        ended = [pod for pod in nominated.pods.pods() if pod[0].uid in answer.none]
+        changed = [*changed_nominations, *((pod, "") for pod in ended)]
         if changed:
             pods, nodes = pod_list(pod for pod, _ in changed), tuple(node for _, node in changed)
             await self._call(CACHE, NOMINATE, NominateBatch(pods, nodes, (False,) * len(changed)))
-        if over:
-            # The room that was reserved for these pods is free.
-            await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_list(over)))
+        if ended:
+            # The resources that were reserved for these pods are free.
+            await self._call(QUEUE, OBSERVE, ClusterChanges(gone=pod_list(ended)))
 
     async def _nodes_of(self, uids: Sequence[str]) -> tuple[str | None, ...]:
         """Return the binder's answer on each pod; see `Binder.bound_nodes`."""
         nodes: list[str | None] = []
         for start in range(0, len(uids), PAGE):
-            asked = Uids(tuple(uids[start : start + PAGE]))
-            nodes += (await self._call(BINDER, POD_NODES, asked)).nodes
+            uids_of_page = Uids(tuple(uids[start : start + PAGE]))
+            nodes += (await self._call(BINDER, POD_NODES, uids_of_page)).nodes
         return tuple(nodes)

@@ -33,7 +33,7 @@ from roadstead.actors.interface import (
     RunFailedError,
     Runtime,
     clock_s,
-    failure_in,
+    decode_failure,
 )
 from roadstead.actors.logs import log
 from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
@@ -152,16 +152,16 @@ class Supervisor:
     async def _start(self, groups: dict[str, dict[str, Factory]]) -> dict[str, Ref]:
         timeout_s = self._plan.settings.deadlines.start_s
         starting = asyncio.create_task(self._runtime.start(groups, timeout_s=timeout_s))
-        ground = asyncio.create_task(self._watch_runtime())
+        runtime_watch = asyncio.create_task(self._watch_runtime())
         try:
-            await asyncio.wait({starting, ground}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({starting, runtime_watch}, return_when=asyncio.FIRST_COMPLETED)
             # Without this check, a start on a lost Ray would wait for the whole deadline.
             self._check_runtime()
             return dict(await starting)
         finally:
             starting.cancel()
-            ground.cancel()
-            await asyncio.gather(starting, ground, return_exceptions=True)
+            runtime_watch.cancel()
+            await asyncio.gather(starting, runtime_watch, return_exceptions=True)
 
     def raw(self, name: str) -> Ref:
         """Return a Ref to the present incarnation of an actor only."""
@@ -170,15 +170,15 @@ class Supervisor:
     async def watch(self) -> None:
         """Watch until the run cannot continue; raises RunFailedError or the error that ended it."""
         actors = asyncio.create_task(self._watch_actors())
-        ground = asyncio.create_task(self._watch_runtime())
+        runtime_watch = asyncio.create_task(self._watch_runtime())
         try:
-            await asyncio.wait({actors, ground}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({actors, runtime_watch}, return_when=asyncio.FIRST_COMPLETED)
             self._check_runtime()
             await actors
         finally:
             actors.cancel()
-            ground.cancel()
-            await asyncio.gather(actors, ground, return_exceptions=True)
+            runtime_watch.cancel()
+            await asyncio.gather(actors, runtime_watch, return_exceptions=True)
 
     async def _watch_runtime(self) -> None:
         """Return when the runtime itself (Ray) is lost, even if actors still answer."""
@@ -188,9 +188,9 @@ class Supervisor:
     def _check_runtime(self) -> None:
         """RunFailedError if the runtime itself (Ray) is lost: then no actor can be replaced."""
         if lost := self._runtime.lost():
-            raise RunFailedError(f"{lost}. The run ends here; {self._kept()}.")
+            raise RunFailedError(f"{lost}. The run ends here; {self._kept_text()}.")
 
-    def _kept(self) -> str:
+    def _kept_text(self) -> str:
         """Return what is kept of a run that ends here."""
         if not self._has_journal:
             return "there is no journal of what was bound"
@@ -204,10 +204,10 @@ class Supervisor:
                 # Wait for further failures: the first may only follow from a lost actor, and actors
                 # of one process are lost together.
                 failures += await self._failures(timeout_s=ROOT_S)
-            gone = [each for each in failures if isinstance(each, ActorGoneError)]
+            lost_actors = [each for each in failures if isinstance(each, ActorGoneError)]
             # A replacement that failed is repeated, even if all actors answer now.
-            if gone or (self._unfinished and not failures):
-                await self._replace(gone)
+            if lost_actors or (self._unfinished and not failures):
+                await self._replace(lost_actors)
             elif failures:
                 raise failures[0]
             await asyncio.sleep(WATCH_S)
@@ -216,14 +216,14 @@ class Supervisor:
         self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
     ) -> list[BaseException]:
         """Return the failures of the actors that are known in time."""
-        looks = [asyncio.create_task(self.status_of(name)) for name in self._raw]
+        status_calls = [asyncio.create_task(self.status_of(name)) for name in self._raw]
         try:
-            done, _ = await asyncio.wait(looks, timeout=timeout_s, return_when=return_when)
+            done, _ = await asyncio.wait(status_calls, timeout=timeout_s, return_when=return_when)
         finally:
-            for task in looks:
+            for task in status_calls:
                 task.cancel()
-            await asyncio.gather(*looks, return_exceptions=True)
-        failures = (task.exception() for task in looks if task in done)
+            await asyncio.gather(*status_calls, return_exceptions=True)
+        failures = (task.exception() for task in status_calls if task in done)
         return [failure for failure in failures if failure is not None]
 
     async def status_of(self, name: str) -> ActorStatus:
@@ -265,11 +265,11 @@ class Supervisor:
         log("supervisor", "cache compared", differences=len(lines), first="; ".join(lines[:5]))
         return lines
 
-    async def _replace(self, gone: Iterable[ActorGoneError]) -> None:
+    async def _replace(self, lost_actors: Iterable[ActorGoneError]) -> None:
         """Replace lost actors and those that depend on their lost state; the run continues."""
         self._check_runtime()
         began_s = clock_s()
-        why = {each.name: each for each in gone}
+        why = {each.name: each for each in lost_actors}
         hosts = {host: set(builds) for host, builds in self.groups().items()}
         names = actors_to_replace({*why, *self._unfinished}, hosts)
         self._check_may_replace(why, names, began_s)
@@ -290,7 +290,7 @@ class Supervisor:
             lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
             raise RunFailedError(
                 f"{lost or 'Actors were lost'}. No other node can run "
-                f"{', '.join(sorted(names))}: {failure}. The run ends here; {self._kept()}."
+                f"{', '.join(sorted(names))}: {failure}. The run ends here; {self._kept_text()}."
             ) from failure
         except (ActorLostError, DeadlineError, ActorError) as failure:
             # Another actor was lost meanwhile: `_watch_actors` replaces all of them again, within
@@ -309,10 +309,8 @@ class Supervisor:
         # A repeated replacement without a further loss counts once, for any of its actors.
         for name in why or sorted(self._unfinished)[:1]:
             if not self._budget.acquire(name, now_s):
-                story = str(
-                    why.get(name) or self._error_text(name, f"{name} could not be replaced")
-                )
-                raise ActorGoneError(f"{story} It was replaced {Budget.TIMES} times in a minute.")
+                text = str(why.get(name) or self._error_text(name, f"{name} could not be replaced"))
+                raise ActorGoneError(f"{text} It was replaced {Budget.TIMES} times in a minute.")
 
     async def _restart(self, names: set[str], retired: set[str]) -> None:
         """Replace actors. retired: those of them that answer; their processes may be kept."""
@@ -364,7 +362,7 @@ class Supervisor:
 
     def _stopped_by(self, name: str, status: ActorStatus) -> RoadsteadError:
         """Return the error of an actor: bad input as it is, anything else with its last status."""
-        failed = failure_in(name, Failure(status.error_kind, status.error, status.error_parts))
+        failed = decode_failure(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
             return failed
         node = self._runtime.node_of(name)
@@ -376,7 +374,7 @@ class Supervisor:
         did = f" It {last.text}." if last is not None else ""
         did += last_call_of(name, self._plan)
         what, begins, messages = what.partition(TRANSCRIPT)
-        end = f"The run ends here; {self._kept()}."
+        end = f"The run ends here; {self._kept_text()}."
         return f"{what}.{did} {end}{begins}{messages}"
 
     async def stop(self, *, logs_s: float = LOGS_S) -> None:

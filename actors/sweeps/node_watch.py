@@ -21,7 +21,7 @@ from roadstead.actors.runtime.ray_session import first_line
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK
 from roadstead.protocol.errors import RoadsteadError
 
-LOOK_S = 2.0
+LIST_EVERY_S = 2.0
 """Pause between two listings of the nodes and their free CPUs."""
 
 NOTES_MAX = 1000
@@ -29,16 +29,16 @@ NOTES_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class NodeListing:
     """The nodes that passed their check. running: the tasks on each when they were listed.
 
-    bad: reasons of the nodes that did not pass. is_whole: whether each node has been checked.
+    problems: of the nodes that did not pass. are_all_checked: whether each node has been checked.
     """
 
     nodes: tuple[RayNode, ...]
     running: Mapping[str, int]
-    bad: tuple[str, ...]
-    is_whole: bool
+    problems: tuple[str, ...]
+    are_all_checked: bool
 
 
 class NodeWatch:
@@ -50,17 +50,17 @@ class NodeWatch:
     def __init__(self, running: Callable[[], Mapping[str, int]]) -> None:
         self._running = running
         self._notes: deque[str] = deque(maxlen=NOTES_MAX)
-        self._fit: dict[str, bool] = {}
-        self._bad: list[str] = []
+        self._passed: dict[str, bool] = {}
+        self._problems: list[str] = []
         self._wanted: tuple[float, ...] = ()
         self._request = CpuRequest()
-        self._latest: Look | None = None
+        self._latest: NodeListing | None = None
         self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._live, name="sweep-nodes", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="sweep-nodes", daemon=True)
         self._thread.start()
 
-    def collect(self) -> Look | None:
-        """Return the latest look, once; None if there is no new one."""
+    def collect(self) -> NodeListing | None:
+        """Return the latest listing, once; None if there is no new one."""
         found, self._latest = self._latest, None
         return found
 
@@ -70,50 +70,50 @@ class NodeWatch:
             yield self._notes.popleft()
 
     def request(self, cpus: Sequence[float]) -> None:
-        """Request nodes with room for these bundles at every look; [] sends no more requests."""
+        """Request nodes with room for these bundles at every listing; [] sends no more requests."""
         self._wanted = tuple(cpus)
 
     def stop(self) -> None:
-        """Let the thread end after its present look, without waiting for it."""
+        """Let the thread end after its present listing, without waiting for it."""
         self._wanted = ()
         self._ends.set()
         self._request.withdraw()
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         while not self._ends.is_set():
             try:
-                self._look()
+                self._list_nodes()
             except (RayError, RoadsteadError, ConnectionError, RuntimeError) as failure:
                 # The head may be away for a moment; the sweep ends if it stays so.
                 self._notes.append(f"The nodes of Ray cannot be listed: {first_line(failure)}")
-            self._ends.wait(LOOK_S)
+            self._ends.wait(LIST_EVERY_S)
 
-    def _look(self) -> None:
+    def _list_nodes(self) -> None:
         if wanted := self._wanted:
             self._request.send(wanted)
         running = self._running()
         nodes = alive_nodes()
-        new = [node for node in nodes if node.id not in self._fit and node.cpus >= CPUS_PER_TASK]
-        self._publish(nodes, running, is_whole=not new)
+        new = [node for node in nodes if node.id not in self._passed and node.cpus >= CPUS_PER_TASK]
+        self._publish(nodes, running, are_all_checked=not new)
         if new:
             asyncio.run(self._check(new, lambda: self._publish(nodes, running)))
-            self._publish(nodes, running, is_whole=True)
+            self._publish(nodes, running, are_all_checked=True)
 
     async def _check(self, nodes: Sequence[RayNode], publish: Callable[[], None]) -> None:
         """Check nodes in parallel; each can be used as soon as its own check ends."""
 
         async def check(node: RayNode) -> None:
             for report in await check_nodes([node], None):
-                self._fit[node.id] = not report.problem
+                self._passed[node.id] = not report.problem
                 if report.problem:
-                    self._bad.append(f"{node}: {report.problem}")
-                    self._notes.append(f"Left out: {self._bad[-1]}")
+                    self._problems.append(f"{node}: {report.problem}")
+                    self._notes.append(f"Left out: {self._problems[-1]}")
                 publish()
 
         await asyncio.gather(*map(check, nodes))
 
     def _publish(
-        self, nodes: Sequence[RayNode], running: Mapping[str, int], *, is_whole: bool = False
+        self, nodes: Sequence[RayNode], running: Mapping[str, int], *, are_all_checked: bool = False
     ) -> None:
-        fit = tuple(node for node in nodes if self._fit.get(node.id))
-        self._latest = Look(fit, running, tuple(self._bad), is_whole)
+        passed = tuple(node for node in nodes if self._passed.get(node.id))
+        self._latest = NodeListing(passed, running, tuple(self._problems), are_all_checked)

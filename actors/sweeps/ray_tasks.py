@@ -26,8 +26,8 @@ from roadstead.actors.interface import (
     Failure,
     NoNodeError,
     RunFailedError,
-    failure_in,
-    failure_out,
+    decode_failure,
+    encode_failure,
 )
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats, address_of
 from roadstead.actors.runtime.ray_placement import RayNode
@@ -50,7 +50,7 @@ LOCAL_NODE = "local"
 SHARED_FILE = "sweep"
 """Name of the file with the shared input of all tasks, on a Ray of the sweep's own."""
 
-NO_ROOM = "no node that passed its check has a free CPU"
+NO_FREE_CPU = "no node that passed its check has a free CPU"
 
 
 def run_remotely(function: str, shared: bytes, task: bytes) -> bytes:
@@ -58,7 +58,7 @@ def run_remotely(function: str, shared: bytes, task: bytes) -> bytes:
     try:
         return Envelope(REPLY, 0, 0, "", run_task(function, shared, task)).encode()
     except Exception as failure:
-        return Envelope(ERROR, 0, 0, "", to_wire(failure_out(failure))).encode()
+        return Envelope(ERROR, 0, 0, "", to_wire(encode_failure(failure))).encode()
 
 
 def run_with_file(function: str, path: str, task: bytes) -> bytes:
@@ -78,8 +78,8 @@ def ray_failures() -> Iterator[None]:
 class RayTasks:
     """Driver of a sweep (`TaskDriver`) on Ray.
 
-    _running: reference of its reply → start of a task, and the id of its node. _bad: reasons of the
-    nodes that did not pass their check. _is_looked: whether all nodes were checked once.
+    _running: reference of its reply → start of a task, and the id of its node. _problems: of the
+    nodes that did not pass their check. _are_all_checked: whether all nodes were checked once.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class RayTasks:
         self._nodes = TaskNodes(jobs)
         self._watch: NodeWatch | None = None
         self._heartbeats: Heartbeats | None = None
-        self._bad: tuple[str, ...] = ()
+        self._problems: tuple[str, ...] = ()
         self._is_stopped = False
         self._idle_since_s = time.monotonic()
-        self._is_waiting = self._is_looked = self._is_announced = False
+        self._is_waiting = self._are_all_checked = self._is_announced = False
         self._shared: object
         shared = pack(work.shared)
         if isinstance(self._ray, RaySession) and target.is_local:
@@ -114,7 +114,7 @@ class RayTasks:
             path.write_bytes(shared)
             self._function, self._shared = ray.remote(run_with_file), str(path)
             node = RayNode(LOCAL_NODE, LOCAL_NODE, "127.0.0.1", 0, processes, processes)
-            self._nodes.look([node], {})
+            self._nodes.use([node], {})
             return
         self._function = ray.remote(run_remotely)
         with ray_failures():
@@ -125,7 +125,7 @@ class RayTasks:
 
     def room(self) -> int:
         """See `TaskDriver`."""
-        return self._nodes.room
+        return self._nodes.capacity
 
     def start(self, start: Start) -> None:
         """See `TaskDriver`."""
@@ -145,10 +145,10 @@ class RayTasks:
         """See `TaskDriver`. RunFailedError if Ray itself is lost, NoNodeError without a node."""
         self._check_ray()
         ended: list[Ended] = self._lose_nodes()
-        self._look()
+        self._use_listed_nodes()
         if not self._running:
             if not ended:
-                self._await_room()
+                self._await_free_cpu()
             return ended
         with ray_failures():
             timeout_s = 0 if ended else WAIT_S
@@ -171,7 +171,7 @@ class RayTasks:
             assert isinstance(envelope.body, bytes), "a packed result"
             return Finished(start, envelope.body)
         failed = from_wire(Failure, envelope.body)
-        return Failed(start, failure_in(f"run {start.task + 1}", failed))
+        return Failed(start, decode_failure(f"run {start.task + 1}", failed))
 
     def _check_ray(self) -> None:
         if why := self._ray.lost():
@@ -191,7 +191,7 @@ class RayTasks:
                 ended.append(Lost(start, "its Ray node does not answer"))
         return ended
 
-    def _look(self) -> None:
+    def _use_listed_nodes(self) -> None:
         """Use the nodes that the watch has found."""
         if self._watch is None:
             return
@@ -199,27 +199,30 @@ class RayTasks:
             self._announce(note)
         found = self._watch.collect()
         if found is not None:
-            self._bad, self._is_looked = found.bad, self._is_looked or found.is_whole
-            self._nodes.look(found.nodes, found.running)
+            self._problems, self._are_all_checked = (
+                found.problems,
+                self._are_all_checked or found.are_all_checked,
+            )
+            self._nodes.use(found.nodes, found.running)
             if self._heartbeats is not None:
                 self._nodes.lose(self._heartbeats.lost)
 
-    def _await_room(self) -> None:
+    def _await_free_cpu(self) -> None:
         """Wait for a node; announce it once. NoNodeError if there was none for `start_s`."""
         now_s = time.monotonic()
-        if self._nodes.room:
+        if self._nodes.capacity:
             self._end_wait()
             return
         if not self._is_waiting:
             self._is_waiting, self._idle_since_s = True, now_s
             if self._watch is not None:
                 self._watch.request([CPUS_PER_TASK] * (self._jobs or 1))
-        if self._is_looked and not self._is_announced:
+        if self._are_all_checked and not self._is_announced:
             self._is_announced = True
-            self._announce(f"Waiting for the Ray cluster: {NO_ROOM}.")
+            self._announce(f"Waiting for the Ray cluster: {NO_FREE_CPU}.")
         if now_s - self._idle_since_s > self._start_s:
-            left_out = f"; left out: {'; '.join(self._bad)}" if self._bad else ""
-            raise NoNodeError(f"{NO_ROOM}{left_out}. Waited {self._start_s:g} s")
+            left_out = f"; left out: {'; '.join(self._problems)}" if self._problems else ""
+            raise NoNodeError(f"{NO_FREE_CPU}{left_out}. Waited {self._start_s:g} s")
         time.sleep(WAIT_S)
 
     def _end_wait(self) -> None:

@@ -1,8 +1,9 @@
 """TaskNodes: how many tasks of a sweep each node of a Ray cluster may run, and which node is next.
 
-A task goes to the node with the most room, so that tasks are spread. Ray's number of free CPUs is
-some tenths of a second old: it may still count a CPU of a task that has just started. So a node has
-room for the tasks that ran there at the look plus the free CPUs, and at most for its CPUs.
+A task goes to the node that can run most further tasks, so that tasks are spread. Ray's number of
+free CPUs is some tenths of a second old: it may still count a CPU of a task that has just started.
+So the capacity of a node is the tasks that ran there when the nodes were listed plus the free CPUs,
+and at most its CPUs.
 """
 
 from __future__ import annotations
@@ -24,32 +25,34 @@ class TaskNodes:
     def __init__(self, max_tasks: int | None = None) -> None:
         self._max_tasks = max_tasks
         self._nodes: dict[str, RayNode] = {}
-        self._room: dict[str, int] = {}
+        self._capacity: dict[str, int] = {}
         self.running: Mapping[str, int] = {}
         self._lost: set[str] = set()
 
-    def look(self, nodes: Iterable[RayNode], running: Mapping[str, int]) -> None:
+    def use(self, nodes: Iterable[RayNode], running: Mapping[str, int]) -> None:
         """Use these nodes from now on. running: tasks on each when the nodes were listed."""
         self._nodes = {node.id: node for node in nodes if node.id not in self._lost}
-        self._room = {
-            key: min(_room(node.cpus), running.get(key, 0) + _room(node.free_cpus))
+        self._capacity = {
+            key: min(
+                _tasks_of_cpus(node.cpus), running.get(key, 0) + _tasks_of_cpus(node.free_cpus)
+            )
             for key, node in self._nodes.items()
         }
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """The number of tasks that may run, those that run included."""
-        total = sum(max(room, self._tasks(key)) for key, room in self._room.items())
+        total = sum(max(capacity, self._tasks(key)) for key, capacity in self._capacity.items())
         return total if self._max_tasks is None else min(total, self._max_tasks)
 
     def begin(self) -> RayNode:
-        """Return the node with the most room and count a task there; there is room for it."""
+        """Return the node that can run most further tasks, and count a task there."""
 
         def rank(node: RayNode) -> tuple[int, str, str]:
-            return self._tasks(node.id) - self._room[node.id], node.name, node.id
+            return self._tasks(node.id) - self._capacity[node.id], node.name, node.id
 
         node = min(self._nodes.values(), key=rank)
-        assert rank(node)[0] < 0, "there is no room for a task"
+        assert rank(node)[0] < 0, "no node can run another task"
         self._count(node.id, 1)
         return node
 
@@ -63,7 +66,7 @@ class TaskNodes:
         self._lost |= set(node_ids)
         for key in node_ids:
             self._nodes.pop(key, None)
-            self._room.pop(key, None)
+            self._capacity.pop(key, None)
 
     def _tasks(self, node_id: str) -> int:
         return self.running.get(node_id, 0)
@@ -73,11 +76,11 @@ class TaskNodes:
 
     def validate(self) -> None:
         """Check that no lost node is used and no task is counted twice."""
-        assert self._nodes.keys() == self._room.keys(), "a node without room"
+        assert self._nodes.keys() == self._capacity.keys(), "a node without a capacity"
         assert not self._lost & self._nodes.keys(), "a lost node is used"
         assert all(count >= 0 for count in self.running.values()), "a task ended twice"
-        assert all(room >= 0 for room in self._room.values()), "negative room"
+        assert all(capacity >= 0 for capacity in self._capacity.values()), "negative capacity"
 
 
-def _room(cpus: float) -> int:
+def _tasks_of_cpus(cpus: float) -> int:
     return max(0, int((cpus + CPU_TOLERANCE) // CPUS_PER_TASK))

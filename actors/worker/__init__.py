@@ -1,1 +1,1 @@
-"""The worker actor: it keeps every Nth node, and evaluates these for the schedulers."""
+"""The worker actor: it has every Nth node, and evaluates these for the schedulers."""

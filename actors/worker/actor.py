@@ -16,7 +16,7 @@ from roadstead.actors.interface import Directory, Nothing, clock_s
 from roadstead.actors.logs import log
 from roadstead.actors.messages import ActorStatus, ChangesApplied, DeltaBatch, PackedChanges
 from roadstead.actors.names import index_of
-from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
+from roadstead.actors.runtime.kernel_loader import LOAD_AFTER_PODS, KernelLoader
 from roadstead.actors.worker.table_follower import TableFollower
 from roadstead.cycle.merged_lists import MIN_NODES_FOR_LISTS
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
@@ -76,16 +76,18 @@ class WorkerActor(TableFollower):
             self._last_request_s is not None and clock_s() - self._last_request_s < ACTIVE_S
         )
 
-    async def score(self, ask: ScoreRequest) -> ScoreAnswer:
-        """Return the results of users' plugins for classes, and the rows changed since `ask.seq`.
+    async def score(self, request: ScoreRequest) -> ScoreAnswer:
+        """Return results of users' plugins for classes, and the rows changed since `request.seq`.
 
         All results are of one state of the table, since nothing is awaited.
         """
         self._last_request_s = clock_s()
         began = time.perf_counter()
-        names = self.touched.since(ask.seq) if self.applied >= 0 else None
+        names = self.touched.since(request.seq) if self.applied >= 0 else None
         touched = None
-        classes = tuple(self._scorer.columns(facts, ask.node_count) for facts in ask.classes)
+        classes = tuple(
+            self._scorer.columns(facts, request.node_count) for facts in request.classes
+        )
         if names is not None:
             present = {name for name in names if self.table.has_node(name)}
             touched = self._scorer.arrivals_of(present).tobytes()
@@ -97,39 +99,39 @@ class WorkerActor(TableFollower):
             self.applied, len(self.table), self._scorer.digest, touched, classes, spent_s
         )
 
-    async def rank(self, ask: RankRequest) -> RankAnswer:
-        """Return the best rows for classes of one pod each, as of change `ask.seq` or later.
+    async def rank(self, request: RankRequest) -> RankAnswer:
+        """Return the best rows for classes of one pod each, as of change `request.seq` or later.
 
         All results are of one state of the table: nothing is awaited once that change is applied.
         """
         self._last_request_s = clock_s()
-        await self._wait_for(ask.seq)
+        await self._wait_for(request.seq)
         began = time.perf_counter()
-        compiled_kernel = self._kernel.compiled_kernel(len(ask.classes))
-        names = self.touched.since(ask.seq)
+        compiled_kernel = self._kernel.compiled_kernel(len(request.classes))
+        names = self.touched.since(request.seq)
         if names is None or compiled_kernel is None or compiled_kernel.code is None:
             return RankAnswer(len(self.table), self._scorer.digest, None)
         touched = self._scorer.arrivals_of({name for name in names if self.table.has_node(name)})
-        answer = self._ranker.rank(ask, compiled_kernel, touched)
+        answer = self._ranker.rank(request, compiled_kernel, touched)
         self._ranking_s += time.perf_counter() - began
-        self._ranked += len(ask.classes)
-        log(self._name, "ranked", classes=len(ask.classes), applied=self.applied)
+        self._ranked += len(request.classes)
+        log(self._name, "ranked", classes=len(request.classes), applied=self.applied)
         return answer
 
     def _is_mine(self, arrival: int) -> bool:
         return arrival % self._count == self._index
 
     def _add_new_nodes(self, batch: DeltaBatch) -> None:
-        known = max(0, self.applied + 1 - batch.first_seq)
-        news = batch.new_nodes[known:]
-        arrivals = np.frombuffer(batch.new_arrivals, np.int64)[known:]
+        applied_count = max(0, self.applied + 1 - batch.first_seq)
+        new_nodes = batch.new_nodes[applied_count:]
+        arrivals = np.frombuffer(batch.new_arrivals, np.int64)[applied_count:]
         if len(arrivals) and arrivals[-1] >= MIN_NODES_FOR_LISTS:
             # Load the kernel now, so that it is there at the first request for lists.
-            self._kernel.compiled_kernel(WORTHWHILE_PODS)
+            self._kernel.compiled_kernel(LOAD_AFTER_PODS)
         mine = np.flatnonzero(arrivals % self._count == self._index)
         if len(mine):
-            self.table.add_nodes(news.at(mine), arrivals[mine])
-        self.applied += len(news)
+            self.table.add_nodes(new_nodes.at(mine), arrivals[mine])
+        self.applied += len(new_nodes)
 
     def _add_node(self, facts: NodeFacts, arrival: int) -> None:
         if self._is_mine(arrival):

@@ -77,9 +77,9 @@ class TableFollower:
         while (
             self.applied >= 0
             and not self.is_paused
-            and (following := self._next_batch()) is not None
+            and (next_batch := self._next_batch()) is not None
         ):
-            self._apply(following)
+            self._apply(next_batch)
         async with self._advanced:
             self._advanced.notify_all()
 
@@ -140,11 +140,13 @@ class TableFollower:
             self.applied = seq
 
     def _add_new_nodes(self, batch: DeltaBatch) -> None:
-        known = max(0, self.applied + 1 - batch.first_seq)
-        news = batch.new_nodes[known:]
-        if news:
-            self.table.add_nodes(news, np.frombuffer(batch.new_arrivals, np.int64)[known:])
-            self.applied += len(news)
+        applied_count = max(0, self.applied + 1 - batch.first_seq)
+        new_nodes = batch.new_nodes[applied_count:]
+        if new_nodes:
+            self.table.add_nodes(
+                new_nodes, np.frombuffer(batch.new_arrivals, np.int64)[applied_count:]
+            )
+            self.applied += len(new_nodes)
 
     def _add_node(self, facts: NodeFacts, arrival: int) -> None:
         self.table.add_node(facts, arrival)

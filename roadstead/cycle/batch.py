@@ -29,9 +29,9 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.scoring import PreScoreOutcome
 from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, DryRunResult
-from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.coverage import Coverage
-from roadstead.kernel.kernel import Decided, Kernel
+from roadstead.kernel.covered_classes import KernelClass
+from roadstead.kernel.kernel import DecidedPods, Kernel
 from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.pod_class import PodClass, PodClasses
@@ -204,8 +204,8 @@ class Batch:
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
         return kernel.why_not(signature)
 
-    def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
-        return kernel.run(pods)
+    def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> DecidedPods:
+        return kernel.decide(pods)
 
     def _decide_pods(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None
@@ -214,7 +214,7 @@ class Batch:
         best: tuple[str, ...] = ()
         if self._name_best and done.rows:
             best = self._names(self._kernel.best_rows(pods[0].signature, done.totals[0]))
-        decided = zip(pods, done.rows, done.feasible, done.totals, done.best, strict=False)
+        decided = zip(pods, done.rows, done.feasible, done.totals, done.tied_best, strict=False)
         decisions = [
             Decision(pod, names[row], feasible, total, size, best)
             for pod, row, feasible, total, size in decided

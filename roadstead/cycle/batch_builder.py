@@ -45,9 +45,9 @@ from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.framework.validity import Inputs, Validity, inputs_of, lasting_inputs_of
 from roadstead.framework.worker_results import WorkerResults, worker_calls
-from roadstead.kernel.current_rows import current_filters
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
+from roadstead.kernel.per_pod_filters import filters_called_per_pod
 from roadstead.kernel.single_pods import SinglePodKernel
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
@@ -80,7 +80,7 @@ class _CachedClass:
         differs. lasting: the inputs without that state.
         """
         class_input, evaluation = self.class_input, self.class_input.scores.evaluation
-        current = current_filters(evaluation)
+        current = filters_called_per_pod(evaluation)
         if not current or self.lasting != lasting or class_input.shared_evaluation is not None:
             return False
         if kernel_class(class_input).reads_other_nodes or class_input.pre_score.weighs_feasible:
@@ -322,7 +322,7 @@ class BatchBuilder:
         if not may_be_covered(class_input):
             return None
         covered = kernel_class(class_input)
-        kernel = self._single_pods.covering(
+        kernel = self._single_pods.kernel_for(
             compiled_kernel.code, self.table, signature, covered, self._chooser
         )
         node_name = None if kernel is None else kernel.place_one(pod)

@@ -78,7 +78,9 @@ class ContinuingBatch(Batch):
         if code is None or self.table.nominations or self._name_best:
             return []
         counts = Counter(pod.signature for pod in pods)
-        plain = {each for each in self._kernel_of_batch(code).listable() if counts[each] == 1}
+        plain = {
+            each for each in self._kernel_of_batch(code).listable_classes() if counts[each] == 1
+        }
         return [pod for pod in pods if pod.signature in plain]
 
     def tie_break_hashes(self, pods: Sequence[PodInCycle]) -> U64:

@@ -13,7 +13,7 @@ import numpy as np
 from roadstead.config.settings import Settings
 from roadstead.cycle.messages import RankAnswer
 from roadstead.cycle.worker_rows import WorkerRows
-from roadstead.kernel.arrays import END, NOWHERE, U64
+from roadstead.kernel.arrays import END, INFEASIBLE, U64
 from roadstead.kernel.lists import BestRows
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
@@ -36,8 +36,8 @@ class _WorkerLists:
 
     own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
     counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the
-    table, END in unused slots. bound: int64[class], no unlisted row has a higher total; NOWHERE if
-    all feasible rows are listed.
+    table, END in unused slots. bound: int64[class], no unlisted row has a higher total; INFEASIBLE
+    if all feasible rows are listed.
     """
 
     def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
@@ -52,7 +52,7 @@ class _WorkerLists:
             raise ValueError(f"a list has {self.counts.max()} rows up to {self.positions.max()}")
         is_used = np.arange(most) < self.counts[:, None]
         self.rows: I64 = np.where(is_used, own[self.positions[:, :-1]], END).astype(np.int64)
-        self.bound = np.where(self.counts > most, self.totals[:, -1], NOWHERE).astype(np.int64)
+        self.bound = np.where(self.counts > most, self.totals[:, -1], INFEASIBLE).astype(np.int64)
 
 
 def best_rows(

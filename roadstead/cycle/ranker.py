@@ -18,7 +18,7 @@ from roadstead.facts.wire import decode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.arrays import U64
-from roadstead.kernel.listing import Listed
+from roadstead.kernel.listing import ListedRows
 from roadstead.nodes.columns import I64
 from roadstead.nodes.table import NodeTable, Rows
 
@@ -68,7 +68,7 @@ class Ranker:
 
     def _list(
         self, pods: Sequence[PodInCycle], tie_break_hashes: U64, most: int, left_out: Rows
-    ) -> Listed:
+    ) -> ListedRows:
         kernel = self._builder.kernel_of(pods)
         kernel.exclude(left_out)
         return kernel.list_best([pod.signature for pod in pods], tie_break_hashes, most)

@@ -19,7 +19,7 @@ from roadstead.cycle.batch import Batch, ClassInput, CompiledKernel, Decision, P
 from roadstead.cycle.node_search import NodeSearch, OrderedNodes
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.kernel import Decided, Kernel, Sampling
+from roadstead.kernel.kernel import DecidedPods, Kernel, Sampling
 from roadstead.kernel.kernel_cache import KernelCache
 from roadstead.nodes.table import NodeTable
 
@@ -59,8 +59,10 @@ class SampledBatch(Batch):
             return "names of the best sampled nodes"
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
-    def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> Decided:
-        found = kernel.run(pods, Sampling(self._order.rows, self._node_search.start, self._to_find))
+    def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> DecidedPods:
+        found = kernel.decide(
+            pods, Sampling(self._order.rows, self._node_search.start, self._to_find)
+        )
         self._node_search.start = found.next_start
         return found
 

@@ -12,13 +12,13 @@ import numpy as np
 from roadstead.framework.plugin import MAX_NODE_SCORE
 from roadstead.nodes.columns import I64
 
-LARGE_AMOUNTS = "large amounts"
+INEXACT_AMOUNTS = "large amounts"
 """Why the kernel does not decide a pod."""
 
 AMOUNT_MAX = (2**63 - 1) // MAX_NODE_SCORE
 """Largest amount of a node, and of the pods on it: 82 PiB of memory."""
 
 
-def are_large(amounts: I64) -> bool:
+def are_inexact(amounts: I64) -> bool:
     """Whether an amount is above AMOUNT_MAX, or negative: a sum that wrapped around."""
     return bool(amounts.astype(np.uint64).max(initial=0) > AMOUNT_MAX)

@@ -1,7 +1,8 @@
-"""Arrays that the compiled code reads and writes; `Specs` is in `lowering/lowerings.py`.
+"""Arrays that the compiled code reads and writes; `ClassArrays` is in `lowering/lowerings.py`.
 
 Lists of different lengths are padded with END (`padded`). Scores are int32; classes whose scores
-may not fit are not covered by the kernel.
+may not fit are not covered by the kernel. In all compiled code c is the index of a class, table the
+`RowArrays`, pods the `PodArrays`, and counters the `CounterArrays` of `counter_arrays.py`.
 """
 
 from __future__ import annotations
@@ -18,37 +19,38 @@ from roadstead.nodes.columns import I32, I64, Bools
 U64 = NDArray[np.uint64]
 F64 = NDArray[np.float64]
 
-NOWHERE = -(2**31)
+INFEASIBLE = -(2**31)
 """Total of a row that is not feasible for the class."""
 
 BUCKETS = 1 << BUCKET_BITS
-"""Number of buckets: rows with consecutive positions (`Numbers`), whose highest total is stored."""
+"""Number of buckets: rows with consecutive positions (`RowArrays`); the highest total is stored."""
 
-GROUP = 64
+BLOCK = 64
 """Number of consecutive buckets whose highest total is stored, too."""
 
-FEW = 64
-"""Fewer tied rows than this are compared one by one; for more, buckets are read in draw order."""
+FEW_TIES = 64
+"""Fewer tied rows than this are compared one by one; for more, buckets are read in the order of the
+tie-break."""
 
 END = -1
 
-PIECE = 1024
-"""Rows whose numbers are copied at a time, so that they stay in the processor's nearest caches."""
+CHUNK = 1024
+"""Rows whose amounts are copied at a time, so that they stay in the processor's nearest caches."""
 
-DONE, NEW, CHANGED, STALE_NORM, NO_ROW = 0, 1, 2, 3, 4
-"""Why a run returned: all pods decided; a class without totals; a class whose totals a placement
-changed on other rows; a normalization group that became empty or nonempty; no feasible row."""
+DONE, NO_TOTALS, RESULTS_CHANGED, NEEDS_NORMALIZATION, NO_FEASIBLE_ROW = 0, 1, 2, 3, 4
+"""Why `decide_pods` returned: all pods are decided; a class has no totals yet; a placement changed
+its results on other rows; a normalization group became empty or nonempty; no row is feasible."""
 
 
-class Numbers(NamedTuple):
-    """Numbers of the table's rows, and their order.
+class RowArrays(NamedTuple):
+    """Amounts of the table's rows, and the order of rows in tie-breaks.
 
     allocatable, requested: int64[row, resource]; nonzero: int64[row, 2], CPU and memory (upstream's
     NonZeroRequested). pod_count, pod_limit: int64[row].
-    order: uint64[position], hashes or ranks of names, sorted; a *position* is a position in this
-    order. row_at: int64[position]; position_of: int64[row]; begin: int64[BUCKETS + 1], the first
-    position of each bucket; bucket: int32[position].
-    blocked: bool[row, port], whether a host port that some class requests is in use on the row.
+    sort_keys: uint64[position], hashes or ranks of node names, sorted; a *position* is an index in
+    this order. row_at: int64[position]; position_of: int64[row]; bucket_begin: int64[BUCKETS + 1],
+    the first position of each bucket; bucket_of: int32[position].
+    ports_in_use: bool[row, port], whether a host port that some class requests is in use.
     """
 
     allocatable: I64
@@ -56,141 +58,146 @@ class Numbers(NamedTuple):
     nonzero: I64
     pod_count: I64
     pod_limit: I64
-    order: U64
+    sort_keys: U64
     row_at: I64
     position_of: I64
-    begin: I64
-    bucket: I32
-    blocked: Bools
+    bucket_begin: I64
+    bucket_of: I32
+    ports_in_use: Bools
 
 
 class Totals(NamedTuple):
     """Totals of classes over rows, and counts of them.
 
-    passes, static, group_at: bool, int32, int32[static_index, position], static scores
-    (`static_scores.py`; `static_index` is their index, shared by equal classes): filters passed,
-    sum of weight * score, normalization group; group: int32[static_index, row]. total: int32[class,
-    position]. top, tied: int32[class, bucket], the highest total of a bucket and the number of rows
-    with it; group_top, group_tied: int32[class, bucket / GROUP], the same of GROUP buckets.
-    group_feasible: int64[class, group], number of feasible rows. norm: int32[class, group], the
-    normalized scores that `total` includes. feasible: int64[class], number of feasible rows; seen:
-    int64[class], number of changes in the log that `total` includes. stale_norm, stale, built:
-    bool[class], must be normalized again; was changed on other rows by a placement; has totals.
-    cached_norm: int32[model, group], the cached norm of a model (`admitted.Model`), computed for
-    the groups with feasible rows in cached_groups: bool[model, group]; has_cached_norm:
-    bool[model].
+    Rows with equal raw static scores are a *normalization group* (`static_scores.py`): they have
+    equal normalized scores. static_index: index of the static scores, which equal classes share.
+    passes, static, group_at: bool, int32, int32[static_index, position]: filters passed, sum of
+    weight * score, normalization group; group_of_row: int32[static_index, row].
+    total: int32[class, position]. top, tied: int32[class, bucket], the highest total of a bucket
+    and the number of rows with it; block_top, block_tied: int32[class, block], the same of BLOCK
+    buckets. feasible: int64[class], number of feasible rows; group_feasible: int64[class, group].
+    normalized_scores: int32[class, group], those that `total` includes; applied_changes:
+    int64[class], number of changed rows (`PodArrays.changed_rows`) that it includes.
+    needs_normalization, results_changed, has_totals: bool[class]; results_changed: by a placement,
+    for other rows.
+    cached_scores: int32[evaluation, group], normalized scores by shared evaluation
+    (`covered_classes.SharedEvaluation`), computed for the groups with feasible rows in
+    cached_groups: bool[evaluation, group]; has_cached_scores: bool[evaluation].
     """
 
     passes: Bools
     static: I32
     group_at: I32
-    group: I32
+    group_of_row: I32
     total: I32
     top: I32
     tied: I32
-    group_top: I32
-    group_tied: I32
+    block_top: I32
+    block_tied: I32
     group_feasible: I64
-    norm: I32
+    normalized_scores: I32
     feasible: I64
-    seen: I64
-    stale_norm: Bools
-    stale: Bools
-    built: Bools
+    applied_changes: I64
+    needs_normalization: Bools
+    results_changed: Bools
+    has_totals: Bools
     cached_groups: Bools
-    cached_norm: I32
-    has_cached_norm: Bools
+    cached_scores: I32
+    has_cached_scores: Bools
 
 
-class Log(NamedTuple):
-    """The pods of a run and their results; the rows that changed, in order.
+class PodArrays(NamedTuple):
+    """The pods of one call, their results, and the rows that changed, in order.
 
-    classes: int64[pod]. draws: uint64[pod]. row, feasible, total, best: int64[pod], see `Decided`.
-    changed: int64[capacity], its length in length: int64[1]; fresh: int32[capacity], scratch.
-    use_draws: bool[1].
-    order: int64[row], the order of sampled searches; empty if all rows are evaluated. start:
-    int64[1], where the next search starts. to_find: int64[class]. visited: int64[1], number of rows
-    that the last search visited; group_feasible: int64[group], number of feasible ones.
+    classes: int64[pod]. tie_break_hashes: uint64[pod], see `framework/tie_break.py`; is_random:
+    bool[1], whether they are used. row, feasible, total, tied_best: int64[pod], see `DecidedPods`.
+    changed_rows: int64[capacity]; changed_count: int64[1]; new_totals: int32[capacity], scratch.
+    search_order: int64[row], of sampled searches; empty if all rows are evaluated. search_start:
+    int64[1], where the next search starts. feasible_to_find: int64[class]. visited_rows: int64[1],
+    number of rows that the last search visited; group_feasible: int64[group], number of feasible
+    ones.
     """
 
     classes: I64
-    draws: U64
+    tie_break_hashes: U64
     row: I64
     feasible: I64
     total: I64
-    best: I64
-    changed: I64
-    length: I64
-    fresh: I32
-    use_draws: Bools
-    order: I64
-    start: I64
-    to_find: I64
-    visited: I64
+    tied_best: I64
+    changed_rows: I64
+    changed_count: I64
+    new_totals: I32
+    is_random: Bools
+    search_order: I64
+    search_start: I64
+    feasible_to_find: I64
+    visited_rows: I64
     group_feasible: I64
 
 
 class Lists(NamedTuple):
-    """Best rows of classes, listed elsewhere on the same state, and the rows that changed since.
+    """Best rows of classes, listed by workers on the same state, and the rows that changed since.
 
-    of_class: int64[class], its list; -1 for none. rows, totals: int64, int32[list, k], the best
-    rows in order, padded with END, and their totals without normalized scores.
+    list_of_class: int64[class], -1 for none. rows, totals: int64, int32[list, k], the best rows in
+    order, padded with END, and their totals without normalized scores.
     summary: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
-    highest total of an unlisted row, the normalized score of each row. bound: uint64[list], the
-    highest rank of an unlisted row with that total. draws: uint64[list], the draw of the ranks.
-    counts: int64[2]: number of changed rows; number of those that the lists leave out (the first).
-    changed: int64[capacity], these rows; slot: int64[row], position of a row in it or -1; empty if
-    there are no lists. before: the former numbers of changed rows, from slot counts[1] on.
-    indices: int64[capacity], 0, 1, …. current, former: int32[capacity], scratch.
+    highest total of an unlisted row, the normalized score of each row. bound_rank: uint64[list],
+    the highest rank of an unlisted row with that total. tie_break_hashes: uint64[list], of the
+    ranks.
+    changed_counts: int64[2]: number of changed rows; number of those that the lists leave out (the
+    first). changed_rows: int64[capacity]; slot: int64[row], index of a row in it or -1; empty if
+    there are no lists. former_rows: the former amounts of changed rows, from slot changed_counts[1]
+    on. indices: int64[capacity], 0, 1, …. current_totals, former_totals: int32[capacity], scratch.
     """
 
-    of_class: I64
+    list_of_class: I64
     rows: I64
     totals: I32
     summary: I64
-    bound: U64
-    draws: U64
-    counts: I64
-    changed: I64
+    bound_rank: U64
+    tie_break_hashes: U64
+    changed_counts: I64
+    changed_rows: I64
     slot: I64
-    before: Numbers
+    former_rows: RowArrays
     indices: I64
-    current: I32
-    former: I32
+    current_totals: I32
+    former_totals: I32
 
 
-class Piece(NamedTuple):
-    """Numbers of some rows, in the order of positions.
+class Chunk(NamedTuple):
+    """Amounts of up to CHUNK rows, in the order of positions.
 
-    capacity, requested: float64[resource, position], of the resources in in_use: bool[resource].
-    nonzero: float64[2, position]. has_room: bool[position], by the number of pods. score, weights,
-    usage, other: float64[position], scratch. Amounts are integers, stored as float64: processors
-    without a vector instruction for the conversion take ten steps for each.
+    capacity, requested: float64[resource, position], of the resources in used_resources:
+    bool[resource]. nonzero: float64[2, position]. has_room: bool[position], by the number of pods.
+    score, weights, first_fraction, second_fraction: float64[position], scratch. Amounts are
+    integers, stored as float64: processors without a vector instruction for the conversion take ten
+    steps for each.
     """
 
-    in_use: Bools
+    used_resources: Bools
     capacity: F64
     requested: F64
     nonzero: F64
     has_room: Bools
     score: F64
     weights: F64
-    usage: F64
-    other: F64
+    first_fraction: F64
+    second_fraction: F64
 
 
-def new_piece(resources: int) -> Piece:
-    """Return arrays for the numbers of PIECE rows."""
-    return Piece(
+def new_chunk(resources: int) -> Chunk:
+    """Return empty arrays for the amounts of CHUNK rows."""
+    return Chunk(
         np.zeros(resources, np.bool_),
-        np.empty((resources, PIECE), np.float64),
-        np.empty((resources, PIECE), np.float64),
-        np.empty((2, PIECE), np.float64),
-        np.empty(PIECE, np.bool_),
-        np.empty(PIECE, np.float64),
-        np.empty(PIECE, np.float64),
-        np.empty(PIECE, np.float64),
-        np.empty(PIECE, np.float64),
+        np.empty((resources, CHUNK), np.float64),
+        np.empty((resources, CHUNK), np.float64),
+        np.empty((2, CHUNK), np.float64),
+        np.empty(CHUNK, np.bool_),
+        np.empty(CHUNK, np.float64),
+        np.empty(CHUNK, np.float64),
+        np.empty(CHUNK, np.float64),
+        np.empty(CHUNK, np.float64),
     )
 
 

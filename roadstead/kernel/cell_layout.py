@@ -13,131 +13,137 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roadstead.kernel.relation_arrays import HOST, SOFT, Cells, Relations
+from roadstead.kernel.counter_arrays import HOST, SOFT, Cells, CounterArrays
 from roadstead.nodes.columns import I32, I64, Bools
 from roadstead.nodes.table import Rows
 
 MAX_CELLS = 4096
 """With more cells, or fewer than two rows per cell, rows are evaluated instead."""
 
-SPARE = 256
+ADDED_MAX = 256
 """Maximum number of cells that placements add; with more, rows are evaluated instead."""
 
-WORTHWHILE = 16
-"""Cells are built for a relation after this many of its pods: building them takes as long as
+MIN_PODS = 16
+"""Cells are built for a counter set after this many of its pods: building them takes as long as
 evaluating the rows for so many."""
 
-MAX_PLACED = 1 << 24
-"""Maximum of rows times relations with cells: each relation stores the cell of each row."""
+MAX_STORED = 1 << 24
+"""Maximum of rows times counter sets with cells: each set stores the cell of each row."""
 
-SPARSE = 4
+COUNTED_MAX = 4
 """Codes below this many times the number of rows are numbered by counting (`bincount`), larger ones
-by sorting (`unique`); see `_joined`."""
+by sorting (`unique`); see `_number_pairs`."""
 
 
 _Pair = tuple[int, int]
-"""Relation, and index of the static scores that group the rows (`Totals.group`)."""
+"""Counter set, and index of the static scores that group the rows (`Totals.group_of_row`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The cells of a relation.
+    """The cells of a counter set.
 
     static_index: index of the static scores that group the rows. own: bool[slot], the counters in
     which each row is its own domain. cell_of, static_cell_of: int64[row], its cell with and without
     these counters.
     """
 
-    related: int
+    counter_set: int
     static_index: int
     own: Bools
     cell_of: I64
     static_cell_of: I64
 
 
-class CellPlan:
-    """Choose the relations of a kernel that get cells: those with enough pods (WORTHWHILE)."""
+class CellChooser:
+    """Choose the counter sets of a kernel that get cells: those with enough pods (MIN_PODS)."""
 
-    def __init__(self, group: I32, row_at: Rows) -> None:
-        """group: int32[static_index, row]. row_at: int64[position]."""
-        self._group, self._row_at = group, row_at
+    def __init__(self, group_of_row: I32, row_at: Rows) -> None:
+        """group_of_row: int32[static_index, row]. row_at: int64[position]."""
+        self._group_of_row, self._row_at = group_of_row, row_at
         self._pods_seen: Counter[_Pair] = Counter()
         self._chosen: dict[_Pair, None] = {}
 
-    def prepare(self, relations: Relations, classes: I64) -> Relations:
-        """Return the relations for the next pods, with the cells chosen. classes: int64[pod]."""
-        coming = classes[relations.of_class[classes] >= 0]
-        if not (len(coming) and len(self._row_at)):
-            return relations
-        pods = np.bincount(coming)
-        most, before = max(1, MAX_PLACED // len(self._row_at)), len(self._chosen)
+    def prepare(self, counters: CounterArrays, classes: I64) -> CounterArrays:
+        """Return the counters for the next pods, with the cells chosen. classes: int64[pod]."""
+        next_classes = classes[counters.set_of_class[classes] >= 0]
+        if not (len(next_classes) and len(self._row_at)):
+            return counters
+        pods = np.bincount(next_classes)
+        most, before = max(1, MAX_STORED // len(self._row_at)), len(self._chosen)
         for c in np.flatnonzero(pods).tolist():
-            pair = _pair(relations, c)
+            pair = _pair(counters, c)
             self._pods_seen[pair] += int(pods[c])
-            if self._pods_seen[pair] >= WORTHWHILE and len(self._chosen) < most:
+            if self._pods_seen[pair] >= MIN_PODS and len(self._chosen) < most:
                 self._chosen[pair] = None
-        return self._with_cells(relations) if len(self._chosen) > before else relations
+        return self._with_cells(counters) if len(self._chosen) > before else counters
 
-    def _with_cells(self, relations: Relations) -> Relations:
-        group = self._group
-        layouts = {pair: _layout(relations, *pair, group[pair[1]]) for pair in self._chosen}
+    def _with_cells(self, counters: CounterArrays) -> CounterArrays:
+        group_of_row = self._group_of_row
+        layouts = {pair: _layout(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
         found = {pair: layout for pair, layout in layouts.items() if layout is not None}
         index_of = {pair: index for index, pair in enumerate(found)}
-        classes = range(len(relations.of_class))
-        of_class = [index_of.get(_pair(relations, c), -1) for c in classes]
+        classes = range(len(counters.set_of_class))
+        layout_of_class = [index_of.get(_pair(counters, c), -1) for c in classes]
         if not found:
-            return relations._replace(cells=no_cells(len(classes)))
-        return _lay_out(relations, list(found.values()), of_class, group, self._row_at)
+            return counters._replace(cells=no_cells(len(classes)))
+        return _with_layouts(
+            counters, list(found.values()), layout_of_class, group_of_row, self._row_at
+        )
 
 
-def _pair(relations: Relations, c: int) -> _Pair:
-    return int(relations.of_class[c]), int(relations.static_index[c])
+def _pair(counters: CounterArrays, c: int) -> _Pair:
+    return int(counters.set_of_class[c]), int(counters.static_index[c])
 
 
-def _layout(relations: Relations, related: int, static_index: int, group: I32) -> _Layout | None:
-    """Return the cells of a relation; None if there are too many."""
-    counters = range(relations.begin[related], relations.begin[related + 1])
-    own = np.array([_is_own(relations, counter) for counter in counters], np.bool_)
-    most = min(MAX_CELLS, len(group) // 2)
-    codes: I64 | None = 2 * group.astype(np.int64) + relations.masks[relations.keys[related]]
-    others = {
-        int(relations.axis[counter])
-        for counter, is_own in zip(counters, own, strict=True)
+def _layout(
+    counters: CounterArrays, counter_set: int, static_index: int, group_of_row: I32
+) -> _Layout | None:
+    """Return the cells of a counter set; None if there are too many."""
+    set_counters = range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1])
+    own = np.array([_is_own(counters, counter) for counter in set_counters], np.bool_)
+    most = min(MAX_CELLS, len(group_of_row) // 2)
+    codes: I64 | None = (
+        2 * group_of_row.astype(np.int64) + counters.masks[counters.scored_mask[counter_set]]
+    )
+    shared_keys = {
+        int(counters.key[counter])
+        for counter, is_own in zip(set_counters, own, strict=True)
         if not is_own
     }
-    for axis in sorted(others):
-        codes = _joined(codes, relations.axes[axis].astype(np.int64), most)
-    # Joined with a constant, codes are only numbered: a relation may have no axis but `own` ones.
-    codes = static_cell_of = _joined(codes, np.zeros(len(group), np.int64), most)
-    for counter, is_own in zip(counters, own.tolist(), strict=True):
+    for topology_key in sorted(shared_keys):
+        codes = _number_pairs(codes, counters.domains[topology_key].astype(np.int64), most)
+    # Joined with a constant, codes are only numbered: a set may have `own` counters only.
+    codes = static_cell_of = _number_pairs(codes, np.zeros(len(group_of_row), np.int64), most)
+    for counter, is_own in zip(set_counters, own.tolist(), strict=True):
         if is_own:
-            codes = _joined(codes, relations.axes[relations.axis[counter]] >= 0, most)
-            codes = _joined(codes, _on_rows(relations, counter), most)
+            codes = _number_pairs(codes, counters.domains[counters.key[counter]] >= 0, most)
+            codes = _number_pairs(codes, _counts_by_row(counters, counter), most)
     if codes is None or static_cell_of is None:
         return None
-    return _Layout(related, static_index, own, codes, static_cell_of)
+    return _Layout(counter_set, static_index, own, codes, static_cell_of)
 
 
-def _is_own(relations: Relations, counter: int) -> bool:
+def _is_own(counters: CounterArrays, counter: int) -> bool:
     """Whether each row is its own domain in a counter.
 
     Never for SOFT, even if it is so: the score needs the number of its domains.
     """
-    kind, domains = relations.kind[counter], relations.axes[relations.axis[counter]]
+    kind, domains = counters.kind[counter], counters.domains[counters.key[counter]]
     if kind in (HOST, SOFT):
         return bool(kind == HOST)
     return int(np.bincount(domains + 1)[1:].max(initial=0)) <= 1
 
 
-def _on_rows(relations: Relations, counter: int) -> I64:
+def _counts_by_row(counters: CounterArrays, counter: int) -> I64:
     """Return the counts of a counter in which each row is its own domain: int64[row]."""
-    at, domains = relations.at[counter], relations.axes[relations.axis[counter]]
-    if relations.kind[counter] == HOST:
-        return relations.counts[at : at + len(domains)]
-    return np.where(domains >= 0, relations.counts[at + np.maximum(domains, 0)], 0)
+    at, domains = counters.count_begin[counter], counters.domains[counters.key[counter]]
+    if counters.kind[counter] == HOST:
+        return counters.counts[at : at + len(domains)]
+    return np.where(domains >= 0, counters.counts[at + np.maximum(domains, 0)], 0)
 
 
-def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
+def _number_pairs(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
     """Number the pairs of codes that occur, from 0 on: int64[row]; None if more than `most` do.
 
     None for codes that are None already.
@@ -146,7 +152,7 @@ def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
         return None
     more = more.astype(np.int64) - int(more.min(initial=0))
     codes = codes * (int(more.max(initial=0)) + 1) + more
-    if int(codes.max(initial=0)) < SPARSE * len(codes):
+    if int(codes.max(initial=0)) < COUNTED_MAX * len(codes):
         occurs = np.bincount(codes) > 0
         numbers: I64 = np.cumsum(occurs) - 1
         return numbers[codes] if numbers[-1] < most else None
@@ -154,95 +160,100 @@ def _joined(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
     return numbered.reshape(-1).astype(np.int64) if len(values) <= most else None
 
 
-def _lay_out(
-    relations: Relations,
+def _with_layouts(
+    counters: CounterArrays,
     layouts: Sequence[_Layout],
-    of_class: Sequence[int],
-    group: I32,
+    layout_of_class: Sequence[int],
+    group_of_row: I32,
     row_at: Rows,
-) -> Relations:
+) -> CounterArrays:
     slots = max(len(each.own) for each in layouts)
     capacity = max(_capacity(each) for each in layouts)
-    cells = _empty(len(layouts), slots, capacity, len(row_at), of_class)
+    cells = _empty_cells(len(layouts), slots, capacity, len(row_at), layout_of_class)
     # Without the counts that an earlier layout appended.
-    end = len(relations.present)
-    counts = [relations.counts[:end]]
+    end = len(counters.domain_exists)
+    counts = [counters.counts[:end]]
     for index, each in enumerate(layouts):
         size = int(each.cell_of.max()) + 1
         # The rows of a cell are equal: the last one written represents it.
         one = np.empty(size, np.intp)
         one[each.cell_of] = np.arange(len(row_at))
-        cells.relation[index], cells.size[index] = each.related, size
+        cells.counter_set[index], cells.cell_count[index] = each.counter_set, size
         cells.cell_at[index] = each.cell_of[row_at]
         cells.static_cell[index, :size] = each.static_cell_of[one]
-        cells.scored[index, :size] = relations.masks[relations.keys[each.related], one]
-        cells.group[index, :size] = group[each.static_index, one]
+        cells.is_scored[index, :size] = counters.masks[counters.scored_mask[each.counter_set], one]
+        cells.group[index, :size] = group_of_row[each.static_index, one]
         for slot, is_own in enumerate(each.own.tolist()):
-            counter = int(relations.begin[each.related]) + slot
-            axis = relations.axis[counter]
-            cells.own[index, slot], cells.base[index, slot] = is_own, relations.at[counter]
-            cells.axes[index, slot, :size] = relations.axes[axis, one]
-            cells.marks[index, slot, :size] = relations.marks[axis, one]
+            counter = int(counters.set_begin[each.counter_set]) + slot
+            topology_key = counters.key[counter]
+            cells.is_own_domain[index, slot], cells.count_begin[index, slot] = (
+                is_own,
+                counters.count_begin[counter],
+            )
+            cells.domains[index, slot, :size] = counters.domains[topology_key, one]
+            cells.soft_domains[index, slot, :size] = counters.soft_domains[topology_key, one]
             if is_own:
                 of_cells = np.zeros(capacity, np.int64)
-                of_cells[:size] = _on_rows(relations, counter)[one]
-                has_domain = cells.axes[index, slot, :size] >= 0
-                cells.axes[index, slot, :size] = np.where(has_domain, np.arange(size), -1)
-                cells.base[index, slot] = end
+                of_cells[:size] = _counts_by_row(counters, counter)[one]
+                has_domain = cells.domains[index, slot, :size] >= 0
+                cells.domains[index, slot, :size] = np.where(has_domain, np.arange(size), -1)
+                cells.count_begin[index, slot] = end
                 counts.append(of_cells)
                 end += capacity
-    work = {
-        name: np.zeros(max(capacity, len(row_at)), getattr(relations, name).dtype)
+    scratch = {
+        name: np.zeros(max(capacity, len(row_at)), getattr(counters, name).dtype)
         for name in ("fits", "sums", "spread", "affinity", "total")
     }
-    return relations._replace(cells=cells, counts=np.concatenate(counts), **work)
+    return counters._replace(cells=cells, counts=np.concatenate(counts), **scratch)
 
 
 def _capacity(layout: _Layout) -> int:
     size = int(layout.cell_of.max()) + 1
-    return size + SPARE if layout.own.any() else size
+    return size + ADDED_MAX if layout.own.any() else size
 
 
 def no_cells(classes: int) -> Cells:
     """Return the arrays for classes that have no cells."""
-    return _empty(0, 0, 0, 0, [-1] * classes)
+    return _empty_cells(0, 0, 0, 0, [-1] * classes)
 
 
-def _empty(layouts: int, slots: int, capacity: int, rows: int, of_class: Sequence[int]) -> Cells:
-    classes = len(of_class)
+def _empty_cells(
+    layouts: int, slots: int, capacity: int, rows: int, layout_of_class: Sequence[int]
+) -> Cells:
+    classes = len(layout_of_class)
     return Cells(
-        of_class=np.array(of_class, np.int64),
-        relation=np.zeros(layouts, np.int64),
-        size=np.zeros(layouts, np.int64),
+        layout_of_class=np.array(layout_of_class, np.int64),
+        counter_set=np.zeros(layouts, np.int64),
+        cell_count=np.zeros(layouts, np.int64),
         is_full=np.zeros(layouts, np.bool_),
         cell_at=np.empty((layouts, rows), np.int32),
-        moved=np.full((layouts, 2), -1, np.int64),
-        base=np.zeros((layouts, slots), np.int64),
-        axes=np.zeros((layouts, slots, capacity), np.int32),
-        marks=np.zeros((layouts, slots, capacity), np.int32),
-        own=np.zeros((layouts, slots), np.bool_),
+        last_move=np.full((layouts, 2), -1, np.int64),
+        count_begin=np.zeros((layouts, slots), np.int64),
+        domains=np.zeros((layouts, slots, capacity), np.int32),
+        soft_domains=np.zeros((layouts, slots, capacity), np.int32),
+        is_own_domain=np.zeros((layouts, slots), np.bool_),
         static_cell=np.zeros((layouts, capacity), np.int32),
-        scored=np.zeros((layouts, capacity), np.bool_),
+        is_scored=np.zeros((layouts, capacity), np.bool_),
         group=np.zeros((layouts, capacity), np.int32),
         top=np.empty((classes, capacity), np.int32),
         tied=np.empty((classes, capacity), np.int32),
         feasible=np.empty((classes, capacity), np.int32),
         is_built=np.zeros(classes, np.bool_),
         total=np.zeros(capacity, np.int32),
-        used=np.full(1, -1, np.int64),
+        last_layout=np.full(1, -1, np.int64),
     )
 
 
-def in_best_cells(relations: Relations, layout: int, totals: I32, highest: int) -> Bools:
+def in_best_cells(counters: CounterArrays, layout: int, totals: I32, highest: int) -> Bools:
     """Whether a row had the highest total at the last decision: bool[position].
 
     totals: int32[position], of the class that was decided.
     """
-    cells = relations.cells
+    cells = counters.cells
     cell_at = cells.cell_at[layout].copy()
     # Its placement may have moved the row to another cell since.
-    position, before = cells.moved[layout].tolist()
+    position, before = cells.last_move[layout].tolist()
     if position >= 0:
         cell_at[position] = before
-    is_best: Bools = (relations.total[cell_at] == highest) & (totals == cells.total[cell_at])
+    is_best: Bools = (counters.total[cell_at] == highest) & (totals == cells.total[cell_at])
     return is_best

@@ -1,6 +1,6 @@
 """Compiled loops over all rows: the first totals of classes, and their normalization.
 
-Rows are evaluated in pieces. The numbers of a piece are copied to contiguous arrays, once for all
+Rows are evaluated in chunks. The amounts of a chunk are copied to contiguous arrays, once for all
 classes; the loops over them have no branches, so that the compiler vectorizes them.
 """
 
@@ -8,61 +8,53 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadstead.kernel.arrays import (
-    BUCKETS,
-    GROUP,
-    NOWHERE,
-    PIECE,
-    Numbers,
-    Piece,
-    Totals,
-)
+from roadstead.kernel.arrays import BLOCK, BUCKETS, CHUNK, INFEASIBLE, Chunk, RowArrays, Totals
 from roadstead.kernel.jit import compiled, inlined, internal
 from roadstead.kernel.lowering.compiled_lowerings import (
     LARGEST,
-    evaluate_piece,
+    evaluate_chunk,
     is_small,
-    mark_used,
+    mark_used_resources,
 )
-from roadstead.kernel.lowering.lowerings import Specs
+from roadstead.kernel.lowering.lowerings import ClassArrays
 from roadstead.nodes.columns import I32, I64
 
-MANY = 4
+MANY_PER_BUCKET = 4
 """With this many rows per bucket or more, the loop is over buckets, otherwise over rows."""
 
 FEW_GROUPS = 8
-"""Up to this many groups, each has a loop of its own, without a branch."""
+"""Up to this many normalization groups, each has a loop of its own, without a branch."""
 
 
 @inlined
-def _copy(numbers: Numbers, rows: I64, piece: Piece) -> bool:
-    """Copy the numbers of some rows; return whether float64 is exact for all of them."""
+def _copy(table: RowArrays, rows: I64, chunk: Chunk) -> bool:
+    """Copy the amounts of some rows; return whether float64 is exact for all of them."""
     largest = 0
-    for resource in range(piece.capacity.shape[0]):
-        if not piece.in_use[resource]:
+    for resource in range(chunk.capacity.shape[0]):
+        if not chunk.used_resources[resource]:
             continue
-        capacity, requested = piece.capacity[resource], piece.requested[resource]
+        capacity, requested = chunk.capacity[resource], chunk.requested[resource]
         for position in range(rows.shape[0]):
             row = rows[position]
-            capacity[position] = numbers.allocatable[row, resource]
-            requested[position] = numbers.requested[row, resource]
-            both = max(numbers.allocatable[row, resource], numbers.requested[row, resource])
+            capacity[position] = table.allocatable[row, resource]
+            requested[position] = table.requested[row, resource]
+            both = max(table.allocatable[row, resource], table.requested[row, resource])
             largest = max(largest, both)
     for position in range(rows.shape[0]):
         row = rows[position]
-        piece.nonzero[0, position] = numbers.nonzero[row, 0]
-        piece.nonzero[1, position] = numbers.nonzero[row, 1]
-        largest = max(largest, numbers.nonzero[row, 0], numbers.nonzero[row, 1])
-        piece.has_room[position] = numbers.pod_count[row] < numbers.pod_limit[row]
+        chunk.nonzero[0, position] = table.nonzero[row, 0]
+        chunk.nonzero[1, position] = table.nonzero[row, 1]
+        largest = max(largest, table.nonzero[row, 0], table.nonzero[row, 1])
+        chunk.has_room[position] = table.pod_count[row] < table.pod_limit[row]
     return largest < LARGEST
 
 
 @internal
-def recompute_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None:
+def recompute_top(table: RowArrays, totals: Totals, c: int, bucket: int) -> None:
     """Compute the highest total of a bucket, and the number of rows with it."""
     total = totals.total[c]
-    highest, tied = NOWHERE, 0
-    for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+    highest, tied = INFEASIBLE, 0
+    for position in range(table.bucket_begin[bucket], table.bucket_begin[bucket + 1]):
         if total[position] > highest:
             highest, tied = total[position], 0
         tied += total[position] == highest
@@ -70,35 +62,35 @@ def recompute_top(numbers: Numbers, totals: Totals, c: int, bucket: int) -> None
 
 
 @internal
-def recompute_group_top(totals: Totals, c: int, group: int) -> None:
-    """Compute the highest total of GROUP buckets, and the number of rows with it."""
+def recompute_block_top(totals: Totals, c: int, block: int) -> None:
+    """Compute the highest total of BLOCK buckets, and the number of rows with it."""
     top, tied = totals.top[c], totals.tied[c]
-    highest = NOWHERE
-    for bucket in range(group * GROUP, (group + 1) * GROUP):
+    highest = INFEASIBLE
+    for bucket in range(block * BLOCK, (block + 1) * BLOCK):
         highest = max(highest, top[bucket])
     many = 0
-    for bucket in range(group * GROUP, (group + 1) * GROUP):
+    for bucket in range(block * BLOCK, (block + 1) * BLOCK):
         if top[bucket] == highest:
             many += tied[bucket]
-    totals.group_top[c, group], totals.group_tied[c, group] = highest, many
+    totals.block_top[c, block], totals.block_tied[c, block] = highest, many
 
 
 @internal
-def recompute_tops(numbers: Numbers, totals: Totals, c: int) -> None:
-    """Compute the highest totals of all buckets and groups of buckets of a class."""
-    total, bucket = totals.total[c], numbers.bucket
+def recompute_tops(table: RowArrays, totals: Totals, c: int) -> None:
+    """Compute the highest totals of all buckets and blocks of a class."""
+    total, bucket = totals.total[c], table.bucket_of
     top, tied = totals.top[c], totals.tied[c]
-    if total.shape[0] >= MANY * BUCKETS:
+    if total.shape[0] >= MANY_PER_BUCKET * BUCKETS:
         for at in range(BUCKETS):
-            some = total[numbers.begin[at] : numbers.begin[at + 1]]
-            highest, equal = np.int32(NOWHERE), np.int32(0)
-            for position in range(some.shape[0]):
-                highest = max(highest, some[position])
-            for position in range(some.shape[0]):
-                equal += np.int32(some[position] == highest)
+            chunk_rows = total[table.bucket_begin[at] : table.bucket_begin[at + 1]]
+            highest, equal = np.int32(INFEASIBLE), np.int32(0)
+            for position in range(chunk_rows.shape[0]):
+                highest = max(highest, chunk_rows[position])
+            for position in range(chunk_rows.shape[0]):
+                equal += np.int32(chunk_rows[position] == highest)
             top[at], tied[at] = highest, equal
     else:
-        top[:] = NOWHERE
+        top[:] = INFEASIBLE
         tied[:] = 0
         # Without a branch: with a few thousand rows, each bucket has one or two.
         for position in range(total.shape[0]):
@@ -106,34 +98,43 @@ def recompute_tops(numbers: Numbers, totals: Totals, c: int) -> None:
             highest = top[at]
             tied[at] = 1 if each > highest else tied[at] + (each == highest)
             top[at] = max(highest, each)
-    for group in range(BUCKETS // GROUP):
-        recompute_group_top(totals, c, group)
+    for block in range(BUCKETS // BLOCK):
+        recompute_block_top(totals, c, block)
 
 
 @compiled
 def build(
-    numbers: Numbers, specs: Specs, totals: Totals, classes: I64, seen: int, piece: Piece
+    table: RowArrays,
+    class_arrays: ClassArrays,
+    totals: Totals,
+    classes: I64,
+    change_count: int,
+    chunk: Chunk,
 ) -> None:
-    """Compute the totals of new classes over all rows, normalized if the cached norm applies."""
-    rows = numbers.row_at
-    mark_used(specs, classes, piece)
-    for start in range(0, rows.shape[0], PIECE):
-        some = rows[start : start + PIECE]
-        are_small = _copy(numbers, some, piece)
+    """Compute the totals of new classes over all rows, normalized if cached scores apply."""
+    rows = table.row_at
+    mark_used_resources(class_arrays, classes, chunk)
+    for start in range(0, rows.shape[0], CHUNK):
+        chunk_rows = rows[start : start + CHUNK]
+        are_small = _copy(table, chunk_rows, chunk)
         for c in classes:
-            out = totals.total[c, start : start + PIECE]
-            is_exact = are_small and is_small(specs, c)
-            evaluate_piece(numbers, specs, totals, c, start, some, piece, is_exact, out)
+            out = totals.total[c, start : start + CHUNK]
+            is_exact = are_small and is_small(class_arrays, c)
+            evaluate_chunk(table, class_arrays, totals, c, start, chunk_rows, chunk, is_exact, out)
     for c in classes:
-        group_at = totals.group_at[specs.static_index[c]]
+        group_at = totals.group_at[class_arrays.static_index[c]]
         totals.feasible[c] = _count(totals.total[c], group_at, totals.group_feasible[c])
-        totals.norm[c] = 0
-        totals.stale_norm[c] = not is_norm_cached(totals, specs.model[c], totals.group_feasible[c])
-        if not totals.stale_norm[c]:
-            _renormalize(totals, c, group_at, totals.cached_norm[specs.model[c]])
-        totals.seen[c] = seen
-        totals.built[c] = True
-        recompute_tops(numbers, totals, c)
+        totals.normalized_scores[c] = 0
+        totals.needs_normalization[c] = not are_scores_cached(
+            totals, class_arrays.evaluation_index[c], totals.group_feasible[c]
+        )
+        if not totals.needs_normalization[c]:
+            _renormalize(
+                totals, c, group_at, totals.cached_scores[class_arrays.evaluation_index[c]]
+            )
+        totals.applied_changes[c] = change_count
+        totals.has_totals[c] = True
+        recompute_tops(table, totals, c)
 
 
 @inlined
@@ -144,48 +145,50 @@ def _count(total: I32, group_at: I32, group_feasible: I64) -> int:
         for group in range(group_feasible.shape[0]):
             rows = 0
             for position in range(total.shape[0]):
-                rows += (total[position] != NOWHERE) & (group_at[position] == group)
+                rows += (total[position] != INFEASIBLE) & (group_at[position] == group)
             group_feasible[group] = rows
             feasible += rows
         return feasible
     group_feasible[:] = 0
     for position in range(total.shape[0]):
-        fits = total[position] != NOWHERE
+        fits = total[position] != INFEASIBLE
         group_feasible[group_at[position]] += fits
         feasible += fits
     return feasible
 
 
 @inlined
-def is_norm_cached(totals: Totals, model: int, group_feasible: I64) -> bool:
-    """Whether the cached norm is for feasible rows in exactly these groups."""
-    same = totals.has_cached_norm[model]
+def are_scores_cached(totals: Totals, evaluation_index: int, group_feasible: I64) -> bool:
+    """Whether the cached scores are for feasible rows in exactly these groups."""
+    same = totals.has_cached_scores[evaluation_index]
     for each in range(group_feasible.shape[0]):
-        same &= (group_feasible[each] > 0) == totals.cached_groups[model, each]
+        same &= (group_feasible[each] > 0) == totals.cached_groups[evaluation_index, each]
     return bool(same)
 
 
 @internal
-def _renormalize(totals: Totals, c: int, group_at: I32, norm: I32) -> None:
-    """Replace the normalized scores in all totals of a class. norm: int32[group]."""
-    total, old = totals.total[c], totals.norm[c]
-    if norm.shape[0] <= FEW_GROUPS:
-        for group in range(norm.shape[0]):
-            more = norm[group] - old[group]
+def _renormalize(totals: Totals, c: int, group_at: I32, scores: I32) -> None:
+    """Replace the normalized scores in all totals of a class. scores: int32[group]."""
+    total, old = totals.total[c], totals.normalized_scores[c]
+    if scores.shape[0] <= FEW_GROUPS:
+        for group in range(scores.shape[0]):
+            more = scores[group] - old[group]
             for position in range(total.shape[0] if more else 0):
-                changes = (total[position] != NOWHERE) & (group_at[position] == group)
+                changes = (total[position] != INFEASIBLE) & (group_at[position] == group)
                 total[position] += more if changes else 0
     else:
         for position in range(total.shape[0]):
-            if total[position] != NOWHERE:
+            if total[position] != INFEASIBLE:
                 mine = group_at[position]
-                total[position] += norm[mine] - old[mine]
-    for each in range(norm.shape[0]):
-        old[each] = norm[each]
+                total[position] += scores[mine] - old[mine]
+    for each in range(scores.shape[0]):
+        old[each] = scores[each]
 
 
 @compiled
-def renormalize(numbers: Numbers, specs: Specs, totals: Totals, c: int, norm: I32) -> None:
+def renormalize(
+    table: RowArrays, class_arrays: ClassArrays, totals: Totals, c: int, scores: I32
+) -> None:
     """Replace the normalized scores in all totals of a class, and compute its highest totals."""
-    _renormalize(totals, c, totals.group_at[specs.static_index[c]], norm)
-    recompute_tops(numbers, totals, c)
+    _renormalize(totals, c, totals.group_at[class_arrays.static_index[c]], scores)
+    recompute_tops(table, totals, c)

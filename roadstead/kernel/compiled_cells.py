@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadstead.kernel.arrays import BUCKETS, FEW, NOWHERE, Numbers, Totals
+from roadstead.kernel.arrays import BUCKETS, FEW_TIES, INFEASIBLE, RowArrays, Totals
+from roadstead.kernel.counter_arrays import HOST, Cells, CounterArrays
 from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
-from roadstead.kernel.relation_arrays import HOST, Cells, Relations
 
 
 @inlined
 def build_cells(cells: Cells, totals: Totals, c: int) -> None:
     """Compute the number of feasible rows in each cell, and their highest total, for a class."""
-    layout, total = cells.of_class[c], totals.total[c]
-    for cell in range(cells.size[layout]):
-        cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = NOWHERE, 0, 0
+    layout, total = cells.layout_of_class[c], totals.total[c]
+    for cell in range(cells.cell_count[layout]):
+        cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = INFEASIBLE, 0, 0
     for position in range(total.shape[0]):
-        if total[position] != NOWHERE:
+        if total[position] != INFEASIBLE:
             _add_to_cell(cells, c, cells.cell_at[layout, position], total[position])
     cells.is_built[c] = True
 
@@ -39,7 +39,7 @@ def _remove_from_cell(cells: Cells, c: int, cell: int, total: int) -> None:
     # (`recompute_cell_top`).
     cells.tied[c, cell] -= total == cells.top[c, cell]
     if cells.feasible[c, cell] == 0:
-        cells.top[c, cell] = NOWHERE
+        cells.top[c, cell] = INFEASIBLE
 
 
 @inlined
@@ -47,100 +47,102 @@ def change_cell(cells: Cells, c: int, position: int, old: int, new: int) -> None
     """Change the total of a row for a class in its cell."""
     if new == old:
         return
-    cell = cells.cell_at[cells.of_class[c], position]
-    if old != NOWHERE:
+    cell = cells.cell_at[cells.layout_of_class[c], position]
+    if old != INFEASIBLE:
         _remove_from_cell(cells, c, cell, old)
-    if new != NOWHERE:
+    if new != INFEASIBLE:
         _add_to_cell(cells, c, cell, new)
 
 
 @inlined
-def _counted(rel: Relations, counter: int, row: int) -> int:
+def _count_of_row(counters: CounterArrays, counter: int, row: int) -> int:
     """Return the count of a row in a counter in which it is its own domain."""
-    at = rel.at[counter]
-    if rel.kind[counter] == HOST:
-        return int(rel.counts[at + row])
-    domain = rel.axes[rel.axis[counter], row]
-    return int(rel.counts[at + domain]) if domain >= 0 else 0
+    at = counters.count_begin[counter]
+    if counters.kind[counter] == HOST:
+        return int(counters.counts[at + row])
+    domain = counters.domains[counters.key[counter], row]
+    return int(counters.counts[at + domain]) if domain >= 0 else 0
 
 
 @inlined
-def _has_counts_of(rel: Relations, layout: int, cell: int, row: int) -> bool:
+def _has_counts_of(counters: CounterArrays, layout: int, cell: int, row: int) -> bool:
     """Whether a row has the counts of a cell in all counters in which it is its own domain."""
-    cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
+    cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
     same = True
-    for slot in range(cells.own.shape[1]):
-        if cells.own[layout, slot]:
-            known = rel.counts[cells.base[layout, slot] + cell]
-            same = same and known == _counted(rel, first + slot, row)
+    for slot in range(cells.is_own_domain.shape[1]):
+        if cells.is_own_domain[layout, slot]:
+            count = counters.counts[cells.count_begin[layout, slot] + cell]
+            same = same and count == _count_of_row(counters, first + slot, row)
     return same
 
 
 @inlined
-def _new_cell(rel: Relations, layout: int, source: int, row: int) -> int:
-    """Add a cell for a row of cell `source`, and return it; -1 if there is no room.
+def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> int:
+    """Add a cell for a row of cell `source`, and return it; -1 if the arrays are full.
 
     Then rows are evaluated from now on (`is_full`), because the row is in a cell that is not its
     own.
     """
-    cells, first = rel.cells, rel.begin[rel.cells.relation[layout]]
-    cell = cells.size[layout]
+    cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
+    cell = cells.cell_count[layout]
     if cell == cells.group.shape[1]:
         cells.is_full[layout] = True
         return -1
-    cells.size[layout] = cell + 1
+    cells.cell_count[layout] = cell + 1
     cells.static_cell[layout, cell] = cells.static_cell[layout, source]
     cells.group[layout, cell] = cells.group[layout, source]
-    cells.scored[layout, cell] = cells.scored[layout, source]
-    for slot in range(cells.own.shape[1]):
-        domain = cells.axes[layout, slot, source]
-        cells.marks[layout, slot, cell] = cells.marks[layout, slot, source]
-        if cells.own[layout, slot]:
+    cells.is_scored[layout, cell] = cells.is_scored[layout, source]
+    for slot in range(cells.is_own_domain.shape[1]):
+        domain = cells.domains[layout, slot, source]
+        cells.soft_domains[layout, slot, cell] = cells.soft_domains[layout, slot, source]
+        if cells.is_own_domain[layout, slot]:
             domain = cell if domain >= 0 else -1
-            rel.counts[cells.base[layout, slot] + cell] = _counted(rel, first + slot, row)
-        cells.axes[layout, slot, cell] = domain
-    for c in range(cells.of_class.shape[0]):
-        if cells.of_class[c] == layout:
-            cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = NOWHERE, 0, 0
+            counters.counts[cells.count_begin[layout, slot] + cell] = _count_of_row(
+                counters, first + slot, row
+            )
+        cells.domains[layout, slot, cell] = domain
+    for c in range(cells.layout_of_class.shape[0]):
+        if cells.layout_of_class[c] == layout:
+            cells.top[c, cell], cells.tied[c, cell], cells.feasible[c, cell] = INFEASIBLE, 0, 0
     return int(cell)
 
 
 @internal
-def move_row(rel: Relations, totals: Totals, layout: int, row: int, position: int) -> None:
+def move_row(counters: CounterArrays, totals: Totals, layout: int, row: int, position: int) -> None:
     """Move a row that got a pod to the cell with its counts; without one, to a new cell."""
-    cells = rel.cells
+    cells = counters.cells
     old = cells.cell_at[layout, position]
-    if cells.is_full[layout] or _has_counts_of(rel, layout, old, row):
+    if cells.is_full[layout] or _has_counts_of(counters, layout, old, row):
         return
     new = -1
-    for cell in range(cells.size[layout]):
+    for cell in range(cells.cell_count[layout]):
         if cells.static_cell[layout, cell] == cells.static_cell[layout, old] and _has_counts_of(
-            rel, layout, cell, row
+            counters, layout, cell, row
         ):
             new = cell
             break
     if new < 0:
-        new = _new_cell(rel, layout, old, row)
+        new = _new_cell(counters, layout, old, row)
     if new < 0:
         return
-    cells.moved[layout, 0], cells.moved[layout, 1] = position, old
+    cells.last_move[layout, 0], cells.last_move[layout, 1] = position, old
     cells.cell_at[layout, position] = new
-    for c in range(cells.of_class.shape[0]):
+    for c in range(cells.layout_of_class.shape[0]):
         total = totals.total[c, position]
-        if cells.of_class[c] == layout and cells.is_built[c] and total != NOWHERE:
+        if cells.layout_of_class[c] == layout and cells.is_built[c] and total != INFEASIBLE:
             _remove_from_cell(cells, c, old, total)
             _add_to_cell(cells, c, new, total)
 
 
 @inlined
-def recompute_cell_top(numbers: Numbers, cells: Cells, totals: Totals, c: int, cell: int) -> None:
+def recompute_cell_top(table: RowArrays, cells: Cells, totals: Totals, c: int, cell: int) -> None:
     """Compute the highest total of a cell again, from the buckets that may have it."""
-    layout, total = cells.of_class[c], totals.total[c]
-    # Above NOWHERE: buckets and rows that are not feasible are skipped.
-    highest, tied = NOWHERE + 1, 0
+    layout, total = cells.layout_of_class[c], totals.total[c]
+    # Above INFEASIBLE: buckets and rows that are not feasible are skipped.
+    highest, tied = INFEASIBLE + 1, 0
     for bucket in range(BUCKETS):
         if totals.top[c, bucket] >= highest:
-            for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+            for position in range(table.bucket_begin[bucket], table.bucket_begin[bucket + 1]):
                 if cells.cell_at[layout, position] == cell and total[position] >= highest:
                     tied = tied + 1 if total[position] == highest else 1
                     highest = total[position]
@@ -149,37 +151,37 @@ def recompute_cell_top(numbers: Numbers, cells: Cells, totals: Totals, c: int, c
 
 @inlined
 def choose_in_cells(
-    numbers: Numbers,
+    table: RowArrays,
     totals: Totals,
-    rel: Relations,
+    counters: CounterArrays,
     c: int,
-    draw: np.uint64,
-    use_draws: bool,
+    tie_hash: np.uint64,
+    is_random: bool,
     highest: int,
     ties: int,
 ) -> int:
-    """Return the row that the draw selects among the best rows of the best cells."""
-    cells, total = rel.cells, totals.total[c]
-    layout, lowest = cells.of_class[c], np.int64(np.iinfo(np.int64).max)
+    """Return the row that the tie-break selects of the best rows of the best cells."""
+    cells, total = counters.cells, totals.total[c]
+    layout, lowest = cells.layout_of_class[c], np.int64(np.iinfo(np.int64).max)
     # The lowest total among these rows: buckets whose highest total is lower are skipped.
-    for cell in range(cells.size[layout]):
-        if rel.total[cell] == highest:
+    for cell in range(cells.cell_count[layout]):
+        if counters.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))
-    # Of many tied rows, one is in the first few buckets in the order of the draw.
-    are_many = ties >= FEW
+    # Of many tied rows, one is in the first few buckets in the order of the tie-break.
+    are_many = ties >= FEW_TIES
     found, best = -1, np.uint64(0)
     for back in range(BUCKETS):
         bucket = np.int64(back)
         if are_many:
-            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), draw, use_draws)
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), tie_hash, is_random)
         if totals.top[c, bucket] < lowest:
             continue
-        for position in range(numbers.begin[bucket], numbers.begin[bucket + 1]):
+        for position in range(table.bucket_begin[bucket], table.bucket_begin[bucket + 1]):
             cell = cells.cell_at[layout, position]
-            if rel.total[cell] == highest and total[position] == cells.total[cell]:
-                rank = rank_of(numbers.order[position], draw, use_draws)
+            if counters.total[cell] == highest and total[position] == cells.total[cell]:
+                rank = rank_of(table.sort_keys[position], tie_hash, is_random)
                 if found < 0 or rank > best:
                     found, best = position, rank
         if are_many and found >= 0:
             break
-    return int(numbers.row_at[found])
+    return int(table.row_at[found])

@@ -2,7 +2,7 @@
 
 A class is covered if every plugin that is not skipped for it either reads NODE facts only, so that
 placements do not change its results, or is computed by compiled code, or is called again after
-each placement (`roadstead.kernel.current_rows`).
+each placement (`roadstead.kernel.per_pod_filters`).
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ def why_not(evaluation: Evaluation) -> str:
     for plugin in profile.filter:
         if plugin.name in evaluation.state.skipped or plugin.reads_current(evaluation.pod):
             continue
-        if not _is_known(plugin):
+        if not _can_decide_by(plugin):
             return plugin.name
     for each in profile.score:
-        if each.plugin.name not in evaluation.score_state.skipped and not _is_known(each.plugin):
+        if each.plugin.name not in evaluation.score_state.skipped and not _can_decide_by(
+            each.plugin
+        ):
             return each.plugin.name
     if _has_failed(evaluation):
         return "a Filter failed"
@@ -50,5 +52,5 @@ def _has_failed(evaluation: Evaluation) -> bool:
     return any((codes == code).any() for code in failed)
 
 
-def _is_known(plugin: Plugin) -> bool:
-    return plugin.reads is Reads.NODE or lowerings.is_computed(plugin)
+def _can_decide_by(plugin: Plugin) -> bool:
+    return plugin.reads is Reads.NODE or lowerings.is_compiled(plugin)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Coverage:
-    """Counts of decided pods, and of early ends of runs.
+    """Counts of decided pods, and of calls that ended early.
 
-    by_kernel: pods. by_reference: pods by reason, such as the name of a plugin. stops: why runs of
-    pods of covered classes ended before their last pod.
+    by_kernel: pods. by_reference: pods by reason, such as the name of a plugin. stops: why calls
+    ended before their last pod, though its class is covered.
     """
 
     by_kernel: int = 0

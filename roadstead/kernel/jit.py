@@ -22,12 +22,7 @@ _ONE, _TWO, _HALF = np.uint64(1), np.uint64(2), np.uint64(BUCKET_BITS // 2)
 _BITS, _REST = np.uint64(BUCKET_BITS), np.uint64(64 - BUCKET_BITS)
 _MASK = np.uint64(BUCKETS - 1)
 
-_OPTIONS = {
-    "error_model": "numpy",
-    "boundscheck": False,
-    "no_cfunc_wrapper": True,
-    "_nrt": False,
-}
+_OPTIONS = {"error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True, "_nrt": False}
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -52,43 +47,42 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
     A function compiled by itself is optimized there, and again in each of its callers.
     """
-    return cast(
-        Callable[P, R],
-        numba.njit(inline="always", **_OPTIONS)(function),
-    )
+    return cast(Callable[P, R], numba.njit(inline="always", **_OPTIONS)(function))
 
 
 @internal
-def rank_of(order: np.uint64, draw: np.uint64, use_draw: bool) -> np.uint64:
-    """Return the rank of a row among tied rows for one draw; see `framework/tie_break.py`."""
-    if not use_draw:
-        return order
-    mixed = order ^ draw
+def rank_of(sort_key: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.uint64:
+    """Return the rank of a row of rows with equal totals; see `framework/tie_break.py`."""
+    if not is_random:
+        return sort_key
+    mixed = sort_key ^ tie_hash
     mixed = (mixed ^ (mixed >> _S30)) * _MIX_1
     mixed = (mixed ^ (mixed >> _S27)) * _MIX_2
     mixed = mixed ^ (mixed >> _S31)
-    return (position_of_bucket(order >> _REST, draw) << _REST) | (mixed >> _BITS)
+    return (position_of_bucket(sort_key >> _REST, tie_hash) << _REST) | (mixed >> _BITS)
 
 
 @compiled
-def position_of_bucket(bucket: np.uint64, draw: np.uint64) -> np.uint64:
-    """Return the position of a bucket in the order of a draw."""
-    position = ((bucket ^ (draw & _MASK)) * (((draw >> _BITS) & _MASK) | _ONE)) & _MASK
+def position_of_bucket(bucket: np.uint64, tie_hash: np.uint64) -> np.uint64:
+    """Return the position of a bucket in the order of a tie-break hash."""
+    position = ((bucket ^ (tie_hash & _MASK)) * (((tie_hash >> _BITS) & _MASK) | _ONE)) & _MASK
     position = position ^ (position >> _HALF)
-    position = ((position + ((draw >> _S24) & _MASK)) * (((draw >> _S36) & _MASK) | _ONE)) & _MASK
-    return (position ^ (position >> _HALF)) ^ ((draw >> _S48) & _MASK)
+    position = (
+        (position + ((tie_hash >> _S24) & _MASK)) * (((tie_hash >> _S36) & _MASK) | _ONE)
+    ) & _MASK
+    return (position ^ (position >> _HALF)) ^ ((tie_hash >> _S48) & _MASK)
 
 
 @compiled
-def bucket_at(position: np.uint64, draw: np.uint64, use_draw: bool) -> np.int64:
+def bucket_at(position: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.int64:
     """Return the bucket at a position: the inverse of `position_of_bucket`."""
-    if not use_draw:
+    if not is_random:
         return np.int64(position)
-    found = position ^ ((draw >> _S48) & _MASK)
-    found = (found ^ (found >> _HALF)) * _inverse(((draw >> _S36) & _MASK) | _ONE)
-    found = (found - ((draw >> _S24) & _MASK)) & _MASK
-    found = (found ^ (found >> _HALF)) * _inverse(((draw >> _BITS) & _MASK) | _ONE)
-    return np.int64((found & _MASK) ^ (draw & _MASK))
+    found = position ^ ((tie_hash >> _S48) & _MASK)
+    found = (found ^ (found >> _HALF)) * _inverse(((tie_hash >> _S36) & _MASK) | _ONE)
+    found = (found - ((tie_hash >> _S24) & _MASK)) & _MASK
+    found = (found ^ (found >> _HALF)) * _inverse(((tie_hash >> _BITS) & _MASK) | _ONE)
+    return np.int64((found & _MASK) ^ (tie_hash & _MASK))
 
 
 @internal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.admitted import KernelClass
+from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
@@ -39,7 +39,7 @@ class KernelCache:
             and built_for == self._built_for
             and self._is_current(kernel, classes)
         ):
-            kernel.resume()
+            kernel.begin_batch()
             return kernel
         repeated = self._repeated_classes() if built_for == self._built_for else {}
         self._repeated.intersection_update(repeated)
@@ -56,12 +56,12 @@ class KernelCache:
         return repeated if len(repeated) <= MAX_REPEATED else {}
 
     def _is_current(self, kernel: Kernel, classes: Mapping[Hashable, KernelClass]) -> bool:
-        """Whether all classes are unchanged; those that are not covered are taken to remain so."""
+        """Whether all classes are unchanged; a class that was not covered is still not."""
         for signature, each in classes.items():
-            known = self._classes.get(signature)
-            if known is None:
+            last = self._classes.get(signature)
+            if last is None:
                 return False
-            is_same = each.is_same(known)
+            is_same = each.is_same(last)
             if kernel.covers(signature) and not (is_same and kernel.is_unchanged(signature)):
                 return False
         return True

@@ -1,4 +1,4 @@
-"""Listing: decisions from lists of a class's best rows, without evaluating all rows.
+"""KernelLists: decisions from lists of a class's best rows, without evaluating all rows.
 
 A worker lists the best of its rows (`list_best`). The scheduler receives such lists
 (`Kernel.use_lists`), and its kernel decides by them as long as they suffice; see `compiled_lists`.
@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roadstead.kernel.arrays import NOWHERE, U64, Numbers, Totals
+from roadstead.kernel.arrays import INFEASIBLE, U64, RowArrays, Totals
 from roadstead.kernel.lists import BestRows, lay_out, no_lists
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.columns import I32, I64, Bools
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRows:
     """The best rows of classes and one more, which bounds the rows that are not listed.
 
     rows: int64[class, k + 1]; totals: int32, ranks: uint64 of the same. counts: int64[class],
@@ -34,12 +34,12 @@ class Listed:
     is_listed: Bools
 
     @classmethod
-    def empty(cls, classes: int, most: int) -> Listed:
+    def empty(cls, classes: int, most: int) -> ListedRows:
         """Return empty lists for this number of classes."""
         shape = classes, most + 1
         return cls(
             np.full(shape, -1, np.int64),
-            np.full(shape, NOWHERE, np.int32),
+            np.full(shape, INFEASIBLE, np.int32),
             np.zeros(shape, np.uint64),
             np.zeros(classes, np.int64),
             np.zeros((classes, 3), np.int64),
@@ -47,47 +47,49 @@ class Listed:
         )
 
 
-class Listing:
+class KernelLists:
     """The lists of one kernel."""
 
-    def __init__(self, code: CompiledCode, classes: int, numbers: Numbers, totals: Totals) -> None:
+    def __init__(
+        self, code: CompiledCode, classes: int, row_arrays: RowArrays, totals: Totals
+    ) -> None:
         self._code = code
         self._classes = classes
-        self._numbers = numbers
+        self._row_arrays = row_arrays
         self._totals = totals
-        self.lists = no_lists(classes, numbers)
+        self.lists = no_lists(classes, row_arrays)
 
     def use(
-        self, best: BestRows, indices: Sequence[int], added: Sequence[int | None], placements: int
+        self, best: BestRows, indices: Sequence[int], scores: Sequence[int | None], placements: int
     ) -> None:
         """Use lists for decisions. indices: the indices of their classes.
 
-        added: normalized score of all rows, by list; a list without one is not used.
+        scores: normalized score of all rows, by list; a list without one is not used.
         """
-        of_class = np.full(self._classes, -1, np.int64)
-        for k, (c, norm) in enumerate(zip(indices, added, strict=True)):
-            if norm is not None:
-                of_class[c] = k
-        norms = np.array([norm or 0 for norm in added], np.int64)
-        best = replace(best, summary=np.column_stack([best.summary, norms]))
-        self.lists = lay_out(best, of_class, self._numbers, placements)
+        list_of_class = np.full(self._classes, -1, np.int64)
+        for k, (c, score) in enumerate(zip(indices, scores, strict=True)):
+            if score is not None:
+                list_of_class[c] = k
+        score_column = np.array([score or 0 for score in scores], np.int64)
+        best = replace(best, summary=np.column_stack([best.summary, score_column]))
+        self.lists = lay_out(best, list_of_class, self._row_arrays, placements)
 
     def drop(self) -> None:
         """Discard the lists: the table was changed other than by placements of the kernel."""
         if len(self.lists.slot):
-            self.lists = no_lists(self._classes, self._numbers)
+            self.lists = no_lists(self._classes, self._row_arrays)
 
-    def list_best(self, indices: Sequence[int], draws: U64, most: int) -> Listed:
+    def list_best(self, indices: Sequence[int], tie_break_hashes: U64, most: int) -> ListedRows:
         """List the best rows of classes that have totals; nothing for an index of -1."""
-        found = Listed.empty(len(indices), most)
+        found = ListedRows.empty(len(indices), most)
         for k, c in enumerate(indices):
             if c < 0:
                 continue
-            count, highest, many = self._code.list_best(
-                *(self._numbers, self._totals, c, draws[k]),
+            count, highest, tied = self._code.list_best(
+                *(self._row_arrays, self._totals, c, tie_break_hashes[k]),
                 *(found.rows[k], found.totals[k], found.ranks[k]),
             )
-            found.rows[k, :count] = self._numbers.row_at[found.rows[k, :count]]
+            found.rows[k, :count] = self._row_arrays.row_at[found.rows[k, :count]]
             found.counts[k], found.is_listed[k] = count, True
-            found.summary[k] = highest, many, self._totals.feasible[c]
+            found.summary[k] = highest, tied, self._totals.feasible[c]
         return found

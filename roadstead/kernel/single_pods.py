@@ -12,12 +12,12 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.admitted import KernelClass
+from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
-PLACES = 16
+CLASSES_PER_SHAPE = 16
 """Classes of one shape that a kernel has at a time."""
 
 MAX_SHAPES = 16
@@ -27,10 +27,10 @@ MAX_SHAPES = 16
 class _Shape:
     """The places of one shape: the classes in them, the least recently used first."""
 
-    def __init__(self, first: KernelClass) -> None:
-        self.first = first
+    def __init__(self, first_class: KernelClass) -> None:
+        self.first_class = first_class
         self.classes: OrderedDict[Hashable, KernelClass] = OrderedDict(
-            ((self, place), first) for place in range(PLACES)
+            ((self, place), first_class) for place in range(CLASSES_PER_SHAPE)
         )
 
 
@@ -42,60 +42,59 @@ class SinglePodKernel:
         self._built_for: tuple[object, ...] = ()
         self._shapes: OrderedDict[int, _Shape] = OrderedDict()
 
-    def covering(
+    def kernel_for(
         self,
         code: CompiledCode,
         table: NodeTable,
         signature: Hashable,
-        wanted: KernelClass,
+        kernel_class: KernelClass,
         chooser: Chooser,
     ) -> Kernel | None:
         """Return the kernel with a class in one of its places; None if no kernel covers it.
 
-        wanted: with results that are valid now.
+        kernel_class: the class, with results that are valid now.
         """
         built_for = (code, table, table.rows_version, chooser)
         if built_for != self._built_for:
             self._built_for = built_for
             self._shapes.clear()
-        key, kernel = id(wanted.evaluation), self._kernel
+        key, kernel = id(kernel_class.evaluation), self._kernel
         shape = self._shapes.get(key)
         if (
             shape is None
             or kernel is None
-            or not shape.first.is_same(wanted)
-            or not kernel.renew(next(iter(shape.classes)))
+            or not shape.first_class.is_same(kernel_class)
+            or not kernel.update_static_scores(next(iter(shape.classes)))
         ):
-            if wanted.reads_other_nodes:
+            if kernel_class.reads_other_nodes:
                 # The next placement changes its results: a kernel of places would serve one pod.
                 return None
-            shape, kernel = self._with_shape(code, table, wanted, chooser)
+            shape, kernel = self._with_shape(code, table, kernel_class, chooser)
         else:
             self._shapes.move_to_end(key)
-        known = shape.classes.get(signature)
-        if known is None:
+        if signature not in shape.classes:
             oldest = next(iter(shape.classes))
-            if not kernel.replace(oldest, signature, wanted):
+            if not kernel.replace(oldest, signature, kernel_class):
                 return None
             del shape.classes[oldest]
-            shape.classes[signature] = wanted
+            shape.classes[signature] = kernel_class
         else:
             shape.classes.move_to_end(signature)
         return kernel if kernel.covers(signature) and kernel.is_unchanged(signature) else None
 
     def _with_shape(
-        self, code: CompiledCode, table: NodeTable, wanted: KernelClass, chooser: Chooser
+        self, code: CompiledCode, table: NodeTable, kernel_class: KernelClass, chooser: Chooser
     ) -> tuple[_Shape, Kernel]:
         """Return a shape, and a new kernel that has it besides the shapes used last."""
         # An older shape of the same evaluation is out of date, and so are shapes that were not used
         # since nodes changed.
-        self._shapes.pop(id(wanted.evaluation), None)
+        self._shapes.pop(id(kernel_class.evaluation), None)
         for key, each in list(self._shapes.items()):
-            if each.first.evaluation.node_version != table.node_version:
+            if each.first_class.evaluation.node_version != table.node_version:
                 del self._shapes[key]
         while len(self._shapes) >= MAX_SHAPES:
             self._shapes.popitem(last=False)
-        shape = self._shapes[id(wanted.evaluation)] = _Shape(wanted)
+        shape = self._shapes[id(kernel_class.evaluation)] = _Shape(kernel_class)
         shapes = self._shapes.values()
         classes = {name: each for one in shapes for name, each in one.classes.items()}
         self._kernel = Kernel(code, table, classes, chooser, shares_static=False)

@@ -18,14 +18,14 @@ from typing import Protocol, cast
 import numpy as np
 
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.kernel.arrays import U64, Lists, Log, Numbers, Piece, Totals, new_piece
+from roadstead.kernel.arrays import U64, Chunk, Lists, PodArrays, RowArrays, Totals, new_chunk
 from roadstead.kernel.compile_process import TOTALS, compile_in_child, start_compiling, wait_for
+from roadstead.kernel.counter_arrays import CounterArrays
+from roadstead.kernel.counter_layout import lay_out_counters, with_classes
 from roadstead.kernel.layout import empty_totals
 from roadstead.kernel.lists import no_lists
-from roadstead.kernel.lowering.lowerings import Specs, lay_out_specs
+from roadstead.kernel.lowering.lowerings import ClassArrays, lay_out_classes
 from roadstead.kernel.mirror import Mirror
-from roadstead.kernel.relation_arrays import Relations
-from roadstead.kernel.relation_layout import relate, with_classes
 from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
@@ -53,10 +53,12 @@ class Dispatcher(Protocol):
 class CompiledCode:
     """The compiled functions, see `roadstead.kernel.compiled`. started_s: duration of loading."""
 
-    run: Callable[[Numbers, Specs, Totals, Relations, Lists, Log, int], tuple[int, int]]
-    build: Callable[[Numbers, Specs, Totals, I64, int, Piece], None]
-    renormalize: Callable[[Numbers, Specs, Totals, int, I32], None]
-    list_best: Callable[[Numbers, Totals, int, np.uint64, I64, I32, U64], tuple[int, int, int]]
+    decide_pods: Callable[
+        [RowArrays, ClassArrays, Totals, CounterArrays, Lists, PodArrays, int], tuple[int, int]
+    ]
+    build: Callable[[RowArrays, ClassArrays, Totals, I64, int, Chunk], None]
+    renormalize: Callable[[RowArrays, ClassArrays, Totals, int, I32], None]
+    list_best: Callable[[RowArrays, Totals, int, np.uint64, I64, I32, U64], tuple[int, int, int]]
     started_s: float = 0.0
 
 
@@ -77,9 +79,9 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     `report` is called with a message. Raises ImportError if numba is not installed, or would read
     its settings from the working directory.
     """
-    known = loaded()
-    if known is not None:
-        return known
+    already = loaded()
+    if already is not None:
+        return already
     if os.path.lexists(NUMBA_SETTINGS):
         raise ImportError(f"{NUMBA_SETTINGS} in the working directory would have numba's settings")
     started = time.perf_counter()
@@ -96,7 +98,7 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
         report("compiling the kernel, once for this machine; decisions run without it meanwhile")
         compile_in_child()
     warm_up_totals(code)
-    warm_up_run(code)
+    warm_up_decisions(code)
     found = replace(code, started_s=time.perf_counter() - started)
     _loaded[:] = [found]
     return found
@@ -110,7 +112,7 @@ def is_compiled() -> bool:
     numba.
     """
     compiled = compiled_of()
-    folder = Path(cast(Dispatcher, compiled.run).stats.cache_path)
+    folder = Path(cast(Dispatcher, compiled.decide_pods).stats.cache_path)
     modules = sources(Path(str(compiled.__file__)).parent)
     newest = max(module.stat().st_mtime for module in modules)
     cached = [index for module in modules for index in folder.glob(f"{module.stem}.*.nbi")]
@@ -121,12 +123,14 @@ def is_compiled() -> bool:
             if index.stat().st_mtime < newest:
                 index.unlink()
             else:
-                is_cached |= index.match("*.run-*")
+                is_cached |= index.match("*.decide_pods-*")
     return is_cached
 
 
 def _code_of(compiled: ModuleType) -> CompiledCode:
-    return CompiledCode(compiled.run, compiled.build, compiled.renormalize, compiled.list_best)
+    return CompiledCode(
+        compiled.decide_pods, compiled.build, compiled.renormalize, compiled.list_best
+    )
 
 
 def compiled_of() -> ModuleType:
@@ -138,7 +142,7 @@ def compiled_of() -> ModuleType:
 
 def sources(folder: Path) -> list[Path]:
     """Return the modules whose changes outdate machine code; all lowerings count as such."""
-    others = [folder / name for name in ("jit.py", "arrays.py", "relation_arrays.py")]
+    others = [folder / name for name in ("jit.py", "arrays.py", "counter_arrays.py")]
     return [*folder.glob("compiled*.py"), *folder.glob("lowering/*.py"), *others]
 
 
@@ -163,8 +167,8 @@ def compile_in_process(part: str = "") -> None:
             warm_up_totals(code)
         return
     other = start_compiling(TOTALS)
-    with _only_compiler(code, "run"):
-        warm_up_run(code)
+    with _only_compiler(code, "decide_pods"):
+        warm_up_decisions(code)
     wait_for(other)
 
 
@@ -175,7 +179,7 @@ def _only_compiler(code: CompiledCode, part: str) -> Iterator[None]:
     Schedulers and workers that start together would compile the same code, each for a minute of
     processor time.
     """
-    folder = Path(cast(Dispatcher, code.run).stats.cache_path)
+    folder = Path(cast(Dispatcher, code.decide_pods).stats.cache_path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / f"{part}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -192,37 +196,39 @@ def _only_compiler(code: CompiledCode, part: str) -> Iterator[None]:
 
 def warm_up_totals(code: CompiledCode) -> None:
     """Call the code for totals on a table without rows, so that it is compiled or loaded."""
-    numbers, specs, totals, _ = _empty_arrays()
-    code.build(numbers, specs, totals, np.zeros(0, np.int64), 0, new_piece(2))
-    code.renormalize(numbers, specs, totals, 0, np.zeros(1, np.int32))
+    row_arrays, class_arrays, totals, _ = _empty_arrays()
+    code.build(row_arrays, class_arrays, totals, np.zeros(0, np.int64), 0, new_chunk(2))
+    code.renormalize(row_arrays, class_arrays, totals, 0, np.zeros(1, np.int32))
     code.list_best(
-        *(numbers, totals, 0, np.uint64(0)),
+        *(row_arrays, totals, 0, np.uint64(0)),
         *(np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.uint64)),
     )
 
 
-def warm_up_run(code: CompiledCode) -> None:
+def warm_up_decisions(code: CompiledCode) -> None:
     """Call the code that decides pods on a table without rows, so that it is compiled or loaded."""
-    numbers, specs, totals, log = _empty_arrays()
-    relations = with_classes(_no_relations(), np.zeros(1, np.int64))
-    code.run(numbers, specs, totals, relations, no_lists(1, numbers), log, 0)
+    row_arrays, class_arrays, totals, pod_arrays = _empty_arrays()
+    counters = with_classes(_no_counters(), np.zeros(1, np.int64))
+    code.decide_pods(
+        row_arrays, class_arrays, totals, counters, no_lists(1, row_arrays), pod_arrays, 0
+    )
 
 
-def _no_relations() -> Relations:
-    found = relate((), NodeTable(), (), 1)
+def _no_counters() -> CounterArrays:
+    found = lay_out_counters((), NodeTable(), (), 1)
     assert found is not None
     return found
 
 
-def _empty_arrays() -> tuple[Numbers, Specs, Totals, Log]:
-    none, one, flags = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
-    specs, blocked = lay_out_specs([], [], np.zeros((1, 1), np.bool_), one, one)
-    numbers = Mirror(NodeTable(), Chooser(TieBreak()), blocked).numbers
-    narrow, groups = np.zeros(0, np.int32), np.zeros((0, 1), np.int64)
-    static = StaticScores(narrow.astype(np.bool_), narrow, narrow, groups, ())
-    totals = empty_totals(1, [static], 1, numbers.row_at)
-    log = Log(
+def _empty_arrays() -> tuple[RowArrays, ClassArrays, Totals, PodArrays]:
+    none, one, flag = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    class_arrays, ports_in_use = lay_out_classes([], [], np.zeros((1, 1), np.bool_), one, one)
+    row_arrays = Mirror(NodeTable(), Chooser(TieBreak()), ports_in_use).row_arrays
+    narrow, raw = np.zeros(0, np.int32), np.zeros((0, 1), np.int64)
+    static = StaticScores(narrow.astype(np.bool_), narrow, narrow, raw, ())
+    totals = empty_totals(1, [static], 1, row_arrays.row_at)
+    pod_arrays = PodArrays(
         none, np.zeros(0, np.uint64), none, none, none, none, none, one,
-        np.zeros(0, np.int32), flags, none, one, none, one, none,
+        np.zeros(0, np.int32), flag, none, one, none, one, none,
     )  # fmt: skip
-    return numbers, specs, totals, log
+    return row_arrays, class_arrays, totals, pod_arrays

@@ -26,7 +26,7 @@ MAX_GROUPS = 4096
 """Maximum number of groups; a class with more is not covered."""
 
 MAX_COMPARED = 1 << 20
-"""Maximum of rows times groups that are compared; for more, groups are formed anew."""
+"""Maximum of rows times groups that are compared; with more, groups are formed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StaticScores:
 def key_of(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same static scores."""
     parts: list[Hashable] = [(evaluation.static_results()[0] == PASSED).tobytes()]
-    for index, each in _scoring(evaluation.profile, evaluation.score_state):
+    for index, each in _static_plugins(evaluation.profile, evaluation.score_state):
         raw = evaluation.first_raw(index).tobytes()
         parts.append((each.plugin.normalizes, each.weight, raw))
     return tuple(parts)
@@ -61,7 +61,7 @@ def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
     sums: I64 = np.zeros(len(passes), dtype=np.int64)
     keys: list[I64] = []
     normalizing: list[WeightedScore] = []
-    for index, each in _scoring(evaluation.profile, evaluation.score_state):
+    for index, each in _static_plugins(evaluation.profile, evaluation.score_state):
         raw = evaluation.first_raw(index)
         if each.plugin.normalizes:
             keys.append(raw)
@@ -70,7 +70,7 @@ def static_scores_of(evaluation: Evaluation) -> StaticScores | str:
             sums[passes] += each.weight * raw[passes]
         else:
             return "score out of range"
-    group, values = _grouped(keys, len(passes))
+    group, values = _group_rows(keys, len(passes))
     if values.shape[1] > MAX_GROUPS:
         return "too many groups"
     return StaticScores(passes, sums.astype(np.int32), group, values, tuple(normalizing))
@@ -102,7 +102,7 @@ def static_scores_of_rows(
     sums: I64 = np.zeros(len(rows), dtype=np.int64)
     is_in: Bools = np.ones((groups, len(rows)), dtype=np.bool_)
     view, normalizing = evaluation.table.view(rows), iter(static.raw)
-    for _, each in _scoring(evaluation.profile, state):
+    for _, each in _static_plugins(evaluation.profile, state):
         try:
             raw: I64 = each.plugin.score(state, evaluation.pod, view)
         except PluginFailure:
@@ -118,7 +118,7 @@ def static_scores_of_rows(
     return StaticRows(passes, sums.astype(np.int32), is_in.argmax(axis=0).astype(np.int32))
 
 
-def _scoring(profile: Profile, state: CycleState) -> list[tuple[int, WeightedScore]]:
+def _static_plugins(profile: Profile, state: CycleState) -> list[tuple[int, WeightedScore]]:
     return [
         (index, each)
         for index, each in enumerate(profile.score)
@@ -130,7 +130,7 @@ def _in_range(scores: I64) -> bool:
     return not len(scores) or (scores.min() >= 0 and scores.max() <= MAX_NODE_SCORE)
 
 
-def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
+def _group_rows(keys: list[I64], rows: int) -> tuple[I32, I64]:
     """Return the group of each row by equal keys, and the keys of each group: int64[key, group]."""
     if all(not rows or key.min() == key.max() for key in keys):
         first = [[key[0]] if rows else [0] for key in keys]
@@ -139,15 +139,17 @@ def _grouped(keys: list[I64], rows: int) -> tuple[I32, I64]:
     return group.reshape(-1).astype(np.int32), values
 
 
-def normalized(evaluation: Evaluation, static: StaticScores, has_feasible: Bools) -> I32 | None:
+def normalized_scores(
+    evaluation: Evaluation, static: StaticScores, has_feasible: Bools
+) -> I32 | None:
     """Return the sum of weight * normalized score of each group: int32[group].
 
     has_feasible: bool[group], whether it has a feasible row. None if a plugin fails, or its score
     is out of range.
     """
-    norm: I64 = np.zeros(static.raw.shape[1], dtype=np.int64)
+    sums: I64 = np.zeros(static.raw.shape[1], dtype=np.int64)
     if not has_feasible.any():
-        return norm.astype(np.int32)
+        return sums.astype(np.int32)
     for raw, each in zip(static.raw, static.normalizing, strict=True):
         try:
             scores = each.plugin.normalize(
@@ -157,5 +159,5 @@ def normalized(evaluation: Evaluation, static: StaticScores, has_feasible: Bools
             return None
         if not _in_range(scores[has_feasible]):
             return None
-        norm += each.weight * np.where(has_feasible, scores, 0)
-    return norm.astype(np.int32)
+        sums += each.weight * np.where(has_feasible, scores, 0)
+    return sums.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Components: what acts on a simulated fleet besides the scheduler, and how.
+"""Components: the parts of a simulated cluster, besides the scheduler, that change it.
 
 A component (a controller, the node lifecycle, the faults of a scenario) sees what happens and
 returns commands, which the engine carries out in order before anything else happens:
@@ -27,7 +27,7 @@ from roadstead.simulator.simulated_pods import NEVER_US, Ending, SimulatedPod
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod to create. ordinal: what its controller knows it by; see `SimulatedPod`.
+    """A pod to create. ordinal: its number at its controller; see `SimulatedPod`.
 
     reuses_name: another pod may have had its name; its UID then differs from its name. ends_as: how
     it ends when its duration is over. no_execute: see `PodLifecycle`. uid: "" for one of its name.
@@ -164,19 +164,19 @@ class Component:
         """Act at a time that a `WakeAt` named."""
         return ()
 
-    def pod_created(self, life: SimulatedPod) -> Commands:
+    def pod_created(self, pod: SimulatedPod) -> Commands:
         """React to a new pod, before it is scheduled."""
         return ()
 
-    def pod_started(self, life: SimulatedPod) -> Commands:
+    def pod_started(self, pod: SimulatedPod) -> Commands:
         """React to a pod that runs now."""
         return ()
 
-    def pod_terminating(self, life: SimulatedPod) -> Commands:
+    def pod_terminating(self, pod: SimulatedPod) -> Commands:
         """React to the beginning of a graceful deletion; `pod_ended` follows it."""
         return ()
 
-    def pod_ended(self, life: SimulatedPod) -> Commands:
+    def pod_ended(self, pod: SimulatedPod) -> Commands:
         """React to the end of a pod, see its `ends_as`."""
         return ()
 

@@ -4,10 +4,10 @@
     ends, starts ┼─► next in time ─► VirtualCluster ─► bound, pending, preempted ─► Recorder
     components ──┘                        ▲
          ▲                                └─ the queue's own timers
-         └── what happened ◄── every step
+         └── events ◄── every step
 
-Events of one time are handled in the order of their phase: what frees resources first, then what
-wants them, then timers, then samples; within a phase in the order in which they were made. So one
+Events of one time are handled in the order of their phase: first those that free resources, then
+arrivals, then timers, then samples; within a phase in the order in which they were made. So one
 scenario and one seed give one history.
 """
 
@@ -56,7 +56,7 @@ from roadstead.simulator.simulated_pods import (
 from roadstead.simulator.stopped_nodes import StoppedNodes
 from roadstead.simulator.virtual_cluster import VirtualCluster
 
-FREES, WANTS, TIMERS, SAMPLES = range(4)
+RELEASES, ARRIVALS, TIMERS, SAMPLES = range(4)
 """Phases of the events of one time."""
 
 SECOND_US: Final = 1_000_000
@@ -83,7 +83,7 @@ class Engine:
     """One run of a scenario.
 
     cluster: empty, and made with this engine's `report` as `on_report`. components: in the order in
-    which they react. now_us: virtual time. lives: all pods.
+    which they react. now_us: virtual time. lives: the pods, from creation to end.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Engine:
         self._stopped = StoppedNodes()
         self._recorder = recorder
         self._components = tuple(components)
-        self._see_all = tuple(each for each in components if each.sees_all_pods)
+        self._for_all_pods = tuple(each for each in components if each.sees_all_pods)
         self._heap: list[tuple[int, int, int, Handler, object]] = []
         self._order = count()
         self._arrivals: Iterator[Arrival] = merge_arrivals(plan, seed)
@@ -124,7 +124,7 @@ class Engine:
     def pods_on(self, node: str) -> list[SimulatedPod]:
         """Return the pods on a node, in the order of their placement."""
         here = (self.lives.by_uid.get(each.uid) for each in self.cluster.table.residents.on(node))
-        return [life for life in here if life is not None and life.node == node]
+        return [pod for pod in here if pod is not None and pod.node == node]
 
     # The loop.
 
@@ -148,7 +148,7 @@ class Engine:
             if (
                 arrival is not None
                 and arrival.at_us < horizon_us
-                and (not heap or (arrival.at_us, WANTS) <= heap[0][:2])
+                and (not heap or (arrival.at_us, ARRIVALS) <= heap[0][:2])
             ):
                 self.now_us = arrival.at_us
                 self._arrive(arrival)
@@ -227,10 +227,10 @@ class Engine:
         self._create_pods(CreatePods(pods, arrival.source))
 
     def _create_pods(self, command: CreatePods) -> None:
-        lives = [self._create(pod, command.source, command.controller) for pod in command.pods]
-        if len(lives) == 1 and self._place(lives[0]):
+        created = [self._create(each, command.source, command.controller) for each in command.pods]
+        if len(created) == 1 and self._place(created[0]):
             return
-        pods = [(life.identity, life.facts) for life in lives]
+        pods = [(each.identity, each.facts) for each in created]
         refused = self.cluster.submit(pods, self._now_s)
         if refused:
             raise QueueFullError(
@@ -244,7 +244,7 @@ class Engine:
             used = self._names_used[uid]
             self._names_used[uid] += 1
             uid = f"{uid}#{used}" if used else uid
-        life = SimulatedPod(
+        pod = SimulatedPod(
             self.lives.created,
             PodIdentity(uid, new.namespace, new.name),
             new.facts,
@@ -257,23 +257,23 @@ class Engine:
             ends_as=new.ends_as,
             no_execute=new.no_execute,
         )
-        self.lives.create(life)
+        self.lives.create(pod)
         if len(self.lives.by_uid) > self.plan.limits.pods:
             raise LimitExceededError(
                 f"more than {self.plan.limits.pods:,} pods exist (limits.pods); "
                 "let fewer arrive, let them end, or raise the limit"
             )
-        for component in self._components if controller >= 0 else self._see_all:
-            self._command(component, component.pod_created(life))
-        return life
+        for component in self._components if controller >= 0 else self._for_all_pods:
+            self._command(component, component.pod_created(pod))
+        return pod
 
-    def _place(self, life: SimulatedPod) -> bool:
+    def _place(self, pod: SimulatedPod) -> bool:
         """Bind a new pod at once, if nothing waits before it and it fits."""
         if self._delay is not None:
             return False
-        node = self.cluster.place((life.identity, life.facts), self._now_s)
+        node = self.cluster.place((pod.identity, pod.facts), self._now_s)
         if node is not None:
-            self._bind(life, node)
+            self._bind(pod, node)
         return node is not None
 
     @property
@@ -287,20 +287,20 @@ class Engine:
         while True:
             while self._commands:
                 component, command = self._commands.popleft()
-                self._carry_out(component, command)
+                self._apply_command(component, command)
             if self._delay is None:
                 if self.cluster.can_lease:
                     self.cluster.run(self._now_s)
             elif not self._delay.is_busy(self.now_us) and self.cluster.can_lease:
                 self._delay.begin(self.now_us)
                 self._delay.end(self.cluster.step(self._now_s))
-                self._push(self._delay.free_us, FREES, self._ignore, None)
+                self._push(self._delay.free_us, RELEASES, self._ignore, None)
             if not self._apply_decisions() and not self._commands:
                 break
         self._plan_queue_wake()
 
     def _ignore(self, _: object) -> None:
-        """Do nothing: only the step that follows is wanted."""
+        """Do nothing: the step after each event is enough."""
 
     def _apply_decisions(self) -> bool:
         """Apply binds and evictions to the lives; return whether there were any."""
@@ -314,32 +314,32 @@ class Engine:
         # A victim makes room for its preemptor, so it ends before that is bound.
         self._preempted(pair for pair in evicted if pair[0] not in new)
         for uid, node in bound:
-            life = self.lives.by_uid[uid]
+            pod = self.lives.by_uid[uid]
             if self._delay is None:
-                self._bind(life, node)
+                self._bind(pod, node)
             else:
-                self._push(self._delay.free_us, FREES, self._bind_late, (life, node))
+                self._push(self._delay.free_us, RELEASES, self._bind_late, (pod, node))
         self._preempted(pair for pair in evicted if pair[0] in new)
         return bool(bound or evicted)
 
     def _preempted(self, pairs: Iterable[tuple[str, str]]) -> None:
         for uid, preemptor in pairs:
-            life = self.lives.by_uid[uid]
-            life.preemptor = preemptor
-            self._ended(life, LifeEvent.VANISH, Ending.PREEMPTED)
+            pod = self.lives.by_uid[uid]
+            pod.preemptor = preemptor
+            self._ended(pod, LifeEvent.VANISH, Ending.PREEMPTED)
 
     def _bind_late(self, subject: object) -> None:
-        life, node = cast("tuple[SimulatedPod, str]", subject)
-        if life.state is not LifeState.PENDING:
+        pod, node = cast("tuple[SimulatedPod, str]", subject)
+        if pod.state is not LifeState.PENDING:
             return
         if node in self.nodes:
-            self._bind(life, node)
+            self._bind(pod, node)
         else:
             # Its node was removed while the decision took its time.
-            self._ended(life, LifeEvent.VANISH, Ending.LOST)
+            self._ended(pod, LifeEvent.VANISH, Ending.LOST)
 
     def _plan_queue_wake(self) -> None:
-        """Plan a step for the next pod that the queue tries again by itself."""
+        """Plan a step at the time when the queue tries a pod again without an event."""
         wakeup_s = self.cluster.next_wakeup_s()
         if wakeup_s is None:
             return
@@ -357,13 +357,13 @@ class Engine:
         """Record a scheduler's report on pods that it tried."""
         back = {each.uid: each.nominated_node or "" for each in report.returned}
         for note in report.pending_reasons:
-            life = self.lives.by_uid.get(note.uid)
-            if life is None:
+            pod = self.lives.by_uid.get(note.uid)
+            if pod is None:
                 continue
-            life.attempts += 1
-            if life.first_tried_us == NEVER_US:
-                life.first_tried_us = self.now_us
-            self._failed.append(_FailedAttempt(life, note, back.get(note.uid, "")))
+            pod.attempts += 1
+            if pod.first_tried_us == NEVER_US:
+                pod.first_tried_us = self.now_us
+            self._failed.append(_FailedAttempt(pod, note, back.get(note.uid, "")))
 
     def _record_failed(self, bound: Mapping[str, str], evicted: Iterable[tuple[str, str]]) -> None:
         """Record the attempts that were reported, each with the pods that it preempted.
@@ -386,71 +386,71 @@ class Engine:
 
     # Lives.
 
-    def _bind(self, life: SimulatedPod, node: str) -> None:
+    def _bind(self, pod: SimulatedPod, node: str) -> None:
         now_us = self.now_us
-        life.node, life.bound_us = node, now_us
-        life.attempts += 1
-        if life.first_tried_us == NEVER_US:
-            life.first_tried_us = now_us
-        self.lives.apply(life, LifeEvent.BIND)
-        self._recorder.bound(now_us, life)
+        pod.node, pod.bound_us = node, now_us
+        pod.attempts += 1
+        if pod.first_tried_us == NEVER_US:
+            pod.first_tried_us = now_us
+        self.lives.apply(pod, LifeEvent.BIND)
+        self._recorder.bound(now_us, pod)
         if self.plan.start_delay_us:
-            self._push(now_us + self.plan.start_delay_us, FREES, self._start, life)
+            self._push(now_us + self.plan.start_delay_us, RELEASES, self._start, pod)
         else:
-            self._start(life)
+            self._start(pod)
 
     def _start(self, subject: object) -> None:
-        life = cast("SimulatedPod", subject)
-        if life.state is not LifeState.BOUND or life.node in self._stopped:
+        pod = cast("SimulatedPod", subject)
+        if pod.state is not LifeState.BOUND or pod.node in self._stopped:
             return
-        life.started_us = self.now_us
-        self.lives.apply(life, LifeEvent.START)
-        if life.duration_us != NEVER_US:
-            self._finish_at(life, self.now_us + life.duration_us)
-        for component in self._components if life.controller >= 0 else self._see_all:
-            self._command(component, component.pod_started(life))
+        pod.started_us = self.now_us
+        self.lives.apply(pod, LifeEvent.START)
+        if pod.duration_us != NEVER_US:
+            self._finish_at(pod, self.now_us + pod.duration_us)
+        for component in self._components if pod.controller >= 0 else self._for_all_pods:
+            self._command(component, component.pod_started(pod))
 
-    def _finish_at(self, life: SimulatedPod, at_us: int) -> None:
-        life.due_us = at_us
-        self._push(at_us, FREES, self._finish, life)
+    def _finish_at(self, pod: SimulatedPod, at_us: int) -> None:
+        pod.due_us = at_us
+        self._push(at_us, RELEASES, self._finish, pod)
 
     def _finish(self, subject: object) -> None:
         """End a pod whose duration or grace period is over."""
-        life = cast("SimulatedPod", subject)
+        pod = cast("SimulatedPod", subject)
         # Another time is due if its node stopped, or if it is deleted before its duration is over.
-        if life.state is not LifeState.ENDED and life.due_us == self.now_us:
-            self._ended(life, LifeEvent.FINISH, life.ends_as)
+        if pod.state is not LifeState.ENDED and pod.due_us == self.now_us:
+            self._ended(pod, LifeEvent.FINISH, pod.ends_as)
 
     def _end(self, command: EndPod) -> None:
-        life = self.lives.by_uid.get(command.uid)
-        if life is None or (life.state is LifeState.TERMINATING and command.is_graceful):
+        pod = self.lives.by_uid.get(command.uid)
+        if pod is None or (pod.state is LifeState.TERMINATING and command.is_graceful):
             return
-        if life.state in ON_NODE and command.is_graceful and life.grace_us:
-            life.ends_as = command.ending
-            self.lives.apply(life, LifeEvent.TERMINATE)
-            grace_over_us = self.now_us + life.grace_us
-            if life.node not in self._stopped and not 0 <= life.due_us <= grace_over_us:
-                self._finish_at(life, grace_over_us)
-            for component in self._components if life.controller >= 0 else self._see_all:
-                self._command(component, component.pod_terminating(life))
+        if pod.state in ON_NODE and command.is_graceful and pod.grace_us:
+            pod.ends_as = command.ending
+            self.lives.apply(pod, LifeEvent.TERMINATE)
+            grace_over_us = self.now_us + pod.grace_us
+            if pod.node not in self._stopped and not 0 <= pod.due_us <= grace_over_us:
+                self._finish_at(pod, grace_over_us)
+            for component in self._components if pod.controller >= 0 else self._for_all_pods:
+                self._command(component, component.pod_terminating(pod))
         else:
-            self._ended(life, LifeEvent.VANISH, command.ending)
+            self._ended(pod, LifeEvent.VANISH, command.ending)
 
-    def _ended(self, life: SimulatedPod, event: LifeEvent, ending: Ending) -> None:
-        life.ends_as, life.ended_us = ending, self.now_us
-        self.lives.apply(life, event)
+    def _ended(self, pod: SimulatedPod, event: LifeEvent, ending: Ending) -> None:
+        pod.ends_as, pod.ended_us = ending, self.now_us
+        self.lives.apply(pod, event)
         if ending is not Ending.PREEMPTED:
-            self.cluster.remove([(life.identity, life.facts)], self._now_s)
-        self._recorder.pod_ended(life)
-        for component in self._components if life.controller >= 0 else self._see_all:
-            self._command(component, component.pod_ended(life))
+            self.cluster.remove([(pod.identity, pod.facts)], self._now_s)
+        self._recorder.pod_ended(pod)
+        for component in self._components if pod.controller >= 0 else self._for_all_pods:
+            self._command(component, component.pod_ended(pod))
 
     # Commands of components.
 
     def _command(self, component: Component, commands: Commands) -> None:
         self._commands.extend((component, command) for command in commands)
 
-    def _carry_out(self, component: Component | None, command: Command) -> None:
+    def _apply_command(self, component: Component | None, command: Command) -> None:
         match command:
             case CreatePods():
                 self._create_pods(command)
@@ -467,7 +467,7 @@ class Engine:
             case SetBudgets(budgets):
                 self.cluster.set_budgets(budgets)
             case WakeAt(at_us, key):
-                self._push(at_us, FREES, self._wake, (component, key))
+                self._push(at_us, RELEASES, self._wake, (component, key))
             case Note():
                 self._recorder.note(self.now_us, command)
 
@@ -484,17 +484,17 @@ class Engine:
             self._command(each, each.node_put(facts, is_new=is_new))
 
     def _resume_node(self, name: str) -> None:
-        for life, in_us in self._stopped.resume(name, self.pods_on(name)):
-            if life.state is LifeState.BOUND:
-                self._push(self.now_us + self.plan.start_delay_us, FREES, self._start, life)
+        for pod, in_us in self._stopped.resume(name, self.pods_on(name)):
+            if pod.state is LifeState.BOUND:
+                self._push(self.now_us + self.plan.start_delay_us, RELEASES, self._start, pod)
             else:
-                self._finish_at(life, self.now_us + in_us)
+                self._finish_at(pod, self.now_us + in_us)
 
     def _drop_node(self, name: str) -> None:
         if name not in self.nodes:
             return
-        for life in self.pods_on(name):
-            self._ended(life, LifeEvent.VANISH, Ending.LOST)
+        for pod in self.pods_on(name):
+            self._ended(pod, LifeEvent.VANISH, Ending.LOST)
         self._stopped.drop(name)
         del self.nodes[name]
         self.cluster.remove_nodes([name])
@@ -505,7 +505,7 @@ class Engine:
     def validate(self) -> None:
         """Check the invariants of the run (O(pods)): lives, table and cluster agree."""
         self.lives.validate()
-        for life in self.lives.by_uid.values():
-            if life.state in ON_NODE:
-                assert self.cluster.node_of(life.uid) == life.node, f"{life.uid} is on two nodes"
-                assert life.node in self.nodes, f"{life.uid} is on {life.node}, which is gone"
+        for pod in self.lives.by_uid.values():
+            if pod.state in ON_NODE:
+                assert self.cluster.node_of(pod.uid) == pod.node, f"{pod.uid} is on two nodes"
+                assert pod.node in self.nodes, f"{pod.uid} is on {pod.node}, which is gone"

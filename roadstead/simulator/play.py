@@ -17,7 +17,7 @@ from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
 from roadstead.simulator.engine import SECOND_US, Engine
 from roadstead.simulator.limits import LimitExceededError, check_memory
-from roadstead.simulator.nodes.life import NodeLife, needs_node_life
+from roadstead.simulator.nodes.component import NodeLifecycle, needs_node_lifecycle
 from roadstead.simulator.recorder import TableRecorder
 from roadstead.simulator.recording import Recorder, Recorders
 from roadstead.simulator.scenario import CompiledScenario
@@ -63,7 +63,7 @@ def components_of(plan: CompiledScenario, seed: int) -> tuple[Component, ...]:
     """Return the components that a plan needs, in the order in which they react."""
     found: list[Component] = []
     found += [Controllers(plan.controllers, seed)] if plan.controllers else []
-    found += [NodeLife(plan, seed)] if needs_node_life(plan) else []
+    found += [NodeLifecycle(plan, seed)] if needs_node_lifecycle(plan) else []
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""A fleet or a pod at a moment of a run, by playing the run again up to that moment."""
+"""A fleet or a pod at a time of a run: the run is played again up to that time."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class _BoundNow(Exception):
     """The pod whose bind ends the run is bound."""
 
 
-class _Watch(Recorder):
-    """A recorder that keeps the nominations of pods, and ends the run when one of them is bound.
+class _NominationRecorder(Recorder):
+    """Keeps the nominated nodes of pods, and ends the run at the bind of one pod.
 
     ends_at: number of the pod whose bind ends the run. nominated: nodes by the pods' numbers.
     """
@@ -60,29 +60,29 @@ class _Watch(Recorder):
         self._ends_at = ends_at
         self.nominated: dict[int, str] = {}
 
-    def bound(self, now_us: int, found: SimulatedPod) -> None:
+    def bound(self, now_us: int, pod: SimulatedPod) -> None:
         """End the run at the bind of the pod."""
-        self.nominated.pop(found.number, None)
-        if found.number == self._ends_at:
+        self.nominated.pop(pod.number, None)
+        if pod.number == self._ends_at:
             raise _BoundNow
 
     def not_bound(
         self,
         now_us: int,
-        found: SimulatedPod,
+        pod: SimulatedPod,
         note: PendingReason,
         nominated: str,
         victims: Sequence[str],
     ) -> None:
         """Keep the node to which a pod is nominated."""
         if nominated:
-            self.nominated[found.number] = nominated
+            self.nominated[pod.number] = nominated
         else:
-            self.nominated.pop(found.number, None)
+            self.nominated.pop(pod.number, None)
 
 
 def explain_bind(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     number: int,
     compiled_kernel: CompiledKernel | None,
@@ -93,25 +93,25 @@ def explain_bind(
     number: of the pod, as in column `number` of the run's result table `pods` (docs/simulate.md).
     AssertionError if it is never bound.
     """
-    watch = _Watch(number)
-    engine = prepare_engine(plan, variant, watch, compiled_kernel, _no_clock)
+    recorder = _NominationRecorder(number)
+    engine = prepare_engine(scenario, variant, recorder, compiled_kernel, _no_clock)
     try:
         engine.run(on_progress)
     except _BoundNow:
-        found = next(each for each in engine.pods.values() if each.number == number)
+        pod = next(each for each in engine.pods.values() if each.number == number)
         # Pods of the same batch that were decided after it are on their nodes already.
         later = [
             (each.identity, each.facts)
             for each in engine.pods.values()
             if each.state is LifeState.PENDING and engine.cluster.node_of(each.uid) is not None
         ]
-        explanation = engine.cluster.explain((found.identity, found.facts), later)
-        return Moment(engine.now_us, found.state, found.node, explanation)
+        explanation = engine.cluster.explain((pod.identity, pod.facts), later)
+        return Moment(engine.now_us, pod.state, pod.node, explanation)
     raise AssertionError(f"pod {number} is never bound")
 
 
 def explain_at(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     number: int,
     at_us: int,
@@ -122,58 +122,59 @@ def explain_at(
 
     Raises InputError if it does not exist then.
     """
-    engine, nominated = _play_until(plan, variant, at_us, compiled_kernel, on_progress)
-    found = next((each for each in engine.pods.values() if each.number == number), None)
-    if found is None:
+    engine, nominated = _play_until(scenario, variant, at_us, compiled_kernel, on_progress)
+    pod = next((each for each in engine.pods.values() if each.number == number), None)
+    if pod is None:
         rule = "is no time at which the pod exists"
         raise InputError(rule, source="--at", value=time_text(at_us))
-    pod = found.identity, found.facts
-    explanation = engine.cluster.explain(pod, nominated=nominated.get(number, ""))
-    return Moment(at_us, found.state, found.node, explanation)
+    explanation = engine.cluster.explain(
+        (pod.identity, pod.facts), nominated=nominated.get(number, "")
+    )
+    return Moment(at_us, pod.state, pod.node, explanation)
 
 
 def fleet_at(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     at_us: int,
     compiled_kernel: CompiledKernel | None,
     on_progress: OnProgress,
 ) -> FleetMoment:
     """Return the fleet after all events of a time. Raises InputError for one after the end."""
-    engine, nominated = _play_until(plan, variant, at_us, compiled_kernel, on_progress)
+    engine, nominated = _play_until(scenario, variant, at_us, compiled_kernel, on_progress)
     running, pending = [], []
-    for found in engine.pods.values():
-        if found.state in ON_NODE:
-            facts = found.facts
-            if found.state is LifeState.TERMINATING:
+    for pod in engine.pods.values():
+        if pod.state in ON_NODE:
+            facts = pod.facts
+            if pod.state is LifeState.TERMINATING:
                 facts = replace(facts, is_terminating=True)
             running.append(
-                (*engine.cluster.with_device_claim_names((found.identity, facts)), found.node)
+                (*engine.cluster.with_device_claim_names((pod.identity, facts)), pod.node)
             )
-        elif node := nominated.get(found.number):
-            facts = replace(found.facts, nominated_node_name=node)
-            pending.append(engine.cluster.with_device_claim_names((found.identity, facts)))
+        elif node := nominated.get(pod.number):
+            facts = replace(pod.facts, nominated_node_name=node)
+            pending.append(engine.cluster.with_device_claim_names((pod.identity, facts)))
         else:
-            pending.append(engine.cluster.with_device_claim_names((found.identity, found.facts)))
+            pending.append(engine.cluster.with_device_claim_names((pod.identity, pod.facts)))
     inputs = RunInputs(tuple(engine.nodes.values()), tuple(running), tuple(pending))
     return FleetMoment(inputs, engine.cluster.facts())
 
 
 def _play_until(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     at_us: int,
     compiled_kernel: CompiledKernel | None,
     on_progress: OnProgress,
 ) -> tuple[Engine, dict[int, str]]:
     """Play a run up to a time; return its engine, and nominated nodes by the pods' numbers."""
-    if at_us > plan.horizon_us:
-        rule = f"is after the end of the run ({time_text(plan.horizon_us)})"
+    if at_us > scenario.horizon_us:
+        rule = f"is after the end of the run ({time_text(scenario.horizon_us)})"
         raise InputError(rule, source="--at", value=time_text(at_us))
-    watch = _Watch()
-    engine = prepare_engine(plan, variant, watch, compiled_kernel, _no_clock)
+    recorder = _NominationRecorder()
+    engine = prepare_engine(scenario, variant, recorder, compiled_kernel, _no_clock)
     engine.run(on_progress, until_us=at_us)
-    return engine, watch.nominated
+    return engine, recorder.nominated
 
 
 def _no_clock() -> float:

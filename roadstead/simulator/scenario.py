@@ -28,13 +28,13 @@ NEVER_US: Final = -1
 SECOND_US: Final = 1_000_000
 
 ControllerKind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
-_SUFFIXED: Final = ("Deployment", "ReplicaSet", "DaemonSet", "Job")
+_SUFFIXED_KINDS: Final = ("Deployment", "ReplicaSet", "DaemonSet", "Job")
 NodeAction = Literal["lose", "drain", "cordon", "taint", "add", "remove"]
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A number, or a percentage (0 to 100, in hundredths of a percent) of a number known later."""
+    """A number, or a percentage (in basis points, 0 to 10,000) of a number that is known later."""
 
     count: int = 0
     basis_points: int | None = None
@@ -68,7 +68,7 @@ class TimedToleration:
 
 @dataclass(frozen=True, slots=True)
 class PodLifecycle:
-    """What the life of a pod depends on and its scheduling does not.
+    """Parts of a pod that its end depends on and its scheduling does not.
 
     no_execute: tolerations of NoExecute taints, in the manifest's order. grace_us: time from the
     request to delete the pod to its end.
@@ -189,7 +189,7 @@ class ControllerPlan:
 
     def _suffix(self, number: int) -> str:
         # Controllers of two kinds may have one name; their pods must not.
-        return unique_suffix(number * len(_SUFFIXED) + _SUFFIXED.index(self.kind))
+        return unique_suffix(number * len(_SUFFIXED_KINDS) + _SUFFIXED_KINDS.index(self.kind))
 
     def daemon(self, template: int, node: NodeFacts, number: int) -> tuple[str, PodFacts] | None:
         """Return name and facts of a DaemonSet's pod, as `pod` does; None if it needs none."""
@@ -203,7 +203,7 @@ class ControllerPlan:
 
 @dataclass(frozen=True, slots=True)
 class NodeTarget:
-    """The nodes that an event concerns: those that meet all given conditions, then some of them.
+    """The nodes of an event: those that meet all conditions, or a share of them.
 
     zone: value of the zone label. share: how many of the matching nodes; None for all of them.
     """
@@ -237,12 +237,11 @@ class NodeTarget:
 
 @dataclass(frozen=True, slots=True)
 class NodeEventPlan:
-    """Something that happens to nodes, once or repeatedly.
+    """A node event: its action on the nodes of its target, once or repeatedly.
 
     index: its place in `CompiledScenario.node_events`. at_us: first time. every_us: 0 for once.
-    for_us: until
-    it is undone, NEVER_US if it is not. until_us: no occurrence from then on.
-    nodes: what `add` adds; the names of a later occurrence get its number. taint: of `taint`.
+    for_us: time until it is undone, NEVER_US if it is not. until_us: no occurrence from then on.
+    nodes: those that `add` adds; the names of a later occurrence get its number. taint: of `taint`.
     """
 
     index: int
@@ -261,7 +260,7 @@ class NodeEventPlan:
         yield from range(self.at_us, end_us, self.every_us or max(1, end_us - self.at_us))
 
     def chosen(self, nodes: Iterable[NodeFacts], seed: int, occurrence: int) -> tuple[str, ...]:
-        """Return the names of the nodes that an occurrence concerns. nodes: all that exist then."""
+        """Return the names of the nodes of an occurrence. nodes: all that exist then."""
         return self.target.choose(nodes, seed, f"event {self.index} occurrence {occurrence}")
 
     def added(self, occurrence: int) -> tuple[NodeFacts, ...]:
@@ -290,6 +289,7 @@ class FailurePlan:
             # A hash, not a stream: a fleet has many nodes, and most of them draw once or twice.
             purpose = f"{seed} failures {self.index} of {node} block {block}"
             drawn = iter(struct.unpack("<8Q", hashlib.blake2b(purpose.encode()).digest()))
+            # Two of the eight numbers for each outage.
             for up, down in zip(drawn, drawn, strict=True):
                 failed_us = now_us + _exponential(up, self.mtbf_us)
                 now_us = failed_us + _exponential(down, self.mttr_us)

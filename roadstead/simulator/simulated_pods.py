@@ -26,7 +26,7 @@ from roadstead.transitions import History, TransitionTable
 
 
 class LifeState(StrEnum):
-    """States of a pod's life."""
+    """States of a pod's pod."""
 
     PENDING = "pending"
     BOUND = "bound"
@@ -36,7 +36,7 @@ class LifeState(StrEnum):
 
 
 class LifeEvent(StrEnum):
-    """Events of a pod's life."""
+    """Events of a pod's pod."""
 
     BIND = "bind"
     START = "start"
@@ -96,7 +96,7 @@ class SimulatedPod:
     number: of the pod in its run, in the order of creation. source, controller: index of what
     created it, -1 for neither. duration_us: how long it runs, NEVER_US until it is deleted.
     grace_us: of its termination. attempts: how often a scheduler tried it. ends_as: how it ended,
-    or will end if nothing else happens. ordinal: what its controller knows it by. preemptor: key of
+    or will end if nothing else happens. ordinal: its number at its controller. preemptor: key of
     the pod for which it was preempted. no_execute: see `PodLifecycle`. due_us: when its duration or
     grace period is over, NEVER_US if that is not planned.
     """
@@ -138,43 +138,43 @@ class SimulatedPods:
         # By id, as hashing facts takes long; the facts are kept, so that their id stays theirs.
         self._classes: dict[int, tuple[PodFacts, list[int]]] = {}
 
-    def create(self, life: SimulatedPod) -> None:
+    def create(self, pod: SimulatedPod) -> None:
         """Add a pending pod. AssertionError for a UID that is in use."""
-        assert life.uid not in self.by_uid, f"two pods have the UID {life.uid}"
-        assert life.state is LifeState.PENDING, f"{life.uid} is created {life.state}"
-        self.by_uid[life.uid] = life
+        assert pod.uid not in self.by_uid, f"two pods have the UID {pod.uid}"
+        assert pod.state is LifeState.PENDING, f"{pod.uid} is created {pod.state}"
+        self.by_uid[pod.uid] = pod
         self.counts[LifeState.PENDING] += 1
         self.created += 1
-        known = self._classes.get(id(life.facts))
-        if known is not None:
-            known[1][0] += 1
+        counted = self._classes.get(id(pod.facts))
+        if counted is not None:
+            counted[1][0] += 1
         elif len(self._classes) < MAX_COUNTED_CLASSES:
-            self._classes[id(life.facts)] = life.facts, [1]
+            self._classes[id(pod.facts)] = pod.facts, [1]
 
     def typical(self, most: int) -> list[tuple[PodFacts, int]]:
-        """Return the facts of most pods so far, with the number of these pods; first ones first."""
+        """Return the `most` facts of most pods so far, with numbers of pods; in this order."""
         counted = [(facts, count[0]) for facts, count in self._classes.values()]
         return sorted(counted, key=lambda each: -each[1])[:most]
 
-    def apply(self, life: SimulatedPod, event: LifeEvent) -> None:
+    def apply(self, pod: SimulatedPod, event: LifeEvent) -> None:
         """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.
 
         An ended pod is removed from `by_uid`.
         """
-        arrow = TABLE.follow(life.uid, life.state, event, life.history)
-        self.counts[life.state] -= 1
-        self.counts[arrow.target] += 1
-        life.state, life.history = arrow.target, arrow.extend(life.history)
-        if life.state is LifeState.ENDED:
-            del self.by_uid[life.uid]
+        transition = TABLE.follow(pod.uid, pod.state, event, pod.history)
+        self.counts[pod.state] -= 1
+        self.counts[transition.target] += 1
+        pod.state, pod.history = transition.target, transition.extend(pod.history)
+        if pod.state is LifeState.ENDED:
+            del self.by_uid[pod.uid]
 
     def validate(self) -> None:
         """Check that counts and states agree, and that pods on nodes have one (O(pods))."""
-        counts = Counter(life.state for life in self.by_uid.values())
+        counts = Counter(pod.state for pod in self.by_uid.values())
         for state in LifeState:
             if state is not LifeState.ENDED:
                 assert self.counts[state] == counts[state], f"pods {state}: counted wrongly"
         assert sum(self.counts.values()) == self.created, "a pod was created and is nowhere"
-        for life in self.by_uid.values():
-            is_on_node = life.state in ON_NODE
-            assert is_on_node == bool(life.node), f"{life.uid} is {life.state} on {life.node!r}"
+        for pod in self.by_uid.values():
+            is_on_node = pod.state in ON_NODE
+            assert is_on_node == bool(pod.node), f"{pod.uid} is {pod.state} on {pod.node!r}"

@@ -1,4 +1,4 @@
-"""StoppedNodes: nodes whose machine has stopped, and what this does to the pods on them.
+"""StoppedNodes: nodes whose machine has stopped, and the effect on the pods on them.
 
 The cluster does not know at once that a machine has stopped: its pods stay bound, and more may be
 bound to it until its node is not ready. None of them makes progress: no pod starts, finishes, or
@@ -22,20 +22,18 @@ class StoppedNodes:
     def __contains__(self, name: str) -> bool:
         return name in self._left_us
 
-    def stop(self, name: str, lives: Iterable[SimulatedPod], now_us: int) -> None:
+    def stop(self, name: str, pods: Iterable[SimulatedPod], now_us: int) -> None:
         """Stop a node and the pods on it; nothing happens if it has stopped already."""
         if name in self._left_us:
             return
         left_us = self._left_us[name] = {}
-        for life in lives:
-            if life.due_us != NEVER_US:
-                left_us[life] = life.due_us - now_us
-                life.due_us = NEVER_US
+        for pod in pods:
+            if pod.due_us != NEVER_US:
+                left_us[pod] = pod.due_us - now_us
+                pod.due_us = NEVER_US
 
-    def resume(
-        self, name: str, lives: Iterable[SimulatedPod]
-    ) -> Iterator[tuple[SimulatedPod, int]]:
-        """Start a node again; yield the pods that have something to do, and in how long.
+    def resume(self, name: str, pods: Iterable[SimulatedPod]) -> Iterator[tuple[SimulatedPod, int]]:
+        """Start a node again; yield the pods with a next step, and the time until then.
 
         A terminating pod ends at once, as no process of it is left; a bound one has yet to start,
         which the caller delays as it delays every start.
@@ -43,11 +41,11 @@ class StoppedNodes:
         left_us = self._left_us.pop(name, None)
         if left_us is None:
             return
-        for life in lives:
-            if life.state is LifeState.BOUND or life.state is LifeState.TERMINATING:
-                yield life, 0
-            elif life in left_us:
-                yield life, left_us[life]
+        for pod in pods:
+            if pod.state is LifeState.BOUND or pod.state is LifeState.TERMINATING:
+                yield pod, 0
+            elif pod in left_us:
+                yield pod, left_us[pod]
 
     def drop(self, name: str) -> None:
         """Forget a node that was removed."""

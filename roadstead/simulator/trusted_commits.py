@@ -30,7 +30,7 @@ class TrustedCommits:
 
     @property
     def outcomes(self) -> TrustedCommits:
-        """The bound pods, as a binder has them."""
+        """This object, which has `bound`; a binder has its bound pods in a part of its own."""
         return self
 
     def add_nodes(self, nodes: NodeList) -> None:
@@ -51,10 +51,10 @@ class TrustedCommits:
 
     def delete_pods(self, uids: Iterable[str]) -> list[KeyedPod]:
         """Remove pods, bound or not; return those that were here."""
-        gone = [pod for uid in uids if (pod := self._pods.pop(uid, None)) is not None]
-        for uid, _, _ in gone:
+        removed = [pod for uid in uids if (pod := self._pods.pop(uid, None)) is not None]
+        for uid, _, _ in removed:
             self.bound.pop(uid, None)
-        return gone
+        return removed
 
     def bind(
         self, requests: Sequence[BindRequest], volumes: Sequence[BoundVolumes] = ()
@@ -68,13 +68,13 @@ class TrustedCommits:
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
         """Remove pods, each for a preemptor; return those that were here."""
-        gone: list[KeyedPod] = []
+        removed: list[KeyedPod] = []
         for uid, preemptor in zip(uids, preemptors, strict=True):
             other = None if uid in self._pods else self._evict_other(uid)
             evicted = [other] if other is not None else self.delete_pods([uid])
             self._evicted += [(uid, preemptor) for _ in evicted]
-            gone += evicted
-        return gone
+            removed += evicted
+        return removed
 
     def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
         """Do nothing: the cache alone has the claims of a simulated run."""

@@ -1,7 +1,7 @@
 """UncountedNodes: nodes of a simulated run's cache; the scheduler's table counts their pods.
 
 In a live run cache and scheduler are two processes with a table each. Here one thread has both, and
-one table is enough: the cache keeps which pods are where, and its changes go to that table.
+one table is enough: the cache stores the nodes of pods only, and its changes go to that table.
 """
 
 from __future__ import annotations

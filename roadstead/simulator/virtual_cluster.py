@@ -6,7 +6,7 @@
 
 In virtual time pods arrive one by one, and most of them fit at once. Such a pod needs no queue, no
 lease, no assumption and no transaction, since each would end where it began: `place` decides it by
-the scheduler's own cycle and adds it to the table. All others take the way of `LocalRun`.
+the scheduler's own cycle and adds it to the table. All others are decided by `LocalRun`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from roadstead.simulator.uncounted_nodes import UncountedNodes
 from roadstead.storage import StorageChange
 
 MAX_CLASSES: Final = 100_000
-"""Maximum number of classes that `place` remembers; then it begins anew."""
+"""Maximum number of classes that `place` stores; beyond it, all are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DirectPod:
-    """A pod that `place` put on a node: the queue, the cache and the binder do not know it."""
+    """A pod that `place` put on a node: it is not in the queue, the cache or the binder."""
 
     key: str
     node_name: str
@@ -72,7 +72,7 @@ class _DirectClass:
 class VirtualCluster:
     """Nodes and pods of a simulated run; every call returns when its consequences are applied.
 
-    compiled_kernel: the compiled kernel, without which every pod takes the way of `LocalRun`.
+    compiled_kernel: without it, `LocalRun` decides every pod.
     on_report: called with each report of the scheduler to the queue: what was bound, what returned
     and why.
     """
@@ -125,12 +125,12 @@ class VirtualCluster:
     def facts(self) -> ClusterFacts:
         """Return the other objects of the cluster as they are now: budgets, volumes and claims."""
         profile = next(iter(self._run.profiles.values()))
-        given, now = self._plan.cluster, self._run.state.volumes.assumed_claims.storage
+        at_start, now = self._plan.cluster, self._run.state.volumes.assumed_claims.storage
         storage = replace(
-            given.storage, claims=tuple(now.claims.values()), volumes=tuple(now.volumes.values())
+            at_start.storage, claims=tuple(now.claims.values()), volumes=tuple(now.volumes.values())
         )
-        devices = replace(given.devices, claims=tuple(now.devices.claims.values()))
-        return replace(given, storage=storage, budgets=profile.budgets, devices=devices)
+        devices = replace(at_start.devices, claims=tuple(now.devices.claims.values()))
+        return replace(at_start, storage=storage, budgets=profile.budgets, devices=devices)
 
     # Pods.
 
@@ -141,19 +141,21 @@ class VirtualCluster:
     def place(self, pod: Pod, now_s: float) -> str | None:
         """Decide a new pod at once if nothing waits before it; return its node.
 
-        None: the pod was not added; `submit` is its way.
+        None: the pod was not added; call `submit`.
         """
         identity, facts = pod
-        if not self._is_free():
+        if not self._nothing_waits():
             return None
-        known = self._class_of(facts, identity.uid)
-        if not known.is_direct:
+        direct_class = self._class_of(facts, identity.uid)
+        if not direct_class.is_direct:
             return None
         uid, key = identity.uid, identity.key
-        node_name = self._decide(PodInCycle(uid, key, known.pod_class, known.signature))
+        node_name = self._decide(
+            PodInCycle(uid, key, direct_class.pod_class, direct_class.signature)
+        )
         if node_name is None:
             return None
-        self._direct[uid] = _DirectPod(key, node_name, known.pod_class)
+        self._direct[uid] = _DirectPod(key, node_name, direct_class.pod_class)
         if self._run.queue.core.has_pods:
             self._run.observe_bound([facts], now_s)
         return node_name
@@ -244,7 +246,7 @@ class VirtualCluster:
     def explain(self, pod: Pod, others: Sequence[Pod] = (), nominated: str = "") -> Explanation:
         """Explain a pod as if it were on no node. The cluster cannot be used afterwards.
 
-        others: pods that are taken off their nodes, too. nominated: the node to which the pod is
+        others: pods that are removed from their nodes, too. nominated: the node to which the pod is
         nominated. Extenders are not called, and nodes are not sampled. InputError for a pod of no
         profile.
         """
@@ -267,20 +269,20 @@ class VirtualCluster:
         signature = profile.signature_of(pod_class, identity.uid)
         return cycle.explain(PodInCycle(identity.uid, identity.key, pod_class, signature))
 
-    # The way of `place`.
+    # Pods that `place` decides.
 
-    def _is_free(self) -> bool:
+    def _nothing_waits(self) -> bool:
         """Whether the next pod of the queue would be the new one, and no node is nominated."""
         return not (self._run.is_busy or self.table.nominations)
 
     def _class_of(self, facts: PodFacts, uid: str) -> _DirectClass:
         # By id, as hashing facts takes longer than deciding a pod.
-        known = self._classes.get(id(facts))
-        if known is None:
+        direct_class = self._classes.get(id(facts))
+        if direct_class is None:
             if len(self._classes) >= MAX_CLASSES:
                 self._classes.clear()
-            known = self._classes[id(facts)] = self._new_class(facts, uid)
-        return known
+            direct_class = self._classes[id(facts)] = self._new_class(facts, uid)
+        return direct_class
 
     def _new_class(self, facts: PodFacts, uid: str) -> _DirectClass:
         pod_class = self.table.classes.pod_class(facts)

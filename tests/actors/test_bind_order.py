@@ -95,7 +95,7 @@ def test_a_scheduler_numbers_its_batches_in_the_order_of_decision(late_s, wanted
 
         async def nothing_left(turn):
             await asyncio.sleep(LATE_S)
-            turn.over.set()
+            turn.ended.set()
 
         first, second = order.begin(), order.begin()
         one = nothing_left(first) if late_s is None else send("first", first, late_s)

@@ -164,7 +164,7 @@ def test_a_failing_journal_ends_the_run(monkeypatch):
 
 
 def test_an_unreachable_actor_is_named_even_if_no_watch_reports_it(monkeypatch):
-    monkeypatch.setattr(launch, "WATCH_KNOWS_S", 0.01)
+    monkeypatch.setattr(launch, "WATCH_ERROR_S", 0.01)
 
     async def watch(self):
         await asyncio.Event().wait()
@@ -228,7 +228,7 @@ async def test_work_that_lost_an_actor_waits_for_the_report_of_the_watch(symptom
 
 
 async def test_work_that_lost_an_actor_does_not_wait_forever(monkeypatch):
-    monkeypatch.setattr(launch, "WATCH_KNOWS_S", 0.01)
+    monkeypatch.setattr(launch, "WATCH_ERROR_S", 0.01)
 
     with pytest.raises(ActorLostError, match="queue is gone"):
         await first_of(failing(ActorLostError("queue is gone")), never())

@@ -2,13 +2,13 @@
 
 import gc
 
-from roadstead.actors.runtime.gc_tuning import THRESHOLDS, seldom_collected
+from roadstead.actors.runtime.gc_tuning import THRESHOLDS, raised_gc_thresholds
 
 
 def test_thresholds_are_restored_after_a_run() -> None:
     before = gc.get_threshold()
 
-    with seldom_collected():
+    with raised_gc_thresholds():
         meanwhile = gc.get_threshold()
 
     assert meanwhile == THRESHOLDS
@@ -19,7 +19,7 @@ def test_thresholds_are_restored_after_a_failed_run() -> None:
     before = gc.get_threshold()
 
     try:
-        with seldom_collected():
+        with raised_gc_thresholds():
             raise ValueError
     except ValueError:
         pass

@@ -46,7 +46,7 @@ class CopyOf(Fake):
 @pytest.fixture
 async def linked(monkeypatch):
     """A link to a fake copy: (the link, its sender, the copy, reasons to halt)."""
-    monkeypatch.setattr(copy_link, "AGAIN_S", 0.001)
+    monkeypatch.setattr(copy_link, "RESEND_PAUSE_S", 0.001)
     sender, copy, halted = CopySender(SimulatedDisk(), 1), CopyOf(), []
     link = CopyLink(sender, lambda: copy, halted.append, confirm_s=5.0)
     yield link, sender, copy, halted

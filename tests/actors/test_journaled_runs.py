@@ -291,7 +291,7 @@ def test_the_run_ends_a_journal_that_its_binder_could_not_end(tmp_path, monkeypa
         asyncio.get_running_loop().call_later(after_s, self.binder.journal.close)
         return NOTHING
 
-    monkeypatch.setattr(launch, "CLOSE_LOOK_S", 0.005)
+    monkeypatch.setattr(launch, "CLOSE_PAUSE_S", 0.005)
     monkeypatch.setattr(BinderActor, "stop", gone)
 
     run(fleet(), journal=tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.actors.interface import RunFailedError
 from roadstead.actors.runs import launch
-from roadstead.actors.runs.launch import HURRIED_LOGS_S, ActorLauncher
+from roadstead.actors.runs.launch import INTERRUPTED_LOGS_S, ActorLauncher
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.supervisor.supervisor import LOGS_S
 from roadstead.fleet.generate import generate_fleet
@@ -62,5 +62,5 @@ def test_an_interrupted_run_hurries(runtime):
     with pytest.raises(asyncio.CancelledError):
         run(raising(asyncio.CancelledError()))
 
-    assert runtime.noted == (HURRIED_LOGS_S,)
-    assert HURRIED_LOGS_S < 1.0, "ray job stop waits 3 s for the whole end"
+    assert runtime.noted == (INTERRUPTED_LOGS_S,)
+    assert INTERRUPTED_LOGS_S < 1.0, "ray job stop waits 3 s for the whole end"

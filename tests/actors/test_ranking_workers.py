@@ -23,8 +23,8 @@ from tests.peculiar_plugins import config_with
 def _small_fleets_are_worth_it(monkeypatch):
     load()
     monkeypatch.setattr(scorers, "MIN_NODES_FOR_LISTS", 1)
-    monkeypatch.setattr(scorers, "MIN_RANKED", 1)
-    monkeypatch.setattr(scorers, "MAX_RANKED", 3)
+    monkeypatch.setattr(scorers, "MIN_LISTED", 1)
+    monkeypatch.setattr(scorers, "ROWS_PER_LIST", 3)
 
 
 def fleet(nodes=40, pods=300):
@@ -108,12 +108,12 @@ def test_for_few_nodes_or_few_classes_no_worker_is_asked(monkeypatch):
     assert not listed_to(run(1)[1])
 
     monkeypatch.setattr(scorers, "MIN_NODES_FOR_LISTS", 1)
-    monkeypatch.setattr(scorers, "MIN_RANKED", 33)
+    monkeypatch.setattr(scorers, "MIN_LISTED", 33)
     assert not listed_to(run(1)[1])
 
 
 def test_a_batch_with_lists_is_short(monkeypatch):
-    monkeypatch.setattr(scorers, "NEAR_RANKED", 8)
+    monkeypatch.setattr(scorers, "MAX_LISTED", 8)
     asked = []
     original = WorkerActor.rank
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors.interface import NOTHING, ActorLostError, Stamp, open_reply
+from roadstead.actors.interface import NOTHING, ActorLostError, Stamp, decode_reply
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime import ray_host
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
@@ -102,7 +102,7 @@ async def test_a_long_message_comes_in_parts():
 
     reply = await host_of(Queue).receive("queue", *parts_of(envelope, 3))
 
-    assert open_reply("queue", STATUS, reply, LIMITS).metrics == (("active", 3.0),)
+    assert decode_reply("queue", STATUS, reply, LIMITS).metrics == (("active", 3.0),)
 
 
 @given(data=st.binary(max_size=40), part_bytes=st.integers(0, 12))
@@ -120,7 +120,7 @@ async def test_a_retired_process_answers_that_its_actors_are_gone():
     reply = await host.receive("queue", Stamp().envelope(STATUS.name, NOTHING))
 
     with pytest.raises(ActorLostError, match="queue is gone"):
-        open_reply("queue", STATUS, reply, LIMITS)
+        decode_reply("queue", STATUS, reply, LIMITS)
 
 
 async def test_bad_input_of_a_rebuilt_actor_names_the_process():

@@ -187,7 +187,7 @@ def test_a_node_that_fails_its_check_is_left_out_and_named(monkeypatch):
 
     requests = []
     monkeypatch.setattr(node_watch, "check_nodes", unfit)
-    monkeypatch.setattr(node_watch, "LOOK_S", 0.1)
+    monkeypatch.setattr(node_watch, "LIST_EVERY_S", 0.1)
     monkeypatch.setattr(ray.autoscaler.sdk, "request_resources", requests_of(requests))
     hasty = load_settings(overrides={"deadlines.start_s": 3.0})
 
@@ -197,7 +197,7 @@ def test_a_node_that_fails_its_check_is_left_out_and_named(monkeypatch):
     assert "no node that passed its check has a free CPU; left out: " in str(end.ended)
     assert "has no Roadstead. Waited 3 s" in str(end.ended)
     assert [note for note in notes if note.startswith("Left out: ")] != []
-    assert f"Waiting for the Ray cluster: {ray_tasks.NO_ROOM}." in notes
+    assert f"Waiting for the Ray cluster: {ray_tasks.NO_FREE_CPU}." in notes
     assert len(requests) > 2, "the request is repeated while the sweep waits"
     assert requests[-1] == [], "and withdrawn at the end"
 

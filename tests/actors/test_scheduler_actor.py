@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from roadstead.actors.cache.actor import CacheActor
+from roadstead.actors.drive import drive
 from roadstead.actors.interface import NOTHING, ActorError, ActorLostError, DeadlineError
 from roadstead.actors.messages import Leased, Renewed, RunningPods, UpdateAssumptions, node_batch
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.scheduler.actor import SchedulerActor
 from roadstead.actors.scheduler.peers import Peers
-from roadstead.actors.steps import drive
 from roadstead.attempts.commands import PodReport, ReportKind, SendReports
 from roadstead.binder.answers import BindAnswer
 from roadstead.cache.answers import CacheAnswer

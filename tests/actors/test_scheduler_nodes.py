@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roadstead.actors.drive import drive
 from roadstead.actors.messages import ADD_NODES, node_batch
 from roadstead.actors.names import CACHE
 from roadstead.actors.runs import client
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import kernel_loader
 from roadstead.actors.scheduler.driver import Driver
-from roadstead.actors.steps import drive
 from roadstead.config.settings import Settings
 from roadstead.cycle import scheduling_cycle
 from roadstead.cycle.needs import YieldToMessages
@@ -68,7 +68,7 @@ def test_the_run_has_no_workers():
 @pytest.mark.parametrize("batch", [16, 512])
 def test_the_kernel_places_the_same_pods(monkeypatch, batch):
     load()
-    monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
+    monkeypatch.setattr(kernel_loader, "LOAD_AFTER_PODS", 1)
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
     inputs = overfull()
 

@@ -52,7 +52,7 @@ def said(outcome):
 
 
 def given_to(actors):
-    return sum(scorers_of(each).given for each in schedulers_of(actors))
+    return sum(scorers_of(each).scored for each in schedulers_of(actors))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -70,8 +70,8 @@ def test_scoring_workers_change_no_decision(workers):
 
 def test_changes_during_a_batch_do_not_apply_to_the_rows_that_it_uses(monkeypatch):
     monkeypatch.setattr(scheduling_cycle, "DECISIONS_PER_PAUSE", 1)
-    monkeypatch.setattr(driver, "NEAR", 30)
-    monkeypatch.setattr(scorers, "NEAR", 30)
+    monkeypatch.setattr(driver, "MAX_UNSCORED", 30)
+    monkeypatch.setattr(scorers, "MAX_UNSCORED", 30)
     alone, _ = run(0, nodes=300, batch=300)
     outcome, actors = run(2, nodes=300, batch=300)
 

@@ -13,11 +13,11 @@ from roadstead.actors.interface import (
     ActorLostError,
     DeadlineError,
     Failure,
-    failure_in,
-    failure_out,
-    late,
+    deadline_error,
+    decode_failure,
+    decode_reply,
+    encode_failure,
     method,
-    open_reply,
 )
 from roadstead.actors.messages import ADD_NODES, BOUND, STATUS, ActorStatus, BoundPage, PageRequest
 from roadstead.actors.runtime.dispatch import Dispatcher
@@ -63,20 +63,20 @@ def told(declared, message, *, kind=None):
 async def asked(says, declared=STATUS, message=NOTHING, **also):
     """Return the reply that a caller receives from an actor with this answer."""
     data = await Dispatcher("actor-1", Actor(says), LIMITS).receive(told(declared, message, **also))
-    return open_reply("actor-1", declared, data, LIMITS)
+    return decode_reply("actor-1", declared, data, LIMITS)
 
 
 async def asked_raw(body):
     """Return the reply to a caller that sends this body to `bound`."""
     data = Envelope(BOUND.name, 0, 0, "", body).encode()
     reply = await Dispatcher("actor-1", Actor(None), LIMITS).receive(data)
-    return open_reply("actor-1", BOUND, reply, LIMITS)
+    return decode_reply("actor-1", BOUND, reply, LIMITS)
 
 
 def crossed(failure):
     """Return an exception as the receiver decodes it."""
-    data = unpack(pack(to_wire(failure_out(failure))))
-    return failure_in("actor-1", from_wire(Failure, data))
+    data = unpack(pack(to_wire(encode_failure(failure))))
+    return decode_failure("actor-1", from_wire(Failure, data))
 
 
 async def test_a_handler_gets_its_message_and_the_caller_the_reply():
@@ -147,12 +147,12 @@ async def test_any_other_exception_is_decoded_with_its_type_and_place():
 
 
 def test_an_exception_that_was_never_raised_has_no_place():
-    assert failure_out(ValueError("odd")) == Failure("UnexpectedError", "ValueError: odd")
+    assert encode_failure(ValueError("odd")) == Failure("UnexpectedError", "ValueError: odd")
 
 
 def test_a_failure_of_a_known_type_with_missing_parts_is_still_an_error():
     for kind in ("InputError", "UnsupportedError"):
-        arrived = failure_in("actor-1", Failure(kind, "half of it", ("only",)))
+        arrived = decode_failure("actor-1", Failure(kind, "half of it", ("only",)))
 
         assert type(arrived) is ActorError
         assert str(arrived) == "actor-1: half of it"
@@ -190,7 +190,7 @@ async def test_garbage_is_answered_with_an_error(data):
     dispatcher = Dispatcher("actor-1", Actor(ActorStatus("is well")), LIMITS)
 
     with pytest.raises(ActorError):
-        open_reply("actor-1", STATUS, await dispatcher.receive(data), LIMITS)
+        decode_reply("actor-1", STATUS, await dispatcher.receive(data), LIMITS)
 
 
 async def test_a_message_of_another_type_is_refused_by_field():
@@ -222,7 +222,7 @@ def test_an_answer_that_is_neither_reply_nor_error_is_refused():
     data = Envelope("lease", 0, 0, "", None).encode()
 
     with pytest.raises(CodecError, match="actor-1 answered with 'lease'"):
-        open_reply("actor-1", STATUS, data, LIMITS)
+        decode_reply("actor-1", STATUS, data, LIMITS)
 
 
 async def test_a_cancelled_handler_sends_no_answer():
@@ -238,7 +238,10 @@ def test_a_name_is_declared_once():
 
 
 def test_a_missed_deadline_names_actor_method_and_time():
-    assert str(late("worker-0", "evaluate", 1.5)) == "worker-0 did not answer evaluate within 1.5 s"
+    assert (
+        str(deadline_error("worker-0", "evaluate", 1.5))
+        == "worker-0 did not answer evaluate within 1.5 s"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ import pytest
 
 from roadstead.actors.cache.actor import CacheActor
 from roadstead.actors.cache.encoding import version_batch
+from roadstead.actors.drive import drive
 from roadstead.actors.interface import NOTHING
 from roadstead.actors.messages import CHANGES_APPLIED, AssumeBatch, node_batch
 from roadstead.actors.messages.recovery import Restream
 from roadstead.actors.scheduler import scheduler_nodes
 from roadstead.actors.scheduler.scheduler_nodes import SchedulerNodes
-from roadstead.actors.steps import drive
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.needs import ApplyWaiting, CatchUpTimeoutError, YieldToMessages

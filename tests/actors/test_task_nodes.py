@@ -18,17 +18,17 @@ def begun(nodes, count):
 
 def test_tasks_go_to_the_node_with_the_most_room():
     nodes = TaskNodes()
-    nodes.look([node("h1", 2.0), node("h2", 4.0), node("h3", 1.0)], {})
+    nodes.use([node("h1", 2.0), node("h2", 4.0), node("h3", 1.0)], {})
 
-    assert nodes.room == 7
+    assert nodes.capacity == 7
     assert begun(nodes, 7) == ["h2", "h2", "h1", "h2", "h1", "h2", "h3"]
 
 
 def test_a_limit_of_tasks_holds_for_all_nodes_together():
     nodes = TaskNodes(3)
-    nodes.look([node("h1"), node("h2")], {})
+    nodes.use([node("h1"), node("h2")], {})
 
-    assert nodes.room == 3
+    assert nodes.capacity == 3
     assert begun(nodes, 3) == ["h1", "h2", "h1"]
 
 
@@ -45,35 +45,35 @@ def test_a_limit_of_tasks_holds_for_all_nodes_together():
 def test_the_room_of_a_node_is_what_this_sweep_uses_and_what_is_free(cpus, free, running, room):
     nodes = TaskNodes()
 
-    nodes.look([node("h1", cpus, free)], {"h1": running})
+    nodes.use([node("h1", cpus, free)], {"h1": running})
 
-    assert nodes.room == room
+    assert nodes.capacity == room
 
 
 def test_a_node_that_others_filled_keeps_its_tasks_and_gets_no_further_ones():
     nodes = TaskNodes()
-    nodes.look([node("h1"), node("h2")], {})
+    nodes.use([node("h1"), node("h2")], {})
     begun(nodes, 8)
 
-    nodes.look([node("h1", 4.0, 0.0), node("h2", 4.0, 0.0)], {"h1": 1, "h2": 4})
-    assert nodes.room == 8
+    nodes.use([node("h1", 4.0, 0.0), node("h2", 4.0, 0.0)], {"h1": 1, "h2": 4})
+    assert nodes.capacity == 8
     for _ in range(4):
         nodes.end("h1")
 
-    assert nodes.room == 1 + 4
+    assert nodes.capacity == 1 + 4
     assert begun(nodes, 1) == ["h1"]
 
 
 def test_a_lost_node_is_not_used_again_even_if_it_is_listed():
     nodes = TaskNodes()
-    nodes.look([node("h1"), node("h2")], {})
+    nodes.use([node("h1"), node("h2")], {})
     begun(nodes, 2)
 
     nodes.lose({"h2"})
     nodes.end("h2")
-    nodes.look([node("h1"), node("h2")], {"h1": 1})
+    nodes.use([node("h1"), node("h2")], {"h1": 1})
 
-    assert nodes.room == 4
+    assert nodes.capacity == 4
     assert begun(nodes, 3) == ["h1"] * 3
 
 
@@ -89,11 +89,11 @@ class Nodes(RuleBasedStateMachine):
     @rule(free=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), unique_by=lambda p: p[0]))
     def look(self, free):
         found = [node(f"h{number}", 4.0, float(min(cpus, 4))) for number, cpus in free]
-        self.nodes.look(found, self.nodes.running)
+        self.nodes.use(found, self.nodes.running)
 
     @rule()
     def begin(self):
-        if len(self.on) < self.nodes.room and not any(each in self.lost for each in self.on):
+        if len(self.on) < self.nodes.capacity and not any(each in self.lost for each in self.on):
             chosen = self.nodes.begin().id
             assert chosen not in self.lost
             self.on.append(chosen)

@@ -13,8 +13,8 @@ from roadstead.actors.interface import (
     ActorError,
     FencedError,
     Stamp,
-    failure_out,
-    open_reply,
+    decode_reply,
+    encode_failure,
 )
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.messages import (
@@ -78,7 +78,7 @@ class Actor:
         return NOTHING
 
     async def status(self, _):
-        out = failure_out(self.failed)
+        out = encode_failure(self.failed)
         return ActorStatus("did much", out.text, out.kind)
 
 
@@ -91,7 +91,7 @@ class World:
 
     async def tell(self, method, message, *, sender="", epoch=0):
         data = Stamp(sender, epoch).envelope(method.name, message)
-        return open_reply("actor-1", method, await self.dispatcher.receive(data), LIMITS)
+        return decode_reply("actor-1", method, await self.dispatcher.receive(data), LIMITS)
 
     async def page(self, **sender):
         return await self.tell(BOUND, PageRequest(0, 1), **sender)

@@ -142,7 +142,7 @@ def test_each_measured_step_has_its_own_measurement():
 
 def test_submitted_parts_have_their_own_times(monkeypatch):
     monkeypatch.setattr(bench_run, "PODS_PER_MESSAGE", 2)
-    monkeypatch.setattr(bench_run, "READY_PODS", 3)
+    monkeypatch.setattr(bench_run, "PREBUILT_PODS", 3)
 
     (found,), _ = bench(nodes(), measured(pods(5)))
 
@@ -304,7 +304,7 @@ def test_failing_background_work_ends_the_run(monkeypatch):
     def broken(self, maker, place):
         raise RunFailedError("the churn broke")
 
-    monkeypatch.setattr(bench_run.BenchRun, "_make", broken)
+    monkeypatch.setattr(bench_run.BenchRun, "create_object", broken)
     churn = ChurnObjects((pods(ENDLESS, "c-"),), 0.001, number=0, recreates=False)
 
     with pytest.raises(RunFailedError, match="the churn broke"):

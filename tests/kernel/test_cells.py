@@ -82,7 +82,7 @@ def test_with_cells_pods_are_decided_like_by_the_reference(world, tie_break, nam
 
 
 @settings(deadline=None, max_examples=60)
-@given(worlds(), TIE_BREAKS, st.booleans(), st.sampled_from([("MAX_CELLS", 0), ("SPARE", 1)]))
+@given(worlds(), TIE_BREAKS, st.booleans(), st.sampled_from([("MAX_CELLS", 0), ("ADDED_MAX", 1)]))
 def test_with_cells_pods_are_decided_like_row_by_row(world, tie_break, name_best, limit):
     config = default_config().profiles[0]
 
@@ -99,20 +99,20 @@ def layouts(monkeypatch):
     """Collect the cells of each kernel that has any."""
     found = []
 
-    class Noted(cell_layout.CellPlan):
-        def prepare(self, relations, classes):
-            prepared = super().prepare(relations, classes)
-            if prepared is not relations:
+    class Noted(cell_layout.CellChooser):
+        def prepare(self, counters, classes):
+            prepared = super().prepare(counters, classes)
+            if prepared is not counters:
                 found.append(prepared.cells)
             return prepared
 
-    monkeypatch.setattr(kernel_module, "CellPlan", Noted)
+    monkeypatch.setattr(kernel_module, "CellChooser", Noted)
     return found
 
 
 @pytest.fixture(autouse=True)
 def _few_pods_are_worthwhile(monkeypatch):
-    monkeypatch.setattr(cell_layout, "WORTHWHILE", 1)
+    monkeypatch.setattr(cell_layout, "MIN_PODS", 1)
 
 
 def in_zones(count):
@@ -132,7 +132,7 @@ def test_each_zone_is_a_cell(layouts):
     placed = KernelBatch(zones(12), *[related] * 7, tie_break=TieBreak("random", 3)).decide()
 
     (cells,) = layouts
-    assert cells.size.tolist() == [3]
+    assert cells.cell_count.tolist() == [3]
     assert np.bincount(cells.cell_at[0]).tolist() == [4, 4, 4]
     zone_of = {f"n{number}": "abc"[number % 3] for number in range(12)}
     counts = [sum(zone_of[name] == zone for name in placed) for zone in "abc"]
@@ -147,7 +147,7 @@ def test_nodes_with_and_without_a_pod_are_cells_of_a_hostname_term(layouts):
 
     (cells,) = layouts
     assert len(set(placed)) == 5
-    assert cells.size.tolist() == [2]
+    assert cells.cell_count.tolist() == [2]
     assert np.bincount(cells.cell_at[0]).tolist() == [7, 5]
 
 
@@ -159,12 +159,12 @@ def test_nodes_with_equal_counts_of_a_soft_constraint_are_a_cell(layouts):
 
     (cells,) = layouts
     assert sorted(np.unique(placed, return_counts=True)[1]) == [1, 1, 1, 2, 2, 2]
-    assert cells.size.tolist() == [3]
+    assert cells.cell_count.tolist() == [3]
     assert sorted(np.bincount(cells.cell_at[0])) == [0, 3, 3]
 
 
 def test_with_too_many_cells_rows_are_evaluated_one_by_one(layouts, monkeypatch):
-    monkeypatch.setattr(cell_layout, "SPARE", 1)
+    monkeypatch.setattr(cell_layout, "ADDED_MAX", 1)
     constraint = fleets.spread(fleets.HOSTNAME, when="ScheduleAnyway", selector=fleets.apps("web"))
     related = pod(labels=WEB, spread_constraints=(constraint,))
 
@@ -173,12 +173,14 @@ def test_with_too_many_cells_rows_are_evaluated_one_by_one(layouts, monkeypatch)
     (cells,) = layouts
     assert sorted(np.unique(placed, return_counts=True)[1]) == [2, 2, 2, 3, 3, 3]
     assert cells.is_full.tolist() == [True]
-    assert cells.used.tolist() == [-1]
+    assert cells.last_layout.tolist() == [-1]
 
 
 @pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
 @pytest.mark.parametrize("nodes", [90, 400])
-def test_of_many_equal_nodes_in_some_zones_the_first_of_the_draw_is_chosen(layouts, when, nodes):
+def test_of_many_equal_nodes_in_some_zones_the_first_of_the_tie_break_is_chosen(
+    layouts, when, nodes
+):
     constraint = fleets.spread(when=when, selector=fleets.apps("web"))
     related = pod(cpu=1000, labels=WEB, spread_constraints=(constraint,))
     world, tie_break = World(in_zones(nodes), [[(related, False)] * 40]), TieBreak("random", 5)
@@ -186,12 +188,12 @@ def test_of_many_equal_nodes_in_some_zones_the_first_of_the_draw_is_chosen(layou
 
     by_cells = play(Batches(world, config, tie_break, compiled_kernel()), world)
 
-    assert layouts[0].size.tolist() == [3]
+    assert layouts[0].cell_count.tolist() == [3]
     assert by_cells == play(Plain(world, config, tie_break, None), world)
 
 
-def test_cells_are_used_for_relations_with_enough_pods(layouts, monkeypatch):
-    monkeypatch.setattr(cell_layout, "WORTHWHILE", 4)
+def test_cells_are_used_for_counter_sets_with_enough_pods(layouts, monkeypatch):
+    monkeypatch.setattr(cell_layout, "MIN_PODS", 4)
     web, db = spread_apart("web"), spread_apart("db")
     often, seldom = [(web, False)] * 6, [(db, False)] * 2
     world, config = World(in_zones(30), [often + seldom]), default_config().profiles[0]
@@ -199,11 +201,11 @@ def test_cells_are_used_for_relations_with_enough_pods(layouts, monkeypatch):
     by_cells = play(Batches(world, config, TieBreak(), compiled_kernel()), world)
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
-    assert sorted(layouts[0].of_class.tolist()) == [-1, 0]
+    assert sorted(layouts[0].layout_of_class.tolist()) == [-1, 0]
 
 
 def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
-    monkeypatch.setattr(cell_layout, "MAX_PLACED", 30)
+    monkeypatch.setattr(cell_layout, "MAX_STORED", 30)
     kinds = [spread_apart(name) for name in ("web", "db", "cache")]
     world = World(in_zones(30), [[(kind, False) for kind in kinds] * 4])
     config = default_config().profiles[0]
@@ -211,7 +213,7 @@ def test_the_rows_of_all_cells_are_bounded(layouts, monkeypatch):
     by_cells = play(Batches(world, config, TieBreak(), compiled_kernel()), world)
 
     assert by_cells == play(Plain(world, config, TieBreak(), None), world)
-    assert [sorted(each.of_class.tolist()) for each in layouts] == [[-1, -1, 0]]
+    assert [sorted(each.layout_of_class.tolist()) for each in layouts] == [[-1, -1, 0]]
 
 
 def test_without_feasible_nodes_no_cells_are_built():

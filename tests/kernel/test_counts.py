@@ -12,9 +12,8 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Handle
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.arrays import BUCKETS, GROUP, NOWHERE
-from roadstead.kernel.known_types import KnownTypes, only_entry
-from roadstead.kernel.relation_arrays import (
+from roadstead.kernel.arrays import BLOCK, BUCKETS, INFEASIBLE
+from roadstead.kernel.counter_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
     EXISTING_ANTI,
@@ -23,7 +22,8 @@ from roadstead.kernel.relation_arrays import (
     SCORE,
     SOFT,
 )
-from roadstead.kernel.relation_layout import relate, with_classes
+from roadstead.kernel.counter_layout import lay_out_counters, with_classes
+from roadstead.kernel.repeated_call import RepeatedCall, only_entry
 from roadstead.plugins.in_tree import in_tree_registry
 from tests import strategies
 from tests.actors import fleets
@@ -48,8 +48,8 @@ def fleet(running):
     return table
 
 
-def related(table, *classes):
-    """Return the relations of classes, after PreFilter and PreScore."""
+def counters_of(table, *classes):
+    """Return the counters of classes, after PreFilter and PreScore."""
     profile = Profile(DEFAULT, in_tree_registry(), Handle(table.classes))
     evaluations = []
     for facts in classes:
@@ -57,13 +57,13 @@ def related(table, *classes):
         evaluation.update(evaluation.run_pre_filter())
         evaluation.update_scores(evaluation.run_pre_score())
         evaluations.append(evaluation)
-    return relate(evaluations, table, [0] * len(evaluations), 1)
+    return lay_out_counters(evaluations, table, [0] * len(evaluations), 1)
 
 
-def counts_of(relations, table, counter):
+def counts_of(counters, table, counter):
     """Return the counts of a counter by the value of its topology key."""
-    at, size = relations.at[counter], relations.size[counter]
-    counts = relations.counts[at : at + size].tolist()
+    at, size = counters.count_begin[counter], counters.count_size[counter]
+    counts = counters.counts[at : at + size].tolist()
     values = table.columns.label(ZONE).values
     return {values.values[code]: counts[code] for code in range(len(values))}
 
@@ -75,11 +75,11 @@ def zone_of(number):
 def test_a_class_without_constraints_has_no_counters():
     table = fleet([(0, "web", False)])
 
-    relations = related(table, pod(cpu=100))
+    counters = counters_of(table, pod(cpu=100))
 
-    assert relations.of_class.tolist() == [-1]
-    assert len(relations.kind) == 0
-    assert with_classes(relations, np.zeros(3, np.int64)).of_class.tolist() == [-1] * 3
+    assert counters.set_of_class.tolist() == [-1]
+    assert len(counters.kind) == 0
+    assert with_classes(counters, np.zeros(3, np.int64)).set_of_class.tolist() == [-1] * 3
 
 
 @settings(max_examples=30)
@@ -87,13 +87,15 @@ def test_a_class_without_constraints_has_no_counters():
 def test_a_hard_constraint_counts_the_running_pods_of_each_zone(running):
     table = fleet(running)
 
-    relations = related(table, pod(labels=WEB, **RELATED["hard spread"]))
+    counters = counters_of(table, pod(labels=WEB, **RELATED["hard spread"]))
 
-    hard = relations.kind.tolist().index(HARD)
+    hard = counters.kind.tolist().index(HARD)
     wanted = Counter(zone_of(n) for n, app, goes in running if app == "web" and not goes)
-    assert counts_of(relations, table, hard) == {zone: wanted[zone] for zone in "ab"}
-    assert relations.present[relations.at[hard] :][: relations.size[hard]].sum() == 2, "both zones"
-    assert relations.skew[hard] == 0, "a skew of 1, less the pod itself"
+    assert counts_of(counters, table, hard) == {zone: wanted[zone] for zone in "ab"}
+    assert (
+        counters.domain_exists[counters.count_begin[hard] :][: counters.count_size[hard]].sum() == 2
+    ), "both zones"
+    assert counters.skew[hard] == 0, "a skew of 1, less the pod itself"
 
 
 @settings(max_examples=30)
@@ -101,18 +103,20 @@ def test_a_hard_constraint_counts_the_running_pods_of_each_zone(running):
 def test_soft_constraints_count_by_zone_and_by_node(running):
     table = fleet(running)
 
-    relations = related(table, pod(labels=WEB, **RELATED["soft spread"]))
+    counters = counters_of(table, pod(labels=WEB, **RELATED["soft spread"]))
 
-    kinds = relations.kind.tolist()
+    kinds = counters.kind.tolist()
     counted = [n for n, app, goes in running if app == "web" and not goes]
     host = kinds.index(HOST)
-    at = relations.at[host]
-    assert relations.counts[at : at + 6].tolist() == [counted.count(n) for n in range(6)]
+    at = counters.count_begin[host]
+    assert counters.counts[at : at + 6].tolist() == [counted.count(n) for n in range(6)]
     soft = kinds.index(SOFT)
     wanted = Counter(map(zone_of, counted))
-    assert counts_of(relations, table, soft) == {zone: wanted[zone] for zone in "ab"}
+    assert counts_of(counters, table, soft) == {zone: wanted[zone] for zone in "ab"}
     # Nodes without the key are not scored: all keys are required of a pod's own constraints.
-    assert relations.masks[relations.keys[0]].tolist() == [zone_of(n) is not None for n in range(6)]
+    assert counters.masks[counters.scored_mask[0]].tolist() == [
+        zone_of(n) is not None for n in range(6)
+    ]
 
 
 @settings(max_examples=30)
@@ -122,31 +126,30 @@ def test_affinity_counts_pods_that_match_its_terms(running):
     wanted = Counter(zone_of(n) for n, app, _ in running if app == "web")
 
     for kind, family in (("affinity", AFFINITY), ("preferred affinity", SCORE)):
-        relations = related(table, pod(labels={"app": "other"}, **RELATED[kind]))
+        counters = counters_of(table, pod(labels={"app": "other"}, **RELATED[kind]))
         found = [
-            counts_of(relations, table, counter)
-            for counter in np.flatnonzero(relations.kind == family).tolist()
-            if relations.axes[relations.axis[counter]].max() < len("ab")
+            counts_of(counters, table, counter)
+            for counter in np.flatnonzero(counters.kind == family).tolist()
+            if counters.domains[counters.key[counter]].max() < len("ab")
         ]
         weight = 1 if family == AFFINITY else 10
         # Without a pod that matches, a preference has no counter.
         missing = family == SCORE and not wanted.keys() & set("ab")
         expected = [] if missing else [{zone: weight * wanted[zone] for zone in "ab"}]
         assert found == expected, kind
-        assert not relations.matches_itself[0]
+        assert not counters.matches_itself[0]
 
 
 def test_a_pod_adds_to_the_counters_whose_selectors_match_it():
     web = pod(labels=WEB, **RELATED["hard spread"])
     wary = pod(labels={"app": "db"}, pod_anti_affinity=(fleets.near(fleets.apps("web")),))
-    relations = related(fleet([]), web, wary, pod(labels={"app": "db"}))
+    counters = counters_of(fleet([]), web, wary, pod(labels={"app": "db"}))
 
     def added_by(index):
-        profile = relations.pod_profile[index]
-        begin, end = relations.additions_from[profile : profile + 2]
+        profile = counters.pod_profile[index]
+        begin, end = counters.additions_from[profile : profile + 2]
         return {
-            int(relations.kind[counter]): amount
-            for counter, amount in relations.additions[begin:end]
+            int(counters.kind[counter]): amount for counter, amount in counters.additions[begin:end]
         }
 
     # A pod of "web" is counted by its own constraint and by the term of the wary pod; that pod's
@@ -160,11 +163,11 @@ def test_classes_with_equal_constraints_share_their_counters():
     one = pod(labels=WEB, cpu=100, **RELATED["hard spread"])
     other = pod(labels=WEB, cpu=200, **RELATED["hard spread"])
 
-    relations = related(fleet([]), one, other, pod(labels=WEB, **RELATED["affinity"]))
+    counters = counters_of(fleet([]), one, other, pod(labels=WEB, **RELATED["affinity"]))
 
-    assert relations.of_class.tolist() == [0, 0, 1]
-    assert relations.pod_profile[0] == relations.pod_profile[1]
-    assert relations.matches_itself.tolist() == [False, True], "the pod matches its own term"
+    assert counters.set_of_class.tolist() == [0, 0, 1]
+    assert counters.pod_profile[0] == counters.pod_profile[1]
+    assert counters.matches_itself.tolist() == [False, True], "the pod matches its own term"
 
 
 SOFT_TAINT = taint("soft", "", "PreferNoSchedule")
@@ -186,9 +189,9 @@ KINDS = [
 def assert_tops_are_of(numbers_of_bucket, total, top, tied):
     for bucket, positions in numbers_of_bucket.items():
         highest = total[positions].max()
-        many = int((total[positions] == highest).sum()) if highest != NOWHERE else 0
+        many = int((total[positions] == highest).sum()) if highest != INFEASIBLE else 0
         assert top[bucket] == highest, f"the highest total of bucket {bucket}"
-        if highest != NOWHERE:
+        if highest != INFEASIBLE:
             assert tied[bucket] == many, f"the rows with it in bucket {bucket}"
 
 
@@ -213,14 +216,16 @@ def test_after_a_run_the_highest_totals_and_counts_are_those_of_its_totals(shape
         if begin[bucket] < begin[bucket + 1]
     }
 
-    for c in np.flatnonzero(totals.built & ~totals.stale & ~totals.stale_norm).tolist():
+    for c in np.flatnonzero(
+        totals.has_totals & ~totals.results_changed & ~totals.needs_normalization
+    ).tolist():
         total = totals.total[c]
-        assert totals.feasible[c] == (total != NOWHERE).sum(), "feasible rows"
+        assert totals.feasible[c] == (total != INFEASIBLE).sum(), "feasible rows"
         assert totals.group_feasible[c].sum() == totals.feasible[c], "the same by group"
         assert_tops_are_of(buckets, total, totals.top[c], totals.tied[c])
-        by_group = totals.top[c].reshape(-1, GROUP).max(axis=1)
-        assert (totals.group_top[c] == by_group).all(), "the highest of each group of buckets"
-        assert totals.group_top[c].max() == total.max(), "and of all rows"
+        by_group = totals.top[c].reshape(-1, BLOCK).max(axis=1)
+        assert (totals.block_top[c] == by_group).all(), "the highest of each group of buckets"
+        assert totals.block_top[c].max() == total.max(), "and of all rows"
 
 
 def test_arguments_that_are_the_same_objects_are_passed_without_their_types():
@@ -230,7 +235,7 @@ def test_arguments_that_are_the_same_objects_are_passed_without_their_types():
         calls.append((array, number, more))
         return number + 1
 
-    known, one, other = KnownTypes(add), np.zeros(1), np.zeros(1)
+    known, one, other = RepeatedCall(add), np.zeros(1), np.zeros(1)
 
     assert only_entry(add) is None, "a function that is not compiled has no machine code"
     assert [known.call((one,), number) for number in (1, 2)] == [2, 3]
@@ -241,9 +246,9 @@ def test_arguments_that_are_the_same_objects_are_passed_without_their_types():
 
 @pytest.mark.parametrize("kind", sorted(RELATED))
 def test_too_many_counts_are_left_to_the_plugins(monkeypatch, kind):
-    monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_COUNTS", 5)
+    monkeypatch.setattr("roadstead.kernel.counter_layout.MAX_COUNTS", 5)
     facts = pod(labels=WEB, **RELATED[kind])
 
-    assert related(fleet([]), facts) is None
-    monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_COUNTS", 100)
-    assert related(fleet([]), facts) is not None
+    assert counters_of(fleet([]), facts) is None
+    monkeypatch.setattr("roadstead.kernel.counter_layout.MAX_COUNTS", 100)
+    assert counters_of(fleet([]), facts) is not None

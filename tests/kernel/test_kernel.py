@@ -15,9 +15,9 @@ from roadstead.framework.plugin import Handle, Reads, ScorePlugin
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import Chooser, TieBreak
 from roadstead.kernel import kernel_cache
-from roadstead.kernel.admitted import KernelClass
 from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.coverage import Coverage
+from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.jit import bucket_at, position_of_bucket
 from roadstead.kernel.start import load
 from roadstead.plugins.in_tree import in_tree_registry
@@ -236,14 +236,14 @@ def test_a_class_is_left_to_the_reference_each_time_a_plugin_fails():
     batch = KernelBatch(zones(), related, config=config, plugins=(SilentOracle,))
 
     assert batch.decide() == []
-    kernel_of(batch.run).resume()
+    kernel_of(batch.run).begin_batch()
 
     assert batch.decide() == []
     assert batch.coverage.stops == {"score out of range": 2}
 
 
 def test_with_too_many_domains_the_reference_decides(monkeypatch):
-    monkeypatch.setattr("roadstead.kernel.relation_layout.MAX_COUNTS", 3)
+    monkeypatch.setattr("roadstead.kernel.counter_layout.MAX_COUNTS", 3)
     batch = KernelBatch(zones(), pod(labels=WEB, **RELATED["hard spread"]))
 
     assert batch.decide() == []

@@ -14,7 +14,7 @@ from roadstead.config.plugin_args import (
     ShapePoint,
 )
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.kernel.amounts import AMOUNT_MAX, LARGE_AMOUNTS, are_large
+from roadstead.kernel.amounts import AMOUNT_MAX, INEXACT_AMOUNTS, are_inexact
 from roadstead.kernel.mirror import Mirror
 from roadstead.nodes.pod_class import LARGE_REQUEST
 from tests.builders import GIB, GPU, ROW_PLUGINS, config_of, node, pod, put, table_of
@@ -82,7 +82,7 @@ def test_the_kernel_decides_as_long_as_no_node_has_more_than_the_limit(memory, b
 
     assert len(batch.decide()) == by_kernel, "pods decided by the kernel"
     assert batch.coverage.by_kernel == by_kernel
-    assert batch.coverage.stops == ({} if by_kernel else {LARGE_AMOUNTS: 1})
+    assert batch.coverage.stops == ({} if by_kernel else {INEXACT_AMOUNTS: 1})
 
 
 @pytest.mark.parametrize(("memory", "by_kernel"), [(LARGE_REQUEST, 1), (LARGE_REQUEST + 1, 0)])
@@ -92,7 +92,7 @@ def test_a_class_that_requests_more_than_the_limit_is_left_to_the_plugins(memory
     )
 
     assert len(batch.decide()) == (2 if by_kernel else 0), "the first pod ends or starts the run"
-    assert batch.coverage.by_reference == ({} if by_kernel else {LARGE_AMOUNTS: 1})
+    assert batch.coverage.by_reference == ({} if by_kernel else {INEXACT_AMOUNTS: 1})
 
 
 def test_a_node_that_grows_beyond_the_limit_stops_the_kernel_until_the_next_one():
@@ -105,25 +105,25 @@ def test_a_node_that_grows_beyond_the_limit_stops_the_kernel_until_the_next_one(
 
     assert (len(first), len(second)) == (1, 0), "one before the change, none after it"
     assert kernel_of(batch.run).place_one(batch.pods[1]) is None, "nor a single pod"
-    assert kernel_of(batch.run).listable() == [], "nor are rows listed for others"
+    assert kernel_of(batch.run).listable_classes() == [], "nor are rows listed for others"
     assert batch.run.decide(batch.pods[1]).node_name is not None, "the plugins decide it"
 
 
 def test_the_mirror_reports_large_amounts_of_all_rows_and_of_changed_ones():
     def mirror_of(table):
-        blocked = np.zeros((len(table), 1), np.bool_)
-        return Mirror(table, Chooser(TieBreak()), lambda table, rows: blocked[rows])
+        ports_in_use = np.zeros((len(table), 1), np.bool_)
+        return Mirror(table, Chooser(TieBreak()), lambda table, rows: ports_in_use[rows])
 
     table = table_of(node("n1"), node("n2"))
     mirror = mirror_of(table)
-    assert not mirror.has_large_amounts
+    assert not mirror.has_inexact_amounts
     put(table, "n1", pod(memory=GIB))
     mirror.refresh()
-    assert not mirror.has_large_amounts, "a usual pod"
+    assert not mirror.has_inexact_amounts, "a usual pod"
     table.update_node(node("n1", memory=AMOUNT_MAX + 1))
     mirror.refresh()
-    assert mirror.has_large_amounts, "the node reports more"
-    assert mirror_of(table).has_large_amounts, "a new mirror finds it, too"
+    assert mirror.has_inexact_amounts, "the node reports more"
+    assert mirror_of(table).has_inexact_amounts, "a new mirror finds it, too"
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_the_mirror_reports_large_amounts_of_all_rows_and_of_changed_ones():
     ],
 )
 def test_amounts_are_large_above_the_limit_and_if_a_sum_wrapped_around(amounts, large):
-    assert are_large(np.array(amounts, np.int64)) is large
+    assert are_inexact(np.array(amounts, np.int64)) is large

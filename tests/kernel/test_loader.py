@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from roadstead.actors.runtime import kernel_loader
-from roadstead.actors.runtime.kernel_loader import WORTHWHILE_PODS, KernelLoader
+from roadstead.actors.runtime.kernel_loader import LOAD_AFTER_PODS, KernelLoader
 from roadstead.kernel import start
 
 
@@ -16,7 +16,7 @@ def _not_here(monkeypatch):
 
 
 def loaded(loader):
-    loader.compiled_kernel(WORTHWHILE_PODS)
+    loader.compiled_kernel(LOAD_AFTER_PODS)
     for thread in loading():
         thread.join()
     return loader.compiled_kernel(1)
@@ -40,7 +40,7 @@ def test_many_small_batches_start_the_loading_too(monkeypatch):
     may_end = threading.Event()
     monkeypatch.setattr(kernel_loader, "load", lambda report: may_end.wait() and start.load())
     loader = KernelLoader("scheduler-0", enabled=True)
-    for _ in range(WORTHWHILE_PODS - 1):
+    for _ in range(LOAD_AFTER_PODS - 1):
         assert loader.compiled_kernel(1).code is None
     assert loading() == []
 
@@ -55,14 +55,14 @@ def test_many_small_batches_start_the_loading_too(monkeypatch):
 def test_a_large_batch_starts_the_loading():
     loader = KernelLoader("scheduler-0", enabled=True)
 
-    assert loader.compiled_kernel(WORTHWHILE_PODS - 1).code is None
+    assert loader.compiled_kernel(LOAD_AFTER_PODS - 1).code is None
     assert loaded(loader).code is start.load()
 
 
 def test_a_disabled_kernel_is_not_loaded():
     loader = KernelLoader("scheduler-0", enabled=False)
 
-    assert loader.compiled_kernel(WORTHWHILE_PODS) is None
+    assert loader.compiled_kernel(LOAD_AFTER_PODS) is None
     assert loader.coverage.counts() == ()
 
 

@@ -15,12 +15,17 @@ from roadstead.config.plugin_args import (
 )
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.tie_break import Chooser, TieBreak, ranked
-from roadstead.kernel.admitted import KernelClass
-from roadstead.kernel.arrays import END, PIECE, new_piece, padded
+from roadstead.kernel.arrays import CHUNK, END, new_chunk, padded
+from roadstead.kernel.covered_classes import KernelClass
 from roadstead.kernel.jit import EXACT, quotient
 from roadstead.kernel.kernel import Kernel
-from roadstead.kernel.lowering.lowerings import RowLowering, lay_out_specs, replace_spec, why_not
-from roadstead.kernel.lowering.node_ports import WantedPorts
+from roadstead.kernel.lowering.lowerings import (
+    RowLowering,
+    lay_out_classes,
+    replace_amounts,
+    why_not,
+)
+from roadstead.kernel.lowering.node_ports import RequestedPorts
 from roadstead.kernel.lowering.node_resources_fit import LEAST, MOST, OFF, RATIO
 from roadstead.kernel.start import load
 from roadstead.plugins.node_ports import NodePorts
@@ -47,24 +52,24 @@ SHAPE = (ShapePoint(0, 0), ShapePoint(50, 10), ShapePoint(100, 2))
 
 
 def lowered(*classes, strategy="LeastAllocated", resources=(("cpu", 1), ("memory", 2)), ignored=()):
-    """Return the specs of some classes, their functions, and the table with its classes."""
+    """Return the arrays of some classes, their functions, and the table with its classes."""
     table = table_of(node("n1", others={GPU: 2}))
-    specs = tuple(ResourceSpec(*each) for each in resources)
+    resources = tuple(ResourceSpec(*each) for each in resources)
     function = RequestedToCapacityRatio(SHAPE) if strategy == "RequestedToCapacityRatio" else None
-    scoring = ScoringStrategy(strategy, specs, function)
+    scoring = ScoringStrategy(strategy, resources, function)
     args = {
         "NodeResourcesFit": NodeResourcesFitArgs(
             ignored_resources=ignored, scoring_strategy=scoring
         ),
-        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(specs),
+        "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(resources),
     }
     profile = profile_of(ROW_PLUGINS, args=args, classes=table.classes)
     pods = [table.classes.pod_class(facts) for facts in classes]
     lowerings = [RowLowering(evaluated(profile, facts, table)) for facts in classes]
     zeros = np.zeros(len(pods), np.int64)
     affects = np.zeros((len(pods), len(pods)), np.bool_)
-    found, blocked = lay_out_specs(lowerings, pods, affects, zeros, zeros)
-    return found, blocked, table, lowerings, pods
+    found, ports_in_use = lay_out_classes(lowerings, pods, affects, zeros, zeros)
+    return found, ports_in_use, table, lowerings, pods
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3), max_size=4))
@@ -78,37 +83,39 @@ def test_lists_of_different_lengths_are_padded_at_their_ends(lists):
 
 
 def test_a_class_without_requests_compares_nothing_and_is_scored_by_the_defaults():
-    specs, *_ = lowered(pod(), pod(cpu=500, others={GPU: 1}))
-    gpu = specs.fit.wants[1].tolist()[1][0]
+    arrays, *_ = lowered(pod(), pod(cpu=500, others={GPU: 1}))
+    gpu = arrays.fit.filtered_requests[1].tolist()[1][0]
 
-    assert specs.fit.wants.tolist() == [[[END, END]] * 2, [[CPU, 500], [gpu, 1]]]
-    assert specs.adds.tolist() == specs.fit.wants.tolist(), "what it adds is what it compares"
-    assert specs.nonzero.tolist() == [[100, 200 << 20], [500, 200 << 20]]
-    assert specs.fit.scored_requests.tolist() == [
+    assert arrays.fit.filtered_requests.tolist() == [[[END, END]] * 2, [[CPU, 500], [gpu, 1]]]
+    assert arrays.placed_requests.tolist() == arrays.fit.filtered_requests.tolist(), (
+        "what it adds is what it compares"
+    )
+    assert arrays.nonzero.tolist() == [[100, 200 << 20], [500, 200 << 20]]
+    assert arrays.fit.scored_requests.tolist() == [
         [[CPU, CPU, 100, 1], [MEMORY, MEMORY, 200 << 20, 2]],
         [[CPU, CPU, 500, 1], [MEMORY, MEMORY, 200 << 20, 2]],
     ]
-    assert specs.balanced.weight.tolist() == [-1, 1], "PreScore skips pods without requests"
-    assert specs.balanced.scored_requests[1].tolist() == [[CPU, 500], [MEMORY, 0]]
+    assert arrays.balanced.weight.tolist() == [-1, 1], "PreScore skips pods without requests"
+    assert arrays.balanced.scored_requests[1].tolist() == [[CPU, 500], [MEMORY, 0]]
 
 
 def test_an_ignored_resource_is_added_and_scored_but_not_compared():
-    specs, _, table, *_ = lowered(
+    arrays, _, table, *_ = lowered(
         pod(cpu=1, others={GPU: 3}), ignored=(GPU,), resources=(("cpu", 1), (GPU, 5))
     )
     gpu = table.classes.resources.code(GPU)
 
-    assert specs.fit.wants.tolist() == [[[CPU, 1]]]
-    assert specs.adds.tolist() == [[[CPU, 1], [gpu, 3]]]
-    assert specs.fit.scored_requests.tolist() == [[[CPU, CPU, 1, 1], [gpu, -1, 3, 5]]]
+    assert arrays.fit.filtered_requests.tolist() == [[[CPU, 1]]]
+    assert arrays.placed_requests.tolist() == [[[CPU, 1], [gpu, 3]]]
+    assert arrays.fit.scored_requests.tolist() == [[[CPU, CPU, 1, 1], [gpu, -1, 3, 5]]]
 
 
 def test_an_extended_resource_is_scored_only_for_classes_that_request_it():
-    specs, _, table, *_ = lowered(pod(cpu=1), pod(others={GPU: 2}), resources=((GPU, 5),))
+    arrays, _, table, *_ = lowered(pod(cpu=1), pod(others={GPU: 2}), resources=((GPU, 5),))
     gpu = table.classes.resources.code(GPU)
 
-    assert specs.fit.scored_requests.tolist() == [[[END] * 4], [[gpu, -1, 2, 5]]]
-    assert specs.balanced.scored_requests.tolist() == [[[END] * 2], [[gpu, 2]]]
+    assert arrays.fit.scored_requests.tolist() == [[[END] * 4], [[gpu, -1, 2, 5]]]
+    assert arrays.balanced.scored_requests.tolist() == [[[END] * 2], [[gpu, 2]]]
 
 
 @pytest.mark.parametrize(
@@ -116,15 +123,15 @@ def test_an_extended_resource_is_scored_only_for_classes_that_request_it():
     [("LeastAllocated", LEAST), ("MostAllocated", MOST), ("RequestedToCapacityRatio", RATIO)],
 )
 def test_the_strategy_and_its_shape_are_those_of_the_profile(strategy, code):
-    specs, *_ = lowered(pod(), pod(cpu=1), strategy=strategy)
+    arrays, *_ = lowered(pod(), pod(cpu=1), strategy=strategy)
 
-    assert specs.fit.score.tolist() == [[code, 1, 0]] * 2
+    assert arrays.fit.score.tolist() == [[code, 1, 0]] * 2
     if code == RATIO:
-        (shape,) = specs.fit.shapes.tolist()
+        (shape,) = arrays.fit.shapes.tolist()
         assert (shape[0], shape[25], shape[50], shape[75], shape[100]) == (0, 50, 100, 60, 20)
         assert len(shape) == 101, "a score for each percentage"
     else:
-        assert len(specs.fit.shapes) == 0
+        assert len(arrays.fit.shapes) == 0
 
 
 def test_a_profile_that_scores_by_neither_plugin_has_both_off():
@@ -140,19 +147,28 @@ def test_a_profile_that_scores_by_neither_plugin_has_both_off():
 
 def test_amounts_of_another_class_are_written_in_place_if_the_lists_are_long_enough():
     old, short = pod(cpu=500, memory=GIB), pod(cpu=7)
-    specs, _, table, (lowering, *_), _ = lowered(old, pod())
+    arrays, _, table, (lowering, *_), _ = lowered(old, pod())
 
     def replaced(facts):
-        return replace_spec(specs, 0, lowering, table.classes.pod_class(facts))
+        return replace_amounts(arrays, 0, lowering, table.classes.pod_class(facts))
 
     assert replaced(short)
-    assert specs.fit.wants[0].tolist() == specs.adds[0].tolist() == [[CPU, 7], [END, END]]
-    assert specs.nonzero[0].tolist() == [7, 200 << 20]
+    assert (
+        arrays.fit.filtered_requests[0].tolist()
+        == arrays.placed_requests[0].tolist()
+        == [[CPU, 7], [END, END]]
+    )
+    assert arrays.nonzero[0].tolist() == [7, 200 << 20]
     assert replaced(old)
-    assert specs.fit.wants[0].tolist() == [[CPU, 500], [MEMORY, GIB]]
-    before = [each.copy() for each in (specs.fit.wants, specs.adds, specs.nonzero)]
+    assert arrays.fit.filtered_requests[0].tolist() == [[CPU, 500], [MEMORY, GIB]]
+    before = [
+        each.copy()
+        for each in (arrays.fit.filtered_requests, arrays.placed_requests, arrays.nonzero)
+    ]
     assert not replaced(pod(cpu=1, memory=1, others={GPU: 1})), "a list has no room for three"
-    for array, known in zip((specs.fit.wants, specs.adds, specs.nonzero), before, strict=True):
+    for array, known in zip(
+        (arrays.fit.filtered_requests, arrays.placed_requests, arrays.nonzero), before, strict=True
+    ):
         assert (array == known).all(), "then nothing is changed"
 
 
@@ -167,15 +183,15 @@ def test_a_port_is_blocked_on_the_rows_on_which_the_plugin_refuses_it(wanted, ru
     for number, of_node in enumerate(running):
         put(table, f"n{number}", *(pod(host_ports=ports) for ports in of_node))
     pods = [table.classes.pod_class(pod(host_ports=ports)) for ports in wanted]
-    asked = WantedPorts(pods)
+    asked = RequestedPorts(pods)
 
-    blocked = asked.blocked(table, np.arange(len(table)))
-    columns = asked.lay_out().wanted
+    ports_in_use = asked.ports_in_use(table, np.arange(len(table)))
+    columns = asked.lay_out().requested
 
     for facts, ports in zip(wanted, columns.tolist(), strict=True):
         refused = filter_with(NodePorts(), pod(host_ports=facts), table)
         own = [column for column in ports if column != END]
-        assert blocked[:, own].any(axis=1).tolist() == [each is not None for each in refused]
+        assert ports_in_use[:, own].any(axis=1).tolist() == [each is not None for each in refused]
 
 
 def test_ports_that_conflict_with_each_other_are_marked_both_ways():
@@ -187,9 +203,9 @@ def test_ports_that_conflict_with_each_other_are_marked_both_ways():
         table_of().classes.pod_class(pod(host_ports=(each,))) for each in (everywhere, here, other)
     ]
 
-    found = WantedPorts(pods).lay_out()
+    found = RequestedPorts(pods).lay_out()
 
-    assert found.wanted.tolist() == [[0], [1], [2]]
+    assert found.requested.tolist() == [[0], [1], [2]]
     assert found.conflicts.tolist() == [
         [True, True, False],
         [True, True, False],
@@ -198,11 +214,11 @@ def test_ports_that_conflict_with_each_other_are_marked_both_ways():
 
 
 def test_a_piece_has_room_for_its_rows_and_no_resource_in_use():
-    piece = new_piece(3)
+    chunk = new_chunk(3)
 
-    assert piece.in_use.tolist() == [False] * 3
-    assert piece.capacity.shape == piece.requested.shape == (3, PIECE)
-    assert piece.nonzero.shape == (2, PIECE)
+    assert chunk.used_resources.tolist() == [False] * 3
+    assert chunk.capacity.shape == chunk.requested.shape == (3, CHUNK)
+    assert chunk.nonzero.shape == (2, CHUNK)
 
 
 EDGES = [0, 1, 99, EXACT - 1, EXACT, EXACT + 1, 2**62, 2**63 - 1]

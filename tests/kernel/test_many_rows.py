@@ -1,4 +1,4 @@
-"""Totals that are computed in pieces equal those that the reference computes for all rows."""
+"""Totals that are computed in chunks equal those that the reference computes for all rows."""
 
 import random
 
@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.framework.tie_break import TieBreak
-from roadstead.kernel.arrays import BUCKETS, PIECE
-from roadstead.kernel.compiled_build import MANY
+from roadstead.kernel.arrays import BUCKETS, CHUNK
+from roadstead.kernel.compiled_build import MANY_PER_BUCKET
 from tests.builders import GIB, GPU, MIB, node, pod, prefer, require, taint, term
 from tests.cycle.test_batch_builder import Cycle
 from tests.kernel.test_equality import PROFILES, Plain, World, compiled_kernel, play
@@ -46,7 +46,7 @@ def demand(draw):
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(0, 2**32), st.integers(PIECE - 2, 2 * PIECE + 100), PROFILES)
+@given(st.integers(0, 2**32), st.integers(CHUNK - 2, 2 * CHUNK + 100), PROFILES)
 def test_pods_on_more_rows_than_one_piece_are_decided_like_by_the_reference(seed, rows, config):
     are_equal(seed, rows, config, 12)
 
@@ -56,7 +56,7 @@ def test_pods_on_more_rows_than_one_piece_are_decided_like_by_the_reference(seed
 def test_pods_on_so_many_rows_that_buckets_are_searched_are_decided_like_by_the_reference(
     seed, config
 ):
-    are_equal(seed, MANY * BUCKETS + 100, config, 4)
+    are_equal(seed, MANY_PER_BUCKET * BUCKETS + 100, config, 4)
 
 
 def are_equal(seed, rows, config, pods):

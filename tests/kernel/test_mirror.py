@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from roadstead.framework.tie_break import Chooser, TieBreak, in_order, ranked
 from roadstead.kernel.arrays import BUCKETS
 from roadstead.kernel.jit import position_of_bucket
-from roadstead.kernel.lowering.node_ports import WantedPorts
+from roadstead.kernel.lowering.node_ports import RequestedPorts
 from roadstead.kernel.mirror import Mirror
 from tests.builders import GPU, node, pod, put, table_of
 from tests.nodes.test_table import DNS, WEB
@@ -41,8 +41,8 @@ FIRST = TieBreak("first")
 
 
 def mirror_of(table, tie_break=FIRST):
-    wanted = WantedPorts([table.classes.pod_class(facts) for facts in PODS])
-    return Mirror(table, Chooser(tie_break), wanted.blocked)
+    wanted = RequestedPorts([table.classes.pod_class(facts) for facts in PODS])
+    return Mirror(table, Chooser(tie_break), wanted.ports_in_use)
 
 
 def apply(table, change):
@@ -59,7 +59,7 @@ def apply(table, change):
 
 
 def arrays_of(mirror):
-    return {name: array.tolist() for name, array in mirror.numbers._asdict().items()}
+    return {name: array.tolist() for name, array in mirror.row_arrays._asdict().items()}
 
 
 @settings(max_examples=40)
@@ -83,22 +83,22 @@ def test_a_refreshed_copy_equals_a_new_one(nodes, rounds):
 
 @settings(max_examples=40)
 @given(st.lists(NODES, max_size=5, unique_by=lambda facts: facts.name), CHANGES)
-def test_numbers_are_those_of_each_row(nodes, changes):
+def test_amounts_are_those_of_each_row(nodes, changes):
     table = table_of(*nodes)
     for change in changes:
         apply(table, change)
 
-    numbers = mirror_of(table).numbers
+    row_arrays = mirror_of(table).row_arrays
 
     for row in range(len(table)):
-        for code in range(numbers.allocatable.shape[1]):
-            assert numbers.allocatable[row, code] == table.allocatable(code)[row]
-            assert numbers.requested[row, code] == table.requested(code)[row]
-        assert numbers.nonzero[row].tolist() == [
+        for code in range(row_arrays.allocatable.shape[1]):
+            assert row_arrays.allocatable[row, code] == table.allocatable(code)[row]
+            assert row_arrays.requested[row, code] == table.requested(code)[row]
+        assert row_arrays.nonzero[row].tolist() == [
             table.nonzero_requested(code)[row] for code in (0, 1)
         ]
-        assert numbers.pod_count[row] == table.pod_count[row]
-        assert numbers.pod_limit[row] == table.allocatable_pods[row]
+        assert row_arrays.pod_count[row] == table.pod_count[row]
+        assert row_arrays.pod_limit[row] == table.allocatable_pods[row]
 
 
 @given(
@@ -110,20 +110,24 @@ def test_positions_are_the_order_of_the_tie_break_divided_into_buckets(names, ki
     table = table_of(*(node(name) for name in names))
     tie_break = TieBreak(kind, seed)
 
-    numbers = mirror_of(table, tie_break).numbers
+    row_arrays = mirror_of(table, tie_break).row_arrays
 
     positions = np.arange(len(names))
-    assert sorted(numbers.row_at.tolist()) == positions.tolist(), "each row has one position"
-    assert (numbers.position_of[numbers.row_at] == positions).all(), "and the inverse finds it"
-    assert (np.diff(numbers.order.astype(object)) >= 0).all(), "positions are in order"
-    assert numbers.begin[0] == 0
-    assert numbers.begin[BUCKETS] == len(names), "buckets hold all positions"
-    for bucket in np.unique(numbers.bucket).tolist():
-        at = np.flatnonzero(numbers.bucket == bucket)
-        assert at.tolist() == list(range(numbers.begin[bucket], numbers.begin[bucket + 1]))
+    assert sorted(row_arrays.row_at.tolist()) == positions.tolist(), "each row has one position"
+    assert (row_arrays.position_of[row_arrays.row_at] == positions).all(), (
+        "and the inverse finds it"
+    )
+    assert (np.diff(row_arrays.sort_keys.astype(object)) >= 0).all(), "positions are in order"
+    assert row_arrays.bucket_begin[0] == 0
+    assert row_arrays.bucket_begin[BUCKETS] == len(names), "buckets hold all positions"
+    for bucket in np.unique(row_arrays.bucket_of).tolist():
+        at = np.flatnonzero(row_arrays.bucket_of == bucket)
+        assert at.tolist() == list(
+            range(row_arrays.bucket_begin[bucket], row_arrays.bucket_begin[bucket + 1])
+        )
     if kind == "first":
         # The highest is chosen first: so names are in reverse.
-        chosen = [names[row] for row in numbers.row_at[::-1].tolist()]
+        chosen = [names[row] for row in row_arrays.row_at[::-1].tolist()]
         assert chosen == [names[index] for index in in_order(names, None)]
 
 
@@ -141,13 +145,13 @@ def test_buckets_of_compiled_code_are_in_the_order_of_the_ranks(draw, hashes):
 def test_a_resource_that_the_table_gets_later_is_no_part_of_the_copy():
     table = table_of(node("n1"))
     mirror = mirror_of(table)
-    before = mirror.numbers.requested.shape
+    before = mirror.row_arrays.requested.shape
 
     put(table, "n1", pod(cpu=7, others={"x.io/new": 3}))
 
     assert mirror.refresh().tolist() == [0]
-    assert mirror.numbers.requested.shape == before
-    assert mirror.numbers.requested[0, 0] == 7, "known resources are copied"
+    assert mirror.row_arrays.requested.shape == before
+    assert mirror.row_arrays.requested[0, 0] == 7, "known resources are copied"
 
 
 def test_placements_that_were_counted_here_are_not_read_back():

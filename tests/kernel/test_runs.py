@@ -14,7 +14,7 @@ from tests.builders import pod
 def _kernel_is_near(monkeypatch):
     """Load the kernel in advance, and use it for any batch."""
     load()
-    monkeypatch.setattr(kernel_loader, "WORTHWHILE_PODS", 1)
+    monkeypatch.setattr(kernel_loader, "LOAD_AFTER_PODS", 1)
     monkeypatch.setattr(kernel_loader, "load", lambda tell: load())
     monkeypatch.setattr(client, "POLL_S", 0.002)
 

@@ -39,7 +39,7 @@ def interpreted():
         for name in names:
             package, _, last = name.rpartition(".")
             setattr(sys.modules[package], last, kept[name])
-    return CompiledCode(module.run, module.build, module.renormalize, module.list_best)
+    return CompiledCode(module.decide_pods, module.build, module.renormalize, module.list_best)
 
 
 @settings(deadline=None)
@@ -86,7 +86,7 @@ def test_with_cached_machine_code_nothing_is_compiled(anew):
 
     code, told, ran = anew()
 
-    assert code.run is compiled.run
+    assert code.decide_pods is compiled.decide_pods
     assert (told, ran) == ([], [])
 
 
@@ -131,15 +131,15 @@ def test_numba_is_not_imported_if_the_working_directory_would_configure_it(monke
 
 def test_machine_code_older_than_its_sources_is_removed(monkeypatch, tmp_path):
     (tmp_path / "compiled_of_the_test.py").write_text(
-        "from roadstead.kernel.jit import compiled\n@compiled\ndef run(n): return n\n"
+        "from roadstead.kernel.jit import compiled\n@compiled\ndef decide_pods(n): return n\n"
     )
     called = tmp_path / "arrays.py"
-    for each in (called, tmp_path / "jit.py", tmp_path / "relation_arrays.py"):
+    for each in (called, tmp_path / "jit.py", tmp_path / "counter_arrays.py"):
         each.write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("compiled_of_the_test")
     monkeypatch.setattr(start, "compiled_of", lambda: module)
-    module.run(1)
+    module.decide_pods(1)
 
     assert start.is_compiled()
     os.utime(called, (2**33, 2**33))
@@ -150,7 +150,7 @@ def test_machine_code_older_than_its_sources_is_removed(monkeypatch, tmp_path):
 
 def test_one_folder_has_all_machine_code_and_all_its_sources_are_known():
     load()
-    sources, kept = start.sources(_HOME), compiled.run.stats.cache_path
+    sources, kept = start.sources(_HOME), compiled.decide_pods.stats.cache_path
     functions = [
         each
         for name in (*_COMPILED, *_LOWERED)

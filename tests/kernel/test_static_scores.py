@@ -9,7 +9,7 @@ from roadstead.framework.plugin import Reads, ScorePlugin
 from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.kernel.static_scores import (
     key_of,
-    normalized,
+    normalized_scores,
     static_scores_of,
     static_scores_of_rows,
 )
@@ -27,13 +27,13 @@ def test_skipped_scores_of_a_class_are_kept_when_it_is_filtered_again():
     evaluation = evaluated(profile_of(POINTS, classes=table.classes), pod(), table)
     still = static_scores_of(evaluation)
     alive = np.ones(still.raw.shape[1], dtype=np.bool_)
-    before = normalized(evaluation, still, alive)
+    before = normalized_scores(evaluation, still, alive)
     assert [each.plugin.name for each in still.normalizing] == ["TaintToleration"]
 
     evaluation.restart_scores(NO_PRE_SCORE)
 
     assert not evaluation.score_state.skipped
-    after = normalized(evaluation, still, alive)
+    after = normalized_scores(evaluation, still, alive)
     assert after.tolist() == before.tolist()
 
 
@@ -84,7 +84,9 @@ def test_scores_without_normalization_are_summed_by_row_and_others_kept_by_group
     assert len(raw) == len(set(grades)), "equal raw scores are one group"
     feasible = np.array([each != grades[0] for each in raw])
     wanted = [4 * (each // 2) if each != grades[0] else 0 for each in raw]
-    assert normalized(evaluation, found, feasible).tolist() == wanted, "0 without a feasible row"
+    assert normalized_scores(evaluation, found, feasible).tolist() == wanted, (
+        "0 without a feasible row"
+    )
 
 
 @pytest.mark.parametrize("grade", [-1, 101, 2**40])
@@ -97,8 +99,8 @@ def test_a_score_out_of_range_leaves_the_class_to_the_plugins(grade):
 def test_a_normalized_score_out_of_range_leaves_the_class_to_the_plugins():
     evaluation, found = static_of([0, 300], (Ranked,))
 
-    assert normalized(evaluation, found, np.array([True, True])) is None
-    assert normalized(evaluation, found, np.array([True, False])).tolist() == [0, 0]
+    assert normalized_scores(evaluation, found, np.array([True, True])) is None
+    assert normalized_scores(evaluation, found, np.array([True, False])).tolist() == [0, 0]
 
 
 def test_more_groups_than_the_limit_leave_the_class_to_the_plugins(monkeypatch):

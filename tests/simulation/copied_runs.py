@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
-from roadstead.actors.interface import NOBODY, NoNodeError, open_reply
+from roadstead.actors.interface import NOBODY, NoNodeError, decode_reply
 from roadstead.actors.messages import BIND, BindBatch, pod_list
 from roadstead.actors.names import BINDER, CACHE, JOURNAL_COPY, QUEUE
 from roadstead.actors.runs.client import Client
@@ -145,7 +145,7 @@ class NodesRuntime(SimulatedRuntime):
         if kind != BIND.name:
             return
         try:
-            answers = open_reply(BINDER, BIND, reply, self.limits)
+            answers = decode_reply(BINDER, BIND, reply, self.limits)
         except RoadsteadError:
             return
         bound = [each for each in answers.answers if not each.cause]
@@ -254,7 +254,7 @@ async def _haunted(runtime):
         await asyncio.sleep(GHOST_S)
         for reply in replies:
             with suppress(RoadsteadError):
-                answers = open_reply(BINDER, BIND, reply, runtime.limits)
+                answers = decode_reply(BINDER, BIND, reply, runtime.limits)
                 bound = [each.uid for each in answers.answers if not each.cause]
                 if bound:
                     yield f"a binder without a copy acknowledged {bound}"

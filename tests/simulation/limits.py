@@ -58,9 +58,13 @@ class Shrunk:
                 stack.enter_context(patch.object(module, name, most))
             # The decision to ask workers must not depend on how long plugins took.
             stack.enter_context(patch.object(scorers, "MIN_PLUGINS_S", 0.0))
-            for name, number in (("MIN_NODES_FOR_LISTS", 1), ("MIN_RANKED", 1), ("MAX_RANKED", 3)):
+            for name, number in (
+                ("MIN_NODES_FOR_LISTS", 1),
+                ("MIN_LISTED", 1),
+                ("ROWS_PER_LIST", 3),
+            ):
                 stack.enter_context(patch.object(scorers, name, number))
-            stack.enter_context(patch.object(cell_layout, "WORTHWHILE", 2))
+            stack.enter_context(patch.object(cell_layout, "MIN_PODS", 2))
             stack.enter_context(patch.object(binder_journal, "SNAPSHOT_BYTES", self.snapshot_bytes))
             yield
 

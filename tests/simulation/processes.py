@@ -5,7 +5,7 @@ import threading
 from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
-from roadstead.actors.interface import open_reply
+from roadstead.actors.interface import decode_reply
 from roadstead.actors.messages import BIND
 from roadstead.actors.names import BINDER, CACHE, QUEUE
 from roadstead.actors.runs.client import Client
@@ -157,7 +157,7 @@ def _listen(plan, heard):
     def listen(kind, reply):
         if kind == BIND.name:
             try:
-                answers = open_reply(BINDER, BIND, reply, plan.limits).answers
+                answers = decode_reply(BINDER, BIND, reply, plan.limits).answers
             except RoadsteadError:
                 return
             heard.update((each.uid, each.node_name) for each in answers if not each.cause)

@@ -6,7 +6,7 @@ import numpy as np
 
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.tie_break import ranked
-from roadstead.kernel.arrays import END, NOWHERE
+from roadstead.kernel.arrays import END, INFEASIBLE
 from roadstead.protocol.status import Status
 from tests.simulation.naive import score_lines
 
@@ -36,8 +36,8 @@ class Lists:
             return [f"rows {best.excluded} are left to look at, not {sorted(left)}"]
         found, draw_of = [], dict(zip((pod.uid for pod in pods), draws, strict=True))
         for place, pod in enumerate(wanted):
-            if best.draws[place] != draw_of[pod.uid]:
-                found.append(f"the draw of {pod.key} is {best.draws[place]}")
+            if best.tie_break_hashes[place] != draw_of[pod.uid]:
+                found.append(f"the draw of {pod.key} is {best.tie_break_hashes[place]}")
             found += self._differences(best, place, pod, left)
         return found
 
@@ -45,7 +45,7 @@ class Lists:
         totals = self._totals(pod)
         if totals is None:
             return
-        ranks = ranked(best.draws[place], self._table.columns.name_hash)
+        ranks = ranked(best.tie_break_hashes[place], self._table.columns.name_hash)
         order = sorted(totals.keys() - left, key=lambda row: (-totals[row], -int(ranks[row])))
         listed, others = [], []
         for worker in self._rows.with_rows():
@@ -72,9 +72,9 @@ class Lists:
         if (highest + beside, many) != (totals[order[0]], len(top)):
             yield f"{pod.key}: {many} rows have {highest} and {beside}, of {totals}"
         next_of = max(((totals[row], int(ranks[row])) for row in others), default=None)
-        if others and (bound + beside, int(best.bound[place])) != next_of:
+        if others and (bound + beside, int(best.bound_rank[place])) != next_of:
             yield f"{pod.key}: what is not listed has {bound} and {beside}, not {next_of}"
-        if not others and bound != NOWHERE:
+        if not others and bound != INFEASIBLE:
             yield f"{pod.key}: what is not listed has {bound}, though nothing is left"
 
     def _totals(self, pod):

@@ -31,7 +31,7 @@ async def problems_of(plan, scenario, drawn):
     draw = random.Random(f"ramble stream {drawn}")
     settings = Settings(workers=WORKERS, schedulers=1)
     small = replace(plan, settings=settings, first_epoch=1)
-    with patch.object(stream, "PatientRef", lambda ref: ref):
+    with patch.object(stream, "ResendingRef", lambda ref: ref):
         ramble = _Ramble(small, scenario.nodes, draw)
         try:
             for _ in range(STEPS):

@@ -69,7 +69,7 @@ class ShadowRefill:
         self._ends = self._owner = self._looked_s = self._compared_s = None
         self._is_due = self._is_reported = self._is_looking = False
         stream, encoder, recovery = actor.stream, actor.encoder, actor.recovery
-        for part in (actor.room, recovery):
+        for part in (actor.release_reports, recovery):
             part._directory = Overheard(part._directory, self._asked)
         follower = stream._follower
         stream._follower = lambda name: OverheardRef(follower(name), self._sent)
@@ -77,9 +77,9 @@ class ShadowRefill:
         for name in ("send", "send_nodes", "send_storage", "_start_sending"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
-        self._tell, self._everything_of = actor.room.report, encoder.cluster_state
+        self._tell, self._everything_of = actor.release_reports.report, encoder.cluster_state
         self._report, self._end_claims = recovery._report, recovery._end_claims
-        actor.room.report, encoder.cluster_state = self._told, self._everything
+        actor.release_reports.report, encoder.cluster_state = self._told, self._everything
         recovery._report, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)

@@ -8,7 +8,7 @@ from roadstead.actors.interface import (
     ActorError,
     ActorLostError,
     DeadlineError,
-    PatientRef,
+    ResendingRef,
 )
 from roadstead.actors.messages import STATUS, ActorStatus
 from roadstead.actors.runtime.simulated import SimulatedRuntime
@@ -91,7 +91,7 @@ def test_a_lost_message_ends_the_call_at_its_deadline():
 
 def test_a_patient_caller_repeats_a_call_until_the_network_recovers():
     async def work(runtime):
-        ref = PatientRef(runtime.find_from("a", "client"))
+        ref = ResendingRef(runtime.find_from("a", "client"))
         return (await ref.call(STATUS, NOTHING, timeout_s=1.0)).text, ref.name
 
     assert in_world(work, faults=Faults(lost=1.0, until_s=3.5)) == ("asked 1 times", "a")

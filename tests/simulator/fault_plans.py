@@ -12,7 +12,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.simulator.component import Component, Note
 from roadstead.simulator.engine import Engine
-from roadstead.simulator.nodes.life import UNREACHABLE, NodeLife
+from roadstead.simulator.nodes.component import UNREACHABLE, NodeLifecycle
 from roadstead.simulator.play import Variant, build_engine
 from roadstead.simulator.scenario import (
     NEVER_US,
@@ -112,7 +112,7 @@ class History:
     bound: list[tuple[float, str, str]] = field(default_factory=list)
     lives: dict[str, SimulatedPod] = field(default_factory=dict)
 
-    def begin(self, engine: Engine, life: NodeLife) -> None:
+    def begin(self, engine: Engine, life: NodeLifecycle) -> None:
         """Store what a test checks while the plan is played."""
         self.engine, self.node_life = engine, life
 
@@ -150,7 +150,7 @@ def played(
     history: History | None = None,
 ) -> tuple[History, Engine]:
     """Play a plan with its node life, and check the invariants at the end."""
-    life, history = NodeLife(plan, seed), history or History()
+    life, history = NodeLifecycle(plan, seed), history or History()
     recorder = _Recorder(history)
     engine = build_engine(plan, Variant(seed), recorder, compiled_kernel, (life, *more))
     history.begin(engine, life)

@@ -150,10 +150,10 @@ def test_evictions_are_refused_for_running_pods_only():
         return [life.identity.name for life in pods if budgets.refusal(life, 0)]
 
     assert refused() == []
-    budgets.evicted(pods[0])
+    budgets.count_evicted(pods[0])
     assert refused() == ["b"], "a pod that is not healthy may go while enough others are"
     assert budgets.refusal(pods[1], 0) == "budget default/web needs 1 healthy pods and has 1"
-    budgets.evicted(pods[1])
+    budgets.count_evicted(pods[1])
     assert refused() == ["a", "b", "sick"]
 
 
@@ -198,13 +198,13 @@ def test_taints_are_tolerated_for_the_shortest_time_of_the_first_matches(tolerat
 def test_a_planned_eviction_keeps_its_time_until_it_is_cancelled():
     core, life = TaintEvictions(), life_of("p", no_execute=(timed("a", 50), timed("b", 10)))
 
-    (first,) = core.consider([life], (A,), 100)
+    (first,) = core.plan_evictions([life], (A,), 100)
     assert (first.uid, first.at_us) == (life.uid, 150)
-    assert not list(core.consider([life], (A, B), 120)), "as upstream, though b allows 10"
+    assert not list(core.plan_evictions([life], (A, B), 120)), "as upstream, though b allows 10"
     assert core.due(life.uid, 149) is None
-    assert not list(core.consider([life], (), 140))
+    assert not list(core.plan_evictions([life], (), 140))
     assert core.due(life.uid, 150) is None, "the taints are gone"
-    (second,) = core.consider([life], (B,), 160)
+    (second,) = core.plan_evictions([life], (B,), 160)
     assert core.due(life.uid, 170) is second
     assert core.due(life.uid, 170) is None
 
@@ -350,14 +350,14 @@ def test_an_excluded_node_does_not_count_for_its_zone():
 
 def test_refused_evictions_are_tried_again_every_five_seconds_from_the_beginning():
     drains = Drains()
-    drain = drains.begin("n", ("x",), ["a", "b"], 2 * S, removes=False)
+    drain = drains.begin("n", ("x",), ["a", "b"], 2 * S, removes_node=False)
 
     first = drains.attempt(drain, {"a": "", "b": "no"}.get, 2 * S)
     again = drains.attempt(drain, {"b": "no"}.get, 7 * S)
 
     assert (first.evicted, first.refused) == (("a",), (("b", "no"),))
     assert (again.evicted, again.refused) == ((), ()), "a refusal is noted once"
-    assert drains.blocked() == [drain]
+    assert drains.refused_drains() == [drain]
     assert [drain.next_try_us(at_s * S) for at_s in (7, 8, 12, 13)] == [
         12 * S,
         12 * S,
@@ -368,8 +368,8 @@ def test_refused_evictions_are_tried_again_every_five_seconds_from_the_beginning
 
 def test_a_drain_is_done_when_the_last_pod_has_ended():
     drains = Drains()
-    drain = drains.begin("n", ("x",), ["a", "b"], 0, removes=False)
-    other = drains.begin("n", ("y",), ["b"], 0, removes=False)
+    drain = drains.begin("n", ("x",), ["a", "b"], 0, removes_node=False)
+    other = drains.begin("n", ("y",), ["b"], 0, removes_node=False)
     drains.attempt(drain, {"a": "", "b": None}.get, 0)
 
     assert drains.pod_ended("a") == []

@@ -14,7 +14,7 @@ from roadstead.facts.taints import Taint
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator.component import Commands, Component, WakeAt
-from roadstead.simulator.nodes.life import UNREACHABLE
+from roadstead.simulator.nodes.component import UNREACHABLE
 from roadstead.simulator.scenario import (
     NEVER_US,
     BudgetPlan,

@@ -17,7 +17,7 @@ from roadstead.simulator.scenario import Share
 @dataclass
 class Sized:
     replicas: int
-    most: int
+    max_replicas: int
     order: int
 
 

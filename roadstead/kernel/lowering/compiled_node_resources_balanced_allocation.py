@@ -1,6 +1,6 @@
 """The compiled part of NodeResourcesBalancedAllocation.
 
-Single rows may have any number of resources; pieces have at most two, and no branch.
+Single rows may have any number of resources; chunks have at most two, and no branch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from roadstead.kernel.arrays import END, NOWHERE, Numbers, Piece
+from roadstead.kernel.arrays import END, INFEASIBLE, Chunk, RowArrays
 from roadstead.kernel.jit import inlined, internal
 from roadstead.kernel.lowering.node_resources_balanced_allocation import BalancedArrays
 from roadstead.nodes.columns import I32, I64
@@ -26,12 +26,12 @@ def _score(deviation: float) -> np.int32:
 
 
 @internal
-def add_balanced(numbers: Numbers, balanced: BalancedArrays, c: int, rows: I64, out: I32) -> None:
+def add_balanced(table: RowArrays, balanced: BalancedArrays, c: int, rows: I64, out: I32) -> None:
     """Add the weighted score to the totals of feasible rows."""
-    allocatable, requested = numbers.allocatable, numbers.requested
+    allocatable, requested = table.allocatable, table.requested
     requests, plugin_weight = balanced.scored_requests[c], balanced.weight[c]
     for position in range(rows.shape[0]):
-        if out[position] == NOWHERE:
+        if out[position] == INFEASIBLE:
             continue
         row = rows[position]
         present, total, first, second = 0, 0.0, 0.0, 0.0
@@ -65,10 +65,10 @@ def add_balanced(numbers: Numbers, balanced: BalancedArrays, c: int, rows: I64, 
 
 
 @inlined
-def add_balanced_in_piece(balanced: BalancedArrays, c: int, piece: Piece, out: I32) -> None:
-    """Add the weighted score of at most two resources to rows of a piece."""
+def add_balanced_in_chunk(balanced: BalancedArrays, c: int, chunk: Chunk, out: I32) -> None:
+    """Add the weighted score of at most two resources to rows of a chunk."""
     requests, plugin_weight, size = balanced.scored_requests[c], balanced.weight[c], out.shape[0]
-    first, second, present = piece.usage, piece.other, piece.weights
+    first, second, present = chunk.first_fraction, chunk.second_fraction, chunk.weights
     present[:size] = 0.0
     first[:size] = 0.0
     second[:size] = 0.0
@@ -76,7 +76,7 @@ def add_balanced_in_piece(balanced: BalancedArrays, c: int, piece: Piece, out: I
         resource, asked = requests[k, 0], np.float64(requests[k, 1])
         if resource == END:
             break
-        capacities, requested = piece.capacity[resource], piece.requested[resource]
+        capacities, requested = chunk.capacity[resource], chunk.requested[resource]
         fractions = first if k == 0 else second
         for position in range(size):
             capacity = capacities[position]
@@ -85,4 +85,4 @@ def add_balanced_in_piece(balanced: BalancedArrays, c: int, piece: Piece, out: I
     for position in range(size):
         both = abs((first[position] - second[position]) / 2) if present[position] == 2.0 else 0.0
         score = np.int32(plugin_weight) * _score(both)
-        out[position] += score if out[position] != NOWHERE else 0
+        out[position] += score if out[position] != INFEASIBLE else 0

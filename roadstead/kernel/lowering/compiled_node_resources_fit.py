@@ -1,6 +1,6 @@
 """The compiled part of NodeResourcesFit.
 
-Single rows are computed with integers, which is exact for all amounts; pieces with float64, in
+Single rows are computed with integers, which is exact for all amounts; chunks with float64, in
 loops without a branch, where that is exact.
 """
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from roadstead.kernel.arrays import END, NOWHERE, Numbers, Piece
+from roadstead.kernel.arrays import END, INFEASIBLE, Chunk, RowArrays
 from roadstead.kernel.jit import inlined, internal, quotient
 from roadstead.kernel.lowering.node_resources_fit import LEAST, RATIO, FitArrays
 from roadstead.nodes.columns import I32, I64
@@ -19,28 +19,28 @@ Amount = TypeVar("Amount", int, float)
 
 
 @inlined
-def has_room(numbers: Numbers, wants: I64, row: int) -> bool:
+def has_room(table: RowArrays, requests: I64, row: int) -> bool:
     """Whether a row has room for one more pod with these requests."""
-    fits = numbers.pod_count[row] < numbers.pod_limit[row]
-    for k in range(wants.shape[0]):
-        resource = wants[k, 0]
+    fits = table.pod_count[row] < table.pod_limit[row]
+    for k in range(requests.shape[0]):
+        resource = requests[k, 0]
         if resource == END or not fits:
             break
-        fits = wants[k, 1] <= numbers.allocatable[row, resource] - numbers.requested[row, resource]
+        fits = requests[k, 1] <= table.allocatable[row, resource] - table.requested[row, resource]
     return bool(fits)
 
 
 @inlined
-def refuse_fit_in_piece(wants: I64, piece: Piece, out: I32) -> None:
-    """Write NOWHERE for rows of a piece without room for these requests."""
-    for k in range(wants.shape[0]):
-        if wants[k, 0] == END:
+def refuse_fit_in_chunk(requests: I64, chunk: Chunk, out: I32) -> None:
+    """Write INFEASIBLE for rows of a chunk without room for these requests."""
+    for k in range(requests.shape[0]):
+        if requests[k, 0] == END:
             break
-        capacity, requested = piece.capacity[wants[k, 0]], piece.requested[wants[k, 0]]
-        wanted = np.float64(wants[k, 1])
+        capacity, requested = chunk.capacity[requests[k, 0]], chunk.requested[requests[k, 0]]
+        wanted = np.float64(requests[k, 1])
         for position in range(out.shape[0]):
             out[position] = (
-                out[position] if wanted <= capacity[position] - requested[position] else NOWHERE
+                out[position] if wanted <= capacity[position] - requested[position] else INFEASIBLE
             )
 
 
@@ -52,13 +52,13 @@ def _dividend(asked: Amount, capacity: Amount, strategy: int) -> Amount:
 
 
 @internal
-def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> None:
+def add_fit(table: RowArrays, fit: FitArrays, c: int, rows: I64, out: I32) -> None:
     """Add the weighted score to the totals of feasible rows."""
-    allocatable, requested, nonzero = numbers.allocatable, numbers.requested, numbers.nonzero
+    allocatable, requested, nonzero = (table.allocatable, table.requested, table.nonzero)
     requests, shapes = fit.scored_requests[c], fit.shapes
     strategy, plugin_weight, shape = fit.score[c, 0], fit.score[c, 1], fit.score[c, 2]
     for position in range(rows.shape[0]):
-        if out[position] == NOWHERE:
+        if out[position] == INFEASIBLE:
             continue
         row = rows[position]
         weighted = 0
@@ -87,22 +87,22 @@ def add_fit(numbers: Numbers, fit: FitArrays, c: int, rows: I64, out: I32) -> No
 
 
 @inlined
-def add_fit_in_piece(fit: FitArrays, c: int, piece: Piece, out: I32) -> None:
-    """Add the weighted score by LeastAllocated or MostAllocated to rows of a piece.
+def add_fit_in_chunk(fit: FitArrays, c: int, chunk: Chunk, out: I32) -> None:
+    """Add the weighted score by LeastAllocated or MostAllocated to rows of a chunk.
 
     A quotient of integers below 2**52, rounded to float64, is below the next integer if the exact
     one is: truncating it gives the integer quotient.
     """
     requests, strategy, plugin_weight = fit.scored_requests[c], fit.score[c, 0], fit.score[c, 1]
-    weighted, weights, size = piece.score, piece.weights, out.shape[0]
+    weighted, weights, size = chunk.score, chunk.weights, out.shape[0]
     weighted[:size] = 0.0
     weights[:size] = 0.0
     for k in range(requests.shape[0]):
         resource, column = requests[k, 0], requests[k, 1]
         if resource == END:
             break
-        capacities = piece.capacity[resource]
-        there = piece.nonzero[column] if column >= 0 else piece.requested[resource]
+        capacities = chunk.capacity[resource]
+        there = chunk.nonzero[column] if column >= 0 else chunk.requested[resource]
         asked, weight = np.float64(requests[k, 2]), np.float64(requests[k, 3])
         for position in range(size):
             capacity = capacities[position]
@@ -113,4 +113,4 @@ def add_fit_in_piece(fit: FitArrays, c: int, piece: Piece, out: I32) -> None:
             weights[position] += counts
     for position in range(size):
         all_in_all = np.int32(weighted[position] / max(weights[position], 1.0))
-        out[position] += np.int32(plugin_weight) * all_in_all if out[position] != NOWHERE else 0
+        out[position] += np.int32(plugin_weight) * all_in_all if out[position] != INFEASIBLE else 0

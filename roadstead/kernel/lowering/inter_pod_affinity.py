@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.evaluation import Evaluation
-from roadstead.kernel.relation_arrays import (
+from roadstead.kernel.counter_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
     EXISTING_ANTI,
     SCORE,
-    RelationOf,
+    CounterSet,
     TermCounter,
 )
 from roadstead.nodes.pod_class import PodClass
@@ -32,35 +32,41 @@ _KINDS = {
 
 
 def add_counters(
-    found: RelationOf, evaluation: Evaluation, pod_profiles: Sequence[PodClass]
+    counter_set: CounterSet, evaluation: Evaluation, pod_profiles: Sequence[PodClass]
 ) -> None:
     """Add the counters of a class. pod_profiles: a pod of each profile."""
     plugins = []
     for plugin in evaluation.profile.filter:
         if isinstance(plugin, InterPodAffinity):
             plugins.append(plugin)
-            found.counters += _required(found, plugin, evaluation.state, pod_profiles)
+            counter_set.counters += _required(counter_set, plugin, evaluation.state, pod_profiles)
     for each in evaluation.profile.score:
-        if isinstance(each.plugin, InterPodAffinity) and each.plugin.runs_score(found.pod_class):
+        if isinstance(each.plugin, InterPodAffinity) and each.plugin.runs_score(
+            counter_set.pod_class
+        ):
             plugins.append(each.plugin)
-            found.counters += _preferred(found, each.plugin, evaluation.score_state, pod_profiles)
-            found.affinity_weight = each.weight
-    index_of = {(counter.kind, counter.key): index for index, counter in enumerate(found.counters)}
+            counter_set.counters += _preferred(
+                counter_set, each.plugin, evaluation.score_state, pod_profiles
+            )
+            counter_set.affinity_weight = each.weight
+    index_of = {
+        (counter.kind, counter.key): index for index, counter in enumerate(counter_set.counters)
+    }
 
     def adds(other: PodClass) -> Iterable[tuple[int, int]]:
-        for counter, amount in _added(plugins[-1], found.pod_class, other) if plugins else ():
+        for counter, amount in _added(plugins[-1], counter_set.pod_class, other) if plugins else ():
             if amount and counter in index_of:
                 yield index_of[counter], amount
 
-    found.adds.append(adds)
+    counter_set.adds.append(adds)
 
 
 def _added(
     plugin: InterPodAffinity, pod_class: PodClass, other: PodClass
 ) -> list[tuple[tuple[int, str], int]]:
     """Return what one pod of another class adds, by type of counter and topology key."""
-    relation = plugin.relation(pod_class, other)
-    return [((_KINDS[family], key), n) for (family, key), n in relation if family in _KINDS]
+    amounts = plugin.relation(pod_class, other)
+    return [((_KINDS[family], key), n) for (family, key), n in amounts if family in _KINDS]
 
 
 def _keys(
@@ -72,28 +78,36 @@ def _keys(
 
 
 def _required(
-    found: RelationOf, plugin: InterPodAffinity, state: CycleState, pod_profiles: Sequence[PodClass]
+    counter_set: CounterSet,
+    plugin: InterPodAffinity,
+    state: CycleState,
+    pod_profiles: Sequence[PodClass],
 ) -> list[TermCounter]:
-    found_before = state.get(plugin.name)
-    before = found_before.counts if isinstance(found_before, FilterState) else PodCounts({}, {}, {})
-    affinity_keys, anti_affinity_keys = plugin.required_keys(found.pod_class)
-    found.matches_itself = plugin.matches_itself(found.pod_class)
-    others = _keys(plugin, found.pod_class, pod_profiles, EXISTING_ANTI)
+    stored = state.get(plugin.name)
+    counts_so_far = stored.counts if isinstance(stored, FilterState) else PodCounts({}, {}, {})
+    affinity_keys, anti_affinity_keys = plugin.required_keys(counter_set.pod_class)
+    counter_set.matches_itself = plugin.matches_itself(counter_set.pod_class)
+    others = _keys(plugin, counter_set.pod_class, pod_profiles, EXISTING_ANTI)
     return [
         TermCounter(kind, key, counts.get(key, {}))
         for kind, keys, counts in (
-            (EXISTING_ANTI, (*before.existing_anti, *others), before.existing_anti),
-            (AFFINITY, affinity_keys, before.affinity),
-            (ANTI_AFFINITY, anti_affinity_keys, before.anti_affinity),
+            (EXISTING_ANTI, (*counts_so_far.existing_anti, *others), counts_so_far.existing_anti),
+            (AFFINITY, affinity_keys, counts_so_far.affinity),
+            (ANTI_AFFINITY, anti_affinity_keys, counts_so_far.anti_affinity),
         )
         for key in dict.fromkeys(keys)
     ]
 
 
 def _preferred(
-    found: RelationOf, plugin: InterPodAffinity, state: CycleState, pod_profiles: Sequence[PodClass]
+    counter_set: CounterSet,
+    plugin: InterPodAffinity,
+    state: CycleState,
+    pod_profiles: Sequence[PodClass],
 ) -> list[TermCounter]:
-    found_before = state.get(plugin.name)
-    before = found_before.scores if isinstance(found_before, TopologyScores) else {}
-    keys = dict.fromkeys((*before, *_keys(plugin, found.pod_class, pod_profiles, SCORE)))
-    return [TermCounter(SCORE, key, before.get(key, {})) for key in keys]
+    stored = state.get(plugin.name)
+    counts_so_far = stored.scores if isinstance(stored, TopologyScores) else {}
+    keys = dict.fromkeys(
+        (*counts_so_far, *_keys(plugin, counter_set.pod_class, pod_profiles, SCORE))
+    )
+    return [TermCounter(SCORE, key, counts_so_far.get(key, {})) for key in keys]

@@ -11,11 +11,11 @@ from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.plugin import Plugin
 from roadstead.framework.profile import Profile
 from roadstead.kernel.arrays import END, padded
+from roadstead.kernel.counter_arrays import CounterSet
 from roadstead.kernel.lowering import inter_pod_affinity, pod_topology_spread
 from roadstead.kernel.lowering import node_resources_balanced_allocation as balanced_allocation
 from roadstead.kernel.lowering import node_resources_fit as resources_fit
-from roadstead.kernel.lowering.node_ports import PortArrays, WantedPorts
-from roadstead.kernel.relation_arrays import RelationOf
+from roadstead.kernel.lowering.node_ports import PortArrays, RequestedPorts
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
@@ -29,12 +29,12 @@ _FILTERING = (NodeResourcesFit, NodePorts)
 """Plugins that compiled code always evaluates; a profile needs both. Without NodePorts, pods of one
 signature could have different ports."""
 _ACROSS_NODES = (PodTopologySpread, InterPodAffinity)
-_COMPUTED = (*_FILTERING, NodeResourcesBalancedAllocation, *_ACROSS_NODES)
+_COMPILED = (*_FILTERING, NodeResourcesBalancedAllocation, *_ACROSS_NODES)
 
 
-def is_computed(plugin: Plugin) -> bool:
+def is_compiled(plugin: Plugin) -> bool:
     """Whether compiled code computes what a plugin returns; subclasses may differ."""
-    return type(plugin) in _COMPUTED
+    return type(plugin) in _COMPILED
 
 
 def is_counted(plugin: Plugin) -> bool:
@@ -53,23 +53,23 @@ def why_not(profile: Profile, pod: PodClass) -> str:
     return "resources of device classes" if leaves else ""
 
 
-class Specs(NamedTuple):
+class ClassArrays(NamedTuple):
     """Requests of classes: arrays of the plugins that read rows, and common ones.
 
-    adds: int64[class, k, 2], (resource, amount) that a placed pod requests. nonzero: int64[class,
-    2], likewise. affects: bool[placed class, class], see `affected_by`. static_index, model:
-    int64[class], index of its static scores, and of the model that it shares with classes of its
-    shape.
+    placed_requests: int64[class, k, 2], (resource, amount) that a placed pod adds to its row's
+    `requested`. nonzero: int64[class, 2], likewise. affects: bool[placed class, class], see
+    `affected_by`. static_index, evaluation_index: int64[class], index of its static scores, and of
+    its shared evaluation (`covered_classes.SharedEvaluation`).
     """
 
     fit: resources_fit.FitArrays
     balanced: balanced_allocation.BalancedArrays
     ports: PortArrays
-    adds: I64
+    placed_requests: I64
     nonzero: I64
     affects: Bools
     static_index: I64
-    model: I64
+    evaluation_index: I64
 
 
 class RowLowering:
@@ -83,63 +83,63 @@ class RowLowering:
         self.balanced = balanced_allocation.BalancedLowering(evaluation, scoring)
 
 
-def lay_out_specs(
+def lay_out_classes(
     lowered: Sequence[RowLowering],
     pods: Sequence[PodClass],
     affects: Bools,
     static_index: I64,
-    model: I64,
-) -> tuple[Specs, Callable[[NodeTable, Rows], Bools]]:
-    """Return the specs of classes, and a function that computes `Numbers.blocked`.
+    evaluation_index: I64,
+) -> tuple[ClassArrays, Callable[[NodeTable, Rows], Bools]]:
+    """Return the arrays of classes, and a function that computes `RowArrays.ports_in_use`.
 
     lowered, pods: of each class.
     """
-    ports = WantedPorts(pods)
-    specs = Specs(
+    ports = RequestedPorts(pods)
+    class_arrays = ClassArrays(
         fit=resources_fit.lay_out_fit([each.fit for each in lowered], pods),
         balanced=balanced_allocation.lay_out_balanced([each.balanced for each in lowered], pods),
         ports=ports.lay_out(),
-        adds=padded([pod.asked for pod in pods], 2),
+        placed_requests=padded([pod.asked for pod in pods], 2),
         nonzero=np.array([pod.nonzero for pod in pods], dtype=np.int64).reshape(-1, 2),
         affects=affects,
         static_index=static_index,
-        model=model,
+        evaluation_index=evaluation_index,
     )
-    return specs, ports.blocked
+    return class_arrays, ports.ports_in_use
 
 
-def replace_spec(specs: Specs, c: int, lowered: RowLowering, pod: PodClass) -> bool:
+def replace_amounts(class_arrays: ClassArrays, c: int, lowered: RowLowering, pod: PodClass) -> bool:
     """Write the amounts of another class of the same shape in place of class c.
 
     Returns False, with nothing changed, if its lists are longer than those of the arrays.
     """
     lists: tuple[tuple[I64, Sequence[tuple[int, ...]]], ...] = (
-        (specs.fit.wants[c], lowered.fit.wants(pod)),
-        (specs.fit.scored_requests[c], lowered.fit.scored_requests(pod)),
-        (specs.balanced.scored_requests[c], lowered.balanced.scored_requests(pod)),
-        (specs.adds[c], pod.asked),
+        (class_arrays.fit.filtered_requests[c], lowered.fit.filtered_requests(pod)),
+        (class_arrays.fit.scored_requests[c], lowered.fit.scored_requests(pod)),
+        (class_arrays.balanced.scored_requests[c], lowered.balanced.scored_requests(pod)),
+        (class_arrays.placed_requests[c], pod.asked),
     )
-    if any(len(new) > len(known) for known, new in lists):
+    if any(len(new) > len(array) for array, new in lists):
         return False
-    for known, new in lists:
-        if len(new) < len(known):
-            known[len(new) :] = END
+    for array, new in lists:
+        if len(new) < len(array):
+            array[len(new) :] = END
         if new:
-            known[: len(new)] = new
-    specs.nonzero[c] = pod.nonzero
+            array[: len(new)] = new
+    class_arrays.nonzero[c] = pod.nonzero
     return True
 
 
-def relation_key(evaluation: Evaluation) -> Hashable:
+def counter_set_key(evaluation: Evaluation) -> Hashable:
     """Return a key that is equal for classes with the same counters."""
     facts = evaluation.pod.facts
-    signs = tuple(
+    plugin_keys = tuple(
         plugin.sign(facts) for plugin in evaluation.profile.cross_node if is_counted(plugin)
     )
     # Spread constraints may count only the nodes that the pod may use: nodeAffinityPolicy and
     # nodeTaintsPolicy read these facts.
-    where = facts.node_selector, facts.required_node_terms, facts.tolerations
-    return id(evaluation.profile), signs, where
+    node_rules = facts.node_selector, facts.required_node_terms, facts.tolerations
+    return id(evaluation.profile), plugin_keys, node_rules
 
 
 def pod_profile_key(pod: PodClass) -> Hashable:
@@ -152,12 +152,12 @@ def pod_profile_key(pod: PodClass) -> Hashable:
     )
 
 
-def relation_of(evaluation: Evaluation, pod_profiles: Sequence[PodClass]) -> RelationOf:
+def counter_set_of(evaluation: Evaluation, pod_profiles: Sequence[PodClass]) -> CounterSet:
     """Return the counters of a class, after PreFilter and PreScore.
 
     pod_profiles: a pod of each profile.
     """
-    found = RelationOf(evaluation.pod)
-    pod_topology_spread.add_counters(found, evaluation)
-    inter_pod_affinity.add_counters(found, evaluation, pod_profiles)
-    return found
+    counter_set = CounterSet(evaluation.pod)
+    pod_topology_spread.add_counters(counter_set, evaluation)
+    inter_pod_affinity.add_counters(counter_set, evaluation, pod_profiles)
+    return counter_set

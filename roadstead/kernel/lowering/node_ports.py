@@ -15,13 +15,13 @@ from roadstead.plugins.node_ports import conflicts
 
 
 class PortArrays(NamedTuple):
-    """wanted: int64[class, k], columns of `Numbers.blocked`. conflicts: bool[port, port]."""
+    """requested: int64[class, k], columns of `ports_in_use`. conflicts: bool[port, port]."""
 
-    wanted: I64
+    requested: I64
     conflicts: Bools
 
 
-class WantedPorts:
+class RequestedPorts:
     """The host ports of some classes."""
 
     def __init__(self, pods: Sequence[PodClass]) -> None:
@@ -31,20 +31,20 @@ class WantedPorts:
     def lay_out(self) -> PortArrays:
         ports = self._ports
         index_of = {port: index for index, port in enumerate(ports)}
-        wanted = padded([[(index_of[port],) for port in each] for each in self._of_pods], 1)
+        requested = padded([[(index_of[port],) for port in each] for each in self._of_pods], 1)
         clash = [[conflicts((one,), ((other, 1),)) for other in ports] for one in ports]
         return PortArrays(
-            wanted=wanted.squeeze(2),
+            requested=requested.squeeze(2),
             conflicts=np.array(clash, dtype=np.bool_).reshape(len(ports), len(ports)),
         )
 
-    def blocked(self, table: NodeTable, rows: Rows) -> Bools:
+    def ports_in_use(self, table: NodeTable, rows: Rows) -> Bools:
         """Whether a requested port is in use: bool[rows, port], at least one column."""
         ports = self._ports
-        blocked = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
+        ports_in_use = np.zeros((len(rows), max(1, len(ports))), dtype=np.bool_)
         if ports:
             sets = table.columns.port_set[rows]
             for code in np.unique(sets).tolist():
                 in_use = table.port_sets[code]
-                blocked[sets == code, : len(ports)] = [conflicts((p,), in_use) for p in ports]
-        return blocked
+                ports_in_use[sets == code, : len(ports)] = [conflicts((p,), in_use) for p in ports]
+        return ports_in_use

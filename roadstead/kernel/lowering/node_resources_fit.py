@@ -21,14 +21,14 @@ OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
 
 
 class FitArrays(NamedTuple):
-    """wants: int64[class, k, 2], (resource, amount) that Filter compares.
+    """filtered_requests: int64[class, k, 2], (resource, amount) that Filter compares.
 
     score: int64[class, 3]: strategy, weight, index in shapes. scored_requests: int64[class, k, 4]:
-    resource, column of `Numbers.nonzero` or -1, requested amount, weight. shapes: int64[shape,
+    resource, column of `RowArrays.nonzero` or -1, requested amount, weight. shapes: int64[shape,
     101], of RequestedToCapacityRatio: the score at each percentage of use.
     """
 
-    wants: I64
+    filtered_requests: I64
     score: I64
     scored_requests: I64
     shapes: I64
@@ -55,7 +55,7 @@ class FitLowering:
             else:
                 self.strategy = MOST if scorer.most else LEAST
 
-    def wants(self, pod: PodClass) -> tuple[tuple[int, int], ...]:
+    def filtered_requests(self, pod: PodClass) -> tuple[tuple[int, int], ...]:
         if not self._ignored:
             return pod.asked
         return tuple(each for each in pod.asked if each[0] not in self._ignored)
@@ -77,7 +77,9 @@ def lay_out_fit(fits: Sequence[FitLowering], pods: Sequence[PodClass]) -> FitArr
     index_of = {each: index for index, each in enumerate(shapes)}
     scores = [(fit.strategy, fit.weight, index_of.get(id(fit.shape), 0)) for fit in fits]
     return FitArrays(
-        wants=padded([fit.wants(pod) for fit, pod in zip(fits, pods, strict=True)], 2),
+        filtered_requests=padded(
+            [fit.filtered_requests(pod) for fit, pod in zip(fits, pods, strict=True)], 2
+        ),
         score=np.array(scores, dtype=np.int64).reshape(-1, 3),
         scored_requests=padded(
             [fit.scored_requests(pod) for fit, pod in zip(fits, pods, strict=True)], 4

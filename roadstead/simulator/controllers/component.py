@@ -1,4 +1,4 @@
-"""Controllers: carries out the controllers of a plan."""
+"""Controllers: the component that runs the controllers of a scenario."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Key = tuple[str | int, ...]
 
 
 class Controllers(Component):
-    """All controllers of a plan; a pod's `controller` is its index here.
+    """All controllers of a scenario; a pod's `controller` is its index here.
 
     plans: `CompiledScenario.controllers`. seed: of durations and failures. cores: by index.
     """
@@ -55,70 +55,70 @@ class Controllers(Component):
                 yield WakeAt(plan.deleted_us, ("delete", plan.index))
 
     def wake(self, key: Key) -> Commands:
-        what, index = key[0], int(key[1])
+        action, index = key[0], int(key[1])
         core = self.cores[index]
-        if what == "sync":
+        if action == "sync":
             return self._sync(index)
-        if what == "available":
+        if action == "available":
             return self._available(index, str(key[2]))
-        if what == "create":
+        if action == "create":
             core.create()
-            return self._soon(index)
-        if what == "change":
+            return self._wake_now(index)
+        if action == "change":
             core.change(core.plan.changes[int(key[2])])
-            return self._soon(index)
-        assert what == "delete", f"nothing wakes a controller with the key {key}"
+            return self._wake_now(index)
+        assert action == "delete", f"nothing wakes a controller with the key {key}"
         # Of a Job that has finished, too: upstream deletes it with its pods.
         return [*core.delete(), *core.collect_notes()]
 
     # What happens to pods and nodes.
 
-    def pod_created(self, life: SimulatedPod) -> Commands:
-        if life.controller >= 0:
-            self.cores[life.controller].pod_created(life)
+    def pod_created(self, pod: SimulatedPod) -> Commands:
+        if pod.controller >= 0:
+            self.cores[pod.controller].pod_created(pod)
         return ()
 
-    def pod_started(self, life: SimulatedPod) -> Commands:
-        index = life.controller
+    def pod_started(self, pod: SimulatedPod) -> Commands:
+        index = pod.controller
         if index < 0:
             return ()
         core, ready_us = self.cores[index], self.cores[index].plan.min_ready_us
         if ready_us:
             at_us = self._world.now_us + ready_us
-            return (WakeAt(at_us, ("available", index, life.uid)),)
-        core.pod_available(life)
-        return self._soon(index)
+            return (WakeAt(at_us, ("available", index, pod.uid)),)
+        core.pod_available(pod)
+        return self._wake_now(index)
 
     def _available(self, index: int, uid: str) -> Commands:
-        life = self._world.pods.get(uid)
-        if life is None or life.state is not LifeState.RUNNING:
+        pod = self._world.pods.get(uid)
+        if pod is None or pod.state is not LifeState.RUNNING:
             return ()
-        self.cores[index].pod_available(life)
-        return self._soon(index)
+        self.cores[index].pod_available(pod)
+        return self._wake_now(index)
 
-    def pod_terminating(self, life: SimulatedPod) -> Commands:
-        index = life.controller
-        return self._left(index, life) if index >= 0 else ()
+    def pod_terminating(self, pod: SimulatedPod) -> Commands:
+        index = pod.controller
+        return self._pod_left(index, pod) if index >= 0 else ()
 
-    def pod_ended(self, life: SimulatedPod) -> Commands:
-        index = life.controller
+    def pod_ended(self, pod: SimulatedPod) -> Commands:
+        index = pod.controller
         if index < 0:
             return ()
-        commands = self._left(index, life)
-        self.cores[index].pod_ended(life)
+        commands = self._pod_left(index, pod)
+        self.cores[index].pod_ended(pod)
         return commands
 
-    def _left(self, index: int, life: SimulatedPod) -> Commands:
+    def _pod_left(self, index: int, pod: SimulatedPod) -> Commands:
         core, now_us = self.cores[index], self._world.now_us
-        was_unasked = core.pod_leaves(life, now_us)
-        if was_unasked and life.created_us == now_us and not core.replaces_at_once:
+        is_unexpected = core.pod_leaves(pod, now_us)
+        if is_unexpected and pod.created_us == now_us and not core.replaces_at_once:
             # Its replacement might end at once, too, and no time would ever pass.
             until_us = now_us + PAUSE_US
             if self._pauses_until_us[index] == until_us:
                 return ()
             self._pauses_until_us[index] = until_us
             return (WakeAt(until_us, ("sync", index)),)
-        return self._soon(index)
+        return self._wake_now(index)
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
         return self._node_changed(facts.name)
@@ -129,11 +129,11 @@ class Controllers(Component):
     def _node_changed(self, name: str) -> Commands:
         for each in self._daemon_sets:
             each.node_changed(name)
-        return [wake for each in self._daemon_sets for wake in self._soon(each.plan.index)]
+        return [wake for each in self._daemon_sets for wake in self._wake_now(each.plan.index)]
 
     # When a controller acts.
 
-    def _soon(self, index: int) -> tuple[WakeAt, ...]:
+    def _wake_now(self, index: int) -> tuple[WakeAt, ...]:
         """Let a controller act at this time, when all commands are carried out."""
         if self._is_woken[index] or not self.cores[index].is_live:
             return ()

@@ -19,8 +19,9 @@ _DRAWS_PER_BLOCK: Final = 256
 class ControllerCore(ABC):
     """One controller of a scenario; subclasses define what it does.
 
-    is_live: it was created, and is neither deleted nor finished. replicas, template: what is wanted
-    now. replaces_at_once: it may replace a pod that ended when it was created.
+    plan: the controller in the compiled scenario. is_live: it was created, and is neither deleted
+    nor finished. replicas, template: those wanted now. replaces_at_once: it may replace a pod that
+    ended when it was created.
     """
 
     replaces_at_once: ClassVar[bool] = False
@@ -62,26 +63,26 @@ class ControllerCore(ABC):
     # What happens to its pods.
 
     @abstractmethod
-    def pod_created(self, life: SimulatedPod) -> None:
-        """Store a pod that it asked for."""
+    def pod_created(self, pod: SimulatedPod) -> None:
+        """Add a pod that it created."""
 
-    def pod_available(self, life: SimulatedPod) -> None:  # noqa: B027 - optional
+    def pod_available(self, pod: SimulatedPod) -> None:  # noqa: B027 - optional
         """Count a pod that has run for `min_ready_us`."""
 
     @abstractmethod
-    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
-        """Count a pod out: it terminates or has ended. Return whether it was not asked to."""
+    def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
+        """Remove a pod that terminates or has ended; return whether `sync` did not delete it."""
 
-    def pod_ended(self, life: SimulatedPod) -> None:  # noqa: B027 - optional
-        """Forget a pod that has ended; `pod_leaves` was called before."""
+    def pod_ended(self, pod: SimulatedPod) -> None:  # noqa: B027 - optional
+        """Remove a pod that has ended; `pod_leaves` was called before."""
 
     @abstractmethod
     def sync(self, world: World) -> list[Command]:
-        """Return what makes the pods those that are wanted. Nothing is under way when called."""
+        """Return the commands for the wanted pods; those of earlier calls are carried out."""
 
     @abstractmethod
     def remaining(self) -> Iterable[SimulatedPod]:
-        """Return the pods that were not asked to leave, in the order of their creation."""
+        """Return the pods that it has not deleted, in the order of their creation."""
 
     @abstractmethod
     def validate(self) -> None:
@@ -123,12 +124,12 @@ class ControllerCore(ABC):
 
     def _stop(self) -> list[Command]:
         self.is_live = False
-        return [end_pod(life) for life in list(self.remaining())]
+        return [end_pod(pod) for pod in list(self.remaining())]
 
 
-def end_pod(life: SimulatedPod) -> EndPod:
+def end_pod(pod: SimulatedPod) -> EndPod:
     """Return the command to delete a pod as its controller does."""
-    return EndPod(life.uid, Ending.DELETED)
+    return EndPod(pod.uid, Ending.DELETED)
 
 
 def _failures(plan: ControllerPlan, seed: int) -> Iterator[bool]:

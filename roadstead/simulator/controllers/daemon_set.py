@@ -57,16 +57,16 @@ class DaemonSetCore(ControllerCore):
 
     # What happens to its pods.
 
-    def pod_created(self, life: SimulatedPod) -> None:
-        self._pods[self._node_of[life.ordinal]] = life
+    def pod_created(self, pod: SimulatedPod) -> None:
+        self._pods[self._node_of[pod.ordinal]] = pod
 
-    def pod_available(self, life: SimulatedPod) -> None:
-        node = self._node_of.get(life.ordinal)
+    def pod_available(self, pod: SimulatedPod) -> None:
+        node = self._node_of.get(pod.ordinal)
         if node is not None and node not in self._leaving:
             self._available.add(node)
 
-    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
-        node = self._node_of.get(life.ordinal)
+    def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
+        node = self._node_of.get(pod.ordinal)
         if node is None or node in self._leaving:
             return False
         self._leaves(node)
@@ -77,15 +77,15 @@ class DaemonSetCore(ControllerCore):
         self._available.discard(node)
         self._old.pop(node, None)
 
-    def pod_ended(self, life: SimulatedPod) -> None:
-        node = self._node_of.pop(life.ordinal)
+    def pod_ended(self, pod: SimulatedPod) -> None:
+        node = self._node_of.pop(pod.ordinal)
         del self._pods[node]
         self._leaving.discard(node)
         self._changed[node] = None
 
     def remaining(self) -> Iterable[SimulatedPod]:
-        lives = (life for each, life in self._pods.items() if each not in self._leaving)
-        return sorted(lives, key=lambda life: life.number)
+        pods = (pod for each, pod in self._pods.items() if each not in self._leaving)
+        return sorted(pods, key=lambda pod: pod.number)
 
     # What it does.
 
@@ -93,13 +93,13 @@ class DaemonSetCore(ControllerCore):
         commands: list[Command] = []
         pods: list[NewPod] = []
         for name in self._nodes_to_check(world):
-            node, life = world.nodes.get(name), self._pods.get(name)
+            node, pod = world.nodes.get(name), self._pods.get(name)
             is_wanted = node is not None and should_run(self._template_facts, node)
             (self._wanted.add if is_wanted else self._wanted.discard)(name)
-            if life is None:
+            if pod is None:
                 if node is not None and is_wanted:
-                    pods.append(self._make(node))
-            elif name not in self._leaving and not self._stays(life, node):
+                    pods.append(self._new_pod(node))
+            elif name not in self._leaving and not self._stays(pod, node):
                 commands += self._delete(name)
         commands += self._update(len(pods))
         if pods:
@@ -118,13 +118,13 @@ class DaemonSetCore(ControllerCore):
     def _template_facts(self) -> PodFacts:
         return self.plan.templates[self.template].facts
 
-    def _stays(self, life: SimulatedPod, node: NodeFacts | None) -> bool:
+    def _stays(self, pod: SimulatedPod, node: NodeFacts | None) -> bool:
         """Whether a pod stays; a pending one whose node is gone does not."""
         if node is None:
-            return life.state is not LifeState.PENDING
+            return pod.state is not LifeState.PENDING
         return may_continue(self._template_facts, node)
 
-    def _make(self, node: NodeFacts) -> NewPod:
+    def _new_pod(self, node: NodeFacts) -> NewPod:
         number = self.created_pods
         made = self.plan.daemon(self.template, node, number)
         assert made is not None, f"{self.subject} does not run on {node.name}"
@@ -145,13 +145,13 @@ class DaemonSetCore(ControllerCore):
         """
         if self.plan.updates_on_delete or not self._is_rolling:
             return []
-        most = self.plan.max_unavailable.of(len(self._wanted), rounds_up=True) or 1
+        max_missing = self.plan.max_unavailable.of(len(self._wanted), rounds_up=True) or 1
         unhealthy = [each for each in self._old if each not in self._available]
         healthy = [each for each in self._old if each in self._available]
         # Nodes with a pod, but none that is available.
         missing = len(self._pods) - len(self._available) + new
         commands: list[Command] = []
-        for node in [*unhealthy, *healthy[: max(0, most - missing)]]:
+        for node in [*unhealthy, *healthy[: max(0, max_missing - missing)]]:
             commands += self._delete(node)
         if not self._old and not missing and not commands:
             self._is_rolling = False

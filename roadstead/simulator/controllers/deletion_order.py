@@ -31,17 +31,17 @@ def first_to_delete(
     found = list(pods)
     if wanted >= len(found):
         return found
-    on_node = Counter(life.node for life in related if life.node)
-    return sorted(found, key=lambda life: _rank(life, on_node, now_us))[:wanted]
+    on_node = Counter(pod.node for pod in related if pod.node)
+    return sorted(found, key=lambda pod: _rank(pod, on_node, now_us))[:wanted]
 
 
 def _rank(
-    life: SimulatedPod, on_node: Mapping[str, int], now_us: int
+    pod: SimulatedPod, on_node: Mapping[str, int], now_us: int
 ) -> tuple[int, int, int, int, str]:
-    is_running = life.state is LifeState.RUNNING
-    since_us = life.started_us if is_running else life.created_us
-    number = on_node[life.node] if life.node else 0
-    return bool(life.node), is_running, -number, _power(now_us, since_us), life.uid
+    is_running = pod.state is LifeState.RUNNING
+    since_us = pod.started_us if is_running else pod.created_us
+    number = on_node[pod.node] if pod.node else 0
+    return bool(pod.node), is_running, -number, _power(now_us, since_us), pod.uid
 
 
 def _power(now_us: int, since_us: int) -> int:

@@ -7,13 +7,13 @@ the other without delay here, so a sync makes all steps that the pods allow.
 from __future__ import annotations
 
 from roadstead.simulator.component import Command, World
-from roadstead.simulator.controllers.replica_set import ReplicaSet, SetsOfPods
+from roadstead.simulator.controllers.replica_set import ReplicaSet, ReplicaSetsCore
 from roadstead.simulator.controllers.rolling import new_set_size, proportional_sizes, resolve_bounds
 from roadstead.simulator.scenario import ControllerChange, ControllerPlan
 from roadstead.simulator.simulated_pods import SimulatedPod
 
 
-class DeploymentCore(SetsOfPods):
+class DeploymentCore(ReplicaSetsCore):
     """A Deployment."""
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -26,18 +26,18 @@ class DeploymentCore(SetsOfPods):
     def change(self, change: ControllerChange) -> None:
         before = self.plan.templates[self.template].base
         super().change(change)
-        base = self.plan.templates[self.template].base
-        if base != before:
+        name_prefix = self.plan.templates[self.template].base
+        if name_prefix != before:
             self._is_rolling = True
-            self.note("rollout started", base)
+            self.note("rollout started", name_prefix)
 
-    def pod_ended(self, life: SimulatedPod) -> None:
-        self._leaving.pop(life.uid, None)
+    def pod_ended(self, pod: SimulatedPod) -> None:
+        self._leaving.pop(pod.uid, None)
 
-    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
+    def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
         if self.plan.recreates:
-            self._leaving[life.uid] = None
-        return super().pod_leaves(life, now_us)
+            self._leaving[pod.uid] = None
+        return super().pod_leaves(pod, now_us)
 
     def sync(self, world: World) -> list[Command]:
         self._now_us = world.now_us
@@ -66,16 +66,17 @@ class DeploymentCore(SetsOfPods):
     def _old_sets(self) -> list[ReplicaSet]:
         """Return the sets of other templates that want pods, the oldest first."""
         new = self.plan.templates[self.template].base
-        return [each for each in self.sets.values() if each.base != new and each.replicas]
+        return [each for each in self.sets.values() if each.name_prefix != new and each.replicas]
 
     def _total(self) -> int:
         return sum(each.replicas for each in self.sets.values())
 
-    def _scale(self, owner: ReplicaSet, replicas: int) -> None:
+    def _scale(self, replica_set: ReplicaSet, replicas: int) -> None:
         """Scale a set, and record the size of the Deployment with it."""
-        owner.replicas = replicas
-        owner.desired, owner.most = self.replicas, self.replicas + self._bounds[0]
-        deletions = self.remove_excess(owner, self._now_us)
+        replica_set.replicas = replicas
+        replica_set.desired_replicas = self.replicas
+        replica_set.max_replicas = self.replicas + self._bounds[0]
+        deletions = self.remove_excess(replica_set, self._now_us)
         if self.plan.recreates:
             self._leaving |= dict.fromkeys(each.uid for each in deletions)
         self._commands += deletions
@@ -84,7 +85,9 @@ class DeploymentCore(SetsOfPods):
 
     def _is_scaled(self) -> bool:
         """Whether the number of replicas changed since the sets were scaled (isScalingEvent)."""
-        return any(each.replicas and each.desired != self.replicas for each in self.sets.values())
+        return any(
+            each.replicas and each.desired_replicas != self.replicas for each in self.sets.values()
+        )
 
     def _scale_in_proportion(self) -> None:
         """Scale the sets; in a rollout all of them, so that their proportion stays (scale).
@@ -95,7 +98,7 @@ class DeploymentCore(SetsOfPods):
         new = self.sets.get(self.plan.templates[self.template].base)
         if len(active) == 1:
             self._scale(active[0], self.replicas)
-        elif new is not None and self._is_complete(new) and new.desired == self.replicas:
+        elif new is not None and self._is_complete(new) and new.desired_replicas == self.replicas:
             for each in self._old_sets():
                 self._scale(each, 0)
         elif not self.plan.recreates:
@@ -143,8 +146,8 @@ class DeploymentCore(SetsOfPods):
         """Scale old sets down, by pods that are not available or by any; return by how many."""
         removed = 0
         for each in old:
-            most = each.replicas - (len(each.available) if unhealthy else 0)
-            count = min(allowed - removed, most)
+            removable = each.replicas - (len(each.available) if unhealthy else 0)
+            count = min(allowed - removed, removable)
             if count > 0:
                 self._scale(each, each.replicas - count)
                 removed += count
@@ -165,4 +168,4 @@ class DeploymentCore(SetsOfPods):
         new = self.set_for(self.template)
         if self._is_rolling and self._is_complete(new) and not self._old_sets():
             self._is_rolling = False
-            self.note("rollout finished", new.base)
+            self.note("rollout finished", new.name_prefix)

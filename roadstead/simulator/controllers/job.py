@@ -33,13 +33,13 @@ class JobCore(ControllerCore):
         self._failed_us = self._succeeded_us = self._wakes_us = NEVER_US
         self._active: dict[str, SimulatedPod] = {}
 
-    def pod_created(self, life: SimulatedPod) -> None:
-        self._active[life.uid] = life
+    def pod_created(self, pod: SimulatedPod) -> None:
+        self._active[pod.uid] = pod
 
-    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
-        if self._active.pop(life.uid, None) is None:
+    def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
+        if self._active.pop(pod.uid, None) is None:
             return False
-        if life.state is LifeState.ENDED and life.ends_as is Ending.DONE:
+        if pod.state is LifeState.ENDED and pod.ends_as is Ending.DONE:
             self.succeeded += 1
             self.failed_since_success, self._succeeded_us = 0, now_us
         else:
@@ -72,9 +72,10 @@ class JobCore(ControllerCore):
                 return []
             self._wakes_us = until_us
             return [WakeAt(until_us, ("sync", self.plan.index))]
-        return [CreatePods(tuple(self._make() for _ in range(wanted)), controller=self.plan.index)]
+        pods = tuple(self._new_pod() for _ in range(wanted))
+        return [CreatePods(pods, controller=self.plan.index)]
 
-    def _make(self) -> NewPod:
+    def _new_pod(self) -> NewPod:
         number = self.created_pods
         name, facts = self.plan.pod(self.template, number)
         return self.new_pod(name, facts, self.plan.templates[self.template].lifecycle, number)

@@ -15,32 +15,31 @@ from roadstead.simulator.simulated_pods import SimulatedPod
 class ReplicaSet:
     """The pods of one template.
 
-    base: prefix of the pods' names. template: index of its template. order: among the sets of its
+    name_prefix: of the pods' names. template: index of its template. order: among the sets of its
     Deployment, by creation. replicas: how many pods are wanted. active: pods that neither terminate
-    nor have ended, by UID. available: UIDs of those that have run long enough. desired, most:
-    number of replicas of the Deployment and its greatest number of pods when the set was scaled
-    last (upstream's annotations).
+    nor have ended, by UID. available: UIDs of those that have run long enough. desired_replicas,
+    max_replicas: those of the Deployment when the set was scaled last (upstream's annotations).
     """
 
     __slots__ = (
         "active",
         "available",
-        "base",
-        "desired",
-        "most",
+        "desired_replicas",
+        "max_replicas",
+        "name_prefix",
         "order",
         "replicas",
         "template",
     )
 
-    def __init__(self, base: str, template: int, order: int = 0) -> None:
-        self.base, self.template, self.order = base, template, order
-        self.replicas = self.desired = self.most = 0
+    def __init__(self, name_prefix: str, template: int, order: int = 0) -> None:
+        self.name_prefix, self.template, self.order = name_prefix, template, order
+        self.replicas = self.desired_replicas = self.max_replicas = 0
         self.active: dict[str, SimulatedPod] = {}
         self.available: set[str] = set()
 
     def pop_excess(self, related: Iterable[SimulatedPod], now_us: int) -> list[SimulatedPod]:
-        """Return pods that are too many, which are active no more.
+        """Remove pods that are too many, and return them.
 
         related: see `first_to_delete`; read only if there are too many.
         """
@@ -48,17 +47,17 @@ class ReplicaSet:
         if excess <= 0:
             return []
         chosen = first_to_delete(self.active.values(), related, excess, now_us)
-        for life in chosen:
-            self.remove(life.uid)
+        for pod in chosen:
+            self.remove(pod.uid)
         return chosen
 
     def remove(self, uid: str) -> None:
-        """Count a pod out."""
+        """Remove a pod."""
         del self.active[uid]
         self.available.discard(uid)
 
 
-class SetsOfPods(ControllerCore):
+class ReplicaSetsCore(ControllerCore):
     """A controller whose pods belong to ReplicaSets.
 
     sets: by the prefix of their pods' names, in the order of their creation.
@@ -70,54 +69,54 @@ class SetsOfPods(ControllerCore):
         self._set_of: dict[str, ReplicaSet] = {}
         self._creating: dict[int, ReplicaSet] = {}
 
-    def pod_created(self, life: SimulatedPod) -> None:
-        owner = self._set_of[life.uid] = self._creating.pop(life.ordinal)
-        owner.active[life.uid] = life
+    def pod_created(self, pod: SimulatedPod) -> None:
+        replica_set = self._set_of[pod.uid] = self._creating.pop(pod.ordinal)
+        replica_set.active[pod.uid] = pod
 
-    def pod_available(self, life: SimulatedPod) -> None:
-        owner = self._set_of.get(life.uid)
-        if owner is not None:
-            owner.available.add(life.uid)
+    def pod_available(self, pod: SimulatedPod) -> None:
+        replica_set = self._set_of.get(pod.uid)
+        if replica_set is not None:
+            replica_set.available.add(pod.uid)
 
-    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
-        owner = self._set_of.pop(life.uid, None)
-        if owner is not None:
-            owner.remove(life.uid)
-        return owner is not None
+    def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
+        replica_set = self._set_of.pop(pod.uid, None)
+        if replica_set is not None:
+            replica_set.remove(pod.uid)
+        return replica_set is not None
 
     def remaining(self) -> Iterable[SimulatedPod]:
-        lives = [life for each in self.sets.values() for life in each.active.values()]
-        return sorted(lives, key=lambda life: life.number)
+        pods = [pod for each in self.sets.values() for pod in each.active.values()]
+        return sorted(pods, key=lambda pod: pod.number)
 
     def set_for(self, template: int) -> ReplicaSet:
         """Return the set of a template; a template that was there before has the same one."""
-        base = self.plan.templates[template].base
-        found = self.sets.get(base)
+        name_prefix = self.plan.templates[template].base
+        found = self.sets.get(name_prefix)
         if found is None:
-            found = self.sets[base] = ReplicaSet(base, template, len(self.sets))
+            found = self.sets[name_prefix] = ReplicaSet(name_prefix, template, len(self.sets))
         return found
 
-    def remove_excess(self, owner: ReplicaSet, now_us: int) -> list[EndPod]:
+    def remove_excess(self, replica_set: ReplicaSet, now_us: int) -> list[EndPod]:
         """Return the deletions of pods that a set has too many."""
-        related = (life for each in self.sets.values() for life in each.active.values())
-        chosen = owner.pop_excess(related, now_us)
-        for life in chosen:
-            del self._set_of[life.uid]
-        return [end_pod(life) for life in chosen]
+        related = (pod for each in self.sets.values() for pod in each.active.values())
+        chosen = replica_set.pop_excess(related, now_us)
+        for pod in chosen:
+            del self._set_of[pod.uid]
+        return [end_pod(pod) for pod in chosen]
 
-    def create_missing(self, owner: ReplicaSet) -> list[Command]:
+    def create_missing(self, replica_set: ReplicaSet) -> list[Command]:
         """Return the creation of the pods that a set lacks."""
-        missing = owner.replicas - len(owner.active)
+        missing = replica_set.replicas - len(replica_set.active)
         if missing <= 0:
             return []
-        pods = tuple(self._make(owner) for _ in range(missing))
+        pods = tuple(self._new_pod(replica_set) for _ in range(missing))
         return [CreatePods(pods, controller=self.plan.index)]
 
-    def _make(self, owner: ReplicaSet) -> NewPod:
+    def _new_pod(self, replica_set: ReplicaSet) -> NewPod:
         number = self.created_pods
-        name, facts = self.plan.pod(owner.template, number)
-        self._creating[number] = owner
-        lifecycle = self.plan.templates[owner.template].lifecycle
+        name, facts = self.plan.pod(replica_set.template, number)
+        self._creating[number] = replica_set
+        lifecycle = self.plan.templates[replica_set.template].lifecycle
         return self.new_pod(name, facts, lifecycle, number)
 
     def validate(self) -> None:
@@ -125,17 +124,17 @@ class SetsOfPods(ControllerCore):
         owned = {uid: each for each in self.sets.values() for uid in each.active}
         assert owned == self._set_of, f"{self.subject} has pods of no ReplicaSet"
         for each in self.sets.values():
-            assert each.available <= each.active.keys(), f"{each.base} counts pods that left"
+            assert each.available <= each.active.keys(), f"{each.name_prefix} counts pods that left"
 
 
 _ONLY: Final = 0
 """Index of the template from which a ReplicaSet creates pods: it has no rollouts."""
 
 
-class ReplicaSetCore(SetsOfPods):
+class ReplicaSetCore(ReplicaSetsCore):
     """A ReplicaSet without a Deployment."""
 
     def sync(self, world: World) -> list[Command]:
-        owner = self.set_for(_ONLY)
-        owner.replicas = self.replicas
-        return [*self.remove_excess(owner, world.now_us), *self.create_missing(owner)]
+        replica_set = self.set_for(_ONLY)
+        replica_set.replicas = self.replicas
+        return [*self.remove_excess(replica_set, world.now_us), *self.create_missing(replica_set)]

@@ -34,7 +34,7 @@ class SizedSet(Protocol):
     """A ReplicaSet, see there."""
 
     replicas: int
-    most: int
+    max_replicas: int
     order: int
 
 
@@ -43,8 +43,8 @@ def proportional_sizes(sets: Sequence[SizedSet], replicas: int, surge: int) -> l
 
     sets: that want pods. What rounding leaves over is added to the largest set.
     """
-    most = replicas + surge if replicas else 0
-    wanted, added = most - sum(each.replicas for each in sets), 0
+    max_replicas = replicas + surge if replicas else 0
+    wanted, added = max_replicas - sum(each.replicas for each in sets), 0
     # Among sets of one size, growth prefers newer ones, shrinking older ones.
     sign = -1 if wanted > 0 else 1
     order = sorted(
@@ -52,14 +52,14 @@ def proportional_sizes(sets: Sequence[SizedSet], replicas: int, surge: int) -> l
     )
     sizes = [each.replicas for each in sets]
     for index in order:
-        change = _proportion(sets[index], replicas, most, wanted - added)
+        change = _proportion(sets[index], replicas, max_replicas, wanted - added)
         added += change
         sizes[index] += change
     sizes[order[0]] = max(0, sizes[order[0]] + wanted - added)
     return sizes
 
 
-def _proportion(each: SizedSet, replicas: int, most: int, left: int) -> int:
+def _proportion(each: SizedSet, replicas: int, max_replicas: int, left: int) -> int:
     """Return by how much a set is scaled with its Deployment (GetReplicaSetProportion).
 
     left: by how much all sets together may still be scaled; its sign is the direction.
@@ -70,7 +70,9 @@ def _proportion(each: SizedSet, replicas: int, most: int, left: int) -> int:
     if not replicas:
         fraction = -size
     else:
-        fraction = _rounded(size * most, each.most) - size if each.most else 0
+        fraction = (
+            _rounded(size * max_replicas, each.max_replicas) - size if each.max_replicas else 0
+        )
     return min(fraction, left) if left > 0 else max(fraction, left)
 
 

@@ -16,9 +16,9 @@ from roadstead.simulator.simulated_pods import SimulatedPod
 class StatefulSetCore(ControllerCore):
     """A StatefulSet.
 
-    A pod has its ordinal until it has ended. `_steady`: every ordinal below it has an available
-    pod. `_missing`: wanted ordinals without a pod. `_condemned`: ordinals of pods beyond the
-    replicas. `_old`: ordinals of pods with another template than the wanted one.
+    A pod has its ordinal until it has ended. `_available_below`: every ordinal below it has an
+    available pod. `_missing`: wanted ordinals without a pod. `_condemned`: ordinals of pods beyond
+    the replicas. `_old`: ordinals of pods with another template than the wanted one.
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -30,7 +30,7 @@ class StatefulSetCore(ControllerCore):
         self._missing: set[int] = set()
         self._condemned: set[int] = set()
         self._old: set[int] = set()
-        self._steady = plan.first_ordinal
+        self._available_below = plan.first_ordinal
         self._is_rolling = False
 
     @property
@@ -50,7 +50,7 @@ class StatefulSetCore(ControllerCore):
         wanted = self._ordinals
         self._missing = {each for each in wanted if each not in self._pods}
         self._condemned = {each for each in self._pods if each not in wanted}
-        self._steady = min(self._steady, wanted.stop)
+        self._available_below = min(self._available_below, wanted.stop)
         if self.template != template and not self._is_same(template):
             self._old = {each for each in self._pods if not self._is_same(self._template_of[each])}
             self._is_rolling = True
@@ -63,19 +63,19 @@ class StatefulSetCore(ControllerCore):
 
     # What happens to its pods.
 
-    def pod_created(self, life: SimulatedPod) -> None:
-        ordinal = life.ordinal
-        self._pods[ordinal] = life
+    def pod_created(self, pod: SimulatedPod) -> None:
+        ordinal = pod.ordinal
+        self._pods[ordinal] = pod
         self._template_of[ordinal] = self.template
         self._missing.discard(ordinal)
 
-    def pod_available(self, life: SimulatedPod) -> None:
-        if self._pods.get(life.ordinal) is life and life.ordinal not in self._leaving:
-            self._available.add(life.ordinal)
+    def pod_available(self, pod: SimulatedPod) -> None:
+        if self._pods.get(pod.ordinal) is pod and pod.ordinal not in self._leaving:
+            self._available.add(pod.ordinal)
 
-    def pod_leaves(self, life: SimulatedPod, now_us: int) -> bool:
-        ordinal = life.ordinal
-        if self._pods.get(ordinal) is not life or ordinal in self._leaving:
+    def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
+        ordinal = pod.ordinal
+        if self._pods.get(ordinal) is not pod or ordinal in self._leaving:
             return False
         self._leaves(ordinal)
         return True
@@ -84,11 +84,11 @@ class StatefulSetCore(ControllerCore):
         self._leaving.add(ordinal)
         self._available.discard(ordinal)
         self._old.discard(ordinal)
-        self._steady = min(self._steady, ordinal)
+        self._available_below = min(self._available_below, ordinal)
 
-    def pod_ended(self, life: SimulatedPod) -> None:
-        ordinal = life.ordinal
-        if self._pods.get(ordinal) is not life:
+    def pod_ended(self, pod: SimulatedPod) -> None:
+        ordinal = pod.ordinal
+        if self._pods.get(ordinal) is not pod:
             return
         del self._pods[ordinal], self._template_of[ordinal]
         self._leaving.discard(ordinal)
@@ -97,8 +97,8 @@ class StatefulSetCore(ControllerCore):
             self._missing.add(ordinal)
 
     def remaining(self) -> Iterable[SimulatedPod]:
-        lives = (life for each, life in self._pods.items() if each not in self._leaving)
-        return sorted(lives, key=lambda life: life.number)
+        pods = (pod for each, pod in self._pods.items() if each not in self._leaving)
+        return sorted(pods, key=lambda pod: pod.number)
 
     # What it does.
 
@@ -115,10 +115,10 @@ class StatefulSetCore(ControllerCore):
 
     def _first_not_available(self) -> int | None:
         """Return the lowest wanted ordinal without an available pod."""
-        for ordinal in range(self._steady, self._ordinals.stop):
+        for ordinal in range(self._available_below, self._ordinals.stop):
             if ordinal not in self._available:
                 return ordinal
-            self._steady = ordinal + 1
+            self._available_below = ordinal + 1
         return None
 
     def _create(self, ordinals: Iterable[int]) -> list[Command]:
@@ -166,10 +166,10 @@ class StatefulSetCore(ControllerCore):
 
     def validate(self) -> None:
         wanted = self._ordinals
-        for ordinal, life in self._pods.items():
-            assert life.ordinal == ordinal, f"{life.uid} is counted as ordinal {ordinal}"
+        for ordinal, pod in self._pods.items():
+            assert pod.ordinal == ordinal, f"{pod.uid} is counted as ordinal {ordinal}"
         if self.is_live:
             assert self._missing == {each for each in wanted if each not in self._pods}
             assert self._condemned == {each for each in self._pods if each not in wanted}
         assert self._available <= self._pods.keys() - self._leaving, "pods that left count"
-        assert all(each in self._available for each in range(wanted.start, self._steady))
+        assert all(each in self._available for each in range(wanted.start, self._available_below))

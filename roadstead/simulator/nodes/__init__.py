@@ -1,4 +1,4 @@
-"""Node life: faults of a scenario, and what a cluster's components do about nodes and evictions.
+"""Node lifecycle: faults of a scenario, and how a cluster's components change nodes and evict pods.
 
     faults.py           when a scenario loses, drains, cordons, taints, adds or removes which nodes
     marks.py            cordons and taints of nodes, each until its cause is over
@@ -8,7 +8,7 @@
     budgets.py          disruptions allowed by each budget: the disruption controller
     drains.py           cordoned nodes whose pods are evicted: kubectl drain and the Eviction API
     evictions.py        taints, drains and budgets together, as commands
-    life.py             `NodeLife`, the component: nodes, and all of the above
+    component.py        `NodeLifecycle`, the component: nodes, and all of the above
 
 The other modules are synchronous cores, which know neither the engine nor its commands.
 """

@@ -25,7 +25,7 @@ UNSCALED: Final = frozenset({"DaemonSet", "Job"})
 
 
 def replicas_at(plan: ControllerPlan, now_us: int) -> int | None:
-    """Return the replicas that a controller shall have; None if it does not exist at the time."""
+    """Return the wanted replicas of a controller; None if it does not exist at the time."""
     if now_us < plan.created_us or (plan.deleted_us != NEVER_US and now_us >= plan.deleted_us):
         return None
     replicas = plan.replicas
@@ -39,14 +39,13 @@ def replicas_at(plan: ControllerPlan, now_us: int) -> int | None:
 class _Budget:
     """A budget, its controllers, and its healthy pods.
 
-    initial: number of its pods at the start that have an owner, which is no controller of the
-    scenario. is_unscaled: one of these owners has no replicas. current: as it was when it was last
-    recounted.
+    initial_pods: number of its pods at the start whose owner is no controller of the scenario.
+    is_unscaled: one of these owners has no replicas. current: as it was when it was last recounted.
     """
 
     plan: BudgetPlan
     controllers: tuple[ControllerPlan, ...]
-    initial: int
+    initial_pods: int
     is_unscaled: bool
     current: DisruptionBudget
     healthy: dict[str, None] = field(default_factory=dict)
@@ -57,18 +56,22 @@ class _Budget:
         return 0 if desired is None else max(0, len(self.healthy) - desired)
 
     def desired(self, now_us: int) -> int | None:
-        """Return how many pods shall be healthy; None if no disruption is allowed in any case."""
-        least, most_missing = self.plan.min_available, self.plan.max_unavailable
-        if most_missing is None and least is not None and least.basis_points is None:
-            return least.count
+        """Return the wanted number of healthy pods; None if no disruption is ever allowed."""
+        min_available, max_unavailable = self.plan.min_available, self.plan.max_unavailable
+        if (
+            max_unavailable is None
+            and min_available is not None
+            and min_available.basis_points is None
+        ):
+            return min_available.count
         expected = self._expected(now_us)
         # As upstream, pods without a controller that has replicas are not expected.
-        if not expected or (most_missing is None and least is None):
+        if not expected or (max_unavailable is None and min_available is None):
             return None
-        if most_missing is not None:
-            return max(0, expected - most_missing.of(expected, rounds_up=True))
-        assert least is not None
-        return least.of(expected, rounds_up=True)
+        if max_unavailable is not None:
+            return max(0, expected - max_unavailable.of(expected, rounds_up=True))
+        assert min_available is not None
+        return min_available.of(expected, rounds_up=True)
 
     def _expected(self, now_us: int) -> int:
         found = [(each, replicas_at(each, now_us)) for each in self.controllers]
@@ -76,13 +79,13 @@ class _Budget:
         has_unscaled = any(each.kind in UNSCALED for each, scale in found if scale is not None)
         if self.is_unscaled or has_unscaled:
             return 0
-        return sum(scales) + self.initial
+        return sum(scales) + self.initial_pods
 
 
 class Budgets:
     """All budgets of a scenario, and the pods that count as healthy for them.
 
-    version: changes whenever a pod begins or ceases to count.
+    version: changes whenever a pod becomes healthy or is so no more.
     """
 
     def __init__(
@@ -91,10 +94,10 @@ class Budgets:
         controllers: Sequence[ControllerPlan] = (),
         pods: Iterable[InitialPod] = (),
     ) -> None:
-        initial = list(pods)
-        self._budgets = [_budget(plan, controllers, initial) for plan in plans]
+        initial_pods = list(pods)
+        self._budgets = [_budget(plan, controllers, initial_pods) for plan in plans]
         self._of_pods: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[_Budget, ...]] = {}
-        self._touched: dict[int, _Budget] = {}
+        self._changed: dict[int, _Budget] = {}
         self._is_counted = False
         self.version = 0
 
@@ -106,33 +109,33 @@ class Budgets:
             if plan.deleted_us != NEVER_US:
                 yield plan.deleted_us
 
-    def count(self, life: SimulatedPod, *, is_node_ready: bool) -> None:
+    def count(self, pod: SimulatedPod, *, is_node_ready: bool) -> None:
         """Count a pod as healthy if it runs on a node that is ready, else as not healthy."""
-        is_healthy = is_node_ready and life.state is LifeState.RUNNING
-        for budget in self._of(life.facts):
-            if is_healthy == (life.uid in budget.healthy):
+        is_healthy = is_node_ready and pod.state is LifeState.RUNNING
+        for budget in self._of(pod.facts):
+            if is_healthy == (pod.uid in budget.healthy):
                 continue
             self.version += 1
-            self._touched[id(budget)] = budget
+            self._changed[id(budget)] = budget
             if is_healthy:
-                budget.healthy[life.uid] = None
+                budget.healthy[pod.uid] = None
             else:
-                del budget.healthy[life.uid]
+                del budget.healthy[pod.uid]
 
-    def refusal(self, life: SimulatedPod, now_us: int) -> str:
+    def refusal(self, pod: SimulatedPod, now_us: int) -> str:
         """Return why the Eviction API refuses to evict a pod; "" if it does not.
 
         As upstream, budgets guard running pods only, and no pod can have two of them.
         """
-        if life.state is not LifeState.RUNNING:
+        if pod.state is not LifeState.RUNNING:
             return ""
-        budgets = self._of(life.facts)
+        budgets = self._of(pod.facts)
         if len(budgets) > 1:
             return f"{len(budgets)} budgets select it, and the Eviction API supports one"
         for budget in budgets:
             healthy, desired = len(budget.healthy), budget.desired(now_us)
             # By upstream's IfHealthyBudget, the default policy for unhealthy pods.
-            if life.uid not in budget.healthy and desired and healthy >= desired:
+            if pod.uid not in budget.healthy and desired and healthy >= desired:
                 return ""
             if not budget.allowed(now_us):
                 name = f"{budget.plan.namespace}/{budget.plan.name}"
@@ -140,24 +143,24 @@ class Budgets:
                 return f"budget {name} needs {wanted} and has {healthy}"
         return ""
 
-    def evicted(self, life: SimulatedPod) -> None:
+    def count_evicted(self, pod: SimulatedPod) -> None:
         """Count a pod whose eviction is under way as not healthy."""
-        self.count(life, is_node_ready=False)
+        self.count(pod, is_node_ready=False)
 
     def recount(
-        self, now_us: int, *, is_whole: bool = False
+        self, now_us: int, *, with_replicas: bool = False
     ) -> tuple[DisruptionBudget, ...] | None:
         """Return all budgets if one allows another number now, and the first time, else None.
 
-        is_whole: numbers of replicas may have changed, too.
+        with_replicas: numbers of replicas may have changed, too.
         """
         is_changed, self._is_counted = not self._is_counted, True
-        for budget in self._budgets if is_whole else self._touched.values():
+        for budget in self._budgets if with_replicas else self._changed.values():
             allowed = budget.allowed(now_us)
             if allowed != budget.current.disruptions_allowed:
                 budget.current = replace(budget.current, disruptions_allowed=allowed)
                 is_changed = True
-        self._touched.clear()
+        self._changed.clear()
         return tuple(each.current for each in self._budgets) if is_changed else None
 
     def _of(self, facts: PodFacts) -> tuple[_Budget, ...]:
@@ -174,13 +177,13 @@ class Budgets:
 def _budget(
     plan: BudgetPlan, controllers: Sequence[ControllerPlan], pods: Iterable[InitialPod]
 ) -> _Budget:
-    mine = [
+    selected_controllers = [
         each for each in controllers if any(_selects(plan, one.facts) for one in each.templates)
     ]
     owners = [each.facts.owner for each in pods if each.facts.owner and _selects(plan, each.facts)]
     is_unscaled = any(each.kind in UNSCALED for each in owners)
     current = DisruptionBudget(plan.namespace, plan.name, plan.selector)
-    return _Budget(plan, tuple(mine), len(owners), is_unscaled, current)
+    return _Budget(plan, tuple(selected_controllers), len(owners), is_unscaled, current)
 
 
 def _selects(plan: BudgetPlan, facts: PodFacts) -> bool:

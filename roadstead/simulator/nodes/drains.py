@@ -28,22 +28,23 @@ RETRY_US: Final = 5 * SECOND_US
 class Drain:
     """The drain of a node. waiting: pods to evict; leaving: pods that terminate. By UID.
 
-    removes: the node is removed when it is drained. tried_us, planned_us: last try, and next one.
+    removes_node: when it is drained. reported: pods with a reported refusal. tried_us, planned_us:
+    last try, and next one.
     """
 
     node: str
     cause: Cause
     began_us: int
-    removes: bool
+    removes_node: bool
     waiting: dict[str, None]
     leaving: dict[str, None] = field(default_factory=dict)
-    noted: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     tried_us: int = -1
     planned_us: int = -1
 
     @property
     def is_done(self) -> bool:
-        """Whether no pod is left that has to go."""
+        """Whether no pod is left to evict."""
         return not self.waiting and not self.leaving
 
     def next_try_us(self, now_us: int) -> int:
@@ -54,10 +55,8 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempted:
-    """What one round of evictions came to: pods to evict, and (pod, reason) refused for the first
-    time.
-    """
+class EvictionRound:
+    """Outcome of one round: pods to evict, and (pod, reason) refused for the first time."""
 
     evicted: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
@@ -71,10 +70,10 @@ class Drains:
         self._of_pod: dict[str, list[Drain]] = {}
 
     def begin(
-        self, node: str, cause: Cause, pods: Iterable[str], now_us: int, *, removes: bool
+        self, node: str, cause: Cause, pods: Iterable[str], now_us: int, *, removes_node: bool
     ) -> Drain:
-        """Begin to drain a node. pods: all that have to go, by UID."""
-        drain = Drain(node, cause, now_us, removes, dict.fromkeys(pods))
+        """Add the drain of a node. pods: all to evict, by UID."""
+        drain = Drain(node, cause, now_us, removes_node, dict.fromkeys(pods))
         self._drains[node, cause] = drain
         for uid in drain.waiting:
             self._of_pod.setdefault(uid, []).append(drain)
@@ -84,38 +83,41 @@ class Drains:
         """Return the drain of a node for a cause; None if there is none, or it is over."""
         return self._drains.get((node, cause))
 
-    def blocked(self) -> list[Drain]:
+    def refused_drains(self) -> list[Drain]:
         """Return the drains with evictions that were refused."""
         return [each for each in self._drains.values() if each.waiting]
 
-    def attempt(self, drain: Drain, evict: Callable[[str], str | None], now_us: int) -> Attempted:
-        """Try to evict the pods that wait. evict: returns why it refuses, "" if it does not, and
-        None for a pod that terminates already.
+    def attempt(
+        self, drain: Drain, evict: Callable[[str], str | None], now_us: int
+    ) -> EvictionRound:
+        """Try to evict the waiting pods.
+
+        evict: returns why it refuses, "" if it does not, None for a pod that terminates already.
         """
         drain.tried_us = now_us
         evicted, refused = [], []
         for uid in list(drain.waiting):
             reason = evict(uid)
             if reason:
-                if uid not in drain.noted:
-                    drain.noted.add(uid)
+                if uid not in drain.reported:
+                    drain.reported.add(uid)
                     refused.append((uid, reason))
                 continue
             del drain.waiting[uid]
             drain.leaving[uid] = None
             if reason is not None:
                 evicted.append(uid)
-        return Attempted(tuple(evicted), tuple(refused))
+        return EvictionRound(tuple(evicted), tuple(refused))
 
     def pod_ended(self, uid: str) -> list[Drain]:
-        """Note the end of a pod; return the drains that are done by it."""
-        done = []
+        """Remove a pod that ended; return the drains that end with it."""
+        ended = []
         for drain in self._of_pod.pop(uid, ()):
             drain.waiting.pop(uid, None)
             drain.leaving.pop(uid, None)
             if drain.is_done:
-                done.append(drain)
-        return done
+                ended.append(drain)
+        return ended
 
     def end(self, drain: Drain) -> None:
         """End a drain, done or not."""
@@ -133,7 +135,7 @@ class Drains:
             self.end(drain)
 
 
-def has_to_go(life: SimulatedPod) -> bool:
+def drain_evicts(pod: SimulatedPod) -> bool:
     """Whether a drain evicts a pod."""
-    owner = life.facts.owner
+    owner = pod.facts.owner
     return owner is None or owner.kind != "DaemonSet"

@@ -53,7 +53,7 @@ class EvictionRate:
         return max(self.free_us, now_us) if self.per_s > 0 else None
 
     def accept(self, now_us: int) -> bool:
-        """Take the token; return whether there was one."""
+        """Use the token; return whether there was one."""
         if self.per_s <= 0 or now_us < self.free_us:
             return False
         self.free_us = now_us + max(1, round(SECOND_US / self.per_s))

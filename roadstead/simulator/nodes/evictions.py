@@ -1,4 +1,4 @@
-"""Evictions: what taints and drains do to pods, as commands, within the budgets that apply.
+"""Evictions: commands that evict pods for taints and drains, within the budgets that apply.
 
 A taint evicts without regard to budgets, a drain only what they allow. Both delete gracefully.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from roadstead.facts.taints import Taint
 from roadstead.simulator.component import Command, EndPod, Note, SetBudgets, WakeAt, World
 from roadstead.simulator.nodes.budgets import Budgets
-from roadstead.simulator.nodes.drains import Drain, Drains, has_to_go
+from roadstead.simulator.nodes.drains import Drain, Drains, drain_evicts
 from roadstead.simulator.nodes.marks import Cause
 from roadstead.simulator.nodes.taint_evictions import TaintEvictions
 from roadstead.simulator.scenario import CompiledScenario
@@ -20,52 +20,52 @@ from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
 class Evictions:
     """The pods to evict, and the budgets. stopped: nodes whose machine has stopped.
 
-    is_ready: whether the API has a node as ready. world: set before anything happens.
+    is_ready: whether a node is ready in the API. world: set before anything happens.
     """
 
     world: World
 
     def __init__(
-        self, plan: CompiledScenario, stopped: Container[str], is_ready: Callable[[str], bool]
+        self, scenario: CompiledScenario, stopped: Container[str], is_ready: Callable[[str], bool]
     ) -> None:
         self._stopped, self._is_ready = stopped, is_ready
         self._tainted = TaintEvictions()
         self._drains = Drains()
-        self._budgets = Budgets(plan.budgets, plan.controllers, plan.pods)
+        self._budgets = Budgets(scenario.budgets, scenario.controllers, scenario.pods)
         self._version = 0
 
     def begin(self) -> Iterator[Command]:
-        """Give preemption the budgets, and plan when their numbers change by themselves."""
+        """Set the budgets of preemption, and plan when their numbers change by themselves."""
         for at_us in self._budgets.change_times_us():
             yield WakeAt(at_us, ("budgets",))
         yield from self.recount_replicas()
 
     # Pods.
 
-    def count(self, life: SimulatedPod) -> None:
+    def count(self, pod: SimulatedPod) -> None:
         """Count a pod for its budgets as it is now."""
-        self._budgets.count(life, is_node_ready=self._is_ready(life.node))
+        self._budgets.count(pod, is_node_ready=self._is_ready(pod.node))
 
-    def pod_ended(self, life: SimulatedPod) -> list[Drain]:
-        """Forget a pod; return the drains that are done by its end."""
-        self.count(life)
-        self._tainted.forget(life.uid)
-        return self._drains.pod_ended(life.uid)
+    def pod_ended(self, pod: SimulatedPod) -> list[Drain]:
+        """Remove a pod; return the drains that end with it."""
+        self.count(pod)
+        self._tainted.forget(pod.uid)
+        return self._drains.pod_ended(pod.uid)
 
-    def _evict(self, life: SimulatedPod, why: str) -> Iterator[Command]:
-        self._budgets.evicted(life)
-        yield Note("pod evicted", life.uid, why)
-        yield EndPod(life.uid, Ending.LOST if life.node in self._stopped else Ending.EVICTED)
+    def _evict(self, pod: SimulatedPod, why: str) -> Iterator[Command]:
+        self._budgets.count_evicted(pod)
+        yield Note("pod evicted", pod.uid, why)
+        yield EndPod(pod.uid, Ending.LOST if pod.node in self._stopped else Ending.EVICTED)
 
     # Taints.
 
-    def consider(
-        self, lives: Iterable[SimulatedPod], taints: tuple[Taint, ...]
+    def evict_from(
+        self, pods: Iterable[SimulatedPod], taints: tuple[Taint, ...]
     ) -> Iterator[Command]:
         """Evict, now or later, the pods on a node that do not tolerate its NoExecute taints."""
         now_us = self.world.now_us
-        running = [each for each in lives if each.state is not LifeState.TERMINATING]
-        for plan in list(self._tainted.consider(running, taints, now_us)):
+        running = [each for each in pods if each.state is not LifeState.TERMINATING]
+        for plan in list(self._tainted.plan_evictions(running, taints, now_us)):
             if plan.at_us > now_us:
                 yield WakeAt(plan.at_us, ("evict", plan.uid))
             else:
@@ -74,16 +74,16 @@ class Evictions:
 
     def evict_due(self, uid: str) -> Iterator[Command]:
         """Evict a pod, if it is still to be evicted and its time has come."""
-        plan, life = self._tainted.due(uid, self.world.now_us), self.world.pods.get(uid)
-        if plan is not None and life is not None:
-            yield from self._evict(life, f"from {life.node}, for the taint {plan.taints}")
+        plan, pod = self._tainted.due(uid, self.world.now_us), self.world.pods.get(uid)
+        if plan is not None and pod is not None:
+            yield from self._evict(pod, f"from {pod.node}, for the taint {plan.taints}")
 
     # Drains.
 
-    def drain(self, name: str, cause: Cause, *, removes: bool) -> Drain:
+    def drain(self, name: str, cause: Cause, *, removes_node: bool) -> Drain:
         """Begin to drain a node, without an eviction yet."""
-        here = [each.uid for each in self.world.pods_on(name) if has_to_go(each)]
-        return self._drains.begin(name, cause, here, self.world.now_us, removes=removes)
+        here = [each.uid for each in self.world.pods_on(name) if drain_evicts(each)]
+        return self._drains.begin(name, cause, here, self.world.now_us, removes_node=removes_node)
 
     def try_drain(self, name: str, cause: Cause) -> Iterator[Command]:
         """Evict what budgets allow, if the drain is under way."""
@@ -97,13 +97,13 @@ class Evictions:
             yield Note("eviction refused", uid, reason)
 
     def _refusal(self, uid: str) -> str | None:
-        life = self.world.pods[uid]
-        if life.state is LifeState.TERMINATING:
+        pod = self.world.pods[uid]
+        if pod.state is LifeState.TERMINATING:
             return None
-        refusal = self._budgets.refusal(life, self.world.now_us)
+        refusal = self._budgets.refusal(pod, self.world.now_us)
         if not refusal:
             # Now, as the next pod may be covered by the same budget.
-            self._budgets.evicted(life)
+            self._budgets.count_evicted(pod)
         return refusal
 
     def end_drain(self, name: str, cause: Cause) -> Drain | None:
@@ -126,14 +126,14 @@ class Evictions:
 
     def recount_replicas(self) -> Iterator[Command]:
         """Recount the budgets, as numbers of replicas may have changed."""
-        return self._recount(is_whole=True)
+        return self._recount(with_replicas=True)
 
-    def _recount(self, *, is_whole: bool = False) -> Iterator[Command]:
+    def _recount(self, *, with_replicas: bool = False) -> Iterator[Command]:
         """Recount the budgets; refused evictions are tried again at their next time."""
         now_us, self._version = self.world.now_us, self._budgets.version
-        if (budgets := self._budgets.recount(now_us, is_whole=is_whole)) is not None:
+        if (budgets := self._budgets.recount(now_us, with_replicas=with_replicas)) is not None:
             yield SetBudgets(budgets)
-        for drain in self._drains.blocked():
+        for drain in self._drains.refused_drains():
             at_us = drain.next_try_us(now_us)
             if at_us != drain.planned_us:
                 drain.planned_us = at_us

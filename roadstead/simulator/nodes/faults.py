@@ -1,4 +1,8 @@
-"""Faults: when a scenario's events of nodes occur and end, and when nodes fail at random."""
+"""Faults: when a scenario's node events occur and end, and when nodes fail at random.
+
+A node event loses, drains, cordons, taints, adds or removes nodes, once or repeatedly. A failure is
+a rule of the scenario for random failures, by its index; an outage is one failure of one node.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ class Occurrence:
     ends_us: when it is undone, NEVER_US if it is not.
     """
 
-    plan: NodeEventPlan
+    event: NodeEventPlan
     number: int
     ends_us: int
     next_us: int
@@ -25,31 +29,31 @@ class Occurrence:
 class Faults:
     """The events of a scenario, and the random failures of each node."""
 
-    def __init__(self, plan: CompiledScenario, seed: int) -> None:
-        self._plan, self._seed = plan, seed
+    def __init__(self, scenario: CompiledScenario, seed: int) -> None:
+        self._scenario, self._seed = scenario, seed
         self._outages: dict[tuple[int, str], Iterator[tuple[int, int]]] = {}
 
-    def first_us(self) -> Iterator[tuple[int, int]]:
+    def first_times(self) -> Iterator[tuple[int, int]]:
         """Yield (event, time of its first occurrence) of the events that occur."""
-        for each in self._plan.node_events:
-            if (at_us := next(each.times(self._plan.horizon_us), None)) is not None:
+        for each in self._scenario.node_events:
+            if (at_us := next(each.times(self._scenario.horizon_us), None)) is not None:
                 yield each.index, at_us
 
-    def occurrence(self, event: int, number: int) -> Occurrence:
-        """Return occurrence `number` (from 0) of an event that occurs more often than that."""
-        plan = self._plan.node_events[event]
-        at_us = plan.at_us + number * plan.every_us
-        ends_us = NEVER_US if plan.for_us == NEVER_US else at_us + plan.for_us
-        next_us = at_us + plan.every_us
-        until_us = self._plan.horizon_us
-        if plan.until_us != NEVER_US:
-            until_us = min(until_us, plan.until_us)
-        is_last = not plan.every_us or next_us >= until_us
-        return Occurrence(plan, number, ends_us, NEVER_US if is_last else next_us)
+    def occurrence(self, index: int, number: int) -> Occurrence:
+        """Return occurrence `number` (from 0) of the event with an index."""
+        event = self._scenario.node_events[index]
+        at_us = event.at_us + number * event.every_us
+        ends_us = NEVER_US if event.for_us == NEVER_US else at_us + event.for_us
+        next_us = at_us + event.every_us
+        until_us = self._scenario.horizon_us
+        if event.until_us != NEVER_US:
+            until_us = min(until_us, event.until_us)
+        is_last = not event.every_us or next_us >= until_us
+        return Occurrence(event, number, ends_us, NEVER_US if is_last else next_us)
 
     def add_node(self, node: NodeFacts, now_us: int) -> Iterator[tuple[int, int, int]]:
         """Begin the random failures of a node; yield (failure, first outage, its end) of each."""
-        for each in self._plan.failures:
+        for each in self._scenario.failures:
             if each.target.matches(node):
                 self._outages[each.index, node.name] = each.outages(self._seed, node.name, now_us)
                 if (outage := self.next_outage(each.index, node.name)) is not None:
@@ -61,12 +65,12 @@ class Faults:
         if outages is None:
             return None
         begin_us, end_us = next(outages)
-        if begin_us < self._plan.horizon_us:
+        if begin_us < self._scenario.horizon_us:
             return begin_us, end_us
         del self._outages[failure, node]
         return None
 
     def drop_node(self, name: str) -> None:
         """End the random failures of a node that was removed."""
-        for each in self._plan.failures:
+        for each in self._scenario.failures:
             self._outages.pop((each.index, name), None)

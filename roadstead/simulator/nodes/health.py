@@ -40,7 +40,7 @@ EXCLUDED_LABEL: Final = "node.kubernetes.io/exclude-disruption"
 
 
 class NodeStatus(StrEnum):
-    """What the controller knows of a node."""
+    """Status of a node, as the controller knows it."""
 
     READY = "ready"
     SILENT = "silent"
@@ -149,7 +149,7 @@ class NodeHealth:
         self._zones_are_outdated = True
 
     def stop(self, name: str, now_us: int) -> None:
-        """Note that a node answers no more. IllegalTransitionError if it has stopped already."""
+        """Apply that a node stopped answering. IllegalTransitionError if it had stopped already."""
         node = self._nodes[name]
         self._move(name, node, NodeEvent.STOP)
         node.silent_since_us = now_us
@@ -224,7 +224,7 @@ class NodeHealth:
             yield TaintChange(TaintAction.ADD_NO_SCHEDULE, name)
 
     def _stop_eviction(self, name: str) -> Iterator[TaintChange]:
-        """Take a node off its zone's queue, and remove its NoExecute taint if it has one."""
+        """Remove a node from its zone's queue, and its NoExecute taint if it has one."""
         node = self._nodes[name]
         self._zones[node.zone].queue.pop(name, None)
         if node.is_tainted:

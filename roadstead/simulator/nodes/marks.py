@@ -1,4 +1,4 @@
-"""NodeMarks: cordons and taints of nodes, each for as long as its cause lasts.
+"""NodeMarks: cordons and taints of nodes (marks), each for as long as its cause lasts.
 
 Two events may cordon one node at the same time; it is schedulable again when both are over, and a
 taint that a node had from the start is back when an event that replaced it is over.
@@ -14,7 +14,7 @@ from roadstead.facts.taints import Taint
 NO_EXECUTE = "NoExecute"
 
 Cause = tuple[str | int, ...]
-"""What marks nodes, such as one occurrence of an event of the scenario."""
+"""The reason of a mark, such as one occurrence of a node event of the scenario."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Marks:
 
 
 class NodeMarks:
-    """What marks which nodes. Each method returns the new facts of the node, None if none changed.
+    """The marks of all nodes. Each method returns the new facts of the node, None if none changed.
 
     A node that is not known has no marks and gets none.
     """
@@ -45,7 +45,7 @@ class NodeMarks:
         self._facts: dict[str, NodeFacts] = {}
 
     def add(self, facts: NodeFacts) -> None:
-        """Add a node as it is without marks."""
+        """Add a node; facts: without marks."""
         self._marks[facts.name] = _Marks(facts)
         self._facts[facts.name] = facts
 
@@ -53,7 +53,7 @@ class NodeMarks:
         return name in self._marks
 
     def drop(self, name: str) -> None:
-        """Forget a node and its marks."""
+        """Remove a node and its marks."""
         self._marks.pop(name, None)
         self._facts.pop(name, None)
 

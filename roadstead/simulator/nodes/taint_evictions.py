@@ -42,21 +42,21 @@ class TaintEvictions:
     def __init__(self) -> None:
         self._planned: dict[str, PlannedEviction] = {}
 
-    def consider(
-        self, lives: Iterable[SimulatedPod], taints: Sequence[Taint], now_us: int
+    def plan_evictions(
+        self, pods: Iterable[SimulatedPod], taints: Sequence[Taint], now_us: int
     ) -> Iterator[PlannedEviction]:
         """Plan for pods on a node with these NoExecute taints; yield the new plans.
 
         A plan that exists is kept even if its time would now be another one, as upstream.
         """
-        for life in lives:
-            time_us = tolerated_us(life.no_execute, taints) if taints else NEVER_US
+        for pod in pods:
+            time_us = tolerated_us(pod.no_execute, taints) if taints else NEVER_US
             if time_us == NEVER_US:
-                self.forget(life.uid)
-            elif not time_us or life.uid not in self._planned:
+                self.forget(pod.uid)
+            elif not time_us or pod.uid not in self._planned:
                 names = ", ".join(each.key for each in taints)
-                plan = PlannedEviction(life.uid, now_us + time_us, names)
-                self._planned[life.uid] = plan
+                plan = PlannedEviction(pod.uid, now_us + time_us, names)
+                self._planned[pod.uid] = plan
                 yield plan
 
     def forget(self, uid: str) -> None:

@@ -1,17 +1,17 @@
-"""RoomReports: reports freed room on nodes to the queue where no scheduler reports it."""
+"""ReleaseReports: reports pods that left their nodes to the queue where no scheduler does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roadstead.actors.interface import Directory, PatientRef
+from roadstead.actors.interface import Directory, ResendingRef
 from roadstead.actors.messages import pod_list
 from roadstead.actors.messages.changes import OBSERVE, ClusterChanges
 from roadstead.actors.names import QUEUE
 from roadstead.facts.pod import PodFacts, PodIdentity
 
 
-class RoomReports:
+class ReleaseReports:
     """Sender of reports to the queue; it sends none without pods."""
 
     def __init__(self, directory: Directory, call_s: float) -> None:
@@ -21,6 +21,6 @@ class RoomReports:
         """Report pods that are no longer counted on their nodes."""
         if not pods:
             return
-        queue = PatientRef(self._directory.find(QUEUE))
+        queue = ResendingRef(self._directory.find(QUEUE))
         changes = ClusterChanges(gone=pod_list(pods))
         await queue.call(OBSERVE, changes, timeout_s=self._call_s)

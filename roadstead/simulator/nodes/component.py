@@ -1,4 +1,4 @@
-"""NodeLife: the component that plays faults of nodes, and what a cluster does about them.
+"""NodeLifecycle: the component that plays faults of nodes, and how a cluster reacts to them.
 
     Faults ── which nodes ──► NodeMarks ──► PutNode
        │ lost, back                ▲ taints
@@ -43,23 +43,23 @@ HEALTH: Final[Cause] = ("health",)
 Key = tuple[str | int, ...]
 
 
-class NodeLife(Component):
-    """The life of all nodes of a scenario; see the module. seed: of its random choices."""
+class NodeLifecycle(Component):
+    """Changes of all nodes of a scenario; see the module. seed: of its random choices."""
 
     sees_all_pods = True
 
-    def __init__(self, plan: CompiledScenario, seed: int) -> None:
-        self._faults = Faults(plan, seed)
+    def __init__(self, scenario: CompiledScenario, seed: int) -> None:
+        self._faults = Faults(scenario, seed)
         self._marks = NodeMarks()
-        self._health = NodeHealth(plan.timings)
+        self._health = NodeHealth(scenario.timings)
         self._seed = seed
-        # Causes for which a machine is stopped, and the nodes that an occurrence concerns.
-        self._down: dict[str, dict[Cause, None]] = {}
-        self._concerned: dict[Cause, tuple[str, ...]] = {}
-        self._evictions = Evictions(plan, self._down, self._health.is_ready)
+        # By node, the causes for which its machine is stopped; by cause, the chosen nodes.
+        self._stop_causes: dict[str, dict[Cause, None]] = {}
+        self._nodes_of: dict[Cause, tuple[str, ...]] = {}
+        self._evictions = Evictions(scenario, self._stop_causes, self._health.is_ready)
         self._no_execute: dict[str, tuple[Taint, ...]] = {}
         self._health_wakes_us = NEVER_US
-        for node in plan.nodes:
+        for node in scenario.nodes:
             self._add(node)
 
     def attach(self, world: World) -> None:
@@ -68,7 +68,7 @@ class NodeLife(Component):
 
     def begin(self) -> Commands:
         """Plan the first occurrence of each event, and the first outages."""
-        for index, at_us in self._faults.first_us():
+        for index, at_us in self._faults.first_times():
             yield WakeAt(at_us, ("event", index, 0))
         for node in self._world.nodes.values():
             yield from self._plan_outages(node)
@@ -87,7 +87,7 @@ class NodeLife(Component):
                 yield from self._repair(index, node)
             case ("health",):
                 self._health_wakes_us = NEVER_US
-                yield from self._found(self._health.advance(self._world.now_us))
+                yield from self._apply_changes(self._health.advance(self._world.now_us))
             case ("evict", str(uid)):
                 yield from self._evictions.evict_due(uid)
             case ("drain", str(node), *cause):
@@ -95,24 +95,24 @@ class NodeLife(Component):
             case _:
                 assert key == ("budgets",), f"nothing wakes with the key {key}"
                 yield from self._evictions.recount_replicas()
-        yield from self._after()
+        yield from self._follow_up()
 
     # What happens to pods and nodes.
 
-    def pod_started(self, life: SimulatedPod) -> Commands:
+    def pod_started(self, pod: SimulatedPod) -> Commands:
         """Count a pod; plan its eviction if it tolerates its node for a time only."""
-        self._evictions.count(life)
-        taints = self._no_execute.get(life.node)
-        return self._evictions.consider((life,), taints) if taints else self._evictions.recount()
+        self._evictions.count(pod)
+        taints = self._no_execute.get(pod.node)
+        return self._evictions.evict_from((pod,), taints) if taints else self._evictions.recount()
 
-    def pod_terminating(self, life: SimulatedPod) -> Commands:
-        """Count a pod no more."""
-        self._evictions.count(life)
+    def pod_terminating(self, pod: SimulatedPod) -> Commands:
+        """Count a pod as not healthy."""
+        self._evictions.count(pod)
         return self._evictions.recount()
 
-    def pod_ended(self, life: SimulatedPod) -> Commands:
-        """Forget a pod; its node may be drained by its end."""
-        drains = self._evictions.pod_ended(life)
+    def pod_ended(self, pod: SimulatedPod) -> Commands:
+        """Remove a pod; it may have been the last one of a drain."""
+        drains = self._evictions.pod_ended(pod)
         return self._all_drained(drains) if drains else self._evictions.recount()
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
@@ -126,13 +126,13 @@ class NodeLife(Component):
             if taints:
                 self._no_execute[name] = taints
             if taints != before:
-                yield from self._evictions.consider(self._world.pods_on(name), taints)
-        yield from self._after()
+                yield from self._evictions.evict_from(self._world.pods_on(name), taints)
+        yield from self._follow_up()
 
     def node_dropped(self, name: str) -> Commands:
-        """Forget a node."""
+        """Remove a node."""
         self._forget(name)
-        return self._after()
+        return self._follow_up()
 
     def validate(self) -> None:
         """Check the cores, and that they know the same nodes (O(nodes))."""
@@ -140,7 +140,7 @@ class NodeLife(Component):
         for name in self._world.nodes:
             assert name in self._marks, f"node {name} is not known"
             is_stopped = not self._health.answers(name)
-            assert is_stopped == (name in self._down), f"node {name} is stopped for no cause"
+            assert is_stopped == (name in self._stop_causes), f"node {name} is stopped for no cause"
 
     def _add(self, node: NodeFacts) -> None:
         self._marks.add(node)
@@ -155,15 +155,15 @@ class NodeLife(Component):
         self._health.drop(name)
         self._faults.drop_node(name)
         self._evictions.drop_node(name)
-        self._down.pop(name, None)
+        self._stop_causes.pop(name, None)
         self._no_execute.pop(name, None)
 
     def _plan_outages(self, node: NodeFacts) -> Iterator[Command]:
         for failure, begin_us, end_us in self._faults.add_node(node, self._world.now_us):
             yield WakeAt(begin_us, ("fail", failure, node.name, end_us))
 
-    def _after(self) -> Iterator[Command]:
-        """Yield what follows from any change: the next pass, budgets, tries of drains."""
+    def _follow_up(self) -> Iterator[Command]:
+        """Yield the commands that follow any change: for the next pass, budgets and drains."""
         now_us = self._world.now_us
         at_us = self._health.next_us(now_us)
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
@@ -174,63 +174,63 @@ class NodeLife(Component):
     # Events of the scenario.
 
     def _occur(self, occurrence: Occurrence) -> Iterator[Command]:
-        plan, number = occurrence.plan, occurrence.number
+        event, number = occurrence.event, occurrence.number
         if occurrence.next_us != NEVER_US:
-            yield WakeAt(occurrence.next_us, ("event", plan.index, number + 1))
-        cause: Cause = ("event", plan.index, number)
-        added = plan.added(number) if plan.action == "add" else ()
+            yield WakeAt(occurrence.next_us, ("event", event.index, number + 1))
+        cause: Cause = ("event", event.index, number)
+        added = event.added(number) if event.action == "add" else ()
         chosen = tuple(each.name for each in added)
-        if plan.action != "add":
+        if event.action != "add":
             nodes = self._world.nodes.values()
             known = (node for node in nodes if node.name in self._marks)
-            chosen = plan.chosen(known, self._seed, number)
+            chosen = event.chosen(known, self._seed, number)
         if occurrence.ends_us != NEVER_US:
-            self._concerned[cause] = chosen
-            yield WakeAt(occurrence.ends_us, ("undo", plan.index, number))
+            self._nodes_of[cause] = chosen
+            yield WakeAt(occurrence.ends_us, ("undo", event.index, number))
         for node in added:
             yield PutNode(node)
             yield Note("node added", node.name)
         for name in () if added else chosen:
-            match plan.action:
+            match event.action:
                 case "lose":
-                    yield from self._stop(name, cause, "by an event")
+                    yield from self._stop_node(name, cause, "by an event")
                 case "drain":
-                    yield from self._drain(name, cause, removes=False)
+                    yield from self._drain(name, cause, removes_node=False)
                 case "cordon":
-                    yield from self._put(self._marks.cordon(name, cause), "cordoned", name)
+                    yield from self._put_node(self._marks.cordon(name, cause), "cordoned", name)
                 case "taint":
-                    assert plan.taint is not None, "an event without its taint"
-                    facts = self._marks.taint(name, cause, plan.taint)
-                    yield from self._put(facts, "tainted", name, _described(plan.taint))
+                    assert event.taint is not None, "an event without its taint"
+                    facts = self._marks.taint(name, cause, event.taint)
+                    yield from self._put_node(facts, "tainted", name, _taint_text(event.taint))
                 case "remove":
-                    yield from self._drop(name, "by an event")
+                    yield from self._remove_node(name, "by an event")
 
     def _undo(self, occurrence: Occurrence) -> Iterator[Command]:
-        plan = occurrence.plan
-        cause: Cause = ("event", plan.index, occurrence.number)
-        for name in self._concerned.pop(cause):
+        event = occurrence.event
+        cause: Cause = ("event", event.index, occurrence.number)
+        for name in self._nodes_of.pop(cause):
             if name not in self._marks:
                 continue
-            match plan.action:
+            match event.action:
                 case "lose":
-                    yield from self._resume(name, cause)
+                    yield from self._resume_node(name, cause)
                 case "drain":
                     yield from self._end_drain(name, cause)
                 case "cordon":
-                    yield from self._put(self._marks.lift(name, cause), "uncordoned", name)
+                    yield from self._put_node(self._marks.lift(name, cause), "uncordoned", name)
                 case "taint":
-                    yield from self._put(self._marks.lift(name, cause), "taint removed", name)
+                    yield from self._put_node(self._marks.lift(name, cause), "taint removed", name)
                 case "add":
-                    yield from self._drain(name, cause, removes=True)
+                    yield from self._drain(name, cause, removes_node=True)
 
-    def _put(
+    def _put_node(
         self, facts: NodeFacts | None, what: str, name: str, detail: str = ""
     ) -> Iterator[Command]:
         if facts is not None:
             yield PutNode(facts)
             yield Note(what, name, detail)
 
-    def _drop(self, name: str, why: str) -> Iterator[Command]:
+    def _remove_node(self, name: str, why: str) -> Iterator[Command]:
         # At once, so that nothing puts the node again before the command is carried out.
         self._forget(name)
         yield Note("node removed", name, why)
@@ -238,61 +238,61 @@ class NodeLife(Component):
 
     # Machines that stop, and the controller that notices.
 
-    def _stop(self, name: str, cause: Cause, why: str) -> Iterator[Command]:
-        causes = self._down.setdefault(name, {})
+    def _stop_node(self, name: str, cause: Cause, why: str) -> Iterator[Command]:
+        causes = self._stop_causes.setdefault(name, {})
         causes[cause] = None
         if len(causes) == 1:
             self._health.stop(name, self._world.now_us)
             yield StopNode(name)
             yield Note("node lost", name, why)
 
-    def _resume(self, name: str, cause: Cause) -> Iterator[Command]:
-        causes = self._down.get(name, {})
+    def _resume_node(self, name: str, cause: Cause) -> Iterator[Command]:
+        causes = self._stop_causes.get(name, {})
         if cause not in causes:
             return
         del causes[cause]
         if causes:
             return
-        del self._down[name]
+        del self._stop_causes[name]
         yield ResumeNode(name)
         yield Note("node back", name)
-        yield from self._found(self._health.answer(name))
+        yield from self._apply_changes(self._health.answer(name))
 
     def _fail(self, failure: int, name: str, end_us: int) -> Iterator[Command]:
         if name in self._marks:
             yield WakeAt(end_us, ("repair", failure, name))
-            yield from self._stop(name, ("failure", failure), "by a random failure")
+            yield from self._stop_node(name, ("failure", failure), "by a random failure")
 
     def _repair(self, failure: int, name: str) -> Iterator[Command]:
         if name not in self._marks:
             return
-        yield from self._resume(name, ("failure", failure))
+        yield from self._resume_node(name, ("failure", failure))
         if (outage := self._faults.next_outage(failure, name)) is not None:
             begin_us, end_us = outage
             yield WakeAt(begin_us, ("fail", failure, name, end_us))
 
-    def _found(self, findings: Iterable[TaintChange | ZoneChange]) -> Iterator[Command]:
-        for finding in findings:
-            if isinstance(finding, ZoneChange):
-                region, _, zone = finding.zone.partition(":\x00:")
+    def _apply_changes(self, changes: Iterable[TaintChange | ZoneChange]) -> Iterator[Command]:
+        for change in changes:
+            if isinstance(change, ZoneChange):
+                region, _, zone = change.zone.partition(":\x00:")
                 name = "/".join(filter(None, (region, zone))) or "nodes without a zone"
-                detail = f"{finding.not_ready} of {finding.nodes} nodes are not ready"
-                yield Note(f"zone {finding.state}", name, detail)
+                detail = f"{change.not_ready} of {change.nodes} nodes are not ready"
+                yield Note(f"zone {change.state}", name, detail)
                 continue
-            name = finding.node
-            match finding.action:
+            name = change.node
+            match change.action:
                 case TaintAction.ADD_NO_SCHEDULE | TaintAction.REMOVE_NO_SCHEDULE:
-                    yield from self._readiness(
-                        name, is_ready=finding.action is TaintAction.REMOVE_NO_SCHEDULE
+                    yield from self._set_ready(
+                        name, is_ready=change.action is TaintAction.REMOVE_NO_SCHEDULE
                     )
                 case TaintAction.ADD_NO_EXECUTE:
                     facts = self._marks.taint(name, HEALTH, Taint(UNREACHABLE, "", NO_EXECUTE))
-                    yield from self._put(facts, "eviction began", name)
+                    yield from self._put_node(facts, "eviction began", name)
                 case TaintAction.REMOVE_NO_EXECUTE:
                     facts = self._marks.lift_taint(name, HEALTH, NO_EXECUTE)
-                    yield from self._put(facts, "eviction ended", name)
+                    yield from self._put_node(facts, "eviction ended", name)
 
-    def _readiness(self, name: str, *, is_ready: bool) -> Iterator[Command]:
+    def _set_ready(self, name: str, *, is_ready: bool) -> Iterator[Command]:
         if is_ready:
             facts = self._marks.lift_taint(name, HEALTH, NO_SCHEDULE)
         else:
@@ -300,15 +300,15 @@ class NodeLife(Component):
         if facts is not None:
             yield PutNode(facts)
         yield Note("node ready" if is_ready else "node not ready", name)
-        for life in self._world.pods_on(name):
-            self._evictions.count(life)
+        for pod in self._world.pods_on(name):
+            self._evictions.count(pod)
 
     # Drains.
 
-    def _drain(self, name: str, cause: Cause, *, removes: bool) -> Iterator[Command]:
+    def _drain(self, name: str, cause: Cause, *, removes_node: bool) -> Iterator[Command]:
         if (facts := self._marks.cordon(name, cause)) is not None:
             yield PutNode(facts)
-        drain = self._evictions.drain(name, cause, removes=removes)
+        drain = self._evictions.drain(name, cause, removes_node=removes_node)
         yield Note("drain began", name, f"{len(drain.waiting)} pods")
         if drain.is_done:
             yield from self._drained(drain)
@@ -318,32 +318,32 @@ class NodeLife(Component):
     def _all_drained(self, drains: Iterable[Drain]) -> Iterator[Command]:
         for drain in drains:
             yield from self._drained(drain)
-        yield from self._after()
+        yield from self._follow_up()
 
     def _drained(self, drain: Drain) -> Iterator[Command]:
         self._evictions.end_drain(drain.node, drain.cause)
         took_s = (self._world.now_us - drain.began_us) // SECOND_US
         yield Note("drained", drain.node, f"in {took_s} s")
-        if drain.removes:
-            yield from self._drop(drain.node, "after its drain")
+        if drain.removes_node:
+            yield from self._remove_node(drain.node, "after its drain")
 
     def _end_drain(self, name: str, cause: Cause) -> Iterator[Command]:
         if (drain := self._evictions.end_drain(name, cause)) is not None:
             left = len(drain.waiting) + len(drain.leaving)
             yield Note("drain unfinished", name, f"{left} pods are left")
-        yield from self._put(self._marks.lift(name, cause), "uncordoned", name)
+        yield from self._put_node(self._marks.lift(name, cause), "uncordoned", name)
 
 
-def needs_node_life(plan: CompiledScenario) -> bool:
-    """Whether anything can happen that `NodeLife` plays; without it, a run is quicker."""
+def needs_node_lifecycle(scenario: CompiledScenario) -> bool:
+    """Whether a scenario needs `NodeLifecycle`; without it, a run is quicker."""
     return bool(
-        plan.node_events
-        or plan.failures
-        or plan.budgets
-        or any(no_execute_taints(node) for node in plan.nodes)
+        scenario.node_events
+        or scenario.failures
+        or scenario.budgets
+        or any(no_execute_taints(node) for node in scenario.nodes)
     )
 
 
-def _described(taint: Taint) -> str:
+def _taint_text(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"

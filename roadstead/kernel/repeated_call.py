@@ -1,8 +1,8 @@
-"""KnownTypes: calls of compiled code without finding the types of the same arguments again.
+"""RepeatedCall: calls of compiled code that find the types of the same arguments only once.
 
 At each call numba finds the types of all arrays in the arguments, to choose the machine code for
-them: for the 134 arrays of `run` this takes 30 of 36 µs. A kernel that decides pods one at a time
-passes the same arrays again and again.
+them: for the 134 arrays of `decide_pods` this takes 30 of 36 µs. A kernel that decides pods
+one at a time passes the same arrays again and again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class KnownTypes(Generic[R]):
+class RepeatedCall(Generic[R]):
     """Calls one compiled function with arrays, or tuples in which no array can be replaced."""
 
     def __init__(self, function: Callable[..., R]) -> None:

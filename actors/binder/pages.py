@@ -1,4 +1,4 @@
-"""BinderAnswers: pages of the binder's pods, nodes and commits as messages."""
+"""BinderPages: answers to reads of a binder, page by page."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from roadstead.facts.node_list import NodeList
 from roadstead.facts.pod import identity_of
 
 
-class BinderAnswers:
-    """Read requests to a binder."""
+class BinderPages:
+    """Pages of a binder's pods, nodes, commits and claims."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder
@@ -33,40 +33,42 @@ class BinderAnswers:
         """Return the last revision of each node and pod that changed."""
         return LastRevisions(self._binder.node_revisions.all(), self._binder.pod_revisions.all())
 
-    def nodes_page(self, ask: PageRequest) -> NodesPage:
+    def nodes_page(self, request: PageRequest) -> NodesPage:
         """Return nodes in the order in which they were added."""
         nodes = self._binder.core.placements.nodes
-        page = [nodes[name] for name in islice(nodes, ask.start, ask.start + ask.count)]
+        page = [nodes[name] for name in islice(nodes, request.start, request.start + request.count)]
         return NodesPage(NodeList.of(page), len(nodes), self._binder.node_revisions.latest)
 
-    def pods_page(self, ask: PageRequest) -> PodsPage:
+    def pods_page(self, request: PageRequest) -> PodsPage:
         """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods.present
-        page = list(islice(pods.values(), ask.start, ask.start + ask.count))
+        page = list(islice(pods.values(), request.start, request.start + request.count))
         return page_of(page, len(pods), self._binder.pod_revisions.latest)
 
-    def bound_page(self, ask: PageRequest) -> BoundPage:
+    def bound_page(self, request: PageRequest) -> BoundPage:
         """Return committed binds in commit order."""
         bound = self._binder.outcomes.bound
-        page = list(islice(bound.items(), ask.start, ask.start + ask.count))
+        page = list(islice(bound.items(), request.start, request.start + request.count))
         uids, nodes = tuple(uid for uid, _ in page), tuple(node for _, node in page)
         return BoundPage(uids, nodes, len(bound))
 
-    def preempted_page(self, ask: PageRequest) -> PreemptedPage:
+    def preempted_page(self, request: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction."""
-        gone = self._binder.outcomes.removed
-        return PreemptedPage(tuple(gone[ask.start : ask.start + ask.count]), len(gone))
+        evicted = self._binder.outcomes.removed
+        return PreemptedPage(
+            tuple(evicted[request.start : request.start + request.count]), len(evicted)
+        )
 
-    def claims_page(self, ask: PageRequest) -> ClaimsPage:
+    def claims_page(self, request: PageRequest) -> ClaimsPage:
         """Return claims of devices, in the order in which they were added."""
         claims = self._binder.volumes.device_claims
-        page = islice(claims.values(), ask.start, ask.start + ask.count)
+        page = islice(claims.values(), request.start, request.start + request.count)
         return ClaimsPage(tuple(page), len(claims))
 
-    def commits_page(self, ask: PageRequest) -> CommitPage:
+    def commits_page(self, request: PageRequest) -> CommitPage:
         """Return when binds were acknowledged."""
         commits = self._binder.commits
-        uids, times = commits.page(ask.start, ask.count)
+        uids, times = commits.page(request.start, request.count)
         return CommitPage(tuple(uids), tuple(times), commits.total, time.monotonic())
 
 

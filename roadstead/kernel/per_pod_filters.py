@@ -1,7 +1,7 @@
-"""CurrentRows: the rows that pass filters whose answers change without the table, for one class.
+"""PerPodFilters: filters of one class whose results change although the table does not.
 
 Such a filter (`FilterPlugin.reads_current`) is called before each pod of the class, for the rows
-that it may answer otherwise than before (`FilterPlugin.changed_rows`).
+on which its result may have changed (`FilterPlugin.changed_rows`).
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from roadstead.nodes.columns import Bools
 from roadstead.nodes.table import Rows, Table
 
 
-class CurrentRows:
-    """The rows that pass; `passes` includes the filters that read NODE facts: bool[row].
+class PerPodFilters:
+    """The filters, and the rows that pass them and those that read NODE facts: `passes`, bool[row].
 
-    _positions: by filter, up to which changes `passes` has its answers.
+    _positions: by filter, the last of its changes that `passes` includes.
     """
 
     def __init__(
-        self, evaluation: Evaluation, pre_filter: PreFilterOutcome, passing: Bools
+        self, evaluation: Evaluation, pre_filter: PreFilterOutcome, passing_static: Bools
     ) -> None:
         self._evaluation = evaluation
         self._state = pre_filter.state
-        self._plugins = current_filters(evaluation)
-        self._static = passing
-        self._lasting = evaluation.profile.lasting_state_version(evaluation.pod)
+        self._plugins = filters_called_per_pod(evaluation)
+        self._passing_static = passing_static
+        self._other_state = evaluation.profile.lasting_state_version(evaluation.pod)
         self._positions = [0] * len(self._plugins)
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
 
-    def find(self) -> bool:
+    def call_all(self) -> bool:
         """Call the filters for all rows; return whether that was possible without an error."""
-        _, positions = self._changed()
-        passes = self._passing(self._evaluation.table, self._static.copy())
+        _, positions = self._changed_rows()
+        passes = self._passing(self._evaluation.table, self._passing_static.copy())
         if passes is None:
             return False
         self.passes, self._positions = passes, positions
         return True
 
-    def renew(self) -> Rows | None:
-        """Call the filters again where they may have changed; return the rows whose answer did.
+    def call_again(self) -> Rows | None:
+        """Call the filters for rows whose result may have changed; return the rows where it did.
 
         None if all results must be computed again: there is an error, or other state changed.
         """
         pod, profile, before = self._evaluation.pod, self._evaluation.profile, self.passes
-        if profile.lasting_state_version(pod) != self._lasting:
+        if profile.lasting_state_version(pod) != self._other_state:
             return None
-        rows, positions = self._changed()
+        rows, positions = self._changed_rows()
         if rows is None:
-            return np.flatnonzero(before != self.passes) if self.find() else None
+            return np.flatnonzero(before != self.passes) if self.call_all() else None
         if len(rows):
-            passes = self._passing(self._evaluation.table.view(rows), self._static[rows])
+            passes = self._passing(self._evaluation.table.view(rows), self._passing_static[rows])
             if passes is None:
                 return None
             rows = rows[passes != before[rows]]
@@ -64,8 +64,8 @@ class CurrentRows:
         self._positions = positions
         return rows
 
-    def _changed(self) -> tuple[Rows | None, list[int]]:
-        """Return the rows that a filter may answer otherwise than for `passes`, and positions.
+    def _changed_rows(self) -> tuple[Rows | None, list[int]]:
+        """Return the rows on which a result may differ from `passes`, and the new positions.
 
         None: all rows.
         """
@@ -91,22 +91,24 @@ class CurrentRows:
         return passes
 
 
-def with_current(
+def with_per_pod_filters(
     evaluation: Evaluation, pre_filter: PreFilterOutcome, static: StaticScores
-) -> tuple[StaticScores, CurrentRows] | None:
+) -> tuple[StaticScores, PerPodFilters] | None:
     """Return the static scores of a class with the rows that pass now; None after an error."""
-    rows = CurrentRows(evaluation, pre_filter, static.passes)
-    return (replace(static, passes=rows.passes.copy()), rows) if rows.find() else None
+    filters = PerPodFilters(evaluation, pre_filter, static.passes)
+    if not filters.call_all():
+        return None
+    return replace(static, passes=filters.passes.copy()), filters
 
 
-def current_filters(evaluation: Evaluation) -> list[FilterPlugin]:
+def filters_called_per_pod(evaluation: Evaluation) -> list[FilterPlugin]:
     """Return the filters of a class that are called before each of its pods."""
     skipped, pod = evaluation.state.skipped, evaluation.pod
     filters = evaluation.profile.filter
     return [each for each in filters if each.name not in skipped and each.reads_current(pod)]
 
 
-def is_current(plugin: Plugin) -> bool:
+def is_called_per_pod(plugin: Plugin) -> bool:
     """Whether a plugin is a filter that is called before each pod, for some pods."""
-    own = type(plugin)
-    return issubclass(own, FilterPlugin) and own.reads_current is not FilterPlugin.reads_current
+    kind = type(plugin)
+    return issubclass(kind, FilterPlugin) and kind.reads_current is not FilterPlugin.reads_current

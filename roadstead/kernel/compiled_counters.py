@@ -1,0 +1,463 @@
+"""Compiled decisions of classes with spread constraints or inter-pod affinity.
+
+A placement changes all rows of a domain, so all cells (`Cells`) are evaluated for each pod, twice
+if scores are normalized; or all rows, if hardly two are equal or rows are sampled. The arithmetic
+is, operation for operation, that of `plugins/pod_topology_spread.py` and
+`plugins/inter_pod_affinity.py`. Both are in one module, by types of counters (decision 43).
+
+For counters, pod profiles and cells see `counter_arrays.py`. layout: that of the cells, NO_CELLS if
+rows are evaluated. all_domains: int32[slot, row or cell]. units: number of rows or cells; arrays of
+`CounterArrays` that are per row or cell are cut to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roadstead.kernel.arrays import (
+    BUCKETS,
+    DONE,
+    FEW_TIES,
+    INFEASIBLE,
+    NEEDS_NORMALIZATION,
+    NO_FEASIBLE_ROW,
+    PodArrays,
+    RowArrays,
+    Totals,
+)
+from roadstead.kernel.compiled_cells import (
+    build_cells,
+    choose_in_cells,
+    move_row,
+    recompute_cell_top,
+)
+from roadstead.kernel.counter_arrays import (
+    AFFINITY,
+    ANTI_AFFINITY,
+    EXISTING_ANTI,
+    HARD,
+    HOST,
+    SCORE,
+    SOFT,
+    CounterArrays,
+)
+from roadstead.kernel.jit import bucket_at, inlined, internal, quotient, rank_of
+from roadstead.nodes.columns import I32, Bools
+
+NO_CELLS = -1
+_UNSCORED = np.iinfo(np.int64).min
+_NONE = np.iinfo(np.int64).max
+
+
+@internal
+def count_pod(
+    counters: CounterArrays, totals: Totals, profile: int, row: int, position: int
+) -> None:
+    """Count a placed pod in every counter to which its profile adds; move its row between cells."""
+    for each in range(counters.additions_from[profile], counters.additions_from[profile + 1]):
+        counter, amount = counters.additions[each, 0], counters.additions[each, 1]
+        kind = counters.kind[counter]
+        if kind == HOST:
+            counters.counts[counters.count_begin[counter] + row] += amount
+        elif kind in (SOFT, HARD):
+            if counters.masks[counters.counted_mask[counter], row]:
+                domain = counters.soft_domains[counters.key[counter], row]
+                at = counters.count_begin[counter] + domain
+                # One domain less has the lowest count; at 0, `_highest_allowed` finds it again.
+                counters.lowest[counter, 1] -= (
+                    counters.domain_exists[at]
+                    and counters.counts[at] == counters.lowest[counter, 0]
+                )
+                counters.counts[at] += amount
+        else:
+            domain = counters.domains[counters.key[counter], row]
+            if domain >= 0:
+                counters.counts[counters.count_begin[counter] + domain] += amount
+    for layout in range(counters.cells.cell_count.shape[0]):
+        move_row(counters, totals, layout, row, position)
+
+
+@inlined
+def _slot(counters: CounterArrays, layout: int, counter_set: int, counter: int) -> tuple[int, int]:
+    """Return the slot of a counter in all_domains, and the index of its first count."""
+    if layout == NO_CELLS:
+        return counters.key[counter], counters.count_begin[counter]
+    slot = counter - counters.set_begin[counter_set]
+    return slot, counters.cells.count_begin[layout, slot]
+
+
+@inlined
+def _highest_allowed(counters: CounterArrays, counter: int) -> int:
+    """Return the highest count with which a domain still accepts the pod, for a hard constraint."""
+    lowest = counters.lowest[counter]
+    if lowest[1] <= 0:
+        lowest[0], lowest[1], lowest[2] = _NONE, 0, 0
+        at = counters.count_begin[counter]
+        for position in range(at, at + counters.count_size[counter]):
+            if counters.domain_exists[position]:
+                lowest[1] = (
+                    1
+                    if counters.counts[position] < lowest[0]
+                    else lowest[1] + (counters.counts[position] == lowest[0])
+                )
+                lowest[0] = min(lowest[0], counters.counts[position])
+                lowest[2] += 1
+    minimum = lowest[0] if lowest[2] >= counters.min_domains[counter] else 0
+    highest: int = counters.skew[counter] + minimum
+    return highest
+
+
+@inlined
+def _is_first(counters: CounterArrays, counter_set: int) -> bool:
+    """Whether no pod anywhere matches the required affinity, and the class matches its own.
+
+    Upstream then accepts the pod on any node with all keys: the first pod of a group that attracts
+    itself would otherwise never be placed.
+    """
+    if not counters.matches_itself[counter_set]:
+        return False
+    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
+        if counters.kind[counter] == AFFINITY:
+            at = counters.count_begin[counter]
+            for position in range(at, at + counters.count_size[counter]):
+                if counters.counts[position] != 0:
+                    return False
+    return True
+
+
+@inlined
+def _reject(
+    counters: CounterArrays, layout: int, all_domains: I32, counter_set: int, units: int
+) -> None:
+    """Clear `counters.fits` where hard constraints or required terms reject a row or cell."""
+    fits, is_first = counters.fits[:units], _is_first(counters, counter_set)
+    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
+        kind = counters.kind[counter]
+        slot, at = _slot(counters, layout, counter_set, counter)
+        domains = all_domains[slot]
+        if kind == HARD:
+            highest = _highest_allowed(counters, counter)
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                is_allowed = counters.counts[at + max(domain, 0)] <= highest
+                fits[row] = fits[row] & (domain >= 0) & is_allowed
+        elif kind in (EXISTING_ANTI, ANTI_AFFINITY):
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                is_free = counters.counts[at + max(domain, 0)] <= 0
+                fits[row] = fits[row] & ((domain < 0) | is_free)
+        elif kind == AFFINITY:
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                has_match = is_first | (counters.counts[at + max(domain, 0)] != 0)
+                fits[row] = fits[row] & (domain >= 0) & has_match
+
+
+@inlined
+def _reject_unvisited(counters: CounterArrays, pods: PodArrays, c: int) -> None:
+    """Clear `counters.fits` for rows that upstream's sampled search would not visit."""
+    fits, order = counters.fits, pods.search_order
+    at, visited, found = pods.search_start[0], 0, 0
+    is_searching = True
+    for _ in range(order.shape[0]):
+        row = order[at]
+        is_searching = is_searching and not (fits[row] and found == pods.feasible_to_find[c])
+        found += is_searching and fits[row]
+        visited += is_searching
+        fits[row] = is_searching and fits[row]
+        at = at + 1 if at + 1 < order.shape[0] else 0
+    pods.visited_rows[0] = visited
+
+
+@inlined
+def _may_reject(counters: CounterArrays, counter_set: int) -> bool:
+    """Whether some counter may reject rows."""
+    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
+        if counters.kind[counter] not in (SOFT, HOST, SCORE):
+            return True
+    return False
+
+
+@inlined
+def _set_fits(
+    table: RowArrays, counters: CounterArrays, totals: Totals, c: int, layout: int
+) -> int:
+    """Set `counters.fits` from the totals of the class; return the number of rows or cells."""
+    total = totals.total[c]
+    if layout == NO_CELLS:
+        for position in range(total.shape[0]):
+            row = table.row_at[position]
+            counters.fits[row] = total[position] != INFEASIBLE
+            counters.total[row] = total[position]
+        return int(total.shape[0])
+    if not counters.cells.is_built[c]:
+        build_cells(counters.cells, totals, c)
+    for cell in range(counters.cells.cell_count[layout]):
+        counters.fits[cell] = counters.cells.feasible[c, cell] > 0
+    return int(counters.cells.cell_count[layout])
+
+
+@inlined
+def _filter(
+    counters: CounterArrays,
+    totals: Totals,
+    pods: PodArrays,
+    c: int,
+    layout: int,
+    all_domains: I32,
+    group: I32,
+    units: int,
+) -> None:
+    """Compute which rows or cells fit, and which normalization groups have such rows.
+
+    If no counter can reject rows and none are sampled, `_set_fits` and `totals` have both already.
+    """
+    counter_set = counters.set_of_class[c]
+    if not (_may_reject(counters, counter_set) or pods.search_order.shape[0] > 0):
+        # Assigning the whole array would compile the text of its error, which takes seconds.
+        for each in range(counters.group_feasible.shape[0]):
+            counters.group_feasible[each] = totals.group_feasible[c, each]
+        return
+    _reject(counters, layout, all_domains, counter_set, units)
+    _reject_unvisited(counters, pods, c)
+    counters.group_feasible[:] = 0
+    feasible = 0
+    for unit in range(units):
+        feasible += counters.fits[unit]
+        if counters.fits[unit]:
+            counters.group_feasible[group[unit]] = 1
+    if layout == NO_CELLS:
+        for row in range(units):
+            counters.total[row] = counters.total[row] if counters.fits[row] else INFEASIBLE
+    else:
+        feasible = 0
+        for cell in range(units):
+            feasible += counters.cells.feasible[c, cell] if counters.fits[cell] else 0
+    totals.feasible[c] = feasible
+
+
+@inlined
+def _total_cells(
+    table: RowArrays, counters: CounterArrays, totals: Totals, c: int, size: int
+) -> None:
+    """Compute the totals of the cells that fit, without spread and affinity scores."""
+    for cell in range(size):
+        counters.total[cell] = INFEASIBLE
+        if counters.fits[cell]:
+            if counters.cells.tied[c, cell] <= 0:
+                recompute_cell_top(table, counters.cells, totals, c, cell)
+            counters.cells.total[cell] = counters.total[cell] = counters.cells.top[c, cell]
+
+
+@inlined
+def _needs_normalization(counters: CounterArrays, c: int) -> bool:
+    """Whether other groups have feasible rows than when the class's totals were normalized."""
+    differs = not counters.has_last_groups[c]
+    for each in range(counters.group_feasible.shape[0]):
+        differs = differs or (counters.group_feasible[each] > 0) != counters.last_groups[c, each]
+    return differs
+
+
+@inlined
+def _count_domains(
+    counters: CounterArrays, counter: int, soft_domains: I32, is_scored: Bools, units: int
+) -> int:
+    """Return the number of domains that the scored rows have."""
+    counters.clock[0] += 1
+    now, found, at = counters.clock[0], 0, counters.count_begin[counter]
+    for row in range(units):
+        if counters.fits[row] and is_scored[row]:
+            position = at + soft_domains[row]
+            # A stamp of this call: the domain is counted already. Nothing must be cleared.
+            if counters.stamps[position] != now:
+                counters.stamps[position] = now
+                found += 1
+                if found == counters.soft_domain_count[counters.key[counter]]:
+                    break
+    return found
+
+
+@inlined
+def _spread_scores(
+    counters: CounterArrays,
+    c: int,
+    layout: int,
+    all_domains: I32,
+    soft_domains: I32,
+    is_scored: Bools,
+    units: int,
+) -> tuple[int, int]:
+    """Compute raw spread scores in `counters.spread`; return the extremes of rows that fit."""
+    sums, fits, counter_set = counters.sums, counters.fits[:units], counters.set_of_class[c]
+    scored = 0
+    for row in range(fits.shape[0]):
+        sums[row] = 0.0
+        scored += fits[row] and is_scored[row]
+    if layout != NO_CELLS:
+        # The number of domains of a hostname constraint is that of scored rows, not of cells.
+        scored = 0
+        for cell in range(units):
+            scored += counters.cells.feasible[c, cell] if fits[cell] and is_scored[cell] else 0
+    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
+        kind = counters.kind[counter]
+        if kind != SOFT and kind != HOST:
+            continue
+        slot, at = _slot(counters, layout, counter_set, counter)
+        domains, skew = all_domains[slot], float(counters.skew[counter])
+        domain_count = (
+            scored
+            if kind == HOST
+            else _count_domains(counters, counter, soft_domains[slot], is_scored, units)
+        )
+        weight = counters.topology_weights[domain_count]
+        # Sums of rows that do not fit are not read; computing them, too, needs no branch.
+        if kind == HOST:
+            for row in range(fits.shape[0]):
+                part = float(counters.counts[at + row]) * weight
+                sums[row] += part + skew if domains[row] >= 0 else 0.0
+        else:
+            for row in range(fits.shape[0]):
+                domain = domains[row]
+                part = float(counters.counts[at + max(domain, 0)]) * weight
+                sums[row] += part + skew if domain >= 0 else 0.0
+    lowest, highest = _NONE, _UNSCORED
+    for row in range(fits.shape[0]):
+        if fits[row] and is_scored[row]:
+            # Round halves up, as Go's math.Round does for amounts that are not negative.
+            floor = np.floor(sums[row])
+            raw = int(floor) + (1 if sums[row] - floor >= 0.5 else 0)
+            counters.spread[row] = raw
+            lowest, highest = min(lowest, raw), max(highest, raw)
+        else:
+            counters.spread[row] = _UNSCORED
+    return lowest, highest
+
+
+@inlined
+def _affinity_scores(
+    counters: CounterArrays, layout: int, all_domains: I32, counter_set: int, units: int
+) -> tuple[int, int]:
+    """Compute raw affinity scores in `counters.affinity`; return the extremes of rows that fit."""
+    affinity, fits = counters.affinity[:units], counters.fits[:units]
+    affinity[:] = 0
+    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
+        if counters.kind[counter] == SCORE:
+            slot, at = _slot(counters, layout, counter_set, counter)
+            domains = all_domains[slot]
+            for row in range(fits.shape[0]):
+                if domains[row] >= 0:
+                    affinity[row] += counters.counts[at + domains[row]]
+    lowest, highest = _NONE, _UNSCORED
+    for row in range(fits.shape[0]):
+        if fits[row]:
+            lowest, highest = min(lowest, affinity[row]), max(highest, affinity[row])
+    return lowest, highest
+
+
+@inlined
+def _sum_up(
+    counters: CounterArrays,
+    c: int,
+    layout: int,
+    all_domains: I32,
+    soft_domains: I32,
+    is_scored: Bools,
+    units: int,
+) -> None:
+    """Add the spread and affinity scores of the rows or cells that fit to `counters.total`."""
+    counter_set = counters.set_of_class[c]
+    spread_weight, affinity_weight = counters.weights[c, 0], counters.weights[c, 1]
+    fits = counters.fits[:units]
+    if spread_weight:
+        lowest, highest = _spread_scores(
+            counters, c, layout, all_domains, soft_domains, is_scored, units
+        )
+        for row in range(fits.shape[0]):
+            if fits[row] and counters.spread[row] != _UNSCORED:
+                score = 100
+                if highest > 0:
+                    score = quotient(100 * (highest + lowest - counters.spread[row]), highest)
+                counters.total[row] += spread_weight * score
+    if affinity_weight:
+        lowest, highest = _affinity_scores(counters, layout, all_domains, counter_set, units)
+        if highest > lowest:
+            for row in range(fits.shape[0]):
+                if fits[row]:
+                    share = float(counters.affinity[row] - lowest) / float(highest - lowest)
+                    counters.total[row] += affinity_weight * int(100.0 * share)
+
+
+@inlined
+def _choose(
+    table: RowArrays,
+    counters: CounterArrays,
+    tie_hash: np.uint64,
+    is_random: bool,
+    highest: int,
+    ties: int,
+) -> int:
+    """Return the first row with the highest total, by the tie-break."""
+    # Of many tied rows, one is in the first few buckets in tie-break order; of few it may
+    # be in any, so all rows are read in one loop.
+    are_few = ties < FEW_TIES
+    found, best = -1, np.uint64(0)
+    for back in range(1 if are_few else BUCKETS):
+        start, stop = 0, table.row_at.shape[0]
+        if not are_few:
+            bucket = bucket_at(np.uint64(BUCKETS - 1 - back), tie_hash, is_random)
+            start, stop = table.bucket_begin[bucket], table.bucket_begin[bucket + 1]
+        for position in range(start, stop):
+            row = table.row_at[position]
+            if counters.total[row] == highest:
+                rank = rank_of(table.sort_keys[position], tie_hash, is_random)
+                if found < 0 or rank > best:
+                    found, best = row, rank
+        if found >= 0:
+            break
+    return found
+
+
+@internal
+def decide_by_counters(
+    table: RowArrays, totals: Totals, counters: CounterArrays, pods: PodArrays, pod: int, c: int
+) -> tuple[int, int]:
+    """Return DONE and the row for a pod of a class with current totals, or why there is none."""
+    layout = int(counters.cells.layout_of_class[c])
+    # Sampling rejects single rows of a cell; in a full layout, rows have no cell to move to.
+    if layout != NO_CELLS and (pods.search_order.shape[0] > 0 or counters.cells.is_full[layout]):
+        layout = NO_CELLS
+    counters.cells.last_layout[0] = layout
+    all_domains, soft_domains = counters.domains, counters.soft_domains
+    group = totals.group_of_row[counters.static_index[c]]
+    is_scored = counters.masks[counters.scored_mask[counters.set_of_class[c]]]
+    if layout != NO_CELLS:
+        cells = counters.cells
+        all_domains, soft_domains = cells.domains[layout], cells.soft_domains[layout]
+        group, is_scored = cells.group[layout], cells.is_scored[layout]
+        cells.last_move[layout, 0] = -1
+    units = _set_fits(table, counters, totals, c, layout)
+    _filter(counters, totals, pods, c, layout, all_domains, group, units)
+    if _needs_normalization(counters, c):
+        return NEEDS_NORMALIZATION, -1
+    if totals.feasible[c] == 0:
+        return NO_FEASIBLE_ROW, -1
+    if layout != NO_CELLS:
+        _total_cells(table, counters, totals, c, units)
+    _sum_up(counters, c, layout, all_domains, soft_domains, is_scored, units)
+    total, highest, ties = counters.total[:units], INFEASIBLE, 0
+    for unit in range(units):
+        highest = max(highest, total[unit])
+    tie_hash, is_random = pods.tie_break_hashes[pod], pods.is_random[0]
+    if layout == NO_CELLS:
+        for unit in range(units):
+            ties += total[unit] == highest
+        found = _choose(table, counters, tie_hash, is_random, highest, ties)
+    else:
+        for unit in range(units):
+            ties += counters.cells.tied[c, unit] if total[unit] == highest else 0
+        found = choose_in_cells(table, totals, counters, c, tie_hash, is_random, highest, ties)
+    pods.tied_best[pod], pods.total[pod], pods.feasible[pod] = ties, highest, totals.feasible[c]
+    if pods.search_order.shape[0]:
+        next_start = pods.search_start[0] + pods.visited_rows[0]
+        pods.search_start[0] = next_start % pods.search_order.shape[0]
+    return DONE, found

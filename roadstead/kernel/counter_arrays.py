@@ -1,0 +1,161 @@
+"""Arrays of the compiled code for spread constraints and inter-pod affinity.
+
+A *counter* is a table of counts by topology domain: for one spread constraint, or for one family of
+terms and topology key of inter-pod affinity. A *counter set* is a list of counters, shared by all
+classes that have the same. A placed pod adds to counters according to its *pod profile*: namespace,
+labels and terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roadstead.nodes.columns import I32, I64, Bools
+from roadstead.nodes.pod_class import PodClass
+
+HARD, SOFT, HOST, EXISTING_ANTI, AFFINITY, ANTI_AFFINITY, SCORE = range(7)
+"""Types of counters. HARD, SOFT: spread constraints that are DoNotSchedule and ScheduleAnyway.
+HOST: a soft constraint over hostnames, which counts each node's own pods. EXISTING_ANTI: required
+anti-affinity of placed pods. AFFINITY, ANTI_AFFINITY: the class's own required terms. SCORE: the
+weights that terms add to the score."""
+
+
+class Cells(NamedTuple):
+    """Groups of rows that are equal for a counter set, and so are evaluated once.
+
+    Rows of a cell have the same domains, keys and normalization group and, for counters in which
+    each row is its own domain, the same counts. A *layout* is the cells of one counter set.
+
+    layout_of_class: int64[class], -1 if rows are evaluated. Per layout: counter_set, cell_count:
+    int64[layout]; is_full: bool[layout], rows are evaluated from now on. cell_at: int32[layout,
+    position]; last_move: int64[layout, 2], the position whose row changed its cell since the last
+    decision, and its former cell, -1 for none.
+    Each counter of the set has a slot. count_begin: int64[layout, slot], index of its first count;
+    domains, soft_domains: int32[layout, slot, cell], as those of rows; is_own_domain: bool[layout,
+    slot], whether each row is its own domain: each cell then has a count. static_cell:
+    int32[layout, cell], equal for cells that differ in such counts only. is_scored: bool[layout,
+    cell], whether rows have all keys; group: int32[layout, cell], normalization group.
+    top, tied, feasible: int32[class, cell], the highest total (an upper bound while tied is 0),
+    number of rows with it (0: to be computed again), number of feasible rows; is_built:
+    bool[class]. total: int32[cell], `top` at the last decision; last_layout: int64[1], the layout
+    of that, -1 if rows were evaluated.
+    """
+
+    layout_of_class: I64
+    counter_set: I64
+    cell_count: I64
+    is_full: Bools
+    cell_at: I32
+    last_move: I64
+    count_begin: I64
+    domains: I32
+    soft_domains: I32
+    is_own_domain: Bools
+    static_cell: I32
+    is_scored: Bools
+    group: I32
+    top: I32
+    tied: I32
+    feasible: I32
+    is_built: Bools
+    total: I32
+    last_layout: I64
+
+
+class CounterArrays(NamedTuple):
+    """Counters, the counter sets of classes, and scratch arrays.
+
+    domains: int32[topology key, row], code of the row's value of the key, -1 for none;
+    soft_domains: the same with one more code for rows without the key; soft_domain_count:
+    int64[topology key], number of codes in it.
+    masks: bool[mask, row], rows whose pods are counted; mask 0 has all rows.
+    Per counter: kind (its type), key (index of its topology key), count_begin and count_size (its
+    part of counts), counted_mask, skew, min_domains: int64[counter]. counts: int64[count];
+    domain_exists: bool[count], of a hard constraint; stamps: int64[count], the clock when
+    `_count_domains` last met a domain. lowest: int64[counter, 3], of a hard constraint: the lowest
+    count, number of domains with it (0: to be computed again), number of domains.
+    Per counter set: set_begin: int64[set + 1], its first counter; scored_mask: int64[set], the
+    mask of scored rows; matches_itself: bool[set], whether its pods match their own required
+    affinity.
+    Per class: set_of_class (-1 for none), pod_profile, static_index (index of its static scores):
+    int64[class]; weights: int64[class, 2] of spread and affinity, 0 where one does not score;
+    last_groups: bool[class, group], groups with feasible rows at the last normalization;
+    has_last_groups: bool[class].
+    additions: int64[k, 2], (counter, amount), from additions_from[pod_profile] on.
+    fits, sums, spread, affinity, total: per row or cell, group_feasible: per group, scratch for the
+    current pod. topology_weights: float64[n], ln(n + 2), upstream's for n domains. clock: int64[1].
+    """
+
+    domains: I32
+    soft_domains: I32
+    soft_domain_count: I64
+    masks: Bools
+    kind: I64
+    key: I64
+    count_begin: I64
+    count_size: I64
+    counted_mask: I64
+    skew: I64
+    min_domains: I64
+    counts: I64
+    domain_exists: Bools
+    stamps: I64
+    lowest: I64
+    set_begin: I64
+    scored_mask: I64
+    matches_itself: Bools
+    set_of_class: I64
+    pod_profile: I64
+    static_index: I64
+    weights: I64
+    last_groups: Bools
+    has_last_groups: Bools
+    additions: I64
+    additions_from: I64
+    fits: Bools
+    group_feasible: I64
+    sums: NDArray[np.float64]
+    spread: I64
+    affinity: I64
+    total: I32
+    topology_weights: NDArray[np.float64]
+    clock: I64
+    cells: Cells
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounter:
+    """One table of counts by domain. counted_rows: those whose pods are counted, None for all.
+
+    current: the counts so far, by topology value or by row (HOST). skew: of HARD, maxSkew without
+    the pod to place, if its constraint counts it; of SOFT and HOST, maxSkew - 1, which upstream
+    adds to the score. min_domains: of HARD.
+    """
+
+    kind: int
+    key: str
+    current: Mapping[str, int] | I64
+    counted_rows: Bools | None = None
+    skew: int = 0
+    min_domains: int = 0
+
+
+@dataclass(slots=True)
+class CounterSet:
+    """The counters that some classes share. scored_rows: None for all.
+
+    adds: one function per plugin: pod class → what its pod adds, as (counter, amount).
+    """
+
+    pod_class: PodClass
+    counters: list[TermCounter] = field(default_factory=list)
+    scored_rows: Bools | None = None
+    matches_itself: bool = False
+    spread_weight: int = 0
+    affinity_weight: int = 0
+    adds: list[Callable[[PodClass], Iterable[tuple[int, int]]]] = field(default_factory=list)
