@@ -58,11 +58,6 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/cycle/class_scores.py",
-        "made anew when the class is first summed up",
-        (("ClassScores.__init__", "0", "1"),),
-    ),
-    Same(
-        "roadstead/cycle/class_scores.py",
         "all rows are summed up again, to the same totals",
         (
             ("ClassScores._extremes_moved", "False", "True"),
