@@ -31,7 +31,6 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 WHEEL_DIR = ROOT / "build" / "wheel"
 WHEEL_VENV = ROOT / "build" / "wheel-venv"
-BYTECODE = ROOT / "build" / "bytecode"
 COVERAGE_FILE = ROOT / "build" / "coverage.json"
 PYTEST_ALL = ("-n", "3", "--dist", "worksteal")
 """Three processes for two cores: two were busy for half of the time, since tests wait for Ray, and
@@ -161,13 +160,12 @@ def run_pytest(arguments: Sequence[str]) -> int:
 
 
 def with_bytecode() -> dict[str, str]:
-    """Return the environment, with a folder in which processes keep the bytecode of modules.
+    """Return the environment, in which processes write the bytecode of Roadstead's modules.
 
     The tests start some hundred processes. Where none may write bytecode, as in many containers,
-    each compiles all its modules again, Ray's included: a second and more for each process.
+    each compiles all modules of Roadstead again; those of packages are compiled once, with .venv.
     """
-    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {"PYTHONPYCACHEPREFIX": str(BYTECODE), **kept}
+    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run_with_coverage() -> int:
