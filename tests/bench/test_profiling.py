@@ -6,7 +6,7 @@ import pytest
 from roadstead.actors.messages.process import ProfileRequest
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime import sampling
-from roadstead.actors.runtime.sampling import Sampler, answer
+from roadstead.actors.runtime.sampling import Sampler, handle_profile_request
 from roadstead.bench.roadstead_workloads import million
 from roadstead.bench.speedscope import Samples
 from roadstead.config.settings import Settings
@@ -22,7 +22,7 @@ def test_a_look_notes_the_stack_outermost_first():
     sampler = Sampler(threading.get_ident())
 
     def inner():
-        sampler.look(sys._getframe())
+        sampler.count_stack(sys._getframe())
 
     inner()
 
@@ -38,9 +38,9 @@ def test_stacks_are_bounded_in_number_and_depth(monkeypatch):
     sampler = Sampler(threading.get_ident())
 
     def other():
-        sampler.look(sys._getframe())
+        sampler.count_stack(sys._getframe())
 
-    sampler.look(sys._getframe())
+    sampler.count_stack(sys._getframe())
     other()
 
     found = sampler.end()
@@ -61,23 +61,23 @@ def test_an_ended_thread_is_not_sampled():
 def test_sampling_sees_what_a_thread_does():
     found = Samples((), (), 0.0)
     while not found.stacks:
-        assert answer(ProfileRequest(begins=True, interval_s=1e-4)).stacks == ()
+        assert handle_profile_request(ProfileRequest(begins=True, interval_s=1e-4)).stacks == ()
         sum(range(100_000))
-        found = answer(ProfileRequest(begins=False))
+        found = handle_profile_request(ProfileRequest(begins=False))
 
     assert any("test_sampling_sees" in name for stack in names(found) for name in stack)
-    assert answer(ProfileRequest(begins=False)).stacks == ()
+    assert handle_profile_request(ProfileRequest(begins=False)).stacks == ()
 
 
 def test_a_second_begin_discards_the_samples():
     def samplers():
         return sum(thread.name == "profile" for thread in threading.enumerate())
 
-    answer(ProfileRequest(begins=True))
-    answer(ProfileRequest(begins=True))
+    handle_profile_request(ProfileRequest(begins=True))
+    handle_profile_request(ProfileRequest(begins=True))
 
     assert samplers() == 1
-    answer(ProfileRequest(begins=False))
+    handle_profile_request(ProfileRequest(begins=False))
     assert samplers() == 0
 
 
@@ -104,7 +104,7 @@ def test_the_sum_of_the_weights_is_the_sampled_time(monkeypatch):
     sampler = Sampler(threading.get_ident(), _began_s=sampling.time.monotonic())
 
     for _ in range(4):
-        sampler.look(sys._getframe())
+        sampler.count_stack(sys._getframe())
 
     found = sampler.end()
     assert found.interval_s == 0.5
