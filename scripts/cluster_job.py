@@ -6,9 +6,9 @@ Three hosts in namespaces of this machine (root on Linux), the head with Ray's d
 takes jobs. The same command runs three times: inline on this machine, over the hosts by itself, and
 as a job of `ray job submit`, with Ray's upload of a working directory. A line of JSON for each: the
 seconds of the command, those of each phase of the run (from its summary), processes and their
-hosts, and whether the placements are byte for byte those of the first. Then the benchmark of the
-same trace as a job, with the critical path: the processor time of the busiest process, which says
-what a machine for each process would give. Exit status 1 if a command fails or placements differ.
+hosts, and whether the placements are byte for byte those of the first. Ray takes jobs only where
+its extra `ray[default]` is installed (`pip install 'roadstead[cluster]'`). Exit status 1 if a
+command fails or placements differ.
 """
 
 from __future__ import annotations
@@ -64,18 +64,6 @@ def run(name: str, host: Host | None, output: Path, command: Sequence[str]) -> d
     return line | {"timings_s": timings}
 
 
-def bench(head: Host, folder: Path, trace: Path, more: Sequence[str]) -> dict[str, object]:
-    """Measure the trace from a job, and return its rate and the busiest process's time per pod."""
-    result = folder / "bench.json"
-    measured = f"{ROADSTEAD} bench openb --openb {trace} --json {' '.join(more)} > {result}"
-    ended = head.run(*as_job(head, folder / "upload", "sh", "-c", measured), timeout_s=JOB_S)
-    if ended.returncode:
-        return {"run": "bench", "status": ended.returncode, "error": ended.stdout[-2_000:]}
-    (found,) = json.loads(result.read_text())["results"]
-    names = ("pods", "pods_per_s", "seconds", "processor_s", "critical_us_per_pod", "processes")
-    return {"run": "bench", "status": 0} | {name: found[name] for name in names}
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument(
@@ -110,8 +98,6 @@ def main(arguments: Sequence[str]) -> int:
                 line["same"] = placed == (outputs[0] / PLACEMENTS).read_bytes()
             print(json.dumps(line), flush=True)
             lines.append(line)
-        lines.append(bench(head, folder, trace, schedulers))
-        print(json.dumps(lines[-1]), flush=True)
     return 1 if any(line["status"] or not line.get("same", True) for line in lines) else 0
 
 
