@@ -47,7 +47,7 @@ def demand(draw):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.integers(CHUNK - 2, 2 * CHUNK + 100), PROFILES)
-def test_pods_on_more_rows_than_one_piece_are_decided_like_by_the_reference(seed, rows, config):
+def test_pods_on_more_rows_than_one_chunk_are_decided_like_by_the_reference(seed, rows, config):
     are_equal(seed, rows, config, 12)
 
 
