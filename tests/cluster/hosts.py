@@ -32,6 +32,10 @@ INIT = (
     "exec sleep infinity"
 )
 
+ENVIRONMENT = dict(os.environ)
+"""Variables of this process before any test: a test's own Ray, which may still be shutting down,
+sets its token meanwhile, and a host that gets it starts a cluster that no other host may join."""
+
 _numbers = itertools.count(os.getpid() % 200)
 
 
@@ -85,7 +89,12 @@ class Host:
     def run(self, *command: str, timeout_s: float = START_S) -> subprocess.CompletedProcess[str]:
         """Run a command on this host and return its result."""
         return subprocess.run(
-            self.command(*command), capture_output=True, text=True, timeout=timeout_s, check=False
+            self.command(*command),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            env=ENVIRONMENT,
         )
 
     def begin(self, *command: str, **options: object) -> subprocess.Popen[str]:
@@ -95,6 +104,7 @@ class Host:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env=ENVIRONMENT,
             **options,
         )
 
