@@ -33,7 +33,7 @@ from cluster_faults import LEFT_S, ROADSTEAD, placed_in, processes_left, write_f
 
 from tests.cluster.hosts import Host, hosts
 
-NODES, PODS, BATCH = 200, 40_000, 16
+PODS, PODS_PER_NODE, BATCH = 40_000, 200, 16
 """A small batch, so that a run lasts for several losses."""
 
 APART_S = 15.0
@@ -71,13 +71,14 @@ class Losses(threading.Thread):
             self.join()
 
 
-def run_one(made: Sequence[Host], folder: Path, losses: Losses) -> dict[str, object]:
-    """Schedule the fleet while hosts are lost; return the line of the run."""
+def run_one(made: Sequence[Host], folder: Path, losses: Losses, pods: int) -> dict[str, object]:
+    """Schedule a fleet of `pods` while hosts are lost; return the line of the run."""
     settings = folder / "roadstead.yaml"
     labels = dict.fromkeys(("control", "scheduler", "worker"), ANY)
     settings.write_text(yaml.safe_dump({"ray": {"labels": labels}}))
+    fleet = write_fleet(folder, -(-pods // PODS_PER_NODE), pods)
     running = made[0].begin(
-        *(ROADSTEAD, "schedule", *write_fleet(folder, NODES, PODS), "--ray-address", "auto"),
+        *(ROADSTEAD, "schedule", *fleet, "--ray-address", "auto"),
         *("--settings", str(settings), "--schedulers", "2", "--batch", str(BATCH)),
         *("--output", str(folder / "output"), "--journal", str(folder / "journal")),
     )
@@ -115,6 +116,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--losses", type=int, default=200, help="losses in all runs together")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the losses")
+    parser.add_argument("--pods", type=int, default=PODS, help="pods of a run: more, longer runs")
     options = parser.parse_args(arguments)
     chance = random.Random(options.seed)  # noqa: S311
     lost = runs = broken = 0
@@ -122,10 +124,10 @@ def main(arguments: Sequence[str]) -> int:
         while lost < options.losses:
             with tempfile.TemporaryDirectory(prefix="soak-") as folder:
                 losses = Losses(made, chance, options.losses - lost)
-                line = run_one(made, Path(folder), losses)
+                line = run_one(made, Path(folder), losses, options.pods)
             print(json.dumps(line), flush=True)
             lost, runs = lost + losses.done, runs + 1
-            is_whole = line["status"] == 0 and line["binds"] == PODS
+            is_whole = line["status"] == 0 and line["binds"] == options.pods
             broken += not is_whole or bool(line["violations"]) or bool(line["left"])
     print(json.dumps({"seed": options.seed, "runs": runs, "losses": lost, "broken": broken}))
     return 1 if broken else 0
