@@ -166,6 +166,12 @@ class Scenario(SettingsModel):
     workload: list[AnyWorkload] = Field(default=[], max_length=ENTRIES_MAX)
     """What arrives, and for how long: all entries joined."""
 
+    trace_gpus: Annotated[Literal["amount", "devices"], DocumentedAs("amount or devices")] = (
+        "amount"
+    )
+    """What the GPUs of all traces are: one amount for each node, or devices that pods claim. With
+    `devices`, `scheduler.settings.feature_gates` must have `DRAConsumableCapacity: true`."""
+
     events: list[NodeEvent] = Field(default=[], max_length=ENTRIES_MAX)
     """What happens to nodes."""
 

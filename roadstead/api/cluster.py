@@ -40,12 +40,14 @@ def load(
     pods: Files = (),
     *,
     trace: str | os.PathLike[str] | None = None,
+    trace_gpus: Literal["amount", "devices"] = "amount",
     strict: bool = False,
     lost_nodes: Literal["leave-out", "reschedule"] = "leave-out",
 ) -> Cluster:
     """Read manifests or a trace, as the options `--cluster`, `--pods` and `--trace` do.
 
     cluster: nodes, pods and other objects of the cluster. pods: pods and workloads to schedule.
+    trace_gpus: whether the GPUs of the trace are amounts of nodes, or devices that pods claim.
     strict: a field of a pod that Kubernetes does not have is an error; otherwise it is left out,
     with a note. lost_nodes: whether running pods on unknown nodes are left out or become pending.
 
@@ -56,7 +58,13 @@ def load(
     if trace is not None:
         if of_cluster or of_pods:
             raise InputError("excludes cluster and pods", source=ARGUMENTS, field="trace")
-        return Cluster(load_trace(Path(trace), with_digests=True))
+        if trace_gpus not in ("amount", "devices"):
+            rule = "must be amount or devices"
+            raise InputError(
+                rule, source=ARGUMENTS, field="trace_gpus", value=cut_short(trace_gpus)
+            )
+        are_devices = trace_gpus == "devices"
+        return Cluster(load_trace(Path(trace), with_digests=True, gpus_are_devices=are_devices))
     if not of_cluster:
         raise InputError("is required: it has the nodes", source=ARGUMENTS, field="cluster")
     if lost_nodes not in ("leave-out", "reschedule"):

@@ -35,6 +35,7 @@ class SourceOptions:
     cluster: tuple[str, ...] = ()
     pods: tuple[str, ...] = ()
     trace: Path | None = None
+    trace_gpus: str = "amount"
     strict: bool = False
     lost_nodes: str = "leave-out"
     run: Path | None = None
@@ -155,6 +156,14 @@ fleet_parameters = (
         type=click.Path(path_type=Path),
         metavar="PATH",
         help="Trace to schedule in place of manifests; see roadstead trace --help.",
+    ),
+    click.option(
+        "--trace-gpus",
+        type=click.Choice(["amount", "devices"]),
+        default="amount",
+        show_default=True,
+        help="What the GPUs of --trace are: one amount for each node, or devices that pods claim, "
+        "which needs the feature gate DRAConsumableCapacity.",
     ),
 )
 source_parameters = (

@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from roadstead.devices.claim_maker import ClaimMaker
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.pod import Pod, PodFacts, PodIdentity
+from roadstead.fleet.gpu_devices import with_gpu_devices
 from roadstead.fleet.trace import Trace
+from roadstead.protocol.errors import InputError
 from roadstead.report.result import InputDigest, NotCreated, digest_of_file
 from roadstead.run import RunInputs
 
@@ -32,11 +35,39 @@ class Loaded:
     local_storage: frozenset[str] = frozenset()
 
 
-def load_trace(path: Path, *, with_digests: bool) -> Loaded:
-    """Load a trace file, nodes and pods in its order; InputError if it is not one."""
+def load_trace(path: Path, *, with_digests: bool, gpus_are_devices: bool = False) -> Loaded:
+    """Load a trace file, nodes and pods in its order.
+
+    gpus_are_devices: its amounts of GPUs become devices, and each pod gets a claim of its own.
+
+    Raises:
+        InputError: the file is no trace, or its GPUs cannot be devices.
+    """
     from roadstead.fleet.trace_file import read_trace
 
-    return inputs_of_trace(read_trace(path), (digest_of_file(path),) if with_digests else ())
+    trace = read_trace(path)
+    digests = (digest_of_file(path),) if with_digests else ()
+    if not gpus_are_devices:
+        return inputs_of_trace(trace, digests)
+    try:
+        return _with_gpu_devices(trace, digests)
+    except InputError as error:
+        raise error.at(source=str(path)) from error
+
+
+def _with_gpu_devices(trace: Trace, digests: tuple[InputDigest, ...]) -> Loaded:
+    trace, devices = with_gpu_devices(trace)
+    loaded = inputs_of_trace(trace, digests)
+    for identity, facts, _ in loaded.inputs.running:
+        if facts.device_claims:
+            rule = "runs already, and the trace does not know on which GPUs"
+            raise InputError(rule, obj=f"Pod {identity.key}")
+    pending, claims = ClaimMaker(devices.templates).with_claims(loaded.inputs.pending)
+    return replace(
+        loaded,
+        inputs=replace(loaded.inputs, pending=tuple(pending)),
+        cluster=replace(loaded.cluster, devices=replace(devices, claims=claims, templates=())),
+    )
 
 
 def load_generated(nodes: int, pods: int, seed: int, *, with_digests: bool) -> Loaded:

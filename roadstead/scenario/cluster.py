@@ -10,7 +10,7 @@ from roadstead.config.scenario.values import Percentage, percentage
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts
 from roadstead.facts.compile import DEFAULT_NAMESPACE, compile_node, name_in_errors
 from roadstead.facts.compile_devices import compile_claim_spec
-from roadstead.facts.devices import ClaimSpec
+from roadstead.facts.devices import ClaimSpec, DevicesFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.parse_selectors import SelectorError, parse_label_selector
 from roadstead.facts.pod import Labels
@@ -57,10 +57,11 @@ def compile_cluster_part(
     namespaces: Sequence[tuple[str, Labels]],
     nodes: Iterable[NodeFacts],
     templates: Templates,
+    trace_devices: DevicesFacts,
 ) -> ScenarioCluster:
     """Compile the manifests with the objects that the workload adds.
 
-    namespaces: those of traces. nodes: all at the start. Raises InputError.
+    namespaces, trace_devices: those of traces. nodes: all at the start. Raises InputError.
     """
     everything = replace(manifests, stateful_sets=(*manifests.stateful_sets, *added.stateful_sets))
     created = create(manifests, manifests.pods, added.claims)
@@ -89,7 +90,12 @@ def compile_cluster_part(
             facts,
             namespaces=_joined(facts.namespaces, added.namespaces, namespaces),
             pod_groups=pod_groups(manifests.pod_groups, (each for _, each, _ in known)),
-            devices=replace(facts.devices, templates=_claim_templates(manifests)),
+            devices=replace(
+                facts.devices,
+                slices=(*facts.devices.slices, *trace_devices.slices),
+                classes=(*facts.devices.classes, *trace_devices.classes),
+                templates=(*_claim_templates(manifests), *trace_devices.templates),
+            ),
         ),
         pods=tuple(pods),
         budgets=tuple(_budget(each) for each in manifests.pod_disruption_budgets),

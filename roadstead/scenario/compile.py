@@ -17,8 +17,10 @@ from roadstead.config.reader import MAX_TEXT_BYTES
 from roadstead.config.scenario.fleet import GeneratedFleet, ManifestFleet, TraceFleet
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.schema import MeasuredTime
-from roadstead.devices.gates import gates_of
+from roadstead.devices.gates import DeviceGates, gates_of
+from roadstead.facts.devices import DevicesFacts, SliceFacts
 from roadstead.facts.node import NodeFacts
+from roadstead.fleet.gpu_devices import with_gpu_devices
 from roadstead.fleet.trace import Trace
 from roadstead.fleet.trace_file import read_trace
 from roadstead.framework.plugin import Plugin
@@ -95,6 +97,11 @@ class _Compilation:
     plugins: Mapping[str, type[Plugin]]
     configs: tuple[SchedulerConfigText, ...]
     traces: dict[Path, Trace] = field(default_factory=dict)
+    devices: dict[Path, DevicesFacts] = field(default_factory=dict)
+    """Of traces whose GPUs are devices."""
+
+    slices: list[SliceFacts] = field(default_factory=list)
+    """Those of nodes of the fleet."""
 
     def plan(self) -> CompiledScenario:
         scenario = self.file.scenario
@@ -123,7 +130,9 @@ class _Compilation:
         workload.compile()
         node_events, failures = nodes.events()
         namespaces = [pair for trace in self.traces.values() for pair in trace.namespaces]
-        cluster = compile_cluster_part(manifests, added, namespaces, at_start, templates)
+        cluster = compile_cluster_part(
+            manifests, added, namespaces, at_start, templates, self._trace_devices()
+        )
         return CompiledScenario(
             name=scenario.metadata.name,
             nodes=at_start,
@@ -150,8 +159,10 @@ class _Compilation:
 
     def _has_served_resources(self) -> bool:
         # Without the gate such pods have no claims, and pods without claims are decided faster.
-        gates = self.file.scenario.scheduler.settings.feature_gates
-        return gates_of(gates.items()).extended_resource
+        return self._gates().extended_resource
+
+    def _gates(self) -> DeviceGates:
+        return gates_of(self.file.scenario.scheduler.settings.feature_gates.items())
 
     def _manifests(self) -> Manifests:
         """Read the manifests of all entries of the fleet together, each file once."""
@@ -168,6 +179,8 @@ class _Compilation:
             elif isinstance(entry, TraceFleet):
                 trace = self.trace_at((*at, "trace"), entry.trace)
                 nodes += compiler.joined(trace.nodes(), (*at, "trace"))
+                path = self.file.existing_file((*at, "trace"), entry.trace).resolve()
+                self.slices += self.devices[path].slices if path in self.devices else ()
             elif not is_joined:
                 is_joined = True
                 nodes += compiler.joined(manifest_nodes(manifests), (*at, "manifests"))
@@ -177,8 +190,27 @@ class _Compilation:
         """Read the trace that a path names, once. Raises InputError."""
         path = self.file.existing_file(at, name).resolve()
         if path not in self.traces:
-            self.traces[path] = read_trace(path)
+            trace = read_trace(path)
+            if self.file.scenario.trace_gpus == "devices":
+                try:
+                    trace, self.devices[path] = with_gpu_devices(trace)
+                except InputError as error:
+                    raise error.at(source=str(path)) from error
+            self.traces[path] = trace
         return self.traces[path]
+
+    def _trace_devices(self) -> DevicesFacts:
+        """Return the devices of traces, for the fleet. InputError if their feature gate is off."""
+        classes = {each.name: each for found in self.devices.values() for each in found.classes}
+        templates = dict(pair for found in self.devices.values() for pair in found.templates)
+        if templates and not self._gates().consumable_capacity:
+            rule = "needs the feature gate DRAConsumableCapacity (scheduler.settings.feature_gates)"
+            raise self.file.error(("trace_gpus",), rule, "devices")
+        return DevicesFacts(
+            slices=tuple(self.slices),
+            classes=tuple(classes.values()),
+            templates=tuple(templates.items()),
+        )
 
     def _places_gangs(self, config: SchedulerConfigText) -> bool:
         """Check a configuration; return whether it lets the pods of a gang wait at Permit."""

@@ -1,20 +1,11 @@
-"""Claims of devices that are made from templates for the pods of a simulated run.
-
-The claim controller makes them when a pod is created; here this takes no time.
-
-Upstream: pkg/controller/resourceclaim/controller.go (handleClaim).
-"""
+"""Claims of devices of a pod that is removed in a simulated run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from roadstead.devices.state import DeviceState, deallocated, without_consumers
-from roadstead.facts.devices import ClaimSpec, DeviceClaimFacts
-from roadstead.facts.pod import PodClaim, PodFacts, PodIdentity, PodReference
-
-Pod = tuple[PodIdentity, PodFacts]
+from roadstead.facts.devices import DeviceClaimFacts
 
 
 def before_use(devices: DeviceState, uid: str) -> tuple[DeviceClaimFacts, ...]:
@@ -23,45 +14,3 @@ def before_use(devices: DeviceState, uid: str) -> tuple[DeviceClaimFacts, ...]:
         deallocated(without_consumers(replace(each, is_in_flight=False), frozenset({uid})))
         for each in devices.claims_of_pods([uid])
     )
-
-
-class ClaimMaker:
-    """Makes claims of templates, and names them after their pods."""
-
-    def __init__(self, templates: Iterable[tuple[str, ClaimSpec]]) -> None:
-        self._templates: Mapping[str, ClaimSpec] = dict(templates)
-
-    def with_claims(self, pods: Sequence[Pod]) -> tuple[list[Pod], tuple[DeviceClaimFacts, ...]]:
-        """Return pods that consume claims of their own, and these claims."""
-        made: list[DeviceClaimFacts] = []
-        return [self._with_claims(*each, made) for each in pods], tuple(made)
-
-    def _with_claims(
-        self, identity: PodIdentity, facts: PodFacts, made: list[DeviceClaimFacts]
-    ) -> Pod:
-        if not facts.device_claims:
-            return identity, facts
-        claims = tuple(self._claim(identity, each, made) for each in facts.device_claims)
-        consumer = PodReference(identity.uid, identity.name)
-        return identity, replace(facts, device_claims=claims, claims_as=consumer)
-
-    def _claim(
-        self, identity: PodIdentity, claim: PodClaim, made: list[DeviceClaimFacts]
-    ) -> PodClaim:
-        if claim.template_name is None or claim.generated is not None:
-            return claim
-        spec = self._templates.get(f"{identity.namespace}/{claim.template_name}")
-        if spec is None:
-            return claim
-        name = f"{identity.name}-{claim.name}"
-        made.append(
-            DeviceClaimFacts(
-                identity.namespace,
-                name,
-                uid=f"{identity.uid}/{claim.name}",
-                spec=spec,
-                owner_uid=identity.uid,
-                owner_kind="Pod",
-            )
-        )
-        return replace(claim, generated=name)

@@ -25,6 +25,7 @@ from roadstead.cycle.explain import Explanation
 from roadstead.cycle.jobs import SimulatedLatency
 from roadstead.cycle.node_search import PendingSearch
 from roadstead.cycle.plain_cycle import PlainCycle
+from roadstead.devices.claim_maker import ClaimMaker
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
@@ -38,7 +39,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.queue.reports import PendingReason
 from roadstead.run import RunPlan
 from roadstead.scheduler.needs import ReportPods
-from roadstead.simulator.device_claims import ClaimMaker, before_use
+from roadstead.simulator.device_claims import before_use
 from roadstead.simulator.trusted_commits import TrustedCommits
 from roadstead.simulator.uncounted_nodes import UncountedNodes
 from roadstead.storage import StorageChange

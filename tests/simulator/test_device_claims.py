@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from roadstead.devices.claim_maker import ClaimMaker
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import DevicesFacts
 from roadstead.facts.pod import PodClaim, PodIdentity
 from roadstead.run import RunPlan
-from roadstead.simulator.device_claims import ClaimMaker
 from roadstead.simulator.virtual_cluster import VirtualCluster
 from tests.builders import node, pod
 from tests.devices.fleet import CLASS, claim, slice_of
