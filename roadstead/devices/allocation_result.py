@@ -69,6 +69,8 @@ class KnownAllocation:
                 each.tolerations,
                 each.binding_conditions,
                 each.binding_failure_conditions,
+                each.share_id,
+                each.consumed,
             )
             for each, device in zip(self.allocation.results, devices, strict=True)
         ]

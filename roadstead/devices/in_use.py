@@ -6,7 +6,7 @@ structured/internal/allocatedstate.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from roadstead.devices.pools import DeviceId, Pool
 
 if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates
-    from roadstead.facts.devices import Allocation
+    from roadstead.facts.devices import Allocation, Amounts
 
 _numbers = count(1)
 
@@ -45,11 +45,13 @@ class DevicesInUse:
         self._shares = gates.consumable_capacity
         self._pools: dict[PoolKey, _PoolUse] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
+        # By pool, until it changes: what `consumed_in` returns.
+        self._consumed_in: dict[PoolKey, Hashable] = {}
         self._number = next(_numbers)
         self._watchers: list[Callable[[PoolKey], None]] = []
 
     def watch(self, changed: Callable[[PoolKey], None]) -> None:
-        """Call `changed` with the pool after each change of its devices in use."""
+        """Call `changed` with the pool after each change of its devices in use or consumed."""
         self._watchers.append(changed)
 
     def add(self, allocation: Allocation) -> None:
@@ -59,6 +61,7 @@ class DevicesInUse:
                 continue
             if self._shares and result.share_id is not None:
                 self._consumed.setdefault(result.id, Consumed()).add(parsed(result.consumed or ()))
+                self._notify((result.driver, result.pool))
             else:
                 self._set(result.driver, result.pool, result.device, used=True)
 
@@ -71,6 +74,7 @@ class DevicesInUse:
                 consumed = self._consumed.get(result.id)
                 if consumed is not None:
                     consumed.subtract(parsed(result.consumed or ()))
+                    self._notify((result.driver, result.pool))
             else:
                 self._set(result.driver, result.pool, result.device, used=False)
 
@@ -85,6 +89,24 @@ class DevicesInUse:
     def consumed(self, device: DeviceId) -> Consumed:
         """Return what allocations consume of a shared device."""
         return self._consumed.get(device) or Consumed()
+
+    def consumed_in(self, pool: Pool) -> Hashable:
+        """Return a value that is equal for equal consumption of devices with equal names."""
+        if not self._shares:
+            return None
+        key = pool.driver, pool.name
+        found = self._consumed_in.get(key)
+        if found is None:
+            found = self._consumed_in[key] = tuple(
+                (device.id[2], amounts)
+                for device in pool.devices
+                if (amounts := self._amounts(device.id))
+            )
+        return found
+
+    def _amounts(self, device: DeviceId) -> Amounts:
+        consumed = self.consumed(device)
+        return tuple(sorted((name, str(each)) for name, each in consumed.items() if each.sign))
 
     def bits(self, pool: Pool) -> int:
         """Return the devices of a pool in use, as bits by position; cached in the pool."""
@@ -119,5 +141,9 @@ class DevicesInUse:
         else:
             use.names.discard(device)
         use.log.add(device)
+        self._notify((driver, pool))
+
+    def _notify(self, pool: PoolKey) -> None:
+        self._consumed_in.pop(pool, None)
         for each in self._watchers:
-            each((driver, pool))
+            each(pool)

@@ -80,7 +80,8 @@ class Pool:
     invalid: the reason why no device may be allocated from it, or "".
     unallocatable: devices that consume counters while DRAPartitionableDevices is off, as bitmask.
     needs_search: matches alone do not decide: a search must check counters, capacities, taints or
-        the node selection of single devices.
+        the node selection of single devices. depends_on_use_alone: no more than its devices and
+        their use decides.
     matches: cache of selector results. alike: see `PoolMatcher.code_of`; None: not yet known.
     in_use, in_use_at: cache of the bits of devices in use, and
         the position in the log of `DevicesInUse` up to which they hold.
@@ -94,6 +95,7 @@ class Pool:
     invalid: str
     unallocatable: int = 0
     needs_search: bool = False
+    depends_on_use_alone: bool = True
     positions: dict[str, int] = field(default_factory=dict)
     matches: dict[Query, Matches] = field(default_factory=dict)
     alike: int | None = None
@@ -281,10 +283,10 @@ def _pool_of(key: tuple[str, str], entries: list[_Entry], gates: DeviceGates) ->
         if positions.setdefault(device.facts.name, position) != position and not invalid:
             invalid = f"duplicate device name {device.facts.name}"
     consumers = [n for n, device in enumerate(devices) if device.facts.consumes]
-    needs_search = gates.consumable_capacity or (
-        gates.partitionable
-        and (bool(consumers) or any(device.is_placed_alone for device in devices))
+    has_parts = gates.partitionable and (
+        bool(consumers) or any(device.is_placed_alone for device in devices)
     )
+    has_taints = gates.taints and any(device.facts.taints for device in devices)
     return Pool(
         driver=key[0],
         name=key[1],
@@ -293,7 +295,7 @@ def _pool_of(key: tuple[str, str], entries: list[_Entry], gates: DeviceGates) ->
         is_incomplete=len(entries) != entries[0].slice.slices_in_pool,
         invalid=invalid,
         unallocatable=0 if gates.partitionable else sum(1 << n for n in consumers),
-        needs_search=needs_search
-        or (gates.taints and any(device.facts.taints for device in devices)),
+        needs_search=gates.consumable_capacity or has_parts or has_taints,
+        depends_on_use_alone=not has_parts and not has_taints,
         positions=positions,
     )

@@ -105,9 +105,11 @@ class QuickAnswers:
         found = []
         for pool in pools:
             code = self._matcher.code_of(pool)
-            if code == NOT_ALIKE or pool.needs_search or pool.invalid or pool.is_incomplete:
+            if code == NOT_ALIKE or pool.invalid or pool.is_incomplete:
                 return None
-            found.append((code, self._in_use.bits(pool)))
+            if not pool.depends_on_use_alone:
+                return None
+            found.append((code, self._in_use.bits(pool), self._in_use.consumed_in(pool)))
         return tuple(found)
 
     def verdict(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:

@@ -50,7 +50,11 @@ class PoolMatcher:
             if all(place.node_name or place.all_nodes for place in places):
                 if len(self._codes) >= CODES_MAX:
                     self._codes.clear()
-                devices = pool.driver, tuple(device.facts for device in pool.devices)
+                devices = (
+                    pool.driver,
+                    tuple(device.facts for device in pool.devices),
+                    self._parts(pool),
+                )
                 code = self._codes.get(devices)
                 if code is None:
                     code = self._codes[devices] = next(self._next_code)
@@ -58,6 +62,12 @@ class PoolMatcher:
             else:
                 pool.alike = NOT_ALIKE
         return pool.alike
+
+    def _parts(self, pool: Pool) -> tuple[int, ...]:
+        """Return the numbers of devices in slices, which decide on consumable capacity alone."""
+        if not self._gates.consumable_capacity:
+            return ()
+        return tuple(len(each.devices) for each in pool.slices)
 
     def matches(self, pool: Pool, query: Query) -> Matches:
         """Return what is known of a query in a pool."""

@@ -126,9 +126,6 @@ class DynamicResources(
         self._nodes = ScreenedNodes(self._devices.allocator.nodes)
         self._offered = OfferedResources()
         self._timeout_s = args.filter_timeout_s
-        # With consumable capacity, results of searches are not cached: what several claims consume
-        # of one device may change without a change of the devices in use.
-        self._caches_outcomes = not handle.gates.consumable_capacity
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         try:
@@ -196,7 +193,7 @@ class DynamicResources(
             return FilterResult((verdicts == _NO[0]).astype(np.int32), (_NOT_ALLOCATED,))
         searched = verdicts == _UNKNOWN[0]
         key = plan.shape if plan is not None and is_searched else None
-        if key is not None and self._caches_outcomes:
+        if key is not None:
             known = self._devices.allocator.nodes.outcomes(key, numbers)
             verdicts = np.where(searched, known, verdicts)
             searched = verdicts == _UNKNOWN[0]
@@ -229,23 +226,19 @@ class DynamicResources(
     def _search(self, plan: Plan, node: NodeFacts, key: Hashable, number: int) -> Status:
         """Search devices on a node, and record whether there are any."""
         nodes = self._devices.allocator.nodes
-        if self._caches_outcomes:
-            # A search of this call may have been that of a node like this one.
-            known = nodes.outcome_alike(key, number)
-            if known is not Verdict.UNKNOWN:
-                nodes.record(key, number, known)
-                return _NOT_ALLOCATED if known is Verdict.NO else SUCCESS
+        # A search of this call may have been that of a node like this one.
+        known = nodes.outcome_alike(key, number)
+        if known is not Verdict.UNKNOWN:
+            nodes.record(key, number, known)
+            return _NOT_ALLOCATED if known is Verdict.NO else SUCCESS
         try:
             found = self._allocation(plan, node)
         except AllocationAborted:
-            if self._caches_outcomes:
-                nodes.record(key, number, Verdict.UNKNOWN)
+            nodes.record(key, number, Verdict.UNKNOWN)
             return _TIMED_OUT
         except AllocationError as problem:
             return error(str(problem))
-        if self._caches_outcomes:
-            verdict = Verdict.NO if found is None else Verdict.YES
-            nodes.record(key, number, verdict)
+        nodes.record(key, number, Verdict.NO if found is None else Verdict.YES)
         return _NOT_ALLOCATED if found is None else SUCCESS
 
     def _allocated_status(self, pod_claims: _PodClaims, node: NodeFacts) -> Status:
@@ -357,12 +350,7 @@ class DynamicResources(
 
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         gates = self._devices.gates
-        if (
-            not pod.device_claims
-            or pod.volumes
-            or pod.scheduling_gates
-            or not self._caches_outcomes
-        ):
+        if not pod.device_claims or pod.volumes or pod.scheduling_gates:
             return None
         if gates.binding_conditions or gates.extended_resource:
             return None
