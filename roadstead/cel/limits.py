@@ -1,7 +1,7 @@
 """How large values may become: larger ones would cost more than a selector may.
 
 Upstream counts the cost of a step when it is done; a list or text of this size would be refused
-then. Here it is refused before it is made, so that no expression fills the memory.
+then. Here it is refused before it is created, so that no expression fills the memory.
 
 Upstream: api resource/v1 CELSelectorExpressionMaxCost, CELSelectorExpressionMaxLength.
 """

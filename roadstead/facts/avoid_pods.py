@@ -1,4 +1,4 @@
-"""The annotation by which a node asks that pods of some controllers be placed elsewhere.
+"""The annotation of a node, from which pods of some controllers should be placed elsewhere.
 
 Upstream: component-helpers/scheduling/corev1/helpers.go (GetAvoidPodsFromNodeAnnotations). A
 malformed annotation is ignored as a whole. Keys match in any case, as in Go's encoding/json.

@@ -22,7 +22,7 @@ class AppliedDefaults:
         self._found[kind, what] = known + 1, first
 
     def notes(self) -> Iterator[str]:
-        """Yield one line for each thing that was applied, sorted."""
+        """Yield one line for each default or rule that was applied, sorted."""
         for (kind, what), (count, first) in sorted(self._found.items(), key=_sort_key):
             example = f" ({first})" if count == 1 else f" (first {first})"
             yield f"Applied, as when {kind} are created: {what}, to {count:,} of them{example}."
