@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 PREFER_AVOID_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+# Fields of podController, all strings.
 _TEXTS: Final = ("apiVersion", "kind", "name", "uid")
 
 T = TypeVar("T")
+"""The Python class of a JSON type."""
 
 
 class _MalformedError(ValueError):

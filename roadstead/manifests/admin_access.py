@@ -26,7 +26,7 @@ class AdminAccess:
 
     def refuses(self, found: ResourceClaim | ResourceClaimTemplate) -> bool:
         """Whether an object would not be created; False for stored objects, which exist."""
-        if not _asks(found) or is_stored(found):
+        if not _requests_admin_access(found) or is_stored(found):
             return False
         return not self._allows.get(_namespace(found), False)
 
@@ -36,7 +36,7 @@ class AdminAccess:
         A claim from a stored template may be created if the manifest of its namespace is not given.
         """
         return self.refuses(template) or (
-            _asks(template) and not self._allows.get(_namespace(template), True)
+            _requests_admin_access(template) and not self._allows.get(_namespace(template), True)
         )
 
 
@@ -48,7 +48,7 @@ def is_stored(found: ResourceClaim | ResourceClaimTemplate) -> bool:
     return isinstance(found, ResourceClaim) and found.status.allocation is not None
 
 
-def _asks(found: ResourceClaim | ResourceClaimTemplate) -> bool:
+def _requests_admin_access(found: ResourceClaim | ResourceClaimTemplate) -> bool:
     return any(
         each.exactly is not None and each.exactly.admin_access for each in _devices(found).requests
     )
