@@ -339,7 +339,7 @@ class SchedulingQueue:
         self.core.revoke(owner, epoch, now_s)
         # Keep the overdue pods of the current incarnation: it may still commit them, and then end.
         overdue = self._overdue.pop(owner, {})
-        if current := {uid: at for uid, at in overdue.items() if at >= epoch}:
+        if current := {uid: e for uid, e in overdue.items() if e >= epoch}:
             self._overdue[owner] = current
         self._handle_events([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         yield from self.nominations.send_changes()
