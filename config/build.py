@@ -32,7 +32,6 @@ _FIT: Final = "NodeResourcesFit"
 _NODE_LABEL: Final = "NodeLabel"
 _CREATING: Final = "creating profile for scheduler name"
 
-
 # Where kube-scheduler panics on a nil pointer, Roadstead refuses the configuration with a reason.
 _PANIC: Final = "PANIC: runtime error: invalid memory address or nil pointer dereference"
 
@@ -100,10 +99,11 @@ def _extender(extender: V1Extender, index: int) -> V1Extender:
 
 
 def _ignoring(names: list[str], profile: KubeSchedulerProfile, index: int) -> KubeSchedulerProfile:
+    """Return a profile whose NodeResourcesFit ignores these resources."""
     configs = list(profile.plugin_config or ())
     for i, config in enumerate(configs):
         if config.name == _FIT:
-            # They replace the user's own list: upstream lets extenders take precedence.
+            # The names replace the user's list: upstream lets extenders take precedence.
             args = config.args.model_copy(update={"ignored_resources": names})
             configs[i] = config.model_copy(update={"args": args})
             return profile.model_copy(update={"plugin_config": configs})
@@ -193,10 +193,10 @@ def _check_node_label(
 ) -> None:
     if _NODE_LABEL not in order["score"]:
         return
-    labels = isinstance(args, NodeLabelArgs) and (
+    has_preference = isinstance(args, NodeLabelArgs) and (
         args.present_labels_preference or args.absent_labels_preference
     )
-    if not labels:
+    if not has_preference:
         where = f"{path}.pluginConfig"
         text = "needs presentLabelsPreference or absentLabelsPreference where it scores"
         raise _BuildError(where, f'initializing plugin "{_NODE_LABEL}": {text}', panics=True)

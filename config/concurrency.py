@@ -67,7 +67,7 @@ class DecisionTime(SettingsModel):
         return self.service if kind == "service" else self.batch
 
 
-def _schedulers(value: object) -> object:
+def _checked_schedulers(value: object) -> object:
     """Check a number, or numbers by profile, with one error text for both forms."""
     counts: list[object] = [value]
     if isinstance(value, Mapping):
@@ -84,7 +84,7 @@ def _schedulers(value: object) -> object:
     return value
 
 
-Schedulers = Annotated[int | dict[str, int], BeforeValidator(_schedulers)]
+Schedulers = Annotated[int | dict[str, int], BeforeValidator(_checked_schedulers)]
 
 
 def scheduler_profiles(schedulers: int | Mapping[str, int]) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def with_partitions(settings: object) -> object:
     ):
         return settings
     try:
-        schedulers = _schedulers(settings.get("schedulers", 1))
+        schedulers = _checked_schedulers(settings.get("schedulers", 1))
     except ValueError:
         return settings
     assert isinstance(schedulers, (int, dict))

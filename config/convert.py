@@ -1,6 +1,6 @@
 """Conversion of v1 documents with defaults (`config.schema`) to the types that the core reads.
 
-These are in `config.model` and `config.plugin_args`.
+The types of the core are in `config.model` and `config.plugin_args`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from roadstead.config.schema_args import (
 
 
 def _defaulted(value: int | None) -> int:
+    """Return a value that `config.defaults` has set."""
     assert value is not None, "defaults come before conversion"
     return value
 

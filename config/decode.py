@@ -20,6 +20,7 @@ from roadstead.config.schema_args import ARGS_MODELS, Args
 
 KIND: Final = "KubeSchedulerConfiguration"
 
+# By pydantic's type of an error: the rule that the value breaks.
 _RULES: Final = {
     "extra_forbidden": "unknown field",
     "string_type": "must be a text (put it in quotes)",
@@ -30,8 +31,10 @@ _RULES: Final = {
     "dict_type": "must be a mapping",
     "model_type": "must be a mapping",
 }
+# Fields whose values are never shown.
 _SECRET: Final = frozenset({"keyData"})
 _LIMITS: Final = {"le": "at most", "ge": "at least", "gt": "above"}
+# By bound of an integer type of Go: its bits.
 _INTEGER_BITS: Final[dict[object, int]] = {2**31 - 1: 32, -(2**31): 32, 2**63 - 1: 64, -(2**63): 64}
 
 
@@ -43,7 +46,7 @@ def decode(text: str | bytes, *, source: str) -> KubeSchedulerConfiguration:
 def decode_document(
     document: object, *, source: str, args_models: Mapping[str, type[Args]] = ARGS_MODELS
 ) -> KubeSchedulerConfiguration:
-    """Decode plain values as `decode`. `args_models`: plugin → model of its arguments."""
+    """Decode plain values as `decode`. args_models: plugin → model of its arguments."""
     _check_type(document, source)
     config = decode_as(KubeSchedulerConfiguration, document, "", source)
     problems: list[Problem] = []
@@ -113,6 +116,7 @@ def _wrong_args_type(name: str, args: object, path: str) -> Problem | None:
     if not isinstance(args, dict):
         return malformed(path, args, f"must be a mapping ({name}Args)")
     version, kind = args.get("apiVersion"), args.get("kind")
+    # Go's ParseGroupVersion reads "/" as no version, like an absent field.
     if version and version not in (API_VERSION, "/"):
         return malformed(f"{path}.apiVersion", version, f"must be {API_VERSION}")
     if kind and kind != f"{name}Args":

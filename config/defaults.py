@@ -2,8 +2,8 @@
 
 Upstream: pkg/scheduler/apis/config/v1/defaults.go, component-base/config/v1alpha1/defaults.go.
 As with the default feature gates of 1.34.1, `shape` of VolumeBindingArgs stays unset, and
-`filterTimeout` of DynamicResourcesArgs is set. `config.schema`: the document as written;
-`config.model`: what the core reads.
+`filterTimeout` of DynamicResourcesArgs is set. `config.schema` has the document as written,
+`config.model` the form that the core reads.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from roadstead.config.schema_args import (
 )
 
 T = TypeVar("T")
+"""Any value that a document may omit."""
 
-_RESOURCES: Final = [V1ResourceSpec(name=name, weight=1) for name in ("cpu", "memory")]
+_DEFAULT_RESOURCES: Final = [V1ResourceSpec(name=name, weight=1) for name in ("cpu", "memory")]
 
 
 def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
@@ -99,12 +100,12 @@ def _preemption(args: V1DefaultPreemptionArgs) -> dict[str, object]:
 
 def _fit(args: V1NodeResourcesFitArgs) -> dict[str, object]:
     strategy = _or(args.scoring_strategy, V1ScoringStrategy(type="LeastAllocated"))
-    resources = _weighed(strategy.resources)
+    resources = _with_weights(strategy.resources)
     return {"scoring_strategy": strategy.model_copy(update={"resources": resources})}
 
 
-def _weighed(resources: list[V1ResourceSpec] | None) -> list[V1ResourceSpec]:
-    return [r.model_copy(update={"weight": r.weight or 1}) for r in resources or _RESOURCES]
+def _with_weights(resources: list[V1ResourceSpec] | None) -> list[V1ResourceSpec]:
+    return [r.model_copy(update={"weight": r.weight or 1}) for r in resources or _DEFAULT_RESOURCES]
 
 
 _ARGS_DEFAULTS: Final[dict[type[Args], Callable[..., dict[str, object]]]] = {
@@ -115,7 +116,9 @@ _ARGS_DEFAULTS: Final[dict[type[Args], Callable[..., dict[str, object]]]] = {
     V1InterPodAffinityArgs: lambda args: {
         "hard_pod_affinity_weight": _or(args.hard_pod_affinity_weight, 1)
     },
-    V1NodeResourcesBalancedAllocationArgs: lambda args: {"resources": _weighed(args.resources)},
+    V1NodeResourcesBalancedAllocationArgs: lambda args: {
+        "resources": _with_weights(args.resources)
+    },
     V1NodeResourcesFitArgs: _fit,
     V1PodTopologySpreadArgs: lambda args: {"defaulting_type": args.defaulting_type or "System"},
     V1VolumeBindingArgs: lambda args: {"bind_timeout_seconds": _or(args.bind_timeout_seconds, 600)},

@@ -55,7 +55,7 @@ def parse_long_duration(text: str) -> Duration:
     return _parse(text, _PART_OR_DAYS, 'is not a duration (want e.g. "90s", "1h30m", "30d")')
 
 
-def _parse(text: str, form: re.Pattern[str], rule: str) -> Duration:
+def _parse(text: str, pattern: re.Pattern[str], rule: str) -> Duration:
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return Duration()
@@ -63,7 +63,7 @@ def _parse(text: str, form: re.Pattern[str], rule: str) -> Duration:
         raise ValueError(rule)
     total, position = 0, 0
     while position < len(body):
-        part = form.match(body, position)
+        part = pattern.match(body, position)
         if part is None or not (part[1] or part[2]):
             raise ValueError(rule)
         fraction = part[2] or ""

@@ -1,7 +1,7 @@
 """Base of the schemas: a Go struct as its YAML or JSON is decoded and printed.
 
 Decoding is strict, as upstream's: an unknown field is refused, a null leaves a field as it is,
-numbers and texts are never converted to each other, integers have the bounds of their Go type.
+numbers and strings are never converted to each other, integers have the bounds of their Go type.
 Upstream: apimachinery/pkg/runtime/serializer/json (strict), sigs.k8s.io/json.
 """
 

@@ -31,6 +31,7 @@ EXTENSION_POINTS: Final[tuple[str, ...]] = (
 INTERFACE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {point: f"{point[0].upper()}{point[1:]}Plugin" for point in EXTENSION_POINTS}
 )
+"""Extension point → name of its Go interface, as in upstream's errors."""
 
 
 def _points(names: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ from roadstead.config.defaults import set_defaults
 from roadstead.config.errors import ConfigError
 from roadstead.config.go_struct import to_document, with_sorted_keys
 from roadstead.config.legacy.notes import Note
-from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
+from roadstead.config.legacy.plugins import REMOVED_ARGS_MODELS
 from roadstead.config.legacy.read import read_older
 from roadstead.config.model import SchedulerConfig
 from roadstead.config.reader import read_document
@@ -26,7 +26,7 @@ from roadstead.config.schema_args import ARGS_MODELS, Args
 from roadstead.config.validation import validate
 
 _ALL_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
-    {**ARGS_MODELS, **OLDER_ARGS_MODELS, "Coscheduling": V1CoschedulingArgs}
+    {**ARGS_MODELS, **REMOVED_ARGS_MODELS, "Coscheduling": V1CoschedulingArgs}
 )
 NO_EXTRA_PLUGINS: Final[Mapping[str, Iterable[str]]] = MappingProxyType({})
 

@@ -61,9 +61,9 @@ def merge_set(default: PluginSet, custom: PluginSet) -> PluginSet:
     for i, plugin in enumerate(custom.enabled or ()):
         if not (plugin.name in replaced and last[plugin.name] == i):
             enabled.append(plugin)
-    off = [V1Plugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
-    on = [plugin.model_copy(update={"weight": plugin.weight or 0}) for plugin in enabled]
-    return PluginSet(enabled=on or None, disabled=off or None)
+    turned_off = [V1Plugin(name=plugin.name, weight=0) for plugin in custom.disabled or ()]
+    turned_on = [plugin.model_copy(update={"weight": plugin.weight or 0}) for plugin in enabled]
+    return PluginSet(enabled=turned_on or None, disabled=turned_off or None)
 
 
 def expand(plugins: Plugins, points_of: Mapping[str, frozenset[str]]) -> dict[str, tuple[str, ...]]:
@@ -97,6 +97,7 @@ def _check_listed(
 def _order(
     point: str, chosen: PluginSet, plugins: Plugins, points_of: Mapping[str, frozenset[str]]
 ) -> tuple[str, ...]:
+    """Return the plugins at a point in execution order; see the module's docstring."""
     listed = [plugin.name for plugin in chosen.enabled or ()]
     disabled = {plugin.name for plugin in chosen.disabled or ()}
     if ALL in disabled:

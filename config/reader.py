@@ -19,7 +19,10 @@ MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 100_000
 
 _CHARS_PER_VALUE: Final = 100
+"""A long string counts as one value more for each of these characters."""
+
 _EXACT_FLOAT_MAX: Final = 1e21
+"""Go writes floats from here on with an exponent, which is no integer for its decoder."""
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 

@@ -26,10 +26,13 @@ MSGPACK_DEPTH_MAX = 1024
 """Nesting depth beyond which msgpack itself refuses."""
 
 _TIMESTAMP = re.compile(rb"[\xd4-\xd8]\xff|\xc7.\xff|\xc8..\xff|\xc9....\xff", re.DOTALL)
-"""The one extension type that msgpack decodes itself; these bytes may also mean something else."""
+"""The one extension type that msgpack decodes itself; other data may contain these bytes too."""
 
 T = TypeVar("T")
+"""A dataclass of a message."""
+
 _Coder = Callable[[Any], Any]
+"""Function that encodes or decodes one value; raises CodecError."""
 
 
 class CodecError(RoadsteadError):
@@ -88,7 +91,7 @@ def pack(value: object) -> bytes:
     """Encode plain data as msgpack; tuples become lists.
 
     Raises:
-        CodecError: an unsupported type, an integer beyond 64 bits, or absurd depth.
+        CodecError: an unsupported type, an integer beyond 64 bits, or nesting that is too deep.
     """
     try:
         return cast("bytes", msgpack.packb(value, use_bin_type=True))
@@ -136,10 +139,10 @@ def to_wire(value: object) -> list[Any]:
 
 
 def from_wire(cls: type[T], data: object) -> T:
-    """Build the dataclass from a list that `to_wire` made.
+    """Build a dataclass from the list that `to_wire` returned.
 
     Raises:
-        CodecError: not such a list; the text names the field.
+        CodecError: the data is no such list; the text names the field.
     """
     return cast("T", _decoder(cast("Any", cls))(data))
 
@@ -206,6 +209,7 @@ def _any_scalar_decoder(kinds: tuple[object, ...]) -> _Coder:
 
 
 def _finite(value: object) -> object:
+    """Encode or decode a float; an int is accepted as a float."""
     if type(value) is int:
         return float(value)
     if type(value) is not float or not math.isfinite(value):
@@ -248,7 +252,7 @@ def _sequence_decoder(inner: _Coder) -> _Coder:
 
 
 def _scalars_decoder(kind: type) -> _Coder:
-    """Decode a sequence of one plain type, without a call per element."""
+    """Return the decoder of a sequence of one plain type, without a call per element."""
     one_by_one = _sequence_decoder(_scalar_decoder(kind))
 
     def decode(data: object) -> object:
@@ -260,7 +264,7 @@ def _scalars_decoder(kind: type) -> _Coder:
 
 
 def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
-    """Decode a sequence of short rows of plain types, column by column."""
+    """Return the decoder of a sequence of short rows of plain types, column by column."""
     one_by_one = _sequence_decoder(_fields_decoder(kinds))
 
     def decode(data: object) -> object:
@@ -279,11 +283,11 @@ def _rows_decoder(kinds: tuple[type, ...]) -> _Coder:
 
 
 def _fields_decoder(kinds: Sequence[object]) -> _Coder:
-    """Decode a list of fixed length; parts of plain types are checked together."""
+    """Return the decoder of a list of fixed length, which checks all plain types at once."""
     one_by_one = [_decoder(kind) for kind in kinds]
     plain = {index: kind for index, kind in enumerate(kinds) if kind in _SCALARS}
     others = [(index, code) for index, code in enumerate(one_by_one) if index not in plain]
-    # With a single place `itemgetter` returns no tuple, so that place is repeated.
+    # With a single index `itemgetter` returns no tuple, so that index is repeated.
     indices = [*plain] if len(plain) != 1 else [*plain, *plain]
     plain_of = itemgetter(*indices) if indices else None
     wanted = tuple(plain[index] for index in indices)

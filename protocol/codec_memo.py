@@ -13,14 +13,14 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgpack
 
 CACHE_MAX_VALUES: Final = 4096
-"""Values of a class in a cache; the last so many that were added or used, or more, are in it."""
+"""A cache has this many of the values of a class that were used last, or up to twice as many."""
 
 CACHED_VALUE_MAX_BYTES: Final = 4096
 """Longer values are not cached."""
 
 _Coder: TypeAlias = Callable[[object], object]
 _Key = TypeVar("_Key")
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
 
 
 def repeats(kind: type) -> bool:
@@ -28,20 +28,20 @@ def repeats(kind: type) -> bool:
     return bool(getattr(kind, "repeats_on_wire", False))
 
 
-class _Generations(Generic[_Key, _Found]):
-    """A mapping of the last values: when it is full, those that were not used lately are dropped.
+class _RecentValues(Generic[_Key, _Value]):
+    """A mapping of values used recently: when it is full, those not used since it was are dropped.
 
-    Messages of a batch repeat its values one after another, so that a cache that is emptied when it
-    is full would often lose all of them just before.
+    Messages of a batch repeat its values one after another. A cache that is emptied when it is full
+    would often lose all of them just before they are repeated.
     """
 
     __slots__ = ("_new", "_old")
 
     def __init__(self) -> None:
-        self._new: dict[_Key, _Found] = {}
-        self._old: dict[_Key, _Found] = {}
+        self._new: dict[_Key, _Value] = {}
+        self._old: dict[_Key, _Value] = {}
 
-    def get(self, key: _Key) -> _Found | None:
+    def get(self, key: _Key) -> _Value | None:
         found = self._new.get(key)
         if found is None:
             found = self._old.get(key)
@@ -49,7 +49,7 @@ class _Generations(Generic[_Key, _Found]):
                 self.put(key, found)
         return found
 
-    def put(self, key: _Key, value: _Found) -> None:
+    def put(self, key: _Key, value: _Value) -> None:
         if len(self._new) >= CACHE_MAX_VALUES:
             self._old, self._new = self._new, {}
         self._new[key] = value
@@ -57,7 +57,7 @@ class _Generations(Generic[_Key, _Found]):
 
 def cached_decoder(decode: _Coder) -> _Coder:
     """Return a decoder that returns the same object for equal data."""
-    known: _Generations[bytes, object] = _Generations()
+    cache: _RecentValues[bytes, object] = _RecentValues()
 
     def code(data: object) -> object:
         try:
@@ -65,11 +65,11 @@ def cached_decoder(decode: _Coder) -> _Coder:
         except (TypeError, ValueError, OverflowError):
             # No data of a message: the decoder reports it.
             return decode(data)
-        found = known.get(key)
+        found = cache.get(key)
         if found is None:
             found = decode(data)
             if len(key) <= CACHED_VALUE_MAX_BYTES:
-                known.put(key, found)
+                cache.put(key, found)
         return found
 
     return code
@@ -77,15 +77,15 @@ def cached_decoder(decode: _Coder) -> _Coder:
 
 def cached_encoder(encode: _Coder) -> _Coder:
     """Return an encoder that returns the same list for the same object; it must not be changed."""
-    known: _Generations[int, tuple[object, object]] = _Generations()
+    cache: _RecentValues[int, tuple[object, object]] = _RecentValues()
 
     def code(value: object) -> object:
-        found = known.get(id(value))
+        found = cache.get(id(value))
         if found is not None:
             return found[1]
         encoded = encode(value)
         # The value is kept, so that no other one gets its id.
-        known.put(id(value), (value, encoded))
+        cache.put(id(value), (value, encoded))
         return encoded
 
     return code

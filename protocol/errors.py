@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 VALUE_MAX_CHARS = 80
+"""Maximum length of a value in an error."""
 
 
 class RoadsteadError(Exception):

@@ -19,7 +19,7 @@ _DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _DNS_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
-# They match the same texts as those above, without backtracking: hostile text takes linear time.
+# These match the same texts as those above without backtracking: hostile text takes linear time.
 _NAME_RE: Final = re.compile("[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _SHORT_VALUE_RE: Final = re.compile("(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _DNS_LABEL_RE: Final = re.compile("[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
@@ -59,7 +59,7 @@ _QUOTA_PREFIX: Final = "requests."
 
 @lru_cache(_CACHE_MAX_NAMES)
 def qualified_name_errors(name: str) -> tuple[str, ...]:
-    """Why `[prefix/]name` is not a qualified name, such as a label's key; empty if it is."""
+    """Return why `[prefix/]name` is not a qualified name, such as a label's key; empty if it is."""
     prefix, slash, rest = name.partition("/")
     if "/" in rest:
         return (
@@ -84,7 +84,7 @@ def is_label_value(value: str) -> bool:
 
 @lru_cache(_CACHE_MAX_NAMES)
 def label_value_errors(value: str) -> tuple[str, ...]:
-    """Why a text cannot be a label's value; empty if it can."""
+    """Return why a text cannot be a label's value; empty if it can."""
     errors = [_too_long_rule(_LABEL_MAX_BYTES)] if _too_long(value, _LABEL_MAX_BYTES) else []
     if value and not _NAME_RE.fullmatch(value):
         errors.append(_LABEL_VALUE_RULE)
@@ -99,18 +99,18 @@ def is_subdomain(name: str) -> bool:
 
 
 def subdomain_errors(name: str) -> tuple[str, ...]:
-    """Why a text is no lowercase RFC 1123 subdomain; empty if it is one."""
+    """Return why a text is no lowercase RFC 1123 subdomain; empty if it is one."""
     return _errors(name, _SUBDOMAIN_RE, _SUBDOMAIN_RULE, _SUBDOMAIN_MAX_BYTES)
 
 
 @lru_cache(_CACHE_MAX_NAMES)
 def dns_label_errors(name: str) -> tuple[str, ...]:
-    """Why a text is no lowercase RFC 1123 label, as a namespace's name is; empty if it is one."""
+    """Return why a text is no RFC 1123 label, as a namespace's name is; empty if it is one."""
     return _errors(name, _DNS_LABEL_RE, _DNS_LABEL_RULE, _LABEL_MAX_BYTES)
 
 
 def dns_1035_label_errors(name: str) -> tuple[str, ...]:
-    """Why a text is no RFC 1035 label, as a service's name is; empty if it is one."""
+    """Return why a text is no RFC 1035 label, as a service's name is; empty if it is one."""
     return _errors(name, _DNS_1035_RE, _DNS_1035_RULE, _LABEL_MAX_BYTES)
 
 

@@ -25,6 +25,7 @@ _INT64_DIGITS = 18
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT32_MAX = 2**31 - 1
 # Possessive throughout: like upstream's scanner, it never backtracks, even on hostile text.
+# Sign, whole digits, digits of a fraction, suffix.
 _SPLIT = re.compile(
     r"([+-]?+)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)",
 )
@@ -32,6 +33,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_NAMES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_NAMES = {0: ""} | {exponent: suffix for suffix, exponent in _BINARY.items()}
+# Powers of ten by which upstream multiplies without a check of overflow.
 _WRAPPING_SHIFTS = frozenset({0, 1, 2, 3, 6, 9})
 
 FORMAT_ERROR = (
@@ -172,11 +174,13 @@ def _parse_binary(text: str, sign: str, whole: str, fraction: str, bits: int) ->
     if fraction or len(whole) + bits * 3 // 10 > _INT64_DIGITS - 4:
         return _parse_big(sign, whole + fraction, -len(fraction), "BinarySI", bits)
     mantissa = int(whole)
+    # No multiple of 8 is no multiple of 1024: a larger suffix does not fit.
     kept = text if mantissa & 7 else ""
     return Quantity(_signed(sign, mantissa << bits), 0, "BinarySI", text=kept)
 
 
 def _parse_big(sign: str, digits: str, scale: int, notation: Format, bits: int = 0) -> Quantity:
+    """Return a quantity that upstream keeps as a big decimal; BinarySI is bounded by int64."""
     amount = int(digits) << bits
     if amount:
         amount, scale = _round_to_nano(amount, scale)
@@ -226,6 +230,7 @@ def _scaled_int64(value: int, shift: int) -> int:
 def _scaled_big(unscaled: int, shift: int) -> int:
     """scaledValue of scale_int.go: every negative amount takes the branch for small ones."""
     if shift >= 0:
+        # Go converts a float beyond int64 to its minimum.
         factor = _power_of_10(shift) if shift <= _INT64_DIGITS else _INT64_MIN
         return _wrap_int64(_wrap_int64(unscaled) * factor) if shift else _wrap_int64(unscaled)
     divisor = _power_of_10(-shift)
@@ -246,6 +251,7 @@ def _digits_before_point(quantity: Quantity) -> int:
 
 
 def _aligned(left: Quantity, right: Quantity) -> tuple[int, int, int]:
+    """Return both amounts in units of one power of ten, and its exponent."""
     exponent = min(left.exponent, right.exponent)
     _check_span(max(left.exponent, right.exponent) - exponent)
     mine = left.unscaled * _power_of_10(left.exponent - exponent)

@@ -23,6 +23,7 @@ ALIAS_NODES_MAX = 1_000_000
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _MERGE = "<<"
+# Plain scalars that are booleans or null.
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -33,6 +34,7 @@ _WORDS: dict[str, bool | None] = {
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NUMBER_START = frozenset("+-.0123456789")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# Notations of integers with their bases.
 _INTEGERS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile(r"[-+]?(0|[1-9][0-9]*)"), 10),
     (re.compile(r"[-+]?0[xX][0-9a-fA-F]+"), 16),
@@ -52,7 +54,11 @@ class _Mark(Protocol):
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A list or map under construction; `key` is a map's key whose value is not read yet."""
+    """A list or map under construction.
+
+    nodes_before: number of nodes that were read before it. key: of a map, whose value is not read
+    yet. merged: maps that it includes by `<<`.
+    """
 
     value: list[object] | dict[str, object]
     anchor: str | None

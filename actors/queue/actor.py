@@ -120,7 +120,7 @@ class QueueActor:
             pod_list((pod.identity, pod.facts) for pod in batch.pods),
             tuple(pod.attempts for pod in batch.pods),
             tuple(pod.tie_break_number for pod in batch.pods),
-            self.core.waiting,
+            self.core.active_count,
             self._partition_turn(now_s),
             self.queue.bound_of_gangs(batch),
         )

@@ -24,10 +24,12 @@ DEFAULT_PROVIDER: Final = "DefaultProvider"
 AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
 PROVIDERS: Final = (DEFAULT_PROVIDER, AUTOSCALER_PROVIDER)
 
+# Fields that v1 has elsewhere, or no longer.
 _MOVED: Final = frozenset(
     {"schedulerName", "algorithmSource", "hardPodAffinitySymmetricWeight"}
     | {"disablePreemption", "bindTimeoutSeconds", "leaderElection", *ADDRESSES}
 )
+# Names of fields of leaderElection in v1alpha1 → in v1.
 _LOCK_NAMES: Final = {
     "lockObjectName": "resourceName",
     "lockObjectNamespace": "resourceNamespace",

@@ -1,8 +1,8 @@
 """Predicates and priorities with an argument, collected as arguments of their plugins.
 
 Upstream: legacy_registry.go (ProcessPredicatePolicy, ProcessPriorityPolicy) and
-validateCustomPriorities. As until 1.18, an argument is used under any name; later versions silently
-ignored the argument under a name that was already known.
+validateCustomPriorities. As until 1.18, an argument counts under any name of a predicate or
+priority; later versions silently ignored it if the name was one of upstream's own.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ _NODE_LABEL, _SERVICE = "NodeLabelPriority", "ServiceAntiAffinityPriority"
 
 @dataclass(slots=True)
 class CustomArguments:
-    """Plugin arguments collected so far."""
+    """Plugin arguments of the predicates and priorities that were read so far."""
 
-    SUMMED: ClassVar[frozenset[str]] = frozenset({_NODE_LABEL, _SERVICE})
+    AVERAGED: ClassVar[frozenset[str]] = frozenset({_NODE_LABEL, _SERVICE})
     """Priorities that may be listed several times: their plugin averages over the labels."""
 
+    # Fields of ServiceAffinityArgs and of NodeLabelArgs.
     service_affinity: dict[str, list[str]] = field(default_factory=dict)
     node_label: dict[str, list[str]] = field(default_factory=dict)
     ratio: dict[str, Any] | None = None
 
-    def predicate(self, argument: PredicateArgument, path: str, problems: list[Problem]) -> str:
-        """Return the predicate that an argument defines; empty unless it defines exactly one."""
-        if not _has_one_argument(argument, f"{path}.argument", problems):
+    def add_predicate(self, argument: PredicateArgument, path: str, problems: list[Problem]) -> str:
+        """Collect an argument; return its predicate, "" unless it defines exactly one."""
+        if not _check_one_argument(argument, f"{path}.argument", problems):
             return ""
         if argument.service_affinity is not None:
             labels = self.service_affinity.setdefault("affinityLabels", [])
@@ -47,10 +48,10 @@ class CustomArguments:
         self.node_label.setdefault(key, []).extend(presence.labels or ())
         return "CheckNodeLabelPresence"
 
-    def priority(self, argument: PriorityArgument, path: str, problems: list[Problem]) -> str:
-        """Return the priority that an argument defines; empty unless it defines exactly one."""
+    def add_priority(self, argument: PriorityArgument, path: str, problems: list[Problem]) -> str:
+        """Collect an argument; return its priority, "" unless it defines exactly one."""
         path = f"{path}.argument"
-        if not _has_one_argument(argument, path, problems):
+        if not _check_one_argument(argument, path, problems):
             return ""
         if argument.service_anti_affinity is not None:
             labels = self.service_affinity.setdefault("antiAffinityLabelsPreference", [])
@@ -84,7 +85,10 @@ class CustomArguments:
         }.get(priority, "")
 
     def weight(self, priority: str, weight: int) -> int:
-        """Return the plugin's weight: that of each label times the labels it averages over."""
+        """Return the weight of the plugin: of one label, times the number of its labels.
+
+        The plugin averages over its labels; each was a priority with this weight.
+        """
         counted = {
             _NODE_LABEL: (self.node_label, ("presentLabelsPreference", "absentLabelsPreference")),
             _SERVICE: (self.service_affinity, ("antiAffinityLabelsPreference",)),
@@ -107,7 +111,8 @@ class CustomArguments:
         return configs
 
 
-def _has_one_argument(argument: GoStruct, path: str, problems: list[Problem]) -> bool:
+def _check_one_argument(argument: GoStruct, path: str, problems: list[Problem]) -> bool:
+    """Return whether exactly one field is set; else add a problem."""
     fields = type(argument).model_fields
     given = [name for name in fields if getattr(argument, name) is not None]
     if len(given) == 1:

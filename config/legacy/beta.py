@@ -14,7 +14,7 @@ from roadstead.config.go_struct import API_VERSION
 from roadstead.config.intree import EXTENSION_POINTS
 from roadstead.config.legacy.beta_args import BetaArgs
 from roadstead.config.legacy.beta_defaults import BETA2_DEFAULTS, GAINED_POINTS
-from roadstead.config.legacy.beta_names import LIMITS, VOLUME_LIMITS, Renaming
+from roadstead.config.legacy.beta_names import OLD_LIMITS, VOLUME_LIMITS, Renaming
 from roadstead.config.legacy.beta_schema import (
     Beta2Configuration,
     Beta2Profile,
@@ -92,7 +92,8 @@ def _beta3_profile(
     given = (profile.plugins or Plugins()).sets()
     multi = given[MULTI_POINT]
     by_default = _has_limits(multi)
-    everywhere = by_default or bool(_names(multi) & {VOLUME_LIMITS, *LIMITS})
+    # Whether NodeVolumeLimits is on at every extension point that does not disable it.
+    everywhere = by_default or bool(_names(multi) & {VOLUME_LIMITS, *OLD_LIMITS})
     plugins: dict[str, Any] = {}
     for point, chosen in given.items():
         limits = by_default if point == MULTI_POINT else everywhere and _has_limits(chosen)
@@ -105,6 +106,7 @@ def _beta3_profile(
 
 
 def _add_gained(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
+    """Enable plugins at the extension points that they have gained since v1beta2."""
     for point, older, name in GAINED_POINTS:
         if name in _names(sets[older]) and name not in _names(sets[point]):
             enabled = [*(sets[point].enabled or ()), V1Plugin(name=name)]
@@ -113,6 +115,7 @@ def _add_gained(sets: dict[str, PluginSet], path: str, notes: Notes) -> None:
 
 
 def _has_limits(chosen: PluginSet) -> bool:
+    """Return whether a set leaves the default NodeVolumeLimits enabled."""
     return not {plugin.name for plugin in chosen.disabled or ()} & {"*", VOLUME_LIMITS}
 
 

@@ -10,13 +10,20 @@ from pydantic import ValidationError
 from roadstead.config.decode import validation_problems
 from roadstead.config.errors import Problem, malformed
 from roadstead.config.go_struct import to_document
-from roadstead.config.legacy.beta_names import FIT, LIMITS, STRATEGY_OF, VOLUME_LIMITS, removed
+from roadstead.config.legacy.beta_names import (
+    FIT,
+    OLD_LIMITS,
+    STRATEGY_OF,
+    VOLUME_LIMITS,
+    removal_problem,
+)
 from roadstead.config.legacy.beta_schema import CapacityRatioArgs, ResourceScorerArgs
 from roadstead.config.legacy.notes import Notes
-from roadstead.config.legacy.plugins import OLDER_ARGS_MODELS
+from roadstead.config.legacy.plugins import REMOVED_ARGS_MODELS
 from roadstead.config.schema import PluginConfig
 from roadstead.config.schema_args import ARGS_MODELS, Args
 
+# Models of the arguments of plugins that are now strategies of NodeResourcesFit.
 _SCORER_MODELS: Final[dict[str, type[Args]]] = {
     name: CapacityRatioArgs if name == "RequestedToCapacityRatio" else ResourceScorerArgs
     for name in STRATEGY_OF
@@ -26,7 +33,8 @@ _SCORER_MODELS: Final[dict[str, type[Args]]] = {
 class BetaArgs:
     """Translates `pluginConfig` of one profile.
 
-    api_version: the document's. strategy: that of NodeResourcesFit which the score plugins imply.
+    api_version: of the document. strategy: of NodeResourcesFit, from the score plugins; "" for
+    none. _scoring: scoringStrategy of NodeResourcesFit, as far as it is read.
     """
 
     def __init__(
@@ -41,20 +49,23 @@ class BetaArgs:
         entries: list[dict[str, Any]] = []
         for i, config in enumerate(configs):
             where = f"{path}.pluginConfig[{i}]"
-            if self._translated(config, where):
+            if self._consume(config, where):
                 continue
             entries.append({"name": config.name, "args": self._args(config, where)})
         if self.strategy:
             self._write_scoring(entries, path)
         return entries
 
-    def _translated(self, config: PluginConfig, where: str) -> bool:
-        """Whether the entry is none of v1's: it is refused, dropped, or added to another one."""
+    def _consume(self, config: PluginConfig, where: str) -> bool:
+        """Handle an entry of a plugin that v1 does not have; return whether it was one.
+
+        It is refused, dropped, or merged into the entry of NodeResourcesFit.
+        """
         name = config.name
-        problem = removed(self.api_version.rpartition("/")[2], where, name)
+        problem = removal_problem(self.api_version.rpartition("/")[2], where, name)
         if problem is not None:
             self.problems.append(problem)
-        elif name in LIMITS:
+        elif name in OLD_LIMITS:
             self.notes.add(where, f"{name} dropped: {VOLUME_LIMITS} counts these")
         elif name in STRATEGY_OF:
             self._read_scoring(config, where)
@@ -63,6 +74,7 @@ class BetaArgs:
         return True
 
     def _read_scoring(self, config: PluginConfig, where: str) -> None:
+        """Read the arguments of a scoring plugin as scoringStrategy, if the plugin is enabled."""
         args = self._decoded(
             _SCORER_MODELS[config.name], self._args(config, where), f"{where}.args"
         )
@@ -78,6 +90,7 @@ class BetaArgs:
             self._scoring["requestedToCapacityRatio"] = {"shape": to_document(args.shape or [])}
 
     def _write_scoring(self, entries: list[dict[str, Any]], path: str) -> None:
+        """Set scoringStrategy in the entry of NodeResourcesFit, or add such an entry."""
         for entry in entries:
             if entry["name"] == FIT and isinstance(entry["args"], dict):
                 if entry["args"].get("scoringStrategy") is not None:
@@ -89,7 +102,8 @@ class BetaArgs:
         entries.append({"name": FIT, "args": {"scoringStrategy": self._scoring}})
 
     def _args(self, config: PluginConfig, where: str) -> Any:  # noqa: ANN401  (any JSON)
-        known = (*ARGS_MODELS, *OLDER_ARGS_MODELS, *STRATEGY_OF)
+        """Return arguments without their apiVersion, which must be that of the document."""
+        known = (*ARGS_MODELS, *REMOVED_ARGS_MODELS, *STRATEGY_OF)
         if config.name not in known:
             return config.args
         if config.args is None:
@@ -97,6 +111,7 @@ class BetaArgs:
         if not isinstance(config.args, dict):
             return config.args
         version = config.args.get("apiVersion")
+        # Go's ParseGroupVersion reads "/" as no version, like an absent field.
         if version and version not in (self.api_version, "/"):
             rule = f"must be {self.api_version}"
             self.problems.append(malformed(f"{where}.args.apiVersion", version, rule))

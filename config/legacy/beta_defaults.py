@@ -1,7 +1,7 @@
 """The default plugins of v1beta2, in current names.
 
 Upstream: pkg/scheduler/apis/config/v1beta2/default_plugins.go. EBSLimits, GCEPDLimits and
-AzureDiskLimits were defaults beside NodeVolumeLimits, which does their work now.
+AzureDiskLimits were defaults next to NodeVolumeLimits, which now counts their volumes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plugin names of v1beta2 and v1beta3 that v1 has replaced.
 
 Upstream: removedPluginsByVersion of pkg/scheduler/apis/config/validation/validation.go (1.22 to
-1.29). A plugin of v1beta1 that v1beta2 refused is accepted if it still has its meaning.
+1.29). A plugin of v1beta1 that v1beta2 refused is accepted in v1beta2 if Roadstead can run it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from roadstead.config.errors import Problem, invalid
 from roadstead.config.legacy.notes import Notes
 from roadstead.config.schema import PluginSet, V1Plugin
 
-LIMITS: Final = frozenset({"EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"})
+OLD_LIMITS: Final = frozenset({"EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits"})
+"""Plugins that counted volumes of one kind; NodeVolumeLimits counts them all."""
+
 VOLUME_LIMITS: Final = "NodeVolumeLimits"
 FIT: Final = "NodeResourcesFit"
 
@@ -27,12 +29,13 @@ STRATEGY_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Score plugins that are strategies of NodeResourcesFit."""
 
+# Plugins that v1beta2 removed and Roadstead still has.
 _UNCHANGED: Final = frozenset({"NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"})
 _REMOVED: Final = _UNCHANGED | set(STRATEGY_OF)
 _REMOVED_RULE: Final = 'was removed in version "kubescheduler.config.k8s.io/v1beta2"'
 
 
-def removed(version: str, where: str, name: str) -> Problem | None:
+def removal_problem(version: str, where: str, name: str) -> Problem | None:
     """Return why a document of this version cannot name a plugin; None if it can."""
     if version != "v1beta3" or name not in _REMOVED:
         return None
@@ -41,7 +44,7 @@ def removed(version: str, where: str, name: str) -> Problem | None:
 
 
 class Renaming:
-    """Renames the plugins of one profile; `strategy` is the one that its score plugins imply."""
+    """Renames the plugins of one profile. strategy: of NodeResourcesFit, from its score plugins."""
 
     def __init__(self, version: str, notes: Notes, problems: list[Problem]) -> None:
         self.version, self.notes, self.problems = version, notes, problems
@@ -56,7 +59,7 @@ class Renaming:
         enabled: list[V1Plugin] = []
         for i, plugin in enumerate(chosen.enabled or ()):
             where = f"{path}.enabled[{i}]"
-            if plugin.name in LIMITS:
+            if plugin.name in OLD_LIMITS:
                 if has_limits:
                     self.notes.add(where, f"{plugin.name} dropped: {VOLUME_LIMITS} counts these")
                     continue
@@ -70,7 +73,7 @@ class Renaming:
 
     def _enabled(self, point: str, plugin: V1Plugin, where: str) -> V1Plugin:
         name = plugin.name
-        problem = removed(self.version, where, name)
+        problem = removal_problem(self.version, where, name)
         if problem is not None:
             self.problems.append(problem)
         elif name in STRATEGY_OF and point == "score":
@@ -89,9 +92,10 @@ class Renaming:
         return plugin
 
     def _disabled(self, disabled: Iterable[V1Plugin], path: str) -> Iterable[V1Plugin]:
+        """Yield the disabled plugins that v1 has."""
         for i, plugin in enumerate(disabled):
             where = f"{path}.disabled[{i}]"
-            if plugin.name in LIMITS:
+            if plugin.name in OLD_LIMITS:
                 text = f"{plugin.name} dropped: {VOLUME_LIMITS} counts these, and is disabled whole"
                 self.notes.add(where, text)
             elif plugin.name in _REMOVED:

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and parts of v1alpha1.
+"""KubeSchedulerConfiguration v1beta2 and v1beta3, where they differ from v1, and v1alpha1 (Alpha…).
 
 Upstream: staging/src/k8s.io/kube-scheduler/config/{v1alpha1,v1beta2,v1beta3}/types.go, the last
 release of each.

@@ -30,9 +30,10 @@ class V1ServiceAffinityArgs(Args):
     anti_affinity_labels_preference: list[Str] | None = None
 
 
-OLDER_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
+REMOVED_ARGS_MODELS: Final[Mapping[str, type[Args]]] = MappingProxyType(
     {"NodeLabel": V1NodeLabelArgs, "ServiceAffinity": V1ServiceAffinityArgs}
 )
+"""Plugin that 1.34 no longer has → model of its arguments."""
 
 
 def validate_node_label(path: str, args: V1NodeLabelArgs) -> Iterator[Problem]:

@@ -47,6 +47,8 @@ def translate_policy(
 
 
 class _Translation:
+    """Translates one Policy. custom: arguments of its plugins. sets: plugins that are enabled."""
+
     def __init__(
         self,
         policy: Policy,
@@ -97,10 +99,10 @@ class _Translation:
         return found | set(MANDATORY_PREDICATES)
 
     def _predicate(self, predicate: PredicatePolicy, path: str) -> str:
-        """Return upstream's name of the predicate; empty if nothing is to run."""
+        """Return upstream's name of a predicate; "" if it has no plugin or is refused."""
         argument = predicate.argument
         if argument is not None:
-            name = self.custom.predicate(argument, path, self.problems)
+            name = self.custom.add_predicate(argument, path, self.problems)
             if name:
                 self.notes.add(path, f'"{predicate.name}" → {_uses(name)} with its argument')
             return name
@@ -117,7 +119,7 @@ class _Translation:
         return known
 
     def _priorities(self) -> dict[str, int]:
-        """Return weight by priority, both as upstream counts them."""
+        """Return priority → weight, by upstream's names."""
         listed = self.policy.priorities
         if listed is None:
             default = self.default_priorities
@@ -136,9 +138,9 @@ class _Translation:
         return found
 
     def _priority(self, priority: PriorityPolicy, path: str) -> str:
-        """Return upstream's name of the priority; empty if nothing is to run."""
+        """Return upstream's name of a priority; "" if it has no plugin or is refused."""
         if priority.argument is not None:
-            name = self.custom.priority(priority.argument, path, self.problems)
+            name = self.custom.add_priority(priority.argument, path, self.problems)
             if name:
                 plugin = _plugin_of(name)
                 self.notes.add(path, f'"{priority.name}" → {plugin} at score with its argument')
@@ -171,10 +173,10 @@ class _Translation:
         if not 0 < weight <= _MAX_WEIGHT:
             rule = "must be a positive number that fits into 32 bits"
             self.problems.append(invalid(where, weight, rule))
-        elif name in CustomArguments.SUMMED and found.get(name, weight) != weight:
+        elif name in CustomArguments.AVERAGED and found.get(name, weight) != weight:
             rule = "must be the same for all priorities of this argument"
             self.problems.append(invalid(where, weight, rule))
-        elif name in found and name not in CustomArguments.SUMMED:
+        elif name in found and name not in CustomArguments.AVERAGED:
             self.notes.add(path, f"{name} stood there before: the last weight counts")
 
     def _check_strategies(self, found: Mapping[str, int]) -> None:
@@ -236,7 +238,7 @@ def _understood(name: str, known: str) -> str:
 
 
 def _uses(predicate: str) -> str:
-    """Return where its plugins run: "NodeResourcesFit at filter and preFilter, …"."""
+    """Return where the plugins of a predicate run: "NodeResourcesFit at filter and preFilter"."""
     return ", ".join(
         f"{plugin} at {' and '.join(points.split())}" for plugin, points in PREDICATES[predicate]
     )

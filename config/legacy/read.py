@@ -20,6 +20,7 @@ from roadstead.config.legacy.policy import translate_policy
 from roadstead.config.legacy.policy_schema import Policy
 
 Translate = Callable[[dict[str, Any], Any, Notes, list[Problem]], dict[str, Any]]
+"""(document, decoded document, notes, problems) -> v1 document; adds to notes and problems."""
 
 
 def _policy(
@@ -29,6 +30,7 @@ def _policy(
     return translate_policy(policy, notes, problems)
 
 
+# By apiVersion and kind: the model of a document, and its translation.
 _OLDER: Final[dict[tuple[object, object], tuple[type[GoStruct], Translate]]] = {
     ("v1", "Policy"): (Policy, _policy),
     (ALPHA, KIND): (AlphaConfiguration, translate_alpha),

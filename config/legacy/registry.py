@@ -42,7 +42,7 @@ PREDICATES: Final[Mapping[str, tuple[PluginUse, ...]]] = MappingProxyType(
         "MatchInterPodAffinity": (("InterPodAffinity", "filter preFilter"),),
     }
 )
-"""In the order in which they ran (predicateOrdering)."""
+"""Predicate → its plugins, in the order in which predicates ran (predicateOrdering)."""
 
 PRIORITIES: Final[Mapping[str, PluginUse]] = MappingProxyType(
     {
@@ -61,6 +61,7 @@ PRIORITIES: Final[Mapping[str, PluginUse]] = MappingProxyType(
         "ServiceAntiAffinityPriority": ("ServiceAffinity", "score"),
     }
 )
+"""Priority → its plugin."""
 
 STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -80,6 +81,7 @@ DEFAULT_PREDICATES: Final = (
     *("EvenPodsSpread", "MatchInterPodAffinity"),
 )
 
+# Priority → weight.
 DEFAULT_PRIORITIES: Final[Mapping[str, int]] = MappingProxyType(
     {
         "SelectorSpreadPriority": 1,
@@ -97,6 +99,7 @@ DEFAULT_PRIORITIES: Final[Mapping[str, int]] = MappingProxyType(
 _BY_TAINTS: Final = (
     "dropped: node conditions are taints since 1.12, which TaintToleration (mandatory) refuses"
 )
+# Predicate without a plugin → the note about it.
 DROPPED_PREDICATES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "CheckNodeCondition": f"{_BY_TAINTS}, and NodeUnschedulable (mandatory) does the rest",
@@ -106,6 +109,7 @@ DROPPED_PREDICATES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+# Priority without a plugin → the note about it.
 DROPPED_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {"EqualPriority": "dropped: it gives every node the same, as upstream dropped it"}
 )
@@ -134,6 +138,7 @@ def _without(name: str, suffixes: Iterable[str]) -> str:
     return name
 
 
+# By name without suffix.
 _PREDICATES_BY_BASE: Final = {
     _without(name, _PREDICATE_SUFFIXES): name for name in (*PREDICATES, *DROPPED_PREDICATES)
 } | _PREDICATE_ALIASES

@@ -69,7 +69,7 @@ class ScenarioFile:
         return found
 
     def place(self, path: Sequence[str | int]) -> str:
-        """Return file, line and path of a value, as the source of errors in what is below it."""
+        """Return file, line and path of a value, for errors of values below it."""
         origin = self.origin(path)
         line = line_of(origin.text, path)
         return f"{origin.source}: line {line}: {join_path('', path)}"
@@ -100,6 +100,7 @@ def read_scenario(text: str, *, source: str, directory: Path) -> ScenarioFile:
 
 
 _Merged = tuple[dict[str, object], dict[str, SourceText]]
+"""(document, file in which each of its keys is written)."""
 
 
 def _extended(path: Path, seen: tuple[Path, ...]) -> tuple[*_Merged, SourceText]:
@@ -123,8 +124,8 @@ def _with_base(document: dict[str, object], main: SourceText, seen: tuple[Path, 
         line = line_of(main.text, ["extends"])
         problem = Problem("extends", rule, value=cut_short(name), line=line)
         raise ConfigError("decode", [problem], source=main.source)
-    below, from_below, _ = _extended(base, seen)
-    return below | document, from_below | origins
+    extended, extended_origins, _ = _extended(base, seen)
+    return extended | document, extended_origins | origins
 
 
 def _file_problem(path: Path) -> str:

@@ -24,8 +24,8 @@ from roadstead.protocol.errors import InputError, cut_short
 CONFIG: Final = "config"
 """Key of the scheduler's configuration: a file, else the name of a preset."""
 
-LISTS: Final = (("scheduler", "config"), ("scheduler", "preset"))
-"""What `config` sets: configurations by file, and by preset. One value is read as a list of it."""
+CONFIG_PATHS: Final = (("scheduler", "config"), ("scheduler", "preset"))
+"""Paths that `config` sets: configurations by file, and by preset. One value is read as a list."""
 
 NEAR_NAMES_MAX: Final = 3
 SOURCE: Final = "--vary"
@@ -134,11 +134,11 @@ def vary(file: ScenarioFile, values: Mapping[str, object]) -> ScenarioFile:
 
 def _put(file: ScenarioFile, document: dict[str, object], path: Path, value: object) -> None:
     if path == (CONFIG,):
-        is_file = os.path.isfile(file.file(LISTS[0], str(value)))
-        for at, chosen in zip(LISTS, (is_file, not is_file), strict=True):
+        is_file = os.path.isfile(file.file(CONFIG_PATHS[0], str(value)))
+        for at, chosen in zip(CONFIG_PATHS, (is_file, not is_file), strict=True):
             _put(file, document, at, [str(value)] if chosen else [])
         return
-    if path in LISTS and not isinstance(value, list):
+    if path in CONFIG_PATHS and not isinstance(value, list):
         value = [value]
     *above, last = path
     below: object = document
@@ -177,6 +177,7 @@ def unpacked(plain: Mapping[str, object]) -> ScenarioFile:
     document.pop("extends", None)
     text = json.dumps(document)
     varied = read_scenario(text, source=source, directory=Folder(str(plain["directory"])))
+    # The texts of the files are not packed: errors have no lines of them.
     origins = plain["origins"]
     assert isinstance(origins, dict), "a packed scenario"
     return replace(

@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 
 T = TypeVar("T")
+"""Element of a list in a manifest."""
 
 NAME_MAX_CHARS = 253
 _NUMBER_MAX_BITS = 4096
@@ -176,7 +177,7 @@ class ApiModel(BaseModel):
 
         Raises:
             pydantic.ValidationError: the data is not of this kind.
-            RecursionError: the data is nested absurdly deep.
+            RecursionError: the data is nested too deep.
         """
         try:
             return cls.model_validate(value, by_alias=True, by_name=False)

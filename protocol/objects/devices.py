@@ -26,6 +26,7 @@ from roadstead.protocol.objects.meta import ApiObject, TemplateMeta
 from roadstead.protocol.objects.selectors import NodeSelector, Toleration
 
 T = TypeVar("T")
+"""A selector of devices."""
 
 SLICE_MAX_DEVICES = 128
 SLICE_MAX_COUNTER_SETS = 8
@@ -64,7 +65,7 @@ class DeviceSelector(ApiModel):
 
 
 class OpaqueConfiguration(ApiModel):
-    """Parameters for a driver, which scheduling passes on unread."""
+    """Parameters for a driver, which scheduling copies without reading them."""
 
     driver: Name
     parameters: _Json = Field(default_factory=empty_map)
@@ -95,7 +96,7 @@ class CapacityRequirements(ApiModel):
 
 
 class ExactDeviceRequest(ApiModel):
-    """What a request, or an alternative of one, asks for."""
+    """The devices that a request, or one of its alternatives, requests."""
 
     device_class_name: Name
     selectors: _Selectors[DeviceSelector] = ()
@@ -234,7 +235,7 @@ class CapacityRange(ApiModel):
 
 
 class CapacityRequestPolicy(ApiModel):
-    """What requests of a capacity may consume."""
+    """The amounts of a capacity that requests may consume."""
 
     default: ResourceQuantity | None = None
     valid_values: Annotated[ListOf[ResourceQuantity], Field(max_length=10)] = ()

@@ -54,7 +54,7 @@ class SchedulingGate(ApiModel):
 
 
 class PodResourceClaim(ApiModel):
-    """A reference to a claim of devices, or to the template that one is made from."""
+    """A reference to a claim of devices, or to the template from which one is created."""
 
     name: Name
     resource_claim_name: OptionalName | None = None

@@ -20,11 +20,11 @@ from roadstead.cel.values import (
     type_name,
 )
 
-_KEYS = frozenset({str, int, Uint, bool, float})
+_KEY_TYPES = frozenset({str, int, Uint, bool, float})
 
 
 def no_key(key: Value) -> CelRunError:
-    """Return the error about a key that is not there."""
+    """Return the error for a missing key."""
     return CelRunError(f"no such key: {go_text(key)}")
 
 
@@ -33,6 +33,7 @@ def qualify(value: Value, key: Value) -> Value:
     _check_key(key)
     if isinstance(value, dict):
         stored_key = encoded_key(key)
+        # A DomainMap returns an empty map for a domain that it lacks.
         if stored_key in value or isinstance(value, DomainMap):
             return value[stored_key]
         raise no_key(key)
@@ -63,12 +64,12 @@ def qualify_if_present(value: Value, key: Value) -> Optional:
 
 
 def is_present(value: Value, key: Value) -> bool:
-    """Return what `has` finds; raises as `qualify_if_present`."""
+    """Return `has(value.key)`; raises as `qualify_if_present`."""
     return qualify_if_present(value, key).has_value
 
 
 def _check_key(key: Value) -> None:
-    if type(key) not in _KEYS:
+    if type(key) not in _KEY_TYPES:
         raise CelRunError(f"invalid qualifier type: {go_type(key)}")
 
 

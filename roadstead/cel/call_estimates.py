@@ -1,4 +1,4 @@
-"""What calls may cost, by function and overload, from the sizes of their arguments.
+"""Estimated costs of calls, by function and overload, from the sizes of their arguments.
 
 Upstream: cel-go 0.26 checker/cost.go (functionCost), ext/lists.go, ext/sets.go; apiserver
 pkg/cel/library/cost.go (EstimateCallCost).
@@ -30,16 +30,22 @@ from roadstead.cel.run_costs import (
 from roadstead.cel.tree import Literal, Node
 from roadstead.cel.types import BYTES, CIDR, FORMAT, IP, QUANTITY, SEMVER, STRING, URL, Type
 
+# Upstream's bounds for the name of a format and for its pattern.
 _FORMAT_CHARS, _FORMAT_REGEX_CHARS = 64, 128
 _ADDRESS_BYTES = Estimate(4, 16)
+# Functions that parse a string.
 _PARSING = frozenset(
     ["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"]
 )
+# Methods whose result is at most as long as the string.
 _SAME_SIZE = frozenset(["lowerAscii", "upperAscii", "substring", "trim"])
 
 
 class Argument(NamedTuple):
-    """An argument or target. path: from `device`, if it is a part of it; size: if it is known."""
+    """An argument or target of a call.
+
+    path: fields from `device` to this part of it; () for any other value. size: None if unknown.
+    """
 
     path: tuple[str, ...]
     type: Type
@@ -60,7 +66,10 @@ class Argument(NamedTuple):
 def estimate_call(
     name: str, overload: str, target: Argument | None, args: list[Argument]
 ) -> CallEstimate | None:
-    """Return the estimate of a library's function; None if only the language knows it."""
+    """Return the estimate for a function of a library.
+
+    None for a function of the language, see `estimate_standard_call`.
+    """
     estimate = _list_estimate(overload, target, args)
     if estimate is not None:
         return estimate
@@ -94,10 +103,11 @@ def _method_estimate(
         result = _replaced_size(size, args[0].size_or_unknown, args[1].size_or_unknown)
         return CallEstimate(size.scaled(2 * TEXT_FACTOR), result)
     if name == "split":
-        most = size.high
+        max_parts = size.high
         if len(args) > 1 and isinstance(args[1].node, Literal):
-            most = args[1].node.value % 2**64 if type(args[1].node.value) is int else most
-        return CallEstimate(size.scaled(2 * TEXT_FACTOR), Estimate(0, most))
+            limit = args[1].node.value
+            max_parts = limit % 2**64 if type(limit) is int else max_parts
+        return CallEstimate(size.scaled(2 * TEXT_FACTOR), Estimate(0, max_parts))
     if name == "join":
         return _join(target, args)
     if name in ("find", "findAll") and args:
@@ -111,12 +121,12 @@ def _method_estimate(
 
 
 def _regex_cost(text: Argument, pattern: Argument) -> Estimate:
-    texts = text.size_or_unknown.plus(ONE).scaled(TEXT_FACTOR)
-    return texts.times(pattern.size_or_unknown.scaled(REGEX_FACTOR))
+    text_cost = text.size_or_unknown.plus(ONE).scaled(TEXT_FACTOR)
+    return text_cost.times(pattern.size_or_unknown.scaled(REGEX_FACTOR))
 
 
 def _element(target: Argument) -> Argument | None:
-    """Return the elements of a list; nothing is known of their size but what is declared."""
+    """Return any element of a list, with the size that is declared for it; None for no list."""
     if not target.type.params:
         return None
     path = (*target.path, "@items") if target.path else ()
@@ -143,12 +153,17 @@ def _join(target: Argument, args: list[Argument]) -> CallEstimate:
 
 
 def _ceil_quotient(number: int, divisor: int) -> int:
-    # As upstream, the conversion of what a uint64 cannot hold gives its largest power.
+    # As upstream: Go converts a float that is too large for a uint64 to 2**63.
     quotient = math.ceil(float(number) / float(divisor))
     return 2**63 if quotient > UINT64_MAX else quotient
 
 
 def _replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate:
+    """Return the size after `replace`: replacements × `new`, plus the characters that are kept.
+
+    most, least: number of replacements. An empty `old` is found before each character and at the
+    end. If replacing does not lengthen (or shorten) the text, it is longest (or shortest) without.
+    """
     most = least = kept_most = kept_least = 0
     if old.low == 0:
         most, kept_most = min(size.high + 1, UINT64_MAX), size.high
@@ -224,13 +239,14 @@ def _sorting(size: Estimate, overload: str) -> CallEstimate:
 
 
 def _allocating(factor: float, size: Estimate) -> CallEstimate:
+    """Return the estimate for a function that creates a list of this size."""
     return CallEstimate(size.scaled(factor).plus(ONE).plus(fixed(LIST_COST)), size)
 
 
 def estimate_standard_call(
     overload: str, target: Argument | None, args: list[Argument]
 ) -> CallEstimate:
-    """Return the estimate of a function of the language, without its arguments."""
+    """Return the estimate for a function of the language."""
     if overload == "string_format" and target is not None:
         return CallEstimate(target.size_or_unknown.scaled(TEXT_FACTOR))
     if len(args) == 1:
@@ -265,10 +281,10 @@ def _one_argument(overload: str, target: Argument | None, size: Estimate) -> Cal
         return CallEstimate(cost)
     if target is None:
         return None
-    texts = target.size_or_unknown
+    target_size = target.size_or_unknown
     if overload == "matches_string":
-        texts = texts.plus(ONE).scaled(TEXT_FACTOR)
-        return CallEstimate(texts.times(size.scaled(REGEX_FACTOR)))
+        text_cost = target_size.plus(ONE).scaled(TEXT_FACTOR)
+        return CallEstimate(text_cost.times(size.scaled(REGEX_FACTOR)))
     if overload == "contains_string":
-        return CallEstimate(texts.scaled(TEXT_FACTOR).times(cost))
+        return CallEstimate(target_size.scaled(TEXT_FACTOR).times(cost))
     return None

@@ -61,11 +61,13 @@ from roadstead.cel.unify import (
 from roadstead.cel.values import Uint
 
 DEVICE_VARIABLE: Final = "device"
+# Fields of `device`.
 _FIELDS = {
     "driver": STRING,
     "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
-    # Upstream's environment for stored expressions has it whatever DRAConsumableCapacity is.
+    # Upstream's environment for stored expressions has this field with any value of the feature
+    # gate DRAConsumableCapacity.
     "allowMultipleAllocations": BOOL,
 }
 _LITERALS: dict[type, Type] = {
@@ -80,7 +82,7 @@ _LITERALS: dict[type, Type] = {
 
 
 def check(root: Node) -> list[Issue]:
-    """Set the types and overloads of all nodes; return what is wrong with them."""
+    """Set the types and overloads of all nodes; return the errors."""
     checker = _Checker()
     checker.check(root)
     for node in walk(root):
@@ -90,9 +92,11 @@ def check(root: Node) -> list[Issue]:
 
 
 class _Checker:
+    """Checks one expression. _scopes: types of variables by name, innermost scope last."""
+
     def __init__(self) -> None:
         self._scopes: list[dict[str, Type]] = [{DEVICE_VARIABLE: DEVICE}]
-        self._params = 0
+        self._param_count = 0
         self.bindings: Bindings = {}
         self.issues: list[Issue] = []
 
@@ -109,8 +113,8 @@ class _Checker:
         )
 
     def _new_param(self) -> Type:
-        self._params += 1
-        return param(f"_var{self._params - 1}")
+        self._param_count += 1
+        return param(f"_var{self._param_count - 1}")
 
     def _assign(self, *pairs: tuple[Type, Type]) -> bool:
         bindings = assign(self.bindings, list(pairs))
@@ -124,7 +128,7 @@ class _Checker:
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
 
     def check(self, node: Node) -> Type:
-        """Set the type of the node and of all below it, and return it."""
+        """Set the types of a node and of all nodes below it; return the type of the node."""
         match node:
             case Literal():
                 type_ = _LITERALS[type(node.value)]
@@ -235,7 +239,8 @@ class _Checker:
         for overload in overloads:
             if overload.is_method != (node.target is not None):
                 continue
-            # Made before arguments are counted, as upstream: errors name type variables by number.
+            # Instantiated before arguments are counted, as upstream: errors name type parameters by
+            # number.
             args, returned = self._instance(overload)
             if len(args) != len(types) or not self._assign(*zip(types, args, strict=True)):
                 continue
@@ -260,6 +265,7 @@ class _Checker:
         return ERROR if is_wrong else BOOL
 
     def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+        """Return arguments and result of an overload with new type parameters."""
         if not overload.params:
             return overload.args, overload.result
         fresh = {name: self._new_param() for name in sorted(overload.params)}
@@ -307,7 +313,7 @@ class _Checker:
             return current
         if self._assign((previous, current)):
             return most_general(previous, current)
-        # The validator of literals reports what does not belong together.
+        # `validators.py` reports elements of different types.
         return DYN
 
     def _comprehension(self, node: Comprehension) -> Type:
@@ -315,7 +321,7 @@ class _Checker:
         accumulated = self.check(node.start)
         items = substitute(self.bindings, _typed(node.items), is_final=False)
         self._scopes.append({node.accumulator: accumulated})
-        first, second = self._iterated(node, items)
+        first, second = self._loop_variables(node, items)
         self._scopes.append(
             {node.variable: first, **({node.second: second} if node.second else {})}
         )
@@ -326,7 +332,8 @@ class _Checker:
         self._scopes.pop()
         return substitute(self.bindings, result, is_final=False)
 
-    def _iterated(self, node: Comprehension, items: Type) -> tuple[Type, Type]:
+    def _loop_variables(self, node: Comprehension, items: Type) -> tuple[Type, Type]:
+        """Return the types of the variables of a loop; of one variable, the first."""
         if items.kind == LIST:
             element = items.params[0]
             return (INT, element) if node.second else (element, element)

@@ -144,7 +144,7 @@ def _plan_loop(
 
 
 def _to_immutable(value: Value) -> Value:
-    """Return the value of an accumulator as a list or map that nothing changes any more."""
+    """Return the value of an accumulator as a list or map that is no longer changed."""
     if isinstance(value, GrowingList):
         return list(value)
     return dict(value) if isinstance(value, GrowingMap) else value
@@ -264,7 +264,7 @@ def _quantifier(
                 continue
             if value is short_circuit:
                 if cost:
-                    # The condition that ends the loop, and the result, cost as much together.
+                    # The condition that ends the loop and the result cost as much as an iteration.
                     spend(variables, cost)
                 return short_circuit
             if not isinstance(value, bool):

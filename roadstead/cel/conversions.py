@@ -43,6 +43,7 @@ _HEX_DOUBLE = re.compile(
     r"[+-]?0x(?:[0-9a-f]++\.?[0-9a-f]*+|\.[0-9a-f]++)p[+-]?[0-9]{1,6}", re.IGNORECASE
 )
 _DIGITS_MAX = 400
+"""Longer strings are refused as numbers: Python converts them in quadratic time."""
 _BOOLS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
@@ -50,7 +51,7 @@ _BOOLS = {
 
 
 def refused(value: Value, wanted: str) -> CelRunError:
-    """Return the error of a conversion that does not work."""
+    """Return the error of a conversion that is not possible."""
     return CelRunError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
 
 
@@ -104,8 +105,8 @@ def to_uint(value: Value) -> Value:
     raise refused(value, "uint")
 
 
-def _read_integer(text: str, form: re.Pattern[str]) -> int | None:
-    if len(text) > _DIGITS_MAX or not form.fullmatch(text):
+def _read_integer(text: str, pattern: re.Pattern[str]) -> int | None:
+    if len(text) > _DIGITS_MAX or not pattern.fullmatch(text):
         return None
     return int(text)
 
@@ -187,7 +188,6 @@ def to_string(value: Value) -> Value:
 def seconds_text(duration: Duration) -> str:
     """Return a duration in seconds, in the shortest form that is the same double."""
     number = duration.nanoseconds / 10**9
-    text = f"{number:f}" if number == int(number) else format(number, ".17f")
     shortest = repr(number)
     if "e" not in shortest:
         text = shortest
@@ -197,6 +197,7 @@ def seconds_text(duration: Duration) -> str:
 
 
 def _decimals(shortest: str) -> int:
+    """Return how many decimals a number like `1.5e-07` has without its exponent."""
     mantissa, _, power = shortest.partition("e")
     return max(0, len(mantissa.partition(".")[2]) - int(power))
 

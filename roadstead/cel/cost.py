@@ -1,4 +1,4 @@
-"""The estimate of what an expression may cost, integer for integer upstream's.
+"""The estimated maximum cost of an expression: the same integer as upstream's.
 
 Upstream: cel-go 0.26 checker/cost.go; dynamic-resource-allocation cel/compile.go (sizeEstimator).
 """
@@ -32,12 +32,20 @@ def estimate_max_cost(root: Node) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
+    """A variable of a comprehension. path: see `Argument`. entry: sizes of its entries."""
+
     path: Path
     size: Estimate | None
     entry: EntrySize | None
 
 
 class _CostEstimator:
+    """Estimates one expression.
+
+    _paths: fields from `device` to a node. _locals: variables by name, innermost last. _sizes,
+    _entries: sizes of nodes and of their entries, where they are known.
+    """
+
     def __init__(self) -> None:
         self._paths: dict[Node, Path] = {}
         self._locals: dict[str, list[_Variable]] = {}
@@ -45,7 +53,7 @@ class _CostEstimator:
         self._entries: dict[Node, EntrySize] = {}
 
     def cost(self, node: Node) -> Estimate:
-        """Return the cost of a node and all below it."""
+        """Return the cost of a node and of all nodes below it."""
         match node:
             case Literal():
                 return ZERO
@@ -95,6 +103,7 @@ class _CostEstimator:
 
     def _argument(self, node: Node) -> Argument:
         path = self._path(node)
+        # Accumulators of macros are no part of `device`.
         if path and path[0] in ("__result__", "@result"):
             path = ()
         return Argument(path, _type(node), node, self._size(node))
@@ -251,7 +260,7 @@ class _CostEstimator:
     def _size(self, node: Node) -> Estimate | None:
         size = self._sizes.get(node)
         if size is None:
-            size = _written_size(node)
+            size = _literal_size(node)
         if size is not None:
             return size
         size = declared_size(self._path(node))
@@ -278,7 +287,7 @@ def _type(node: Node) -> Type:
     return node.type or DYN
 
 
-def _written_size(node: Node) -> Estimate | None:
+def _literal_size(node: Node) -> Estimate | None:
     if isinstance(node, Literal):
         return fixed(len(node.value) if isinstance(node.value, (str, bytes)) else 1)
     if isinstance(node, ListNode):

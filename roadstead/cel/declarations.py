@@ -1,4 +1,4 @@
-"""What the environment of device selectors declares: functions with their overloads.
+"""Functions that device selectors may call, with their overloads.
 
 A line is `function overload arguments -> result`; the overload of a method begins with a dot.
 The order of overloads is upstream's: it decides which is tried first.
@@ -168,7 +168,7 @@ optional.unwrap optional_unwrap list(opt(V)) -> list(V)
 unwrapOpt .optional_unwrapOpt list(opt(V)) -> list(V)
 """
 
-_TEXTS = """
+_STRINGS = """
 charAt .string_char_at_int string int -> string
 indexOf .string_index_of_string string string -> int
 indexOf .string_index_of_string_int string string int -> int
@@ -288,7 +288,8 @@ FORMAT_NAMES: Final = (
 
 
 def _relations() -> list[str]:
-    kinds = [
+    """Return the lines of `<`, `<=`, `>` and `>=`."""
+    operands = [
         "bool",
         "int64",
         "int64_double",
@@ -311,14 +312,15 @@ def _relations() -> list[str]:
         (">", "greater"),
         (">=", "greater_equals"),
     ):
-        for kind in kinds:
-            args = [part.removesuffix("64") for part in kind.split("_")]
+        for types in operands:
+            args = [part.removesuffix("64") for part in types.split("_")]
             first, second = args if len(args) == 2 else (args[0], args[0])
-            lines.append(f"_{sign}_ {word}_{kind} {first} {second} -> bool")
+            lines.append(f"_{sign}_ {word}_{types} {first} {second} -> bool")
     return lines
 
 
-def _templates() -> list[str]:
+def _functions_by_type() -> list[str]:
+    """Return the lines of functions with one overload for each type of element."""
     lines = [f"isSorted .list_{t}_is_sorted_bool list({t}) -> bool" for t in _ORDERED]
     lines += [f"sum .list_{t}_sum_{t} list({t}) -> {t}" for t in _SUMMABLE]
     for name in ("max", "min"):
@@ -333,7 +335,7 @@ def _templates() -> list[str]:
     return lines
 
 
-def _read(lines: list[str]) -> dict[str, tuple[Overload, ...]]:
+def _parse_lines(lines: list[str]) -> dict[str, tuple[Overload, ...]]:
     functions: dict[str, list[Overload]] = {}
     for line in lines:
         declared, _, result = line.partition(" -> ")
@@ -349,6 +351,8 @@ def _read(lines: list[str]) -> dict[str, tuple[Overload, ...]]:
     return {name: tuple(overloads) for name, overloads in functions.items()}
 
 
-_ALL = _STANDARD + _OPTIONALS + _TEXTS + _COLLECTIONS + _KUBERNETES
-FUNCTIONS: Final = _read([line for line in _ALL.splitlines() if line] + _relations() + _templates())
+_ALL = _STANDARD + _OPTIONALS + _STRINGS + _COLLECTIONS + _KUBERNETES
+FUNCTIONS: Final = _parse_lines(
+    [line for line in _ALL.splitlines() if line] + _relations() + _functions_by_type()
+)
 """All functions by name."""

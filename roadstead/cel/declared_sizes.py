@@ -1,4 +1,4 @@
-"""How large the parts of `device` may be, as its type declares.
+"""Maximum sizes of the parts of `device`, as its type declares.
 
 Upstream: dynamic-resource-allocation cel/compile.go (sizeEstimator, newCompiler, 1.34).
 """
@@ -11,12 +11,15 @@ from typing import Final
 from roadstead.cel.estimates import Estimate
 
 Path = tuple[str, ...]
-"""Names from a variable on; `@keys`, `@values` and `@items` are those of all entries."""
+"""A variable and the fields below it; `@keys`, `@values` and `@items` mean those of all entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredSize:
-    """The declared size of a part of `device`."""
+    """The declared size of a part of `device`.
+
+    elements: maximum number of characters or entries. key, element: of a map.
+    """
 
     elements: int
     fields: dict[str, _DeclaredSize] | None = None
@@ -58,6 +61,7 @@ def declared_size(path: Path) -> Estimate | None:
         elif current.fields is not None and name in current.fields:
             current = current.fields[name]
         else:
+            # `.name` of a domain is an attribute; other fields are not declared.
             current = _ATTRIBUTE if current.element is _ATTRIBUTE else None
         if current is None:
             return None

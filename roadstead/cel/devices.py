@@ -1,4 +1,4 @@
-"""Devices as expressions see them: attributes and capacities by domain and name.
+"""Devices as expressions read them: attributes and capacities by domain and name.
 
 Upstream: dynamic-resource-allocation cel/compile.go (DeviceMatches, 1.34).
 """
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """The variable `device`. error: what every expression fails with, if it is not empty."""
+    """The variable `device`. error: of every expression that is evaluated for it; "" for none."""
 
     variable: dict[str, Value]
     error: str = ""
 
 
 def view_device(driver: str, device: DeviceFacts) -> DeviceView:
-    """Return a device as expressions see it; to be kept, as it costs more than an evaluation.
+    """Return a device as expressions read it; callers keep it, as it costs more than an evaluation.
 
     Names without a domain are the driver's. An attribute without a valid value makes every
     expression fail.

@@ -11,22 +11,25 @@ from typing import Final
 NO_OVERLOAD: Final = "no such overload"
 COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 NO_OFFSET: Final = -1
+"""Offset of an error that concerns no place of the expression."""
 ISSUES_MAX: Final = 100
+"""Maximum number of issues that are printed; of the others, only the number."""
 
+# The line under the source marks the column; these stand below characters that are not ASCII.
 _WIDE_DOT, _WIDE_MARK = "\uff0e", "\uff3e"
 _SNIPPET_MAX_CHARS = 16384
 
 
 class CelCompileError(ValueError):
-    """An expression that upstream would not compile; the text is upstream's."""
+    """The expression does not compile upstream; the text is upstream's."""
 
 
 class CelRunError(Exception):
-    """What an evaluation ends with in place of a value; the text is upstream's."""
+    """An error in place of a value, which `&&`, `||` and loops may ignore; upstream's text."""
 
 
 class CelAbortError(Exception):
-    """What ends an evaluation at once, with upstream's text; no operator may swallow it."""
+    """An error that ends the whole evaluation, with upstream's text; no operator ignores it."""
 
 
 class CelCostError(CelAbortError):

@@ -47,6 +47,7 @@ _UUID = re.compile(r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 Check = Callable[[str], list[str]]
+"""Function that returns the errors of a text."""
 
 
 def _too_long(limit: int) -> str:
@@ -147,6 +148,7 @@ def _uuid(text: str) -> list[str]:
     return [] if _UUID.fullmatch(text) else ["does not match the UUID format"]
 
 
+# By name: upstream's name in errors, length of the pattern in characters, check.
 _CHECKS: Final[dict[str, tuple[str, int, Check]]] = {
     "dns1123Label": ("DNS1123Label", 30, _label),
     "dns1123Subdomain": ("DNS1123Subdomain", 60, _subdomain),
@@ -166,11 +168,11 @@ _CHECKS: Final[dict[str, tuple[str, int, Check]]] = {
 NAMED_FORMATS: Final = {
     name: NamedFormat(title, chars) for name, (title, chars, _) in _CHECKS.items()
 }
-"""All formats by the name that `format.named` knows."""
+"""All formats by the argument of `format.named`."""
 
 _BY_TITLE = {title: check for title, _, check in _CHECKS.values()}
 
 
 def violations(named: NamedFormat, text: str) -> list[str]:
-    """Return what is wrong with a text, in upstream's words."""
+    """Return the errors of a text, as upstream words them."""
     return _BY_TITLE[named.name](text)

@@ -27,10 +27,10 @@ from roadstead.cel.values import (
 _PRECISION: Final = 6
 _PRECISION_MAX = 1000
 _DEPTH_MAX = 300
+# Strings that `%f` and `%e` accept.
 _INFINITE = ("NaN", "Infinity", "-Infinity")
 
-
-UNFIT: Final = {
+UNFIT_ERRORS: Final = {
     "b": "only integers and bools can be formatted as binary",
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
@@ -43,11 +43,11 @@ UNFIT: Final = {
         "types, durations, and timestamps"
     ),
 }
-"""Errors by clause; what was given follows."""
+"""By clause: the error for an argument of another type; `, was given TYPE` follows."""
 
 
 class Clause(NamedTuple):
-    """A clause of a text. kind: its letter. argument: index of the value to print."""
+    """A clause such as `%.2f`. kind: its letter. argument: index of the value to print."""
 
     kind: str
     precision: int
@@ -75,7 +75,7 @@ def format_text(text: str, args: list[Value]) -> str:
 
 
 def clauses(text: str, count: int) -> Iterator[Clause | str]:
-    """Return the clauses of a text with `count` arguments, and the text between them.
+    """Yield the clauses of a text with `count` arguments, and the text between them.
 
     Raises:
         CelRunError: a clause is unknown or lacks an argument.
@@ -97,7 +97,7 @@ def clauses(text: str, count: int) -> Iterator[Clause | str]:
                 raise CelRunError("unexpected end of string")
             precision, position = _precision(text, position + 1)
             kind = text[position]
-            if kind not in UNFIT:
+            if kind not in UNFIT_ERRORS:
                 raise CelRunError(
                     f'could not parse formatting clause: unrecognized formatting clause "{kind}"'
                 )
@@ -137,7 +137,7 @@ def _formatted(kind: str, precision: int, value: Value) -> str:
 
 
 def _unfit(kind: str, value: Value) -> CelRunError:
-    return CelRunError(f"{UNFIT[kind]}, was given {type_name(value)}")
+    return CelRunError(f"{UNFIT_ERRORS[kind]}, was given {type_name(value)}")
 
 
 def _double(kind: str, precision: int, value: Value) -> str:
@@ -176,6 +176,7 @@ def _digits(kind: str, value: Value) -> str:
 
 
 def _string(value: Value, depth: int) -> str:
+    """Return `%s` of a value. depth: number of lists and maps around it."""
     if depth > _DEPTH_MAX:
         raise CelRunError("value nests too deeply")
     if isinstance(value, list):
@@ -203,6 +204,7 @@ def _key(key: Value) -> str:
 
 
 def _member(value: Value, depth: int) -> str:
+    """Return `%s` of a value inside a list or map."""
     match value:
         case str():
             return quoted(value)

@@ -1,7 +1,7 @@
-"""What calls evaluate: the implementation of each overload, and which one a call means.
+"""Implementations of functions, and the choice of the implementation for a call.
 
-Where the checker does not know the types of the arguments, their classes are compared in each call,
-and what fits no overload is an error.
+If the checker does not know the types of the arguments, each evaluation chooses an overload by
+their classes; it is an error if none fits.
 
 Upstream: cel-go 0.26 common/decls/decls.go (Bindings, matchesRuntimeSignature).
 """
@@ -41,7 +41,9 @@ from roadstead.protocol.quantity import Quantity
 
 Function = Callable[..., Value]
 _Guard = Callable[[Value], bool]
+"""Whether a value fits the type of an argument."""
 
+# By name of a CEL type: the Python class of its values.
 _CLASSES: dict[str, type] = {
     "bool": bool,
     "int": int,
@@ -90,7 +92,7 @@ def with_pattern(name: str, pattern: str) -> Function:
     return searched
 
 
-def _sorting(name: str) -> Function:
+def _list_checking(name: str) -> Function:
     sort = SORTS[name]
 
     def checked(*args: Value) -> Value:
@@ -116,8 +118,8 @@ _SELF_CHECKING: Final[dict[str, Function]] = {
     "contains": contains_text,
     "startsWith": starts_with,
     "endsWith": ends_with,
-    "sort": _sorting("sort"),
-    "@sortByAssociatedKeys": _sorting("@sortByAssociatedKeys"),
+    "sort": _list_checking("sort"),
+    "@sortByAssociatedKeys": _list_checking("@sortByAssociatedKeys"),
 }
 """Functions that check the classes of their arguments themselves."""
 
@@ -136,9 +138,9 @@ _BY_OVERLOAD: Final[dict[str, Function]] = {
 
 
 def implementation_of(name: str, overloads: tuple[str, ...], types: list[Type]) -> Function:
-    """Return what a call evaluates.
+    """Return the function that a call evaluates.
 
-    overloads: those that the checker found; types: of the arguments, as far as they are known.
+    overloads: ids that the checker found. types: of the arguments, `dyn` if unknown.
     """
     function = _SELF_CHECKING.get(name)
     if function is not None:
@@ -148,17 +150,17 @@ def implementation_of(name: str, overloads: tuple[str, ...], types: list[Type]) 
         declared = tuple(overload for overload in declared if overload.id == overloads[0])
         if all(map(_is_known, types)):
             return _BY_OVERLOAD[overloads[0]]
-    return _dispatching(name, declared)
+    return _dispatcher(name, declared)
 
 
 def _is_known(type_: Type) -> bool:
     if type_.is_dyn_or_error or type_.kind == PARAM:
         return False
-    # Only the first element would be checked; a wrong later one is met by the function.
+    # A dispatcher would check only the first element; the function checks the later ones.
     return all(map(_is_known, type_.params))
 
 
-def _dispatching(name: str, overloads: tuple[Overload, ...]) -> Function:
+def _dispatcher(name: str, overloads: tuple[Overload, ...]) -> Function:
     candidates = [
         ([_guard(arg) for arg in overload.args], _BY_OVERLOAD[overload.id])
         for overload in overloads
@@ -177,6 +179,7 @@ def _dispatching(name: str, overloads: tuple[Overload, ...]) -> Function:
 
 
 def _guard(type_: Type) -> _Guard | None:
+    """Return the guard of a type; None if every value fits."""
     if type_.is_dyn or type_.kind == PARAM:
         return None
     if type_.kind == LIST:
@@ -188,6 +191,7 @@ def _guard(type_: Type) -> _Guard | None:
     assert type_.kind in (OPAQUE, STRUCT) or type_.name in _CLASSES
     class_ = _CLASSES[type_.name]
     if class_ is Quantity:
+        # Results of sums are of a subclass.
         return lambda value: isinstance(value, Quantity)
     return lambda value: type(value) is class_
 

@@ -32,6 +32,7 @@ from roadstead.cel.values import (
 from roadstead.protocol.quantity import Quantity, QuantityError, parse_quantity
 
 _EXPONENT_MAX = 400
+"""Larger powers of ten are infinite as a double, or zero."""
 
 
 def _quantity(text: str) -> Quantity:
@@ -144,7 +145,7 @@ def _network(text: str) -> Network:
 
 
 def _contains_ip_text(network: Network, text: str) -> bool:
-    # As upstream, the error does not name what is wrong with the text.
+    # As upstream, the error does not contain why the text is no address.
     try:
         return network.has(parse_address(text))
     except NetworkError:
@@ -223,5 +224,5 @@ KUBERNETES_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
 
 
 def _signed(number: int) -> int:
-    # Upstream converts a uint64 to an int64 without looking.
+    # Upstream converts a uint64 to an int64 without a check: large numbers become negative.
     return number - 2**64 if number > INT_MAX else number

@@ -19,7 +19,7 @@ RESERVED: Final = frozenset(
         "while",
     ]
 )
-"""Words that no variable or function can be called."""
+"""Words that cannot be names of variables or functions."""
 
 END: Final = "<EOF>"
 IDENTIFIER: Final = "IDENTIFIER"
@@ -67,7 +67,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
-    """Return all tokens but spaces and comments, then `END`; and what begins no token."""
+    """Return all tokens but spaces and comments, then `END`; and issues for invalid characters."""
     found: list[Token] = []
     issues: list[Issue] = []
     offset = 0
@@ -90,7 +90,7 @@ def tokens_of(source: str) -> tuple[list[Token], list[Issue]]:
 
 
 def _failure(source: str, offset: int) -> int:
-    """Return where upstream's lexer gives up on what begins at `offset`."""
+    """Return the last offset of the invalid token at `offset`, as upstream's lexer reads it."""
     if source[offset] in "&|=":
         return offset + 1
     if source[offset] not in "\"'":
@@ -155,7 +155,7 @@ def number_of(token: Token, sign: str) -> Value:
         return number
     text = token.text.rstrip("uU") if token.kind == "NUM_UINT" else token.text
     is_hex = text.startswith("0x")
-    # Long digits are refused before int() works on them.
+    # Refuse long numbers before int(), which takes quadratic time.
     if len(text.lstrip("0x" if is_hex else "0")) > 20:
         whole = UINT_MAX + 1
     else:

@@ -28,7 +28,10 @@ from roadstead.cel.values import (
 
 
 class GrowingMap(dict[object, object]):
-    """The map that a comprehension builds; only its accumulator holds it."""
+    """The map that a comprehension builds.
+
+    Only the accumulator refers to it, so that it may be changed in place.
+    """
 
     __slots__ = ()
 
@@ -45,7 +48,7 @@ def _is_sorted(values: list[Value]) -> bool:
 
 
 def _order(first: Value, second: Value) -> int | None:
-    # An error of a comparison is no order, and goes unnoticed upstream.
+    # Upstream ignores errors of comparisons: the values then have no order.
     try:
         return compare(first, second)
     except CelRunError:
@@ -53,6 +56,8 @@ def _order(first: Value, second: Value) -> int | None:
 
 
 def _extreme(name: str, wanted: int) -> Callable[[list[Value]], Value]:
+    """Return `max` or `min`. wanted: order of the best value so far and a better one."""
+
     def found(values: list[Value]) -> Value:
         if not values:
             raise CelRunError(f"{name} called on empty list")
@@ -102,7 +107,7 @@ def _slice(values: list[Value], start: int, end: int) -> list[Value]:
 def _flatten(values: list[Value], depth: int = 1) -> list[Value]:
     if depth < 0:
         raise CelRunError("level must be non-negative")
-    # Each round takes off one level; no list nests deeper than its expression.
+    # Each round removes one level; no list nests deeper than its expression.
     for _ in range(min(depth, 1000)):
         if not any(isinstance(value, list) for value in values):
             break
@@ -123,6 +128,7 @@ def _range(count: int) -> list[Value]:
 
 
 def _distinct(values: list[Value]) -> list[Value]:
+    # The comparisons below are quadratic.
     check_items(2 * len(values) ** 2)
     found: list[Value] = []
     for value in values:
@@ -207,8 +213,8 @@ def _unwrapped(values: list[Value]) -> list[Value]:
     return found
 
 
-_KINDS = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
-_LONG_KINDS = [
+_TYPES = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
+_LONG_TYPES = [
     *["int", "uint", "double", "bool", "string", "bytes"],
     "google.protobuf.Duration",
     "google.protobuf.Timestamp",
@@ -216,12 +222,12 @@ _LONG_KINDS = [
 _ZEROS: dict[str, Value] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 
 LIST_FUNCTIONS: Final[dict[str, Callable[..., Value]]] = {
-    **{f"list_{kind}_is_sorted_bool": _is_sorted for kind in _KINDS},
-    **{f"list_{kind}_max_{kind}": _extreme("max", -1) for kind in _KINDS},
-    **{f"list_{kind}_min_{kind}": _extreme("min", 1) for kind in _KINDS},
-    **{f"list_{kind}_sum_{kind}": _sum_from(zero) for kind, zero in _ZEROS.items()},
-    **{f"list_{kind}_sort": _sorted for kind in _LONG_KINDS},
-    **{f"list_{kind}_sortByAssociatedKeys": _sorted_by for kind in _LONG_KINDS},
+    **{f"list_{type_}_is_sorted_bool": _is_sorted for type_ in _TYPES},
+    **{f"list_{type_}_max_{type_}": _extreme("max", -1) for type_ in _TYPES},
+    **{f"list_{type_}_min_{type_}": _extreme("min", 1) for type_ in _TYPES},
+    **{f"list_{type_}_sum_{type_}": _sum_from(zero) for type_, zero in _ZEROS.items()},
+    **{f"list_{type_}_sort": _sorted for type_ in _LONG_TYPES},
+    **{f"list_{type_}_sortByAssociatedKeys": _sorted_by for type_ in _LONG_TYPES},
     "list_a_index_of_int": _index_of,
     "list_a_last_index_of_int": _last_index_of,
     "list_slice": _slice,
@@ -252,5 +258,5 @@ SORTS: Final[dict[str, Callable[..., Value]]] = {
 
 
 def is_list(value: Value) -> bool:
-    """Return whether a value has the trait that `SORTS` ask for."""
+    """Return whether the functions of `SORTS` accept a value."""
     return isinstance(value, list)

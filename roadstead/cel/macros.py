@@ -43,11 +43,14 @@ _OVERWRITES = "iteration variable overwrites accumulator variable"
 _NOT_SIMPLE = "argument must be a simple name"
 
 Expansion = Node | Issue | None
+"""The replacement of a call, the error of a macro, or None if the call is no macro."""
+
 _Macro = Callable[[int, Node, list[Node]], Expansion]
+"""(offset, target, arguments) -> expansion"""
 
 
 def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Expansion:
-    """Return what replaces the call, what is wrong with it, or None if it is no macro."""
+    """Return the expansion of a call."""
     if target is None:
         return _has(offset, args[0]) if (name, len(args)) == ("has", 1) else None
     macro = _MACROS.get((name, len(args)))
@@ -64,35 +67,35 @@ class _NodeBuilder:
     """Builds nodes, all at the offset of a macro."""
 
     def __init__(self, offset: int) -> None:
-        self._place = offset
+        self._offset = offset
 
     def call(self, name: str, *args: Node) -> Call:
-        return Call(self._place, name, list(args))
+        return Call(self._offset, name, list(args))
 
     def method(self, name: str, target: Node, *args: Node) -> Call:
-        return Call(self._place, name, list(args), target)
+        return Call(self._offset, name, list(args), target)
 
     def literal(self, value: bool | int) -> Literal:
-        return Literal(self._place, value)
+        return Literal(self._offset, value)
 
     def ident(self, name: str = ACCUMULATOR) -> Ident:
-        return Ident(self._place, name)
+        return Ident(self._offset, name)
 
     def items(self, *elements: Node) -> ListNode:
-        return ListNode(self._place, list(elements))
+        return ListNode(self._offset, list(elements))
 
     def comprehension(
         self, items: Node, names: tuple[str, str], start: Node, condition: Node, step: Node
     ) -> Comprehension:
         first, second = names
         return Comprehension(
-            self._place, items, first, second, ACCUMULATOR, start, condition, step, self.ident()
+            self._offset, items, first, second, ACCUMULATOR, start, condition, step, self.ident()
         )
 
     def binding(self, name: str, start: Node, result: Node) -> Comprehension:
         never = self.literal(False)
         return Comprehension(
-            self._place, self.items(), UNUSED, "", name, start, never, self.ident(name), result
+            self._offset, self.items(), UNUSED, "", name, start, never, self.ident(name), result
         )
 
 
@@ -112,6 +115,8 @@ def _variables(args: list[Node], count: int, refusal: str) -> tuple[str, str] | 
 
 
 def _quantifier(kind: str, count: int) -> _Macro:
+    """Return the macro of `all`, `exists` or `exists_one` ("one") with `count` variables."""
+
     def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
         names = _variables(args, count, _NOT_SIMPLE)
         if isinstance(names, Issue):
@@ -135,6 +140,7 @@ def _quantifier(kind: str, count: int) -> _Macro:
 
 
 def _transform(kind: str, count: int) -> _Macro:
+    """Return a macro that builds a list or a map. kind: list; map, entry: map by keys, entries."""
     refusal = _NOT_SIMPLE if count == 2 else "argument is not an identifier"
 
     def expanded(offset: int, target: Node, args: list[Node]) -> Expansion:
@@ -210,6 +216,7 @@ def _sort_by(offset: int, target: Node, args: list[Node]) -> Expansion:
     return make.binding(_SORT_INPUT, target, ordered)
 
 
+# By name and number of arguments.
 _MACROS: Final[dict[tuple[str, int], _Macro]] = {
     ("all", 2): _quantifier("all", 1),
     ("exists", 2): _quantifier("exists", 1),

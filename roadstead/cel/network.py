@@ -15,7 +15,7 @@ _TEXT_MAX_CHARS = 256
 
 
 class NetworkError(ValueError):
-    """Not an address or network; the text begins as upstream's does."""
+    """Not an address or network; the text begins like upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Address:
 
     @property
     def is_global_unicast(self) -> bool:
-        """Go's meaning: also private addresses are."""
+        """As in Go, private addresses are global unicast."""
         if self.family == 4 and self.ip.packed in (b"\0\0\0\0", b"\xff\xff\xff\xff"):
             return False
         ip = self.ip

@@ -1,4 +1,4 @@
-"""What is wrong with an address, in the words of Go's net/netip.
+"""Errors of addresses, as Go's net/netip words them.
 
 Upstream: Go's net/netip (ParseAddr, parseIPv4Fields, parseIPv6).
 """
@@ -9,7 +9,7 @@ from roadstead.cel.quoting import quoted
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 _DIGITS = frozenset("0123456789")
-_NO_ERROR = ("unable to parse IP", "")
+_OTHER_ERROR = ("unable to parse IP", "")
 
 
 def address_error(text: str) -> str:
@@ -20,6 +20,7 @@ def address_error(text: str) -> str:
 
 
 def _error(text: str) -> tuple[str, str]:
+    """Return the error, and the rest of the address at which it occurs."""
     for char in text:
         if char == ".":
             return _ipv4_error(text)
@@ -27,7 +28,7 @@ def _error(text: str) -> tuple[str, str]:
             return _ipv6_error(text)
         if char == "%":
             return "missing IPv6 address", ""
-    return _NO_ERROR
+    return _OTHER_ERROR
 
 
 def _ipv4_error(text: str) -> tuple[str, str]:
@@ -47,7 +48,7 @@ def _ipv4_error(text: str) -> tuple[str, str]:
             fields, value, digits = fields + 1, 0, 0
         else:
             return "unexpected character", text[at:]
-    return ("IPv4 address too short", "") if fields < 3 else _NO_ERROR
+    return ("IPv4 address too short", "") if fields < 3 else _OTHER_ERROR
 
 
 def _ipv6_error(whole: str) -> tuple[str, str]:
@@ -56,6 +57,7 @@ def _ipv6_error(whole: str) -> tuple[str, str]:
         return "zone must be a non-empty string", ""
     has_ellipsis = text.startswith("::")
     text = text[2:] if has_ellipsis else text
+    # Bytes of the address that are read so far.
     filled = 0
     while filled < 16 and text:
         size = next((at for at, char in enumerate(text) if char not in _HEX), len(text))
@@ -83,7 +85,7 @@ def _ipv6_error(whole: str) -> tuple[str, str]:
         return "address string too short", ""
     if filled == 16 and has_ellipsis:
         return "the :: must expand to at least one field of zeros", ""
-    return _NO_ERROR
+    return _OTHER_ERROR
 
 
 def _embedded_error(text: str, filled: int, has_ellipsis: bool) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Operators on values: arithmetic, concatenation, order, membership, size.
 
-Each checks the classes of its operands, as upstream's check their traits.
+Each operator checks the classes of its operands, as upstream's operators check their traits.
 
 Upstream: cel-go 0.26 common/types/*.go, common/types/overflow.go, interpreter (evalBinary).
 """
@@ -30,13 +30,16 @@ from roadstead.cel.values import (
 
 
 class GrowingList(list[Value]):
-    """The list that a comprehension builds; only its accumulator holds it."""
+    """The list that a comprehension builds.
+
+    Only the accumulator refers to it, so that it may be changed in place.
+    """
 
     __slots__ = ()
 
 
 def _no_such_overload(value: Value, name: str) -> CelRunError:
-    # Texts, durations and timestamps receive calls of any name, and know none of these.
+    # Upstream's strings, durations and timestamps implement Receiver, whose error has no name.
     if isinstance(value, (str, Duration, Timestamp)):
         return no_overload()
     return CelRunError(f"no such overload: {name}")
@@ -156,7 +159,7 @@ def _double_quotient(first: float, second: float) -> float:
 
 
 def modulo(first: Value, second: Value) -> Value:
-    """Return the rest, with the sign of the first; raises CelRunError."""
+    """Return the remainder, with the sign of the first operand; raises CelRunError."""
     if (_is_int(first) and _is_int(second)) or (
         isinstance(first, Uint) and isinstance(second, Uint)
     ):
@@ -166,8 +169,10 @@ def modulo(first: Value, second: Value) -> Value:
             raise CelRunError("modulus by zero")
         if first == INT_MIN and second == -1:
             raise CelRunError("integer overflow")
-        rest = abs(first) % abs(second)
-        return Uint(rest) if isinstance(first, Uint) else (-rest if first < 0 else rest)
+        remainder = abs(first) % abs(second)
+        return (
+            Uint(remainder) if isinstance(first, Uint) else (-remainder if first < 0 else remainder)
+        )
     if _is_int(first) or isinstance(first, Uint):
         raise no_overload()
     raise _no_such_overload(first, "_%_")
@@ -196,7 +201,7 @@ def logical_not(value: Value) -> Value:
 
 
 def relation(name: str, holds: Callable[[int], bool]) -> Callable[[Value, Value], Value]:
-    """Return the operator that compares and asks whether the result (-1, 0, 1) will do."""
+    """Return a comparison. holds: whether it is true for this order (-1, 0, 1) of its operands."""
 
     def related(first: Value, second: Value) -> Value:
         if not is_ordered(first):

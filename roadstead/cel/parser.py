@@ -1,7 +1,7 @@
 """The parser of CEL: tokens to a tree, macros expanded.
 
-One function per level of the grammar that can nest; operators are climbed by precedence. What
-nests deeper than upstream allows is refused before it is built.
+One function for each level of the grammar that can nest; one function parses all levels of binary
+operators. Expressions that nest deeper than upstream allows are refused before they are built.
 
 Upstream: cel-go 0.26 parser/parser.go, parser/helper.go (balanced `&&` and `||`), CEL.g4.
 """
@@ -47,14 +47,18 @@ from roadstead.cel.tree import (
 
 DEPTH_MAX: Final = 250
 NODES_MAX: Final = 50_000
-"""More nodes come only from macros that copy their targets."""
+"""Maximum size of a tree; only macros that copy their targets can exceed it."""
 
 _BEGINNINGS = (
     *("'['", "'{'", "'('", "')'", "']'", "'.'", "','", "'-'", "'!'", "'?'", "'true'", "'false'"),
     *("'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
 )
-"""What an expression may begin with, in upstream's order, and what may replace it."""
-_OTHERS = frozenset({"')'", "']'", "','", "'?'"})
+"""Tokens that upstream lists where an expression should begin, in its order."""
+
+_ALTERNATIVES = frozenset({"')'", "']'", "','", "'?'"})
+"""Tokens of `_BEGINNINGS` that begin no expression but may stand in its place, as `)` in `f()`."""
+
+# Binary operators by precedence, the lowest first.
 _LEVELS = (RELATIONS, SUMS, PRODUCTS)
 
 
@@ -62,7 +66,7 @@ def parse(source: str) -> Node:
     """Return the tree of an expression.
 
     Raises:
-        IssuesError: it is no expression, or nests deeper than `DEPTH_MAX`.
+        IssuesError: the text is no expression, or nests deeper than `DEPTH_MAX`.
     """
     tokens, issues = tokens_of(source)
     parser = _Parser(tokens, issues)
@@ -91,7 +95,7 @@ class _Parser:
         self._at += 1
         return token
 
-    def _take(self, kind: str) -> Token | None:
+    def _accept(self, kind: str) -> Token | None:
         return self._next() if self._token.kind == kind else None
 
     def _expect(self, kind: str) -> Token:
@@ -116,27 +120,31 @@ class _Parser:
         self._fail(self._token.offset, text)
 
     def _refuse_start(self, *others: str) -> NoReturn:
-        """Fail where an expression should begin, or one of the other signs."""
-        names = [name for name in _BEGINNINGS if name not in _OTHERS or name in others]
+        """Fail where an expression should begin, or one of the tokens `others`."""
+        names = [name for name in _BEGINNINGS if name not in _ALTERNATIVES or name in others]
         following = self._tokens[self._at + 1] if self._token.kind != END else self._token
-        # Upstream leaves out one token if what follows fits.
+        # Upstream skips one token if the next one fits.
         follows_well = following.kind in names or f"'{following.kind}'" in names
         word = "extraneous" if follows_well else "mismatched"
         self._mismatch("{" + ", ".join(names) + "}", word)
 
     def _begins(self) -> bool:
         kind = self._token.kind
-        return kind in _BEGINNINGS or (f"'{kind}'" in _BEGINNINGS and f"'{kind}'" not in _OTHERS)
+        return kind in _BEGINNINGS or (
+            f"'{kind}'" in _BEGINNINGS and f"'{kind}'" not in _ALTERNATIVES
+        )
 
     def _fail(self, offset: int, text: str) -> NoReturn:
         raise IssuesError([*self.issues, Issue(offset, text)])
 
     def _deepen(self) -> None:
+        """Count a level of nesting."""
         self._depth += 1
         if self._depth > DEPTH_MAX:
             self._fail(NO_OFFSET, f"expression recursion limit exceeded: {DEPTH_MAX}")
 
     def _lengthen(self, length: int) -> int:
+        """Count an element of a chain such as `a.b[c]` or `a + b`; return the new length."""
         if length == DEPTH_MAX:
             self._fail(NO_OFFSET, "max recursion depth exceeded")
         return length + 1
@@ -145,7 +153,7 @@ class _Parser:
         """Parse `a ? b : c`, or only `a`."""
         self._deepen()
         node = self._logical(OR)
-        if question := self._take("?"):
+        if question := self._accept("?"):
             chosen = self._logical(OR)
             self._expect(":")
             node = Call(question.offset, CONDITIONAL, [node, chosen, self.expression()])
@@ -155,7 +163,7 @@ class _Parser:
     def _logical(self, name: str) -> Node:
         sign = "||" if name == OR else "&&"
         terms, offsets = [self._term(name)], []
-        while token := self._take(sign):
+        while token := self._accept(sign):
             offsets.append(token.offset)
             terms.append(self._term(name))
         return _balanced(name, terms, offsets, 0, len(offsets) - 1) if offsets else terms[0]
@@ -172,7 +180,7 @@ class _Parser:
         while self._token.kind in names:
             token = self._next()
             length = self._lengthen(length)
-            # Upstream counts an operator as a level of what is on its right.
+            # For upstream, the right operand is one level deeper.
             self._deepen()
             node = Call(token.offset, names[token.kind], [node, self._operation(level + 1)])
             self._depth -= 1
@@ -185,7 +193,7 @@ class _Parser:
         if token.kind not in ("-", "!"):
             return self._member()
         count = 0
-        while self._take(token.kind):
+        while self._accept(token.kind):
             count += 1
         node = self._member(is_signed=False)
         if count % 2 == 0:
@@ -202,7 +210,7 @@ class _Parser:
         return node
 
     def _selected(self, operand: Node, dot: Token) -> Node:
-        is_optional = self._take("?") is not None
+        is_optional = self._accept("?") is not None
         if self._token.kind == "ESC_IDENTIFIER":
             self._fail(self._token.offset, "unsupported syntax: '`'")
         if self._token.kind != IDENTIFIER and not is_optional:
@@ -210,14 +218,14 @@ class _Parser:
         name = self._expect(IDENTIFIER)
         if is_optional:
             return Call(dot.offset, OPTIONAL_SELECT, [operand, Literal(name.offset, name.text)])
-        opening = self._take("(")
+        opening = self._accept("(")
         if opening is None:
             return Select(dot.offset, operand, name.text)
         args = self._arguments()
         return self._call(opening.offset, name.text, operand, args)
 
     def _indexed(self, operand: Node, bracket: Token) -> Node:
-        name = OPTIONAL_INDEX if self._take("?") else INDEX
+        name = OPTIONAL_INDEX if self._accept("?") else INDEX
         if name == INDEX and not self._begins():
             self._refuse_start("'?'")
         index = self.expression()
@@ -226,12 +234,12 @@ class _Parser:
 
     def _arguments(self) -> list[Node]:
         args: list[Node] = []
-        if self._take(")"):
+        if self._accept(")"):
             return args
         if not self._begins():
             self._refuse_start("')'")
         args.append(self.expression())
-        while self._take(","):
+        while self._accept(","):
             args.append(self.expression())
         self._expect(")")
         return args
@@ -276,7 +284,7 @@ class _Parser:
             return struct
         if name.text in RESERVED:
             self.issues.append(Issue(token.offset, f"reserved identifier: {name.text}"))
-        if opening := self._take("("):
+        if opening := self._accept("("):
             args = self._arguments()
             return self._call(opening.offset, dot + name.text, None, args)
         return Ident(name.offset, dot + name.text)
@@ -290,40 +298,40 @@ class _Parser:
             return None
         self._at = at + 1
         fields: list[tuple[str, Node]] = []
-        while not self._take("}"):
-            self._take("?")
+        while not self._accept("}"):
+            self._accept("?")
             field = self._expect(IDENTIFIER).text
             self._expect(":")
             fields.append((field, self.expression()))
-            if self._take(",") is None and self._token.kind != "}":
+            if self._accept(",") is None and self._token.kind != "}":
                 self._mismatch("{'}', ','}")
         return StructNode(self._tokens[at].offset, dot + ".".join(parts), fields)
 
     def _list(self, bracket: Token) -> Node:
         elements: list[Node] = []
         optional: list[int] = []
-        self._take_lone_comma("]")
-        while not self._take("]"):
-            if self._take("?"):
+        self._accept_lone_comma("]")
+        while not self._accept("]"):
+            if self._accept("?"):
                 optional.append(len(elements))
             elements.append(self.expression())
-            if self._take(",") is None and self._token.kind != "]":
+            if self._accept(",") is None and self._token.kind != "]":
                 self._mismatch("{']', ','}")
         return ListNode(bracket.offset, elements, frozenset(optional))
 
     def _map(self, brace: Token) -> Node:
         entries: list[MapEntry] = []
-        self._take_lone_comma("}")
-        while not self._take("}"):
-            is_optional = self._take("?") is not None
+        self._accept_lone_comma("}")
+        while not self._accept("}"):
+            is_optional = self._accept("?") is not None
             key = self.expression()
             colon = self._expect(":")
             entries.append(MapEntry(colon.offset, key, self.expression(), is_optional))
-            if self._take(",") is None and self._token.kind != "}":
+            if self._accept(",") is None and self._token.kind != "}":
                 self._mismatch("{'}', ','}")
         return MapNode(brace.offset, entries)
 
-    def _take_lone_comma(self, closing: str) -> None:
+    def _accept_lone_comma(self, closing: str) -> None:
         # The grammar allows `[,]` and `{,}`.
         if self._token.kind == "," and self._tokens[self._at + 1].kind == closing:
             self._next()
@@ -353,6 +361,7 @@ def _no_field(token: Token) -> str:
 
 
 def _balanced(name: str, terms: list[Node], offsets: list[int], low: int, high: int) -> Node:
+    """Return a balanced tree of the operators `low` to `high`, so that long chains stay flat."""
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(name, terms, offsets, low, middle - 1)
     if middle == high:

@@ -1,7 +1,8 @@
 """The planner: it turns a checked tree into closures over one list of variables.
 
-Two plans are possible. Where the estimated cost of an expression is within the limit, nothing is
-counted. Otherwise each step adds its cost, as upstream's tracker, and ends at the limit.
+Two plans are possible. If the estimated cost of an expression is within the limit, nothing is
+counted. Otherwise the plan is metered: each step adds its cost, as upstream's tracker, and the
+evaluation ends at the limit.
 
 Upstream: cel-go 0.26 interpreter/planner.go, interpretable.go, decorators.go (constants).
 """
@@ -58,6 +59,7 @@ from roadstead.cel.tree import (
 from roadstead.cel.types import DYN
 from roadstead.cel.values import DomainMap, TypeValue, Value, equal, go_type
 
+# Fields of `device` whose entries `_path_step` reads.
 _PATH_FIELDS = frozenset({"attributes", "capacity"})
 
 
@@ -78,7 +80,7 @@ class Planned:
 
 
 def constant(value: Value, is_constant: bool = True) -> Planned:
-    """Return the step that yields a value."""
+    """Return the step of a constant."""
     return Planned(lambda variables: value, is_constant, is_fixed=True)
 
 
@@ -101,6 +103,7 @@ def plan(root: Node, is_metered: bool) -> Program:
     return Program(run, planner.slots.size)
 
 
+# Begin of the error of a Go conversion of another value to a list.
 _NO_LIST = "internal error: interface conversion: "
 _NO_VARIABLES: Final[Variables] = [None, 0]
 
@@ -126,10 +129,10 @@ class _Planner:
             case MapNode():
                 return self._map(node)
             case Comprehension():
-                return Planned(plan_comprehension(node, self.slots, self._run, self._is_metered))
+                return Planned(plan_comprehension(node, self.slots, self._step, self._is_metered))
         raise AssertionError(f"unknown node {type(node).__name__}")
 
-    def _run(self, node: Node) -> Step:
+    def _step(self, node: Node) -> Step:
         return self.plan(node).run
 
     def _metered(self, run: Step, cost: int) -> Step:
@@ -163,7 +166,7 @@ class _Planner:
         return Planned(self._metered(_select_step(run, key), cost))
 
     def _path_step(self, node: Select) -> Step | None:
-        """Return the step of `device.attributes["domain"].name`, the most frequent by far."""
+        """Return one step for all of `device.attributes["domain"].name`, the most frequent form."""
         if self._is_metered or self.slots.is_declared(DEVICE_VARIABLE):
             return None
         index = node.operand
@@ -208,7 +211,7 @@ class _Planner:
     def _function(
         self, node: Call, nodes: list[Node], planned: list[Planned]
     ) -> Callable[..., Value]:
-        """Return what the call evaluates; constant patterns are compiled at once."""
+        """Return the function that a call evaluates; a constant pattern is compiled now."""
         if node.name in PATTERN_FUNCTIONS and planned[1].is_constant:
             pattern = planned[1].run(_NO_VARIABLES)
             if isinstance(pattern, str):
@@ -225,7 +228,7 @@ class _Planner:
         assert isinstance(values, list)
         if not values:
             return constant(False)
-        # What upstream looks up by hash costs nothing but the value.
+        # Upstream looks the value up by hash, at no cost.
         return Planned(constant_member_step(runs[0], values))
 
     def _special(self, node: Call, planned: list[Planned], runs: list[Step]) -> Planned | None:
@@ -306,7 +309,7 @@ class _Planner:
 
 
 def _is_attribute(node: Node) -> bool:
-    """Return whether upstream appends to the attribute that the node is."""
+    """Return whether upstream extends the node by a field or index, at 1 instead of 2."""
     if isinstance(node, (Ident, Select)):
         return True
     return isinstance(node, Call) and node.name in (
@@ -365,6 +368,8 @@ def _traverses_last(node: Call) -> bool:
 
 
 def _list_or_abort(run: Step) -> Step:
+    """Return the step that ends the evaluation if the value of `run` is no list, as upstream."""
+
     def checked(variables: Variables) -> Value:
         try:
             value = run(variables)

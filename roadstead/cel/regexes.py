@@ -12,7 +12,8 @@ import re2
 
 from roadstead.cel.errors import CelRunError
 
-_CACHED = 512
+_CACHED_PATTERNS = 512
+# By error of RE2: the error of Go's regexp.
 _ERRORS = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
@@ -41,7 +42,7 @@ class RegexError(ValueError):
     """Not a pattern of RE2; the text is close to upstream's."""
 
 
-@lru_cache(maxsize=_CACHED)
+@lru_cache(maxsize=_CACHED_PATTERNS)
 def compile_regex(pattern: str) -> Regex:
     """Compile a pattern; raises RegexError."""
     options = re2.Options()

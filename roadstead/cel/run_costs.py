@@ -1,4 +1,4 @@
-"""What a call costs at run time, once its arguments and result are known.
+"""The cost of a call at run time, from its arguments and its result.
 
 Upstream: cel-go 0.26 interpreter/runtimecost.go, ext/lists.go, ext/sets.go; apiserver
 pkg/cel/library/cost.go (CallCost).
@@ -14,11 +14,14 @@ from roadstead.cel.semver import Semver
 from roadstead.cel.values import NamedFormat, Optional, Url, Value
 from roadstead.protocol.quantity import Quantity
 
+# Of creating a list or a map.
 LIST_COST: Final = 10
 MAP_COST: Final = 30
+# Of each character of a string that is read, and of a pattern.
 TEXT_FACTOR: Final = 0.1
 REGEX_FACTOR: Final = 0.25
 
+# Functions that cost 1.
 CONSTANT_COST = frozenset(
     [
         "masked",
@@ -50,7 +53,9 @@ CONSTANT_COST = frozenset(
         "getQuery",
     ]
 )
+# Functions that read all of their target: they cost `traversal` of it.
 TRAVERSING = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"])
+# Functions that read their first argument once.
 _COST_BY_LENGTH = frozenset(
     [
         "url",
@@ -67,11 +72,13 @@ _COST_BY_LENGTH = frozenset(
         "isSemver",
     ]
 )
+# Overloads that compare at most the length of the shorter operand.
 BY_SMALLER_OPERAND = frozenset({"equals", "not_equals"}) | {
     f"{relation}_{kind}"
     for relation in ("less", "greater", "less_equals", "greater_equals")
     for kind in ("string", "bytes")
 }
+# Overloads of the language that read their first argument once.
 _BY_FIRST = frozenset(
     [
         "starts_with_string",
@@ -82,7 +89,9 @@ _BY_FIRST = frozenset(
         "string_format",
     ]
 )
+# Overloads that create a list.
 _LIST_OUTPUT = frozenset({"list_slice", "lists_range", "list_reverse"})
+# Other functions of libraries, and overloads of the language, whose cost depends on sizes.
 _SIZED = frozenset(
     {
         "ip",
@@ -105,7 +114,7 @@ _STRUCTS = (Quantity, Semver, Url, NamedFormat, Address, Network)
 
 
 def size_of(value: Value) -> int:
-    """Return the size by which costs are counted; 1 for what has none."""
+    """Return the size from which costs are computed; 1 for values without a size."""
     if isinstance(value, (str, bytes, list, dict)):
         return len(value)
     if isinstance(value, Optional) and value.has_value:
@@ -115,12 +124,12 @@ def size_of(value: Value) -> int:
     return 1
 
 
-def _part(size: float, factor: float) -> int:
+def _scaled(size: float, factor: float) -> int:
     return math.ceil(size * factor)
 
 
 def traversal(value: Value) -> int:
-    """Return the cost of looking at all of a value."""
+    """Return the cost of reading all of a value."""
     total, waiting = 0, [value]
     while waiting:
         current = waiting.pop()
@@ -139,7 +148,7 @@ def traversal(value: Value) -> int:
 
 
 def call_cost(name: str, overload: str, args: list[Value], result: Value) -> int:
-    """Return the cost of one call. overload: "" if the checker left several."""
+    """Return the cost of one call. overload: "" if several may be meant."""
     cost = _list_cost(overload, args, result)
     if cost is None:
         cost = _library_cost(name, overload, args, result)
@@ -187,11 +196,11 @@ def _library_cost(name: str, overload: str, args: list[Value], result: Value) ->
     if name in TRAVERSING:
         return traversal(args[0])
     if name in _COST_BY_LENGTH or name == "ip":
-        return _part(size_of(args[0]), TEXT_FACTOR)
+        return _scaled(size_of(args[0]), TEXT_FACTOR)
     if name in ("replace", "split", "ip.isCanonical"):
-        return _part(size_of(args[0]) * 2, TEXT_FACTOR)
+        return _scaled(size_of(args[0]) * 2, TEXT_FACTOR)
     if name == "join":
-        return _part(size_of(result) * 2, TEXT_FACTOR)
+        return _scaled(size_of(result) * 2, TEXT_FACTOR)
     if name in ("find", "findAll"):
         return _regex_cost(size_of(args[0]), size_of(args[1]))
     if name in ("containsIP", "containsCIDR"):
@@ -205,29 +214,29 @@ def _library_cost(name: str, overload: str, args: list[Value], result: Value) ->
 
 def _containment_cost(name: str, overload: str, args: list[Value]) -> int:
     size = size_of(args[0])
-    cost = _part(size * 2, TEXT_FACTOR)
+    cost = _scaled(size * 2, TEXT_FACTOR)
     if name == "containsCIDR":
-        cost += _part(size, TEXT_FACTOR) + 1
+        cost += _scaled(size, TEXT_FACTOR) + 1
     if overload.endswith("_string"):
-        cost += _part(size_of(args[1]), TEXT_FACTOR)
+        cost += _scaled(size_of(args[1]), TEXT_FACTOR)
     return cost
 
 
 def _regex_cost(text_size: int, pattern_size: int) -> int:
-    return _part(1.0 + text_size, TEXT_FACTOR) * _part(pattern_size, REGEX_FACTOR)
+    return _scaled(1.0 + text_size, TEXT_FACTOR) * _scaled(pattern_size, REGEX_FACTOR)
 
 
 def _standard_cost(overload: str, args: list[Value]) -> int:
     if overload in _BY_FIRST:
-        return _part(size_of(args[0]), TEXT_FACTOR)
+        return _scaled(size_of(args[0]), TEXT_FACTOR)
     if overload == "in_list":
         return size_of(args[1])
     if overload in BY_SMALLER_OPERAND:
-        return _part(min(size_of(args[0]), size_of(args[1])), TEXT_FACTOR)
+        return _scaled(min(size_of(args[0]), size_of(args[1])), TEXT_FACTOR)
     if overload in ("add_string", "add_bytes"):
-        return _part(size_of(args[0]) + size_of(args[1]), TEXT_FACTOR)
+        return _scaled(size_of(args[0]) + size_of(args[1]), TEXT_FACTOR)
     if overload == "matches_string":
         return _regex_cost(size_of(args[0]), size_of(args[1]))
     if overload == "contains_string":
-        return _part(size_of(args[0]), TEXT_FACTOR) * _part(size_of(args[1]), TEXT_FACTOR)
+        return _scaled(size_of(args[0]), TEXT_FACTOR) * _scaled(size_of(args[1]), TEXT_FACTOR)
     return 1

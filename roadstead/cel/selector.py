@@ -26,7 +26,7 @@ from roadstead.cel.errors import (
 from roadstead.cel.limits import COST_MAX, EXPRESSION_MAX_BYTES
 from roadstead.cel.parser import parse
 from roadstead.cel.planner import PlanError, Program, plan
-from roadstead.cel.steps import Variables
+from roadstead.cel.steps import COST_SLOT, DEVICE_SLOT, Variables
 from roadstead.cel.tree import Node
 from roadstead.cel.types import ANY, BOOL
 from roadstead.cel.validators import validate
@@ -48,7 +48,10 @@ CACHED_SELECTORS: Final = 256
 UINT64_MAX: Final = 2**64 - 1
 
 _SHALLOW_LEVELS = 60
+"""Trees of at most this depth are evaluated within Python's own limit of frames."""
 _DEEP_FRAMES = 30_000
+"""Limit of frames for deeper trees; the parser bounds their depth."""
+
 _NATIVE_NAMES: dict[type, str] = {
     float: "Double",
     bytes: "Bytes",
@@ -65,7 +68,7 @@ _NATIVE_NAMES: dict[type, str] = {
 class CompiledSelector:
     """A selector that compiles. max_cost: upstream's estimate of what an evaluation may cost.
 
-    The API server refuses more than `COST_MAX`; the scheduler evaluates whatever is stored.
+    The API server refuses more than `COST_MAX`; the scheduler evaluates any stored selector.
     """
 
     expression: str
@@ -86,8 +89,8 @@ class CompiledSelector:
         if view.error:
             raise CelRunError(view.error)
         variables: Variables = [None] * self._program.variables
-        variables[0] = view.variable
-        variables[1] = 0
+        variables[DEVICE_SLOT] = view.variable
+        variables[COST_SLOT] = 0
         try:
             if self._is_deep:
                 with _deep_stack():
@@ -102,7 +105,7 @@ class CompiledSelector:
 
 
 def compile_selector(expression: str) -> CompiledSelector:
-    """Compile an expression, or return it as compiled before.
+    """Compile an expression; the last selectors are cached.
 
     Raises:
         CelCompileError: upstream would not compile it, or it is longer than the API allows.

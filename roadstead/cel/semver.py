@@ -22,7 +22,7 @@ class SemverError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Semver:
-    """A version. prerelease: numbers and words; the build only counts where it is printed."""
+    """A version. prerelease: numbers and words. build: is printed and has no part in the order."""
 
     major: int
     minor: int
@@ -87,8 +87,10 @@ def parse_semver(text: str) -> Semver:
 
 
 def parse_loose_semver(text: str) -> Semver:
-    """Parse a version that may begin with "v", have leading zeros and lack numbers; raises as
-    `parse_semver`."""
+    """Parse a version that may begin with "v", have leading zeros or lack numbers.
+
+    Raises as `parse_semver`.
+    """
     parts = text.removeprefix("v").split(".", 2)
     for at, part in enumerate(parts):
         # Upstream counts bytes.
@@ -103,7 +105,7 @@ def parse_loose_semver(text: str) -> Semver:
 
 
 def _number(word: str, text: str) -> int:
-    # An empty number passes both tests upstream and fails as a number.
+    # An empty number passes both checks upstream and fails when it is parsed.
     if not _DIGITS.issuperset(text):
         raise SemverError(f"Invalid character(s) found in {word} number {quoted(text)}")
     if len(text) > 1 and text[0] == "0":

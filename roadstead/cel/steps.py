@@ -1,5 +1,7 @@
 """Steps of a plan: closures that evaluate one node from the variables of an evaluation.
 
+Each `*_step` function returns the step that computes the named expression.
+
 Upstream: cel-go 0.26 interpreter/interpretable.go.
 """
 
@@ -28,6 +30,7 @@ Variables = list[Value]
 """The variables of one evaluation; the first two are `DEVICE_SLOT` and `COST_SLOT`."""
 
 Step = Callable[[Variables], Value]
+"""Evaluates one node; raises CelRunError, or CelAbortError to end the whole evaluation."""
 
 DEVICE_SLOT: Final = 0
 COST_SLOT: Final = 1
@@ -41,12 +44,14 @@ def spend(variables: Variables, cost: int) -> None:
         raise CelCostError
 
 
+# Types whose constant lists upstream replaces by a hash set.
 _HASHED = frozenset({str, int, bool, float, Uint})
-_PLAIN = frozenset({str, int, bool, float, bytes, Uint})
+# Types whose values of one type are compared by `==` of Python.
+_COMPARED_DIRECTLY = frozenset({str, int, bool, float, bytes, Uint})
 
 
 def and_step(left: Step, right: Step) -> Step:
-    """Return `left && right`: false wins over an error of the other side."""
+    """`left && right`: false wins over an error of the other side."""
 
     def conjunction(variables: Variables) -> Value:
         try:
@@ -68,7 +73,7 @@ def and_step(left: Step, right: Step) -> Step:
 
 
 def or_step(left: Step, right: Step) -> Step:
-    """Return `left || right`: true wins over an error of the other side."""
+    """`left || right`: true wins over an error of the other side."""
 
     def disjunction(variables: Variables) -> Value:
         try:
@@ -101,7 +106,7 @@ def _absorbed(run: Step, variables: Variables, wanted: bool, error: CelRunError)
 
 
 def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
-    """Return `condition ? chosen : other`."""
+    """`condition ? chosen : other`."""
 
     def conditional(variables: Variables) -> Value:
         value = condition(variables)
@@ -115,7 +120,10 @@ def conditional_step(condition: Step, chosen: Step, other: Step) -> Step:
 
 
 def not_strictly_false_step(run: Step) -> Step:
-    """Return whether a comprehension continues: also if the value is an error."""
+    """`@not_strictly_false(run)`: false only if `run` is false.
+
+    The condition of `all` and `exists`: their loop continues after an error.
+    """
 
     def continues(variables: Variables) -> Value:
         try:
@@ -128,7 +136,7 @@ def not_strictly_false_step(run: Step) -> Step:
 
 
 def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
-    """Return `first.orValue(second)` or `first.or(second)`; the second only if it is needed."""
+    """`first.orValue(second)` or `first.or(second)`; evaluates `second` only if needed."""
 
     def chosen(variables: Variables) -> Value:
         optional = first(variables)
@@ -142,7 +150,7 @@ def or_value_step(first: Step, second: Step, is_value: bool) -> Step:
 
 
 def different(first: Value, second: Value) -> bool:
-    """Return `first != second`, which an error makes true."""
+    """Return `first != second`; True if the comparison is an error."""
     try:
         return not equal(first, second)
     except CelRunError:
@@ -150,16 +158,16 @@ def different(first: Value, second: Value) -> bool:
 
 
 def equality_step(left: Step, right: Step, is_negated: bool) -> Step:
-    """Return `left == right`, or `!=`."""
+    """`left == right`, or `left != right`."""
     compare = different if is_negated else equal
     return lambda variables: compare(left(variables), right(variables))
 
 
 def equality_with_step(left: Step, wanted: Value, is_negated: bool) -> Step:
-    """Return `left == wanted`, or `!=`, faster if the wanted value is plain."""
+    """`left == wanted`, or `left != wanted`, for a constant `wanted`."""
     kind = type(wanted)
     compare = different if is_negated else equal
-    if kind not in _PLAIN:
+    if kind not in _COMPARED_DIRECTLY:
         return lambda variables: compare(left(variables), wanted)
 
     def compared(variables: Variables) -> Value:
@@ -172,7 +180,7 @@ def equality_with_step(left: Step, wanted: Value, is_negated: bool) -> Step:
 
 
 def constant_member_step(value: Step, container: list[Value]) -> Step:
-    """Return `value in [...]` of literals, which upstream looks up by hash."""
+    """`value in [...]` for a list of literals, in which upstream looks the value up by hash."""
     is_hashed = all(type(element) in _HASHED for element in container)
 
     def is_member(variables: Variables) -> Value:
@@ -187,14 +195,14 @@ def constant_member_step(value: Step, container: list[Value]) -> Step:
 
 
 def contains_fast(wanted: Value, container: Value) -> Value:
-    """Return `wanted in container`, without detours for texts in maps; raises CelRunError."""
+    """Return `wanted in container`, fast for strings in maps; raises CelRunError."""
     if type(wanted) is str and (type(container) is dict or type(container) is DomainMap):
         return wanted in container
     return contains(wanted, container)
 
 
 def call_step(function: Callable[..., Value], args: list[Step]) -> Step:
-    """Return a call."""
+    """A call of a function with computed arguments."""
     match args:
         case []:
             return lambda variables: function()
@@ -206,11 +214,11 @@ def call_step(function: Callable[..., Value], args: list[Step]) -> Step:
 
 
 def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
-    """Return a list; optional: positions of elements that may be missing."""
+    """A list. optional: positions of elements that may be missing."""
     if not optional:
         return lambda variables: [element(variables) for element in elements]
 
-    def made(variables: Variables) -> Value:
+    def create(variables: Variables) -> Value:
         values: list[Value] = []
         for at, element in enumerate(elements):
             value = element(variables)
@@ -226,13 +234,13 @@ def list_step(elements: list[Step], optional: frozenset[int]) -> Step:
             values.append(value)
         return values
 
-    return made
+    return create
 
 
 def map_step(keys: list[Step], values: list[Step], optional: frozenset[int]) -> Step:
-    """Return a map; optional: positions of entries that may be missing."""
+    """A map. optional: positions of entries that may be missing."""
 
-    def made(variables: Variables) -> Value:
+    def create(variables: Variables) -> Value:
         entries: dict[Value, Value] = {}
         for at, run in enumerate(keys):
             key = run(variables)
@@ -251,4 +259,4 @@ def map_step(keys: list[Step], values: list[Step], optional: frozenset[int]) -> 
             entries[stored_key] = value
         return entries
 
-    return made
+    return create

@@ -1,4 +1,4 @@
-"""Functions of texts.
+"""Functions of strings.
 
 Upstream: cel-go 0.26 ext/strings.go (version 2), common/types/string.go.
 """
@@ -16,10 +16,11 @@ from roadstead.cel.values import Value, go_text
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
+# The characters that Go's unicode.IsSpace accepts.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-_QUOTED = str.maketrans(
+_ESCAPES = str.maketrans(
     {
         "\a": "\\a",
         "\b": "\\b",
@@ -125,7 +126,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def _quote(text: str) -> str:
-    return f'"{text.translate(_QUOTED)}"'
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 def _join(parts: list[Value], separator: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Durations and timestamps, read, printed and taken apart as Go does.
+"""Durations and timestamps: parsed, printed and split into parts as Go does.
 
 Upstream: cel-go 0.26 common/types/duration.go, timestamp.go, overflow.go, common/stdlib; Go's time.
 """
@@ -16,6 +16,7 @@ from roadstead.cel.values import INT_MAX, INT_MIN, Duration, Timestamp, Value
 
 _SECOND: Final = 10**9
 _MIN_S, _MAX_S = -62135596800, 253402300799
+_DAYS_FROM_0_TO_2000 = 730_485
 _TEXT_MAX_CHARS = 1000
 _UNITS = {
     "ns": 1,
@@ -73,23 +74,23 @@ def parse_timestamp(text: str) -> Timestamp | None:
     if second > 59:
         return None
     try:
-        # Year 0 is a leap year that Python's calendar lacks; so is 2000.
+        # Python has no year 0. It is a leap year like 2000, so compute there and shift the result.
         moment = datetime(year or 2000, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
     seconds = (moment - _EPOCH) // timedelta(seconds=1) - offset
     if not year:
-        seconds -= (730485 + 0) * 86400
+        seconds -= _DAYS_FROM_0_TO_2000 * 86400
     nanoseconds = int(((match[7] or "") + "0" * 9)[:9])
     _check_seconds(seconds)
     return Timestamp(seconds * _SECOND + nanoseconds, offset)
 
 
 def timestamp_of_seconds(seconds: int) -> Timestamp:
-    """Return the moment so many seconds after 1970.
+    """Return the moment this many seconds after 1970.
 
     Raises:
-        CelRunError: it lies outside the years 1 to 9999.
+        CelRunError: the moment is outside the years 1 to 9999.
     """
     _check_seconds(seconds)
     return Timestamp(seconds * _SECOND)
@@ -108,11 +109,12 @@ def timestamp_text(timestamp: Timestamp) -> str:
     sign = "-" if timestamp.offset_s < 0 else "+"
     minutes = abs(timestamp.offset_s) // 60
     zone = f"{sign}{minutes // 60:02d}:{minutes % 60:02d}" if timestamp.offset_s else "Z"
+    # Some C libraries print years before 1000 without zeros.
     return f"{moment:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + zone
 
 
 def added(timestamp: Timestamp, nanoseconds: int) -> Timestamp:
-    """Return the moment so much later; raises CelRunError outside the years 1 to 9999."""
+    """Return the moment this much later; raises CelRunError outside the years 1 to 9999."""
     total = timestamp.nanoseconds + nanoseconds
     _check_seconds(total // _SECOND)
     return Timestamp(total, timestamp.offset_s)
@@ -164,6 +166,7 @@ def _fixed_zone(name: str) -> tzinfo:
 
 
 _Part = Callable[[datetime], int]
+"""A part of a local time, such as its year."""
 
 
 def _of_timestamp(part: _Part) -> Callable[..., Value]:
@@ -186,6 +189,7 @@ def _of_duration(unit: int) -> Callable[..., Value]:
     return found
 
 
+# By name in the overloads; months and days count from 0, as upstream.
 _PARTS: dict[str, _Part] = {
     "year": lambda moment: moment.year,
     "month": lambda moment: moment.month - 1,

@@ -31,7 +31,9 @@ IN: Final = "@in"
 MAP_INSERT: Final = "cel.@mapInsert"
 SORT_BY_KEYS: Final = "@sortByAssociatedKeys"
 ACCUMULATOR: Final = "@result"
+"""The variable that holds the result of a macro while its loop runs."""
 UNUSED: Final = "#unused"
+"""The loop variable of `cel.bind`, which has no loop."""
 
 RELATIONS: Final = {
     "<": "_<_",
@@ -73,7 +75,7 @@ class Ident(Node):
 
 @dataclass(slots=True, eq=False)
 class Select(Node):
-    """operand.name, or only whether it is there. resolved: set if all of it names a type."""
+    """`operand.name`, or `has(operand.name)` if `is_test`. resolved: set if it names a type."""
 
     operand: Node
     name: str
@@ -87,7 +89,7 @@ class Select(Node):
 
 @dataclass(slots=True, eq=False)
 class Call(Node):
-    """A call, of a method if there is a target. overloads: those that may be meant."""
+    """A call, of a method if there is a target. overloads: ids of those that fit the arguments."""
 
     name: str
     args: list[Node]
@@ -131,7 +133,7 @@ class MapNode(Node):
 
 @dataclass(slots=True, eq=False)
 class StructNode(Node):
-    """A message. There are none that could be made, so it is only parsed."""
+    """A message `Name{field: value}`, only parsed: selectors have no types of messages."""
 
     name: str
     fields: list[tuple[str, Node]]
@@ -159,7 +161,7 @@ class Comprehension(Node):
 
     @property
     def is_binding(self) -> bool:
-        """Whether it only gives `start` a name: there is nothing to iterate over."""
+        """Whether it is `cel.bind`: it only gives `start` a name."""
         return self.variable == UNUSED
 
     def children(self) -> Iterator[Node]:
@@ -171,7 +173,7 @@ class Comprehension(Node):
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Return the node and all below it, parents first, without recursion."""
+    """Yield a node and all nodes below it, parents first, without recursion."""
     waiting = [root]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Unification: which types may replace which, and what type parameters are bound to.
+"""Unification: whether a type may replace another, and the types of type parameters.
 
 Upstream: cel-go 0.26 checker/types.go, checker/mapping.go.
 """
@@ -37,7 +37,7 @@ def maybe_optional(type_: Type, is_optional: bool) -> Type:
 def assign(bindings: Bindings, pairs: list[tuple[Type, Type]]) -> Bindings | None:
     """Return the bindings under which each first type may replace the second, or None."""
     extended = dict(bindings)
-    if all(_is_assignable(extended, first, second) for first, second in pairs):
+    if all(_try_assign(extended, first, second) for first, second in pairs):
         return extended
     return None
 
@@ -48,7 +48,7 @@ def most_general(first: Type, second: Type) -> Type:
 
 
 def substitute(bindings: Bindings, type_: Type, is_final: bool) -> Type:
-    """Replace bound parameters; the others too, by `dyn`, if `is_final`."""
+    """Replace bound parameters by their types and, if `is_final`, unbound ones by `dyn`."""
     if type_.kind == PARAM:
         bound = bindings.get(type_.name)
         if bound is not None:
@@ -87,13 +87,14 @@ def _is_less_specific(first: Type, second: Type) -> bool:
     return first == second
 
 
-def _is_assignable(bindings: Bindings, first: Type, second: Type) -> bool:
+def _try_assign(bindings: Bindings, first: Type, second: Type) -> bool:
+    """Return whether the first type may replace the second; may bind parameters of both."""
     if second.kind == PARAM:
-        is_valid, is_bound = _binds(bindings, first, second)
-        if is_valid or is_bound:
+        is_valid, was_bound = _try_bind(bindings, first, second)
+        if is_valid or was_bound:
             return is_valid
     if first.kind == PARAM:
-        return _binds(bindings, second, first)[0]
+        return _try_bind(bindings, second, first)[0]
     if first.is_dyn_or_error or second.is_dyn_or_error:
         return True
     if first == NULL:
@@ -108,7 +109,7 @@ def _is_assignable(bindings: Bindings, first: Type, second: Type) -> bool:
             and first.name == second.name
             and len(first.params) == len(second.params)
             and all(
-                _is_assignable(bindings, one, other)
+                _try_assign(bindings, one, other)
                 for one, other in zip(first.params, second.params, strict=True)
             )
         )
@@ -119,8 +120,11 @@ def _is_nullable(type_: Type) -> bool:
     return type_.kind in (OPAQUE, STRUCT) or type_ in (DURATION, TIMESTAMP)
 
 
-def _binds(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
-    """Return whether the type may be bound to the parameter, and whether it was bound before."""
+def _try_bind(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
+    """Bind a parameter to a type if possible.
+
+    Return whether the type fits the parameter, and whether the parameter was bound before.
+    """
     if type_ == param:
         return True, True
     bound = bindings.get(param.name)
@@ -131,7 +135,7 @@ def _binds(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
         return False, False
     if type_ == bound:
         return True, True
-    if not _is_assignable(bindings, type_, bound):
+    if not _try_assign(bindings, type_, bound):
         return False, True
     general = most_general(type_, bound)
     if not _occurs(bindings, param, general):
@@ -140,6 +144,7 @@ def _binds(bindings: Bindings, type_: Type, param: Type) -> tuple[bool, bool]:
 
 
 def _occurs(bindings: Bindings, param: Type, type_: Type) -> bool:
+    """Return whether a type contains a parameter, which would make its binding infinite."""
     if param == type_:
         return True
     if type_.kind == PARAM:

@@ -15,21 +15,23 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _PORT = re.compile(r"(?::[0-9]*+)?")
 _HOST = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff]*+")
+# Paths of these characters are printed as they were written.
 _PATH_PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/\[\]%]*+")
+# Bytes that are not escaped in any other path.
 _PATH_SAFE = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~$&+,/:;=@"
 )
 
 
 class UrlError(ValueError):
-    """Not a request URI; the text is upstream's where this follows it."""
+    """Not a request URI; for most errors the text is upstream's."""
 
 
 def parse_url(text: str) -> Url:
     """Parse an absolute URI or an absolute path.
 
     Raises:
-        UrlError: it is neither.
+        UrlError: the text is neither.
     """
     try:
         return _parsed(text)

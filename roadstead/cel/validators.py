@@ -1,4 +1,4 @@
-"""Validators: literals that could only fail when they are evaluated, refused at once.
+"""Validators: errors of literals with which each evaluation would fail.
 
 Upstream: cel-go 0.26 cel/validator.go (durations, timestamps, regular expressions, homogeneous
 literals), ext/formatting.go (texts with clauses).
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from roadstead.cel.conversions import to_duration, to_timestamp
 from roadstead.cel.errors import CelRunError, Issue
-from roadstead.cel.formatting import UNFIT, Clause, clauses
+from roadstead.cel.formatting import UNFIT_ERRORS, Clause, clauses
 from roadstead.cel.regexes import RegexError, compile_regex
 from roadstead.cel.tree import Call, ListNode, Literal, MapNode, Node, walk
 from roadstead.cel.types import (
@@ -32,6 +32,7 @@ from roadstead.cel.types import (
 from roadstead.cel.unify import is_equivalent, unwrap_optional
 from roadstead.cel.values import Value
 
+# By clause of `format`: types of arguments.
 _FITTING = {
     "d": (INT, UINT),
     "f": (DOUBLE, STRING),
@@ -45,7 +46,7 @@ _FITTING = {
 
 
 def validate(root: Node) -> list[Issue]:
-    """Return what is wrong with the literals of a checked tree."""
+    """Return the errors of the literals of a checked tree."""
     calls = [node for node in walk(root) if isinstance(node, Call)]
     return [
         *_invalid_arguments(calls, "duration", to_duration),
@@ -136,23 +137,23 @@ def _formats(calls: list[Call]) -> Iterator[Issue]:
 
 
 def _format_issues(call: Call, text: str, args: list[Node]) -> Iterator[Issue]:
-    seen = 0
+    clause_count = 0
     try:
         for clause in clauses(text, len(args)):
             if not isinstance(clause, Clause):
                 continue
-            seen += 1
+            clause_count += 1
             bad = _unfit(clause.kind, args[clause.argument])
             if bad is not None:
-                given = f"{UNFIT[clause.kind]}, was given {_type(bad).name}"
+                given = f"{UNFIT_ERRORS[clause.kind]}, was given {_type(bad).name}"
                 yield Issue(bad.offset, f"error during formatting: {given}")
                 return
     except CelRunError as error:
         yield Issue(call.offset, str(error))
         return
-    if len(args) > seen:
-        text = f"too many arguments supplied to string.format (expected {seen}, got {len(args)})"
-        yield Issue(call.offset, text)
+    if len(args) > clause_count:
+        counts = f"(expected {clause_count}, got {len(args)})"
+        yield Issue(call.offset, f"too many arguments supplied to string.format {counts}")
 
 
 def _unfit(kind: str, arg: Node) -> Node | None:

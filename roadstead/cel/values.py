@@ -1,7 +1,7 @@
 """Values of CEL at run time, with upstream's equality and order.
 
-int, float, str, bytes, bool and None are Python's own; lists are lists that nothing changes, maps
-are dicts whose bool keys are encoded (True equals 1 in Python). uint, durations, timestamps,
+int, float, str, bytes, bool and None are Python's own; lists are never changed, maps are
+dicts whose bool keys are encoded (True equals 1 in Python). uint, durations, timestamps,
 optionals and types have classes of their own.
 
 Upstream: cel-go 0.26 common/types/*.go.
@@ -72,7 +72,7 @@ NONE: Final = Optional(has_value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unconvertible:
-    """What an optional holds in place of a value that upstream cannot take out and put back."""
+    """Content of an optional whose value upstream cannot convert. text: error when it is read."""
 
     text: str
 
@@ -87,9 +87,11 @@ def content_of(optional: Optional) -> Value:
 
 
 def rewrapped(value: Value) -> Value:
-    """Return a value as reading a variable, or `a ? b : c`, yields it.
+    """Return a value as it is after a variable or `a ? b : c` was read.
 
-    Upstream unwraps an optional there and wraps it again, which fails for types of Kubernetes.
+    An optional of a Kubernetes type (a key of `_GO_NAMES`) becomes an optional of `Unconvertible`;
+    other values are unchanged. Upstream unwraps an optional there and wraps it again, which fails
+    for these types.
     """
     if type(value) is Optional and value.has_value:
         name = _GO_NAMES.get(type(value.value))
@@ -100,7 +102,7 @@ def rewrapped(value: Value) -> Value:
 
 
 class QuantityResult(Quantity):
-    """What adding and subtracting yields: upstream's other class of quantities."""
+    """The result of adding or subtracting quantities, for which upstream has another class."""
 
     __slots__ = ()
 
@@ -123,7 +125,7 @@ class Url:
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat:
-    """A format of `format.named`. regex_chars: what its evaluation costs."""
+    """A format of `format.named`. regex_chars: length of its pattern, from which costs follow."""
 
     name: str
     regex_chars: int
@@ -131,6 +133,8 @@ class NamedFormat:
 
 @dataclass(frozen=True, slots=True)
 class _BoolKey:
+    """Key of a dict for a bool, which differs from the keys 0 and 1."""
+
     value: bool
 
 
@@ -141,7 +145,10 @@ _EMPTY: Final[dict[object, object]] = {}
 
 
 class DomainMap(dict[object, object]):
-    """`device.attributes` and `.capacity`: any domain that is missing is an empty map."""
+    """`device.attributes` and `device.capacity`: a map that returns {} for a missing domain.
+
+    `m[d]`, `m.?d` and `==` use this default; `size` and iteration see only the stored domains.
+    """
 
     __slots__ = ()
 
@@ -176,6 +183,7 @@ def items_of(value: Value) -> Iterator[Value]:
     raise CelRunError(f"got '{go_type(value)}', expected iterable type")
 
 
+# By Python class: the name of the CEL type.
 _NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -196,6 +204,7 @@ _NAMES: dict[type, str] = {
     Address: "net.IP",
     Network: "net.CIDR",
 }
+# By Python class: the Go class of the value inside upstream's wrapper.
 _GO_NAMES: dict[type, str] = {
     Quantity: "*resource.Quantity",
     QuantityResult: "*resource.Quantity",
@@ -204,6 +213,7 @@ _GO_NAMES: dict[type, str] = {
     Address: "netip.Addr",
     Network: "netip.Prefix",
 }
+# By Python class: the Go class of upstream's wrapper.
 _GO_TYPES: dict[type, str] = {
     bool: "types.Bool",
     int: "types.Int",
@@ -223,6 +233,7 @@ _GO_TYPES: dict[type, str] = {
     Address: "cel.IP",
     Network: "cel.CIDR",
 }
+# Types whose comparison with another type is an error.
 _STRICT = (Quantity, Semver, Url, NamedFormat, Address, Network)
 _COMPARED_BY_PYTHON = frozenset(
     {str, int, bool, float, bytes, Uint, type(None), Duration, Timestamp, TypeValue}
@@ -264,7 +275,7 @@ def equal(first: Value, second: Value) -> bool:
     if isinstance(first, Optional):
         return isinstance(second, Optional) and _equal_optionals(first, second)
     if isinstance(first, _STRICT):
-        # Upstream does not know a quantity that was computed, if it is on the right.
+        # As upstream, a computed quantity (QuantityResult) on the right is an error.
         if type(second) is not (Quantity if isinstance(first, Quantity) else kind):
             raise no_overload()
         return first == second
@@ -272,7 +283,7 @@ def equal(first: Value, second: Value) -> bool:
 
 
 def is_not_different(first: Value, second: Value) -> bool:
-    """Compare elements: an error makes no difference, as upstream."""
+    """Compare elements of lists and maps: as upstream, an error counts as equal."""
     try:
         return equal(first, second)
     except CelRunError:
@@ -280,7 +291,7 @@ def is_not_different(first: Value, second: Value) -> bool:
 
 
 def is_same(first: Value, second: Value) -> bool:
-    """Compare an element with what is looked for: an error means that it is another one."""
+    """Compare an element with a searched value: an error means that they differ."""
     try:
         return equal(first, second)
     except CelRunError:

@@ -46,7 +46,7 @@ CallerOf = Callable[[ExtenderConfig], ExtenderCaller]
 class InProcess:
     """A factory of callers that answer in this process, without threads and sockets.
 
-    caller_of: makes one. Callers report the duration of their answers to `spend`; the scheduler
+    caller_of: creates one. Callers report the duration of their answers to `spend`; the scheduler
     waits for that time after the calls.
     """
 

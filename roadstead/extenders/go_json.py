@@ -13,12 +13,13 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _TOO_DEEP = "exceeded max depth"
 _WHOLE = r"-?(?:0|[1-9][0-9]*)"
 _DIGIT = re.compile(r"[0-9]")
-_NUMBER_BEGUN = (
+_NUMBER_PREFIXES = (
     (re.compile(r"-"), "in numeric literal"),
     (re.compile(rf"{_WHOLE}\."), "after decimal point in numeric literal"),
     (re.compile(rf"{_WHOLE}(?:\.[0-9]+)?[eE][+-]?"), "in exponent of numeric literal"),
 )
 """Prefixes of a number after which a digit must follow, and Go's text for their position."""
+
 _NUMBER = re.compile(rf"{_WHOLE}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
@@ -26,14 +27,14 @@ _LITERALS = {"t": "true", "f": "false", "n": "null"}
 def decode_first(content: bytes) -> object:
     """Return the first value; ValueError with Go's text if there is none."""
     text = content.decode("utf-8", "replace")
-    start = _behind_space(text, 0)
+    start = _skip_space(text, 0)
     try:
         return json.JSONDecoder(parse_constant=_refuse).raw_decode(text, start)[0]
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     except ValueError:
         pass
-    # Python's error texts differ from Go's, with which the scanner raises.
+    # Python's error texts differ from Go's: find the error again by the scanner.
     try:
         _Scanner(text).value(start)
     except RecursionError:
@@ -41,9 +42,9 @@ def decode_first(content: bytes) -> object:
     raise ValueError("invalid JSON")
 
 
-def _behind_space(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
-    assert found is not None, "no space is space enough"
+    assert found is not None, "the pattern matches an empty text"
     return found.end()
 
 
@@ -127,8 +128,8 @@ class _Scanner:
         return at + len(wanted)
 
     def _number(self, at: int) -> int:
-        for begun, where in _NUMBER_BEGUN:
-            found = begun.match(self._text, at)
+        for prefix, where in _NUMBER_PREFIXES:
+            found = prefix.match(self._text, at)
             if found and not _DIGIT.match(self._char(found.end())):
                 raise self._wrong(found.end(), where)
         found = _NUMBER.match(self._text, at)
@@ -136,7 +137,7 @@ class _Scanner:
         return found.end()
 
     def _skip(self, at: int) -> int:
-        return _behind_space(self._text, at)
+        return _skip_space(self._text, at)
 
     def _char(self, at: int) -> str:
         if at >= len(self._text):

@@ -1,4 +1,4 @@
-"""Manifests of pods and nodes in requests to extenders, made from facts.
+"""Manifests of pods and nodes in requests to extenders, printed from facts.
 
 Facts hold what scheduling reads, not the whole manifest: annotations, digests of images and the
 requests of single containers are missing. The first container has all of the pod's requests.

@@ -15,6 +15,7 @@ from roadstead.extenders.caller import ExtenderError
 from roadstead.protocol.errors import cut_short
 
 T = TypeVar("T")
+"""The Python class of a JSON type."""
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 

@@ -47,13 +47,13 @@ class Extenders:
     def __init__(
         self, extenders: Sequence[Extender] = (), in_process: InProcess | None = None
     ) -> None:
-        """in_process: the factory of their callers, if these answer in this process."""
+        """in_process: the factory of their callers, if extenders run in this process."""
         self.in_process = in_process
         self._all = tuple(sorted(extenders, key=lambda each: each.is_ignorable))
 
     @staticmethod
     def build(configs: Sequence[ExtenderConfig], caller_of: CallerOf) -> Extenders:
-        """Build all extenders; InputError if a caller cannot be made (unreadable certificate)."""
+        """Build all extenders; InputError for a caller without a readable certificate."""
         in_process = caller_of if isinstance(caller_of, InProcess) else None
         extenders: list[Extender] = []
         for index, config in enumerate(configs):
@@ -136,26 +136,26 @@ class Extenders:
         An extender may name only nodes and victims of `candidates`. ExtenderError if one fails
         that is not ignorable, or if it returns a node without victims.
         """
-        left = dict(candidates)
+        remaining = dict(candidates)
         for extender in self._interested(pod.facts):
-            if not left:
+            if not remaining:
                 break
             if not extender.supports_preemption:
                 continue
             try:
-                answer = extender.process_preemption(pod, left)
+                answer = extender.process_preemption(pod, remaining)
                 found = {
                     name: _victims(extender, name, victims, candidates)
                     for name, victims in answer.items()
                 }
-                left = _with_victims(extender, found)
+                remaining = _with_victims(extender, found)
             except ExtenderError as failure:
                 _log(extender, "preempt", failure)
                 if not extender.is_ignorable:
                     raise
-        return left
+        return remaining
 
-    def binder_of(self, facts: PodFacts) -> bool:
+    def has_binder_for(self, facts: PodFacts) -> bool:
         """Whether one of them binds the pod in place of the profile's bind plugins."""
         return any(each.is_binder and each.is_interested(facts) for each in self._all)
 

@@ -46,14 +46,16 @@ class SocketTransport:
         deadline = _Deadline(self._timeout_s)
         try:
             with deadline:
-                found = self._exchange(verb, body, deadline)
+                reply = self._exchange(verb, body, deadline)
             deadline.check()
         except (OSError, http.client.HTTPException, ValueError) as failure:
             if deadline.is_over or isinstance(failure, TimeoutError):
                 late = _LATE_BODY if deadline.is_in_body else _LATE
                 raise TransportError(late, is_in_body=deadline.is_in_body) from None
-            raise TransportError(self._why(failure), is_in_body=deadline.is_in_body) from None
-        return found
+            raise TransportError(
+                self._error_text(failure), is_in_body=deadline.is_in_body
+            ) from None
+        return reply
 
     def _exchange(self, verb: str, body: bytes, deadline: _Deadline) -> tuple[int, bytes]:
         with self._connected(deadline) as connection:
@@ -113,7 +115,8 @@ class SocketTransport:
             why = (failure.strerror or str(failure)).lower()
             raise ConnectionError(f"dial tcp {where}: connect: {why}") from None
 
-    def _why(self, failure: Exception) -> str:
+    def _error_text(self, failure: Exception) -> str:
+        """Return the text of Go's net/http for a failure; TLS errors have texts of their own."""
         if isinstance(failure, ssl.SSLCertVerificationError):
             return f"the certificate is not trusted: {failure.verify_message}"
         if isinstance(failure, http.client.RemoteDisconnected):
@@ -185,10 +188,10 @@ def _shutdown(sock: socket.socket) -> None:
 def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        sound = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
     except ValueError:
-        sound = False
-    if not sound or not url.isascii() or not url.isprintable() or " " in url:
+        is_valid = False
+    if not is_valid or not url.isascii() or not url.isprintable() or " " in url:
         raise InputError(
             "is not a URL (want e.g. http://127.0.0.1:8888/scheduler)",
             field="urlPrefix",

@@ -1,4 +1,4 @@
-"""The annotation by which a node asks that pods of some controllers be placed elsewhere.
+"""The annotation of a node, from which pods of some controllers should be placed elsewhere.
 
 Upstream: component-helpers/scheduling/corev1/helpers.go (GetAvoidPodsFromNodeAnnotations). A
 malformed annotation is ignored as a whole. Keys match in any case, as in Go's encoding/json.
@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 PREFER_AVOID_PODS: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+# Fields of podController, all strings.
 _TEXTS: Final = ("apiVersion", "kind", "name", "uid")
 
 T = TypeVar("T")
+"""The Python class of a JSON type."""
 
 
 class _MalformedError(ValueError):

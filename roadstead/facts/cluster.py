@@ -33,7 +33,7 @@ class SelectsPods:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Facts of the whole cluster, of which every worker and scheduler holds a copy.
+    """Facts of the whole cluster; every worker and scheduler has a copy.
 
     namespaces: (name, labels). selecting: objects that select pods (Services,
     ReplicationControllers, ReplicaSets and StatefulSets), in the given order. storage: volumes,

@@ -41,6 +41,7 @@ from roadstead.facts.taints import Taint, Toleration
 from roadstead.protocol import objects
 
 Facts = TypeVar("Facts", PodFacts, NodeFacts)
+"""Facts of a pod or of a node."""
 
 DEFAULT_NAMESPACE = "default"
 UNSCHEDULED_FIELDS = frozenset({"name", "empty_dir"})
@@ -54,10 +55,10 @@ class FactsPool:
     """Pool of facts: equal facts become one object, so that classes are compared by identity."""
 
     def __init__(self) -> None:
-        self._known: dict[PodFacts | NodeFacts, PodFacts | NodeFacts] = {}
+        self._interned: dict[PodFacts | NodeFacts, PodFacts | NodeFacts] = {}
 
     def intern(self, facts: Facts) -> Facts:
-        known = self._known.setdefault(facts, facts)
+        known = self._interned.setdefault(facts, facts)
         assert type(known) is type(facts)
         return known
 
@@ -67,8 +68,8 @@ def compile_pod(
 ) -> tuple[PodIdentity, PodFacts]:
     """Compile a pod to its identity and facts.
 
-    device_resources: extended resources of which a DeviceClass has the name; the scheduler may make
-    a claim of devices for a pod that requests one of them.
+    device_resources: extended resources that a DeviceClass names; the scheduler may create a claim
+    of devices for a pod that requests one of them.
 
     Raises:
         QuantityError: requests so far apart in size that they cannot be added.
@@ -76,14 +77,14 @@ def compile_pod(
     meta, spec, status = pod.metadata, pod.spec, pod.status
     identity = pod_identity(pod)
     namespace = identity.namespace
-    asked = requested(pod)
+    amounts_of = requested(pod)
     required, preferred = _node_affinity(spec.affinity)
-    wanted = spec.affinity or _NO_AFFINITY
-    affinity, preferred_affinity = _pod_affinity(wanted.pod_affinity, namespace)
-    anti, preferred_anti = _pod_affinity(wanted.pod_anti_affinity, namespace)
+    pod_terms = spec.affinity or _NO_AFFINITY
+    affinity, preferred_affinity = _pod_affinity(pod_terms.pod_affinity, namespace)
+    anti, preferred_anti = _pod_affinity(pod_terms.pod_anti_affinity, namespace)
     claims = _device_claims(pod) if spec.resource_claims else ()
     if device_resources and any(
-        amount and name in device_resources for name, amount in asked.requests
+        amount and name in device_resources for name, amount in amounts_of.requests
     ):
         device_requests = extended_requests(pod)
         claims = (
@@ -101,15 +102,15 @@ def compile_pod(
         nominated_node_name=status.nominated_node_name,
         is_terminating=meta.deletion_timestamp is not None,
         is_preempted=_is_preempted(pod),
-        requests=asked.requests,
-        nonzero_cpu_milli=asked.nonzero[0],
-        nonzero_memory_bytes=asked.nonzero[1],
-        container_requests=asked.of_containers,
+        requests=amounts_of.requests,
+        nonzero_cpu_milli=amounts_of.nonzero[0],
+        nonzero_memory_bytes=amounts_of.nonzero[1],
+        container_requests=amounts_of.of_containers,
         node_selector=_labels(spec.node_selector),
         required_node_terms=required,
         preferred_node_terms=preferred,
         tolerations=_tolerations(spec.tolerations),
-        host_ports=_host_ports(_running(spec)),
+        host_ports=_host_ports(_long_running(spec)),
         images=_images(spec.init_containers) + _images(spec.containers),
         container_count=len(spec.init_containers) + len(spec.containers),
         scheduling_gates=tuple(each.name for each in spec.scheduling_gates),
@@ -284,7 +285,7 @@ def _spread_constraint(each: objects.TopologySpreadConstraint) -> SpreadConstrai
     )
 
 
-def _running(spec: objects.PodSpec) -> tuple[objects.Container, ...]:
+def _long_running(spec: objects.PodSpec) -> tuple[objects.Container, ...]:
     """Return the containers that run as long as the pod: sidecars and regular containers."""
     sidecars = tuple(each for each in spec.init_containers if is_sidecar(each))
     return (*sidecars, *spec.containers) if sidecars else spec.containers
@@ -323,7 +324,7 @@ def _ephemeral(name: str, pod: PodIdentity) -> Labels:
 
 
 def _source(source: objects.ApiModel) -> Labels:
-    """Return the fields of a volume's source as text pairs; a list gives one pair per element."""
+    """Return the fields of a volume's source as text pairs; a list has a pair for each element."""
     pairs: list[tuple[str, str]] = []
     for field in source.model_fields_set:
         value = getattr(source, field)

@@ -43,7 +43,7 @@ from roadstead.protocol.objects import devices
 from roadstead.protocol.quantity import Quantity
 
 EXTENDED_RESOURCE_ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
-"""Annotation of a claim that the scheduler made for the extended resources of a pod."""
+"""Annotation of a claim that the scheduler created for the extended resources of a pod."""
 
 
 def compile_devices(
@@ -114,7 +114,7 @@ def compile_device_claim(manifest: devices.ResourceClaim) -> DeviceClaimFacts:
 
 
 def compile_claim_spec(spec: devices.ResourceClaimSpec) -> ClaimSpec:
-    """Compile what a claim, or a template of claims, asks for."""
+    """Compile the spec of a claim, or of a template of claims."""
     return ClaimSpec(
         tuple(map(_request, spec.devices.requests)),
         tuple(
@@ -190,11 +190,11 @@ def _capacity(name: str, manifest: devices.DeviceCapacityValue) -> DeviceCapacit
 def _request_policy(manifest: devices.CapacityRequestPolicy) -> RequestPolicy:
     limits = manifest.valid_range
     return RequestPolicy(
-        _text(manifest.default),
+        _quantity_text(manifest.default),
         tuple(map(str, manifest.valid_values)),
-        _text(limits.min) if limits else None,
-        _text(limits.max) if limits else None,
-        _text(limits.step) if limits else None,
+        _quantity_text(limits.min) if limits else None,
+        _quantity_text(limits.max) if limits else None,
+        _quantity_text(limits.step) if limits else None,
     )
 
 
@@ -312,5 +312,5 @@ def _amounts(manifest: Mapping[str, Quantity]) -> Amounts:
     return tuple((name, str(each)) for name, each in sorted(manifest.items()))
 
 
-def _text(manifest: Quantity | None) -> str | None:
+def _quantity_text(manifest: Quantity | None) -> str | None:
     return None if manifest is None else str(manifest)

@@ -42,7 +42,9 @@ from roadstead.protocol.objects.storage import VolumeNodeAffinity
 from roadstead.protocol.quantity import Quantity
 
 T = TypeVar("T")
+"""A manifest."""
 F = TypeVar("F")
+"""The facts of a manifest."""
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -50,6 +52,7 @@ BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
 
+# Field of a model → field of the manifest, for in-tree plugins that CSI drivers replaced.
 _IN_TREE_FIELDS = {
     name: field.alias or name
     for name, field in objects.PersistentVolumeSpec.model_fields.items()
@@ -94,8 +97,8 @@ def with_controller_defaults(facts: StorageFacts) -> StorageFacts:
     return replace(facts, volumes=tuple(volumes), classes=tuple(classes))
 
 
-def _all(compiled: Callable[[T], F], manifests: Iterable[T]) -> tuple[F, ...]:
-    return tuple(compiled(each) for each in manifests)
+def _all(compile_one: Callable[[T], F], manifests: Iterable[T]) -> tuple[F, ...]:
+    return tuple(compile_one(each) for each in manifests)
 
 
 def compile_volume(volume: objects.PersistentVolume) -> VolumeFacts:

@@ -17,6 +17,7 @@ ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 MULTI_ZONE_DELIMITER = "__"
+"""Separator of several zones in one label."""
 
 DRIVERS: Mapping[str, str] = {
     "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
@@ -40,16 +41,19 @@ PLUGIN_OF: Mapping[str, str] = {
 }
 """Volume source (the manifest's field name) → in-tree plugin."""
 
+# Plugins whose migration cannot be turned off.
 _ALWAYS_MIGRATED = frozenset(
     {"kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", "kubernetes.io/azure-disk"}
     | {"kubernetes.io/cinder"}
 )
 _PORTWORX = "kubernetes.io/portworx-volume"
+# In-tree plugin → topology key of its CSI driver.
 _TOPOLOGY_KEYS = {
     "kubernetes.io/aws-ebs": "topology.ebs.csi.aws.com/zone",
     "kubernetes.io/gce-pd": "topology.gke.io/zone",
     "kubernetes.io/cinder": "topology.cinder.csi.openstack.org/zone",
 }
+# Volume source → its field that is the CSI handle.
 _HANDLE_FIELD = {
     "azureDisk": "diskURI",
     "cinder": "volumeID",

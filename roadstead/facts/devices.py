@@ -15,9 +15,11 @@ from typing import ClassVar, Final
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.taints import Taint, Toleration
 
+# Allocation modes of requests.
 EXACT_COUNT: Final = "ExactCount"
 ALL_DEVICES: Final = "All"
 
+# Sources of configurations.
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
 
@@ -37,7 +39,11 @@ class AttributeFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """What requests of a capacity may consume; its range has no `least` if it is None."""
+    """The amounts of a capacity that requests may consume.
+
+    default: of a request without an amount. valid: the only amounts allowed, if there are any.
+    least, most, step: of an allowed range; least is None without a range.
+    """
 
     default: str | None = None
     valid: tuple[str, ...] = ()
@@ -48,7 +54,7 @@ class RequestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DeviceCapacity:
-    """A capacity of a device. policy: None if requests consume what they ask for."""
+    """A capacity of a device. policy: None if requests consume the amounts that they request."""
 
     name: str
     amount: str
@@ -74,7 +80,11 @@ class CounterSetFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """One device. placement: of its own, if its slice has a placement per device."""
+    """One device.
+
+    placement: of its own, if its slice has a placement per device. consumes: counters of its pool.
+    allows_several: several claims may share it (allowMultipleAllocations).
+    """
 
     name: str
     attributes: tuple[AttributeFacts, ...] = ()
@@ -125,7 +135,7 @@ class DeviceClassFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExactRequest:
-    """What a request, or one of its alternatives, asks for."""
+    """The devices that a request, or one of its alternatives, requests."""
 
     name: str
     device_class: str = ""
@@ -158,8 +168,9 @@ class DeviceConstraint:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSpec:
-    """What a claim asks for."""
+    """The spec of a claim."""
 
+    # As in two more classes here: see `roadstead.protocol.codec_memo`.
     repeats_on_wire: ClassVar[bool] = True
 
     requests: tuple[DeviceRequest, ...] = ()
@@ -225,8 +236,8 @@ class Consumer:
 class DeviceClaimFacts:
     """A ResourceClaim.
 
-    owner_uid, owner_kind: of its controller. is_for_extended_resources: the scheduler made it for
-    a pod. is_in_flight: its allocation is assumed by a pod that is not bound yet.
+    owner_uid, owner_kind: of its controller. is_for_extended_resources: the scheduler
+    created it for a pod. is_in_flight: its allocation is assumed by a pod that is not bound yet.
     """
 
     repeats_on_wire: ClassVar[bool] = True
@@ -298,7 +309,7 @@ class DeviceTaintRule:
 class DevicesFacts:
     """All device objects of a cluster, in the order of their listing.
 
-    templates: of claims, by `namespace/name`; only runs that make claims have them.
+    templates: of claims, by `namespace/name`; only for runs that create claims.
     """
 
     slices: tuple[SliceFacts, ...] = ()

@@ -26,7 +26,7 @@ class NodeFacts:
     allocatable: sorted (resource, amount), cpu in milli-CPU, others in units of `Value()`;
         `pods` is kept apart.
     images: sorted (name as reported, size in bytes); every name of an image is an entry.
-    avoids: (kind, UID) of controllers whose pods the node asks to place elsewhere.
+    avoids: (kind, UID) of controllers whose pods should be placed elsewhere.
     """
 
     name: str

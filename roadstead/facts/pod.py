@@ -24,7 +24,7 @@ TEMPLATE_HASH = "pod-template-hash"
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port wanted on the node; `ip` is "0.0.0.0" if the manifest names none."""
+    """A port requested on the node; `ip` is "0.0.0.0" if the manifest names none."""
 
     ip: str
     protocol: str
@@ -104,7 +104,7 @@ class Volume:
 
 
 UNWRITTEN_CLAIM_NAME: Final = "<extended-resources>"
-"""Name of the claim that the scheduler makes for a pod's extended resources, until it is written.
+"""Name of the claim for a pod's extended resources, until the scheduler creates it.
 
 Upstream: the special claim. No object has this name.
 """
@@ -112,7 +112,7 @@ Upstream: the special claim. No object has this name.
 
 @dataclass(frozen=True, slots=True)
 class ExtendedRequest:
-    """A container's request of an extended resource, as a request of the claim made for the pod.
+    """A container's request of an extended resource, as a request of the claim for the pod.
 
     name: `container-I-request-J`: I counts init containers, then containers; J counts the sorted
     resources of the container.
@@ -125,12 +125,12 @@ class ExtendedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PodClaim:
-    """A claim of devices in a pod's spec: by name, or made from a template for this pod.
+    """A claim of devices in a pod's spec: by name, or created from a template.
 
-    generated: name of the claim that was made from the template; "" if the pod needs none, None if
-    it was not made yet.
-    extended: only of the claim that the scheduler makes for extended resources of which a
-    DeviceClass has the name (DRAExtendedResource). It is the last claim of a pod, if there is one.
+    generated: name of the claim that was created from the template; "" if the pod needs none, None
+    if it was not created yet.
+    extended: only of the claim that the scheduler creates for extended resources that a DeviceClass
+    names (DRAExtendedResource). It is the last claim of a pod, if there is one.
     """
 
     name: str
@@ -222,7 +222,7 @@ class PodFacts:
 
     @property
     def extended_requests(self) -> tuple[ExtendedRequest, ...]:
-        """The containers' requests of extended resources of which a DeviceClass has the name."""
+        """The containers' requests of extended resources that a DeviceClass names."""
         return self.device_claims[-1].extended if self.device_claims else ()
 
     @property

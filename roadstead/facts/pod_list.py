@@ -14,7 +14,7 @@ class PodList:
     """Pods as columns: `class_of[i]` is an index into `classes` (see `roadstead.facts.wire`).
 
     started_s: (index, start time) of the pods that have one. revision: number of the sender's
-    message, by which a late copy is recognized (`roadstead.revisions`); 0 if it does not count.
+    message, by which a late copy is recognized (`roadstead.revisions`); 0 for none.
     """
 
     classes: tuple[bytes, ...]
@@ -65,16 +65,16 @@ def pod_list_of_columns(
 ) -> PodList:
     """Return pods, given by their keys (namespace/name), as columns, without nominated nodes."""
     classes, indices = ClassColumn(), {}
-    for known, each in {id(each): each for each in facts}.items():
+    for facts_id, each in {id(each): each for each in facts}.items():
         classes.add(without_nomination(each))
-        indices[known] = classes.column[-1], len(each.namespace) + 1
+        indices[facts_id] = classes.column[-1], len(each.namespace) + 1
     found = [indices[id(each)] for each in facts]
     names = tuple([key[start:] for key, (_, start) in zip(keys, found, strict=True)])
     return PodList(classes.table, tuple(uids), names, tuple([index for index, _ in found]))
 
 
 class ClassColumn:
-    """Builder of a class table and the column of indices into it; known objects are found by id."""
+    """Builder of a table of classes and of the column of indices into it."""
 
     __slots__ = ("_by_id", "_index_of", "_kept", "column")
 

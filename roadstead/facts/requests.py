@@ -96,7 +96,7 @@ def nonzero_requests(pod: Pod, requests: Requests) -> tuple[int, int]:
 def container_requests(pod: Pod) -> Amounts:
     """Return the requests without pod-level ones, with a default of cpu and memory per container.
 
-    NodeResourcesFit scores the pod itself so: upstream's scorer does not enable pod-level requests.
+    NodeResourcesFit scores the pod by these: upstream's scorer does not enable pod-level requests.
     """
     return amounts(_with_overhead(pod, _of_containers(pod, _DEFAULTS)))
 
@@ -110,10 +110,10 @@ def extended_requests(pod: Pod) -> tuple[ExtendedRequest, ...]:
     found = []
     for index, container in enumerate((*pod.spec.init_containers, *pod.spec.containers)):
         requests = container.resources.requests if container.resources else _NONE
-        for place, (name, amount) in enumerate(sorted(requests.items())):
+        for position, (name, amount) in enumerate(sorted(requests.items())):
             count = amount.value()
             if is_extended_resource(name) and count and amount.cmp(Quantity(count)) == 0:
-                found.append(ExtendedRequest(f"container-{index}-request-{place}", name, count))
+                found.append(ExtendedRequest(f"container-{index}-request-{position}", name, count))
     return tuple(sorted(found, key=attrgetter("resource")))
 
 
@@ -144,6 +144,7 @@ def is_sidecar(container: Container) -> bool:
 
 
 def _aggregate(pod: Pod, statuses: Mapping[str, ContainerStatus], missing: Requests) -> Requests:
+    """Apply the formula of the module. peak: of the init containers in their order."""
     total: Requests = {}
     for container in pod.spec.containers:
         total = _sum(total, _container_requests(container, statuses, pod, missing))

@@ -15,7 +15,7 @@ class RunMark:
     Epoch and token are fields of the journal record. Nothing is committed under a void token.
 
     digest: of the inputs and of all that decides placements, for BEGUN; for FINISHED,
-    of the outcome that is kept beside the journal.
+    of the outcome that is kept next to the journal.
     """
 
     what: str

@@ -96,14 +96,18 @@ def _unpack_trace(packed: bytes) -> Trace:
         pod_class=decoded("pods.class", body.pod_class, "<i4").astype(np.int32),
         creation_ms=creation_ms,
         deletion_ms=deletion_ms,
-        duration_ms=np.where(ends, deletion_ms - _fitted(creation_ms, deletion_ms), NEVER_MS),
+        duration_ms=np.where(
+            ends, deletion_ms - _of_equal_length(creation_ms, deletion_ms), NEVER_MS
+        ),
     )
     trace.validate()
     return trace
 
 
-def _fitted(creation_ms: NDArray[np.int64], deletion_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the creations as long as the deletions, so that `validate` names a missing entry."""
+def _of_equal_length(
+    creation_ms: NDArray[np.int64], deletion_ms: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return creations of the deletions' length, so that `validate` reports a missing entry."""
     return creation_ms if len(creation_ms) == len(deletion_ms) else np.zeros_like(deletion_ms)
 
 

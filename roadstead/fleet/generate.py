@@ -59,12 +59,12 @@ def generate_fleet(nodes: int, pods: int, seed: int, *, zones: int = 4) -> Trace
     pod_sizes = sorted(POD_SIZES, key=lambda size: -size.weight)
     sizes = draw("pod shape", [size.weight for size in pod_sizes], pods)
     models = draw("model", [weight for _, weight in MODEL_CONSTRAINTS], pods)
-    known: dict[tuple[int, int], PodFacts] = {}
+    facts_of: dict[tuple[int, int], PodFacts] = {}
     classes = []
     for size, model in zip(sizes.tolist(), models.tolist(), strict=True):
-        if (size, model) not in known:
-            known[size, model] = _pod(pod_sizes[size], MODEL_CONSTRAINTS[model][0])
-        classes.append(known[size, model])
+        if (size, model) not in facts_of:
+            facts_of[size, model] = _pod(pod_sizes[size], MODEL_CONSTRAINTS[model][0])
+        classes.append(facts_of[size, model])
     return arriving(f"generated, seed {seed}", DEMO_NAMESPACE, fleet, classes, seed)
 
 
@@ -116,7 +116,10 @@ def _pod(size: PodSize, models: tuple[str, ...]) -> PodFacts:
 
 
 def raw_stream(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
-    """Return `count` 64-bit numbers of a purpose's own stream: more nodes leave pods the same."""
+    """Return `count` 64-bit numbers from the stream of a purpose.
+
+    The streams are independent, so that more nodes do not change the pods.
+    """
     stream = np.random.SeedSequence([seed, *purpose.encode()])
     return np.random.PCG64(stream).random_raw(count)
 
@@ -135,7 +138,7 @@ def _draw_by_quantiles(
     """Draw `count` whole numbers whose distribution has these equally spaced quantiles."""
     bounds = np.array(quantiles, dtype=np.uint64)
     low, width = bounds[:-1], bounds[1:] - bounds[:-1] + np.uint64(1)
-    step = (raw_stream(seed, purpose, count) % np.uint64(len(low))).astype(np.int64)
-    offset = raw_stream(seed, f"{purpose} offset", count) % width[step]
-    drawn: NDArray[np.int64] = (low[step] + offset).astype(np.int64)
+    interval = (raw_stream(seed, purpose, count) % np.uint64(len(low))).astype(np.int64)
+    offset = raw_stream(seed, f"{purpose} offset", count) % width[interval]
+    drawn: NDArray[np.int64] = (low[interval] + offset).astype(np.int64)
     return drawn

@@ -23,6 +23,7 @@ DURATION_ANNOTATION = "roadstead/duration-s"
 MIB_BYTES = 1 << 20
 ANY_IP = "0.0.0.0"  # noqa: S104
 
+# Facts that a printed manifest cannot have yet.
 UNPRINTED = (
     *("nominated_node_name", "is_terminating", "is_preempted", "volumes", "device_claims"),
     *("claims_as", "owner", "container_requests", "pod_group"),
@@ -66,6 +67,7 @@ def manifests_text(trace: Trace, output_format: Literal["json", "yaml"]) -> str:
 
 
 def node_manifest(facts: NodeFacts) -> Json:
+    """Return the manifest of a node."""
     metadata = {"name": facts.name, "uid": f"node-{facts.name}", "labels": dict(facts.labels)}
     parts = node_parts(facts, quantity)
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, **parts}
@@ -147,9 +149,9 @@ def _container(facts: PodFacts) -> Json:
 
 
 def _port(port: HostPort) -> Json:
-    wanted: Json = {
+    printed: Json = {
         "containerPort": port.port,
         "hostPort": port.port,
         "protocol": port.protocol,
     }
-    return wanted if port.ip == ANY_IP else wanted | {"hostIP": port.ip}
+    return printed if port.ip == ANY_IP else printed | {"hostIP": port.ip}

@@ -4,8 +4,9 @@ The files are those of "Beware of Fragmentation: Scheduling GPU-Sharing Workload
 Gradient Descent" (USENIX ATC'23), repository hkust-adsl/kubernetes-scheduler-simulator, data/csv.
 
 The mapping: GPU capacity and shares are the extended resource `alibabacloud.com/gpu-milli` (1000
-a GPU; a pod asks for `num_gpu` times `gpu_milli`), the GPU model is a node label, `gpu_spec` a
-required node affinity to one of the models named, `qos` a pod label; zones are dealt round robin.
+a GPU; a pod requests `num_gpu` times `gpu_milli`), the GPU model is a node label, `gpu_spec` a
+required node affinity to one of the models named, `qos` a pod label. Zones are assigned round
+robin.
 """
 
 from __future__ import annotations

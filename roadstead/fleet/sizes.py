@@ -2,8 +2,8 @@
 
 From the lists of "Beware of Fragmentation" (USENIX ATC'23): the node sizes by count, the
 most frequent pod sizes by their share of all pods, GPU model constraints by their share of one-GPU
-pods (the list with constraints on 33% of the GPU pods), and twentieths of the distributions of the
-gaps between arrivals and of lifetimes.
+pods (the list with constraints on 33% of the GPU pods), and the minimum, the 5% to 95% quantiles
+and the maximum of the gaps between arrivals and of lifetimes.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ POD_SIZES = (
     PodSize(7_000, 30_720, 1, 1000, "Guaranteed", 9),
 )
 
+# (GPU models, weight); () for no constraint.
 MODEL_CONSTRAINTS: tuple[tuple[tuple[str, ...], int], ...] = (
     ((), 662),
     (("T4",), 183),

@@ -120,7 +120,7 @@ def check_length(field_name: str, column: Sized, names: Sized) -> None:
 
 
 def check_codes(field_name: str, column: NDArray[np.int32], classes: int) -> None:
-    """Raise InputError unless all entries are indices of one of so many classes."""
+    """Raise InputError unless all entries are indices into this number of classes."""
     wrong = np.flatnonzero((column < 0) | (column >= classes))
     if wrong.size:
         value = str(int(column[wrong[0]]))

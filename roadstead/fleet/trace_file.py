@@ -13,7 +13,7 @@ from roadstead.fleet.trace_writer import TraceWriter, joined, trace_writer, uids
 from roadstead.protocol.errors import InputError
 
 PODS_MAX = 20_000_000
-"""The most pods that memory is to hold at once: some 5 GB."""
+"""Maximum number of pods of a trace that is read as a whole; they take some 5 GB."""
 
 
 def trace_digest(trace: Trace) -> str:

@@ -29,13 +29,13 @@ VERSION = 2
 MAGIC_LINE = MAGIC + b"%d\n" % VERSION
 
 FRAME_MAX_ROWS = 1 << 16
-"""Nodes or pods of a frame, and of each step of reading and writing; only a last frame has fewer.
+"""Nodes or pods of a frame, and of each step of reading and writing; a last frame may have fewer.
 
-Some MB in memory, and few frames. The digest of a longer trace depends on it.
+This is some MB in memory, and few frames. The digest of a longer trace depends on it.
 """
 
 FRAME_MAX_BYTES = 256 * 1024 * 1024
-"""Bound of what a damaged or hostile file makes a reader allocate.
+"""Maximum number of bytes that a damaged or hostile file makes a reader allocate.
 
 It is 4 KiB for each of 65,536 pods: enough for name, UID and a class of its own.
 """
@@ -72,8 +72,8 @@ class PodsFrame:
     """Pods, and the classes that occur first in this frame.
 
     uids: empty if the UID of every pod is NAMESPACE/NAME. pod_class: as `NodesFrame.node_class`,
-    for the classes of pods. creation_ms, deletion_ms, duration_ms: columns of `Trace`, which says
-    what they mean, as little-endian int64.
+    for the classes of pods. creation_ms, deletion_ms, duration_ms: columns of `Trace`, as
+    little-endian int64.
     """
 
     classes: tuple[PodFacts, ...]

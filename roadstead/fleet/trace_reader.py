@@ -39,6 +39,7 @@ from roadstead.protocol.errors import InputError, cut_short
 
 NODES_MAX = 5_000_000
 T = TypeVar("T")
+"""The dataclass of a frame."""
 
 
 class TraceStream(Protocol):
@@ -57,7 +58,7 @@ class TraceStream(Protocol):
         ...
 
     def progress(self) -> tuple[int, int]:
-        """Return how much is read, and of how much, in any unit."""
+        """Return how much is read, and how much there is, in any unit."""
         ...
 
 
@@ -116,7 +117,8 @@ class TraceReader:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._digest = hashlib.sha256()
-        self._before = b""
+        # The digest of all frames before the last one that was read.
+        self._digest_before = b""
         self._pods = 0
         self.pod_classes: list[PodFacts] = []
         self._frame_type, content = self._next()
@@ -136,13 +138,14 @@ class TraceReader:
             self._frame_type, self._content = self._next()
         end = self._decoded(EndFrame, self._content, self._frame_type == b"E")
         counts = len(self.nodes), self._pods
-        if end.digest != self._before or (end.node_count, end.pod_count) != counts:
+        if end.digest != self._digest_before or (end.node_count, end.pod_count) != counts:
             raise InputError("is damaged: its content does not match its digest")
         if self._file.read(1):
             raise InputError("is damaged: it is cut short or goes on after its end")
 
     def _next(self) -> tuple[bytes, bytes]:
-        self._before = self._digest.digest()
+        """Read a frame; return its type and its content."""
+        self._digest_before = self._digest.digest()
         frame_type = self._file.read(1)
         sizes = self._file.read(SIZES.size)
         if len(sizes) < SIZES.size:
@@ -157,6 +160,7 @@ class TraceReader:
         return frame_type, content
 
     def _decoded(self, kind: type[T], content: bytes, expected: bool = True) -> T:
+        """Decode a frame. expected: whether the frame has the type of this dataclass."""
         try:
             if not expected:
                 raise CodecError(f"no {kind.__name__}")

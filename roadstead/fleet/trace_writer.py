@@ -33,13 +33,14 @@ from roadstead.protocol.errors import InputError
 
 COMPRESSION_LEVEL = 6
 T = TypeVar("T")
+"""Facts of a class of nodes or pods."""
 
 
 class TraceWriter:
     """Writes a trace frame by frame, and keeps only classes and one chunk of pods.
 
     Frames have the same boundaries however pods are added, so that equal traces have equal digests.
-    write: None if only the digest is wanted.
+    write: None if only the digest is needed.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class TraceWriter:
         self._namespaces: list[str] = []
         self._new_nodes: list[tuple[str, int]] = []
         self._chunks: list[TracePods] = []
-        self._waiting = 0
+        self._buffered = 0
+        # Numbers of classes in the frames so far: of nodes, of pods.
         self._written_classes = [0, 0]
         self._nodes = self._pods = 0
         self._frame(b"H", HeadFrame(source, tuple(sorted(namespaces))))
@@ -63,7 +65,7 @@ class TraceWriter:
     @property
     def pods(self) -> int:
         """Number of pods so far."""
-        return self._pods + self._waiting
+        return self._pods + self._buffered
 
     def add_node(self, facts: NodeFacts) -> None:
         """Add a node; all nodes precede the first pod."""
@@ -85,15 +87,15 @@ class TraceWriter:
     def add_pods(self, pods: TracePods) -> None:
         """Add pods whose classes are numbers from `pod_class`."""
         self._chunks.append(pods)
-        self._waiting += len(pods)
-        while self._waiting >= FRAME_MAX_ROWS:
+        self._buffered += len(pods)
+        while self._buffered >= FRAME_MAX_ROWS:
             self._flush_pods(FRAME_MAX_ROWS)
 
     def end(self) -> str:
         """Write what is left, and return the digest in hexadecimal."""
         self._flush_nodes()
-        if self._waiting:
-            self._flush_pods(self._waiting)
+        if self._buffered:
+            self._flush_pods(self._buffered)
         digest = self._digest.digest()
         self._frame(b"E", EndFrame(self._nodes, self._pods, digest))
         return digest.hex()
@@ -110,31 +112,33 @@ class TraceWriter:
     def _flush_pods(self, count: int) -> None:
         self._flush_nodes()
         pods = joined(self._chunks, self._uid)
-        last = np.arange(count, len(pods))
-        self._chunks = [pods.rows(last)] if len(last) else []
-        if len(last):
+        later = np.arange(count, len(pods))
+        self._chunks = [pods.rows(later)] if len(later) else []
+        if len(later):
             pods = pods.rows(np.arange(count))
-        self._waiting = len(last)
+        self._buffered = len(later)
         self._pods += count
         times = (pods.creation_ms, pods.deletion_ms, pods.duration_ms)
         frame = PodsFrame(
             self._new_classes(1, self._pod_codes),
             pods.names,
-            () if self._is_plain(pods) else pods.uids,
+            () if self._has_default_uids(pods) else pods.uids,
             pods.pod_class.astype("<i4").tobytes(),
             *(column.astype("<i8").tobytes() for column in times),
         )
         self._frame(b"P", frame)
 
-    def _new_classes(self, kind: int, codes: dict[T, int]) -> tuple[T, ...]:
-        known = self._written_classes[kind]
-        self._written_classes[kind] = len(codes)
-        return tuple(list(codes)[known:]) if len(codes) > known else ()
+    def _new_classes(self, table: int, codes: dict[T, int]) -> tuple[T, ...]:
+        """Return the classes that are in no frame yet. table: 0 for nodes, 1 for pods."""
+        written = self._written_classes[table]
+        self._written_classes[table] = len(codes)
+        return tuple(list(codes)[written:]) if len(codes) > written else ()
 
     def _uid(self, name: str, pod_class: int) -> str:
         return f"{self._namespaces[pod_class]}/{name}"
 
-    def _is_plain(self, pods: TracePods) -> bool:
+    def _has_default_uids(self, pods: TracePods) -> bool:
+        """Return whether the UID of every pod is NAMESPACE/NAME."""
         if not pods.uids:
             return True
         namespaces = self._namespaces

@@ -14,10 +14,14 @@ from roadstead.report.node_use import zone_name
 
 SELECTOR_MAX_CHARS: Final = 10_000
 NAMES_MAX: Final = 5
+"""Maximum number of names in a hint."""
+
 HINT_MAX_NAMES: Final = 20_000
+"""Maximum number of names that are compared for a hint, which bounds its time."""
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9._-]*"
+# One requirement, with the comma after it: `!key`, `key`, `key=value`, `key in (a,b)`.
 _TERM: Final = re.compile(
     rf"\s*(?:"
     rf"(?P<absent>!)\s*(?P<no>{_KEY})"
@@ -58,12 +62,12 @@ def find_nodes(
 
 
 def _of_zone(nodes: Sequence[NodeFacts], zone: str, field: str) -> set[str]:
-    shown = {each.name: zone_name(each) for each in nodes}
-    found = {name for name, of in shown.items() if of and zone in (of, of.rpartition("/")[2])}
+    zone_of = {each.name: zone_name(each) for each in nodes}
+    found = {name for name, own in zone_of.items() if own and zone in (own, own.rpartition("/")[2])}
     if found:
         return found
-    zones = sorted({each for each in shown.values() if each})
-    known = zones if field == "--zone" else [*shown][:HINT_MAX_NAMES] + zones
+    zones = sorted({each for each in zone_of.values() if each})
+    known = zones if field == "--zone" else [*zone_of][:HINT_MAX_NAMES] + zones
     what = "zone" if field == "--zone" else "node or zone"
     raise InputError(
         f"is no {what} of the cluster{_hint(zone, known)}", field=field, value=cut_short(zone)

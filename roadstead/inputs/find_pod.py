@@ -13,7 +13,10 @@ from roadstead.report.pods import workload_of
 from roadstead.run import RunInputs
 
 NAMES_MAX = 5
+"""Maximum number of names in an error."""
+
 HINT_MAX_NAMES = 20_000
+"""Maximum number of names that are compared for a hint, which bounds its time."""
 
 KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
@@ -67,14 +70,14 @@ def find_pod(inputs: RunInputs, name: str) -> FoundPod:
             return FoundPod(same[0], _note_of_pod(same[0]))
         if same:
             _refuse_several(name, "pods", [each.identity.key for each in same])
-    if kind != "Pod" and (of := [each for each in pods if _is_named(each.workload, kind, rest)]):
-        return _first_of(name, of)
+    if kind != "Pod" and (owned := [e for e in pods if _is_named(e.workload, kind, rest)]):
+        return _first_of(name, owned)
     if not kind or kind == "Pod":
-        begin = [each for each in pods if _has_prefix(each, rest)]
-        if len(begin) == 1:
-            return FoundPod(begin[0], _note_of_pod(begin[0]))
-        if begin:
-            return _first_of(name, begin)
+        similar = [each for each in pods if _has_prefix(each, rest)]
+        if len(similar) == 1:
+            return FoundPod(similar[0], _note_of_pod(similar[0]))
+        if similar:
+            return _first_of(name, similar)
     raise InputError(
         f"is no pod or workload of the inputs{_hint(pods, rest)}",
         field="POD",
@@ -128,11 +131,11 @@ def _note_of_pod(pod: InputPod) -> str:
     return f"{pod.identity.key} runs on {pod.node_name}; it is explained as if it were pending."
 
 
-def _refuse_several(name: str, what: str, of: Sequence[str]) -> NoReturn:
-    some = ", ".join(sorted(of)[:NAMES_MAX])
-    more = ", …" if len(of) > NAMES_MAX else ""
+def _refuse_several(name: str, what: str, found: Sequence[str]) -> NoReturn:
+    some = ", ".join(sorted(found)[:NAMES_MAX])
+    more = ", …" if len(found) > NAMES_MAX else ""
     raise InputError(
-        f"matches {len(of)} {what}: use one of {some}{more}",
+        f"matches {len(found)} {what}: use one of {some}{more}",
         field="POD",
         value=cut_short(name),
     )

@@ -16,6 +16,7 @@ from roadstead.report.result import InputDigest, NotCreated, digest_of_file
 from roadstead.run import RunInputs
 
 RunningPod = tuple[PodIdentity, PodFacts, str]
+"""(identity, facts, name of its node)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ def load_generated(nodes: int, pods: int, seed: int, *, with_digests: bool) -> L
 
 
 def inputs_of_trace(trace: Trace, digests: tuple[InputDigest, ...] = ()) -> Loaded:
+    """Return the nodes and pods of a trace as inputs."""
     running, pending = split_pods(trace.pods())
     return Loaded(
         source=trace.source,

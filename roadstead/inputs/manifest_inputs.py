@@ -36,6 +36,7 @@ from roadstead.report.units import counted
 from roadstead.run import RunInputs
 
 SOURCE_MAX_CHARS = 60
+# Maximum numbers of unknown fields and of missing nodes that notes name.
 UNKNOWN_MAX = 10
 NODES_MAX = 3
 BOUND_TO_NODES = "DaemonSet", "Node"
@@ -74,22 +75,22 @@ def load_manifests(
     refused = not_created(created.refused, all_pods, expansion.owner_of, everything.sources)
     running, pending = split_pods(compile_pods(created.pods, served_resources(everything)))
     known, lost = on_known_nodes(running, {each.metadata.name for each in nodes})
-    again = _recreated(lost) if reschedules_lost else ()
+    recreated = _recreated(lost) if reschedules_lost else ()
     paths = tuple(dict.fromkeys((*cluster, *pods)))
-    cluster_has = replace(
+    facts = replace(
         cluster_facts(
             *(everything, expansion.replica_sets, created.claims, created.pods),
             created.device_claims,
         ),
-        pod_groups=pod_groups(everything.pod_groups, (facts for _, facts, _ in known)),
+        pod_groups=pod_groups(everything.pod_groups, (each for _, each, _ in known)),
     )
     return Loaded(
         source=_source(paths),
-        inputs=RunInputs(tuple(map(compile_node, nodes)), known, (*pending, *again)),
-        cluster=cluster_has,
+        inputs=RunInputs(tuple(map(compile_node, nodes)), known, (*pending, *recreated)),
+        cluster=facts,
         digests=tuple(_digests(paths, content)) if with_digests else (),
         notes=(
-            *lost_notes(lost, len(again)),
+            *lost_notes(lost, len(recreated)),
             *manifest_notes((existing, wanted), has_nodes=bool(nodes)),
             *expansion.notes,
             *created.notes,
@@ -108,7 +109,7 @@ def _with_local_storage(pods: Iterable[objects.Pod]) -> Iterator[str]:
 
 
 def served_resources(manifests: Manifests) -> frozenset[str]:
-    """Return the extended_requests resources that classes of devices serve."""
+    """Return the extended resources that classes of devices serve."""
     names = (each.spec.extended_resource_name for each in manifests.device_classes)
     return frozenset(name for name in names if name)
 
@@ -173,18 +174,19 @@ def _digests(paths: Sequence[str], content: bytes) -> Iterator[InputDigest]:
         yield InputDigest(source, hashlib.sha256(text).hexdigest())
 
 
-def lost_notes(lost: Sequence[RunningPod], again: int) -> Iterator[str]:
-    """Yield notes on lost pods. again: how many of them are pending again."""
+def lost_notes(lost: Sequence[RunningPod], pending: int) -> Iterator[str]:
+    """Yield notes on lost pods. pending: how many of them are pending again."""
     names = sorted({node_name for _, _, node_name in lost})
     more = f" and {len(names) - NODES_MAX:,} more" if len(names) > NODES_MAX else ""
     where = f"nodes that the manifests do not have ({', '.join(names[:NODES_MAX])}{more})"
-    if again:
-        yield f"Pending again: {counted(again, 'pod')} of {where}."
-    if len(lost) > again:
-        yield f"Left out: {counted(len(lost) - again, 'running pod')} on {where}."
+    if pending:
+        yield f"Pending again: {counted(pending, 'pod')} of {where}."
+    if len(lost) > pending:
+        yield f"Left out: {counted(len(lost) - pending, 'running pod')} on {where}."
 
 
 def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[str]:
+    """Yield notes on the parts of manifests that are not used. has_nodes: of the cluster."""
     if not has_nodes:
         yield "The cluster has no nodes: no pod can be placed."
     finished = sum(len(each.finished_pods) for each in read)
@@ -201,18 +203,18 @@ def manifest_notes(read: Sequence[Manifests], *, has_nodes: bool) -> Iterator[st
             f"{'/'.join(namespaced_name(unread[0]))}); as kube-scheduler reads them, they allow no "
             "disruption."
         )
-    makers: dict[str, list[str]] = {}
+    custom_workloads: dict[str, list[str]] = {}
     for kind, names in chain.from_iterable(each.workload_documents.items() for each in read):
-        makers.setdefault(kind, []).extend(names)
-    for kind, names in sorted(makers.items()):
+        custom_workloads.setdefault(kind, []).extend(names)
+    for kind, names in sorted(custom_workloads.items()):
         more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
         rule = "its own controller creates its pods: add them to the manifests"
         yield f"Left out: {kind} {names[0]}{more}; {rule}."
-    ignored = _added(each.ignored for each in read)
+    ignored = _sum_of(each.ignored for each in read)
     if ignored:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(ignored.items()))
         yield f"Left out, because scheduling does not use them: {kinds}."
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+def _sum_of(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     return Counter(chain.from_iterable(Counter(each).elements() for each in counts))

@@ -13,13 +13,14 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import ApiObject
 
 T = TypeVar("T", bound=ApiObject)
+"""A kind of objects."""
 
-# A workload says what is wanted, not what exists: that of `wanted` replaces that of `existing`.
+# A workload states which pods shall exist: that of `wanted` replaces that of `existing`.
 _WORKLOADS = (
     *("replication_controllers", "replica_sets", "stateful_sets", "deployments"),
     *("daemon_sets", "jobs", "cron_jobs"),
 )
-_OTHERS = (
+_OTHER_OBJECTS = (
     *(
         "nodes",
         "pods",
@@ -37,15 +38,20 @@ _OTHERS = (
 
 
 def merged(existing: Manifests, wanted: Manifests) -> Manifests:
-    """Merge the objects of both. A workload that is in both is that of `wanted`.
+    """Merge the objects of a cluster (`existing`) and those to be scheduled on it (`wanted`).
+
+    A workload that is in both is that of `wanted`.
 
     Raises:
         InputError: another object is in both, with different content.
     """
     changes: dict[str, Any] = {}
-    for names, combined in ((_WORKLOADS, _union_second_wins), (_OTHERS, _union_without_conflict)):
+    for names, combine in (
+        (_WORKLOADS, _union_second_wins),
+        (_OTHER_OBJECTS, _union_without_conflict),
+    ):
         for name in names:
-            changes[name] = combined(getattr(existing, name), getattr(wanted, name))
+            changes[name] = combine(getattr(existing, name), getattr(wanted, name))
     # `existing` wins: errors about an object in both name the file of the cluster.
     return replace(existing, **changes, sources={**wanted.sources, **existing.sources})
 

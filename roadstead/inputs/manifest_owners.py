@@ -25,6 +25,7 @@ from roadstead.protocol.objects import (
 )
 
 T = TypeVar("T", bound=ApiObject)
+"""A kind of objects."""
 
 
 def cluster_facts(
@@ -45,7 +46,7 @@ def cluster_facts(
     replica_sets = tuple(_with_namespace(each) for each in (*manifests.replica_sets, *created))
     stateful_sets = tuple(_with_namespace(each) for each in manifests.stateful_sets)
     for owner in chain[ReplicaSet | StatefulSet](replica_sets, stateful_sets):
-        _check(owner)
+        _check_selector(owner)
     return compile_cluster(
         namespaces=_namespaces(manifests.namespaces, pods),
         services=map(_with_namespace, manifests.services),
@@ -63,7 +64,7 @@ def cluster_facts(
     )
 
 
-def _check(owner: ReplicaSet | StatefulSet) -> None:
+def _check_selector(owner: ReplicaSet | StatefulSet) -> None:
     try:
         parse_label_selector(owner.spec.selector)
     except SelectorError as error:
@@ -83,11 +84,11 @@ def _namespaces(listed: Iterable[Namespace], pods: Iterable[Pod]) -> Iterator[Na
     seen = set()
     for each in listed:
         seen.add(each.metadata.name)
-        yield _named(each.metadata)
+        yield _with_name_label(each.metadata)
     for name in sorted({pod.metadata.namespace or DEFAULT_NAMESPACE for pod in pods} - seen):
-        yield _named(ObjectMeta(name=name))
+        yield _with_name_label(ObjectMeta(name=name))
 
 
-def _named(metadata: ObjectMeta) -> Namespace:
+def _with_name_label(metadata: ObjectMeta) -> Namespace:
     labels = {**metadata.labels, NAME_LABEL: metadata.name}
     return Namespace(metadata=metadata.model_copy(update={"labels": labels}))

@@ -175,7 +175,7 @@ class LocalRun:
     @property
     def is_busy(self) -> bool:
         """Whether a pod is in activeQ, leased or waits at Permit."""
-        return bool(self.queue.core.waiting) or not self.scheduler.core.idle
+        return bool(self.queue.core.active_count) or not self.scheduler.core.idle
 
     def run(self, now_s: float, *, until_refused: bool = False) -> int:
         """Decide and bind until nothing is left to do at this time; return how many were placed.
@@ -260,7 +260,7 @@ class LocalRun:
             [(pod.identity.uid, pod.identity.key, pod.facts) for pod in batch.pods],
             [pod.attempts for pod in batch.pods],
             [pod.tie_break_number for pod in batch.pods],
-            self.queue.core.waiting,
+            self.queue.core.active_count,
             gangs=self.queue.bound_of_gangs(batch),
         )
 

@@ -1,6 +1,6 @@
 """Admin access to devices: only in namespaces with a label for it.
 
-The API server refuses to create a claim, or a template of claims, that asks for admin access in
+The API server refuses to create a claim, or a template of claims, that requests admin access in
 another namespace. Upstream: AuthorizedForAdmin in pkg/registry/resource/resourceutils.
 """
 
@@ -25,18 +25,18 @@ class AdminAccess:
         }
 
     def refuses(self, found: ResourceClaim | ResourceClaimTemplate) -> bool:
-        """Whether an object would not be created. Stored ones were, whatever holds now."""
-        if not _asks(found) or is_stored(found):
+        """Whether an object would not be created; False for stored objects, which exist."""
+        if not _requests_admin_access(found) or is_stored(found):
             return False
         return not self._allows.get(_namespace(found), False)
 
     def refuses_claims_of(self, template: ResourceClaimTemplate) -> bool:
-        """Whether no claim can be made of a template.
+        """Whether no claim can be created from a template.
 
-        One of a stored template may be made if the manifest of its namespace is not given.
+        A claim from a stored template may be created if the manifest of its namespace is not given.
         """
         return self.refuses(template) or (
-            _asks(template) and not self._allows.get(_namespace(template), True)
+            _requests_admin_access(template) and not self._allows.get(_namespace(template), True)
         )
 
 
@@ -48,7 +48,7 @@ def is_stored(found: ResourceClaim | ResourceClaimTemplate) -> bool:
     return isinstance(found, ResourceClaim) and found.status.allocation is not None
 
 
-def _asks(found: ResourceClaim | ResourceClaimTemplate) -> bool:
+def _requests_admin_access(found: ResourceClaim | ResourceClaimTemplate) -> bool:
     return any(
         each.exactly is not None and each.exactly.admin_access for each in _devices(found).requests
     )

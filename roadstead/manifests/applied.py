@@ -14,15 +14,16 @@ class AppliedDefaults:
     """Counts by what was applied (`LimitRange default/small`) and by kind of object."""
 
     def __init__(self) -> None:
+        # (kind, what) → number of objects, and the key of the first.
         self._found: dict[tuple[str, str], tuple[int, str]] = {}
 
     def add(self, what: str, key: str, kind: str = POD) -> None:
         """Count one application. key: `namespace/name` of the object; the first is an example."""
-        known, first = self._found.get((kind, what), (0, key))
-        self._found[kind, what] = known + 1, first
+        count, first = self._found.get((kind, what), (0, key))
+        self._found[kind, what] = count + 1, first
 
     def notes(self) -> Iterator[str]:
-        """Yield one line for each thing that was applied, sorted."""
+        """Yield one line for each default or rule that was applied, sorted."""
         for (kind, what), (count, first) in sorted(self._found.items(), key=_sort_key):
             example = f" ({first})" if count == 1 else f" (first {first})"
             yield f"Applied, as when {kind} are created: {what}, to {count:,} of them{example}."

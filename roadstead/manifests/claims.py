@@ -48,7 +48,7 @@ def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
 
 
 def _owned(pod: Pod, name: str, metadata: object, spec: object) -> PersistentVolumeClaim:
-    """Build the claim that the ephemeral volume controller makes from a template."""
+    """Build the claim that the ephemeral volume controller creates from a template."""
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     uid = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
     owner = {"kind": "Pod", "name": pod.metadata.name, "uid": uid, "controller": True}

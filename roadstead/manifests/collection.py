@@ -57,6 +57,8 @@ from roadstead.protocol.objects import (
 )
 
 T = TypeVar("T", bound=ApiObject)
+"""A kind of objects."""
+
 ObjectKey = tuple[str, str, str]
 """(kind, namespace, name); the namespace is "" for cluster-scoped objects."""
 
@@ -88,8 +90,8 @@ _BUILT_IN_GROUPS = frozenset({*API_GROUPS.values(), "extensions"})
 class Manifests:
     """Objects by kind, in the order in which they were read.
 
-    pods: those that have not terminated; the scheduler sees no others. finished_pods: the
-    terminated ones. ignored: kind → number of objects that scheduling does not use.
+    pods: those that have not terminated. finished_pods: the terminated ones, which are neither
+    scheduled nor counted on nodes. ignored: kind → number of objects that scheduling does not use.
     workload_documents: kind → names and sources of objects of other kinds (custom resources) that
     contain a pod spec. unknown: a message for each field that Kubernetes does not have; the field
     is ignored. sources: where each object was read, for errors.
@@ -166,7 +168,7 @@ def _documents(text: bytes, source: str) -> Iterator[object]:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause garbage collection while many long-lived objects are made: 4 instead of 14 us for each.
+    """Pause garbage collection while many long-lived objects are created: 4 us each, not 14.
 
     Collections would search all of them again and again and find nothing. `gc.freeze` also exempts
     every object that exists at the end from later collections; reference counts still free them.
@@ -192,7 +194,7 @@ class _ManifestCollector:
         self._unknown: list[str] = []
         self._by_kind: dict[str, list[ApiObject]] = {kind: [] for kind in KINDS}
         self._pod_sources: list[str] = []
-        self._seen: dict[ObjectKey, str] = {}
+        self._sources: dict[ObjectKey, str] = {}
         self._ignored: Counter[str] = Counter()
         self._workload_documents: dict[str, list[str]] = {}
         self._generated: Counter[str] = Counter()
@@ -254,15 +256,15 @@ class _ManifestCollector:
             check_object(kind, validated, source=source)
         namespace = validated.metadata.namespace or DEFAULT_NAMESPACE
         key = (kind, "" if kind in CLUSTER_SCOPED else namespace, validated.metadata.name)
-        if key in self._seen:
-            raise _duplicate(key, document, source, self._seen[key])
-        self._seen[key] = source
+        if key in self._sources:
+            raise _duplicate(key, document, source, self._sources[key])
+        self._sources[key] = source
         self._by_kind[kind].append(validated)
         if kind == "Pod":
             self._pod_sources.append(source)
 
     def _with_generated_name(self, kind: str, document: dict[str, object]) -> dict[str, object]:
-        """Return the document; if it has only a `generateName`, with a name made from it."""
+        """Return the document; if it has only a `generateName`, with a generated name."""
         metadata = document.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("name"):
             return document
@@ -273,13 +275,18 @@ class _ManifestCollector:
         namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
         kind_and_namespace = kind, "" if kind in CLUSTER_SCOPED else namespace
         number, collisions = self._generated[f"{kind}/{base}"], 0
-        while (*kind_and_namespace, name := generated_name(base, number, collisions)) in self._seen:
+        while (
+            *kind_and_namespace,
+            name := generated_name(base, number, collisions),
+        ) in self._sources:
             collisions += 1
         return {**document, "metadata": {**metadata, "name": name}}
 
-    def manifests(self, known: Sequence[PriorityClass]) -> Manifests:
-        """Return all objects with their defaults. known: priority classes read before."""
-        classes = {each.metadata.name: each for each in (*known, *self._of(PriorityClass))}
+    def manifests(self, earlier_classes: Sequence[PriorityClass]) -> Manifests:
+        """Return all objects with their defaults. earlier_classes: of manifests read before."""
+        classes = {
+            each.metadata.name: each for each in (*earlier_classes, *self._of(PriorityClass))
+        }
         pods = [
             default_pod(pod, classes, source=source)
             for pod, source in zip(self._of(Pod), self._pod_sources, strict=True)
@@ -293,7 +300,7 @@ class _ManifestCollector:
             ignored=dict(sorted(self._ignored.items())),
             workload_documents=dict(sorted(self._workload_documents.items())),
             unknown=tuple(self._unknown),
-            sources=self._seen,
+            sources=self._sources,
             namespaces=self._of(Namespace),
             persistent_volumes=self._of(PersistentVolume),
             persistent_volume_claims=self._of(PersistentVolumeClaim),
@@ -346,7 +353,7 @@ def _items(item_kind: str, document: dict[str, object], source: str) -> Iterator
         if item_kind and "kind" not in item:
             item = {"apiVersion": version, **item, "kind": item_kind}
         yield item
-        # The caller has made an object of it: free the item now, not with the whole list.
+        # The caller has read the item: free it now, not with the whole list.
         items[index] = None
 
 

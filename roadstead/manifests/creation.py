@@ -3,7 +3,7 @@
 Objects that an API server has stored already (`is_stored_pod`) are not changed, and count as used
 in quotas. The others are created in the given order: claims of manifests, claims of stateful sets,
 pods, claims of ephemeral volumes, claims of devices from templates. A refused object is not
-created, as in a cluster: its controller retries again and again, and the scheduler never sees it.
+created, as in a cluster: its controller retries again and again, and no scheduler receives it.
 
 Priority classes, tolerations and defaults of fields: `roadstead.manifests.defaults`. An object that
 is invalid by itself ends a run: `roadstead.manifests.object_checks`.
@@ -72,6 +72,8 @@ def create(
 
 
 class _Creation:
+    """One admission. _claims: volume claims that exist, by namespace and name."""
+
     def __init__(self, cluster: Manifests) -> None:
         applied = AppliedDefaults()
         self._cluster, self._applied = cluster, applied
@@ -131,10 +133,10 @@ class _Creation:
 
     def _create_claims(self, claims: Iterable[PersistentVolumeClaim]) -> None:
         for claim in claims:
-            key = namespace, _ = namespaced_name(claim)
+            key = namespaced_name(claim)
             if key in self._claims:
                 continue
-            reason = self._ranges.claim_problem(claim, namespace)
+            reason = self._ranges.claim_problem(claim, key[0])
             reason = reason or self._quotas.admit_claim(claim, "/".join(key))
             if reason:
                 self._refused.append(RefusedObject(claim, reason))
@@ -183,7 +185,7 @@ class _Creation:
 
 
 def _claims_in_use(stored: Iterable[Pod]) -> Iterator[tuple[str, str]]:
-    """Yield the claims of stored pods: these are stored, too, whatever their manifests say."""
+    """Yield the claims of stored pods: these claims are stored too."""
     for pod in stored:
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:

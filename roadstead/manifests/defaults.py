@@ -40,6 +40,8 @@ MILLI = -3
 """The scale to which amounts are rounded up: thousandths (SetDefaults_ResourceList)."""
 
 EVICTED_AFTER_S = 300
+"""Time for which a pod tolerates a node that is not ready or not reachable."""
+
 _DEFAULT_TOLERATIONS = tuple(
     Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=EVICTED_AFTER_S)
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -127,6 +129,7 @@ def _refusal(pod: Pod, source: str, field: str, rule: str, value: str = "") -> I
 
 
 def _priority(pod: Pod, classes: Mapping[str, PriorityClass], source: str) -> dict[str, object]:
+    """Return the fields of the spec that a pod gets from its priority class."""
     name = pod.spec.priority_class_name
     if pod.spec.priority is not None:
         return {}

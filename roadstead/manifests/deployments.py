@@ -4,7 +4,7 @@
     other template  ──► a replica set is created for all replicas; the old pods stay
     no replica set  ──► one is created for the replicas that running pods of the deployment leave
 
-Running pods are never removed: a deployment that wants fewer pods than it has gets no new ones.
+Running pods are never removed: a deployment with more pods than replicas gets no new ones.
 
 Upstream: pkg/controller/deployment (sync.go, rolling.go), at the end of a rollout.
 """
@@ -108,16 +108,16 @@ def _scaled(replica_set: ReplicaSet, replicas: int) -> ReplicaSet:
 def replica_set_of(deployment: Deployment) -> ReplicaSet:
     """Return the replica set that a deployment creates for its template and all its replicas."""
     revision = template_hash(deployment.spec.template)
-    mark = {TEMPLATE_HASH: revision}
+    hash_label = {TEMPLATE_HASH: revision}
     template = deployment.spec.template
-    labels = template.metadata.labels | mark
+    labels = template.metadata.labels | hash_label
     selector = deployment.spec.selector or LabelSelector()
     return ReplicaSet(
         metadata=owned_meta(deployment, joined_name(deployment.metadata.name, revision), labels),
         spec=deployment.spec.model_copy(
             update={
                 "selector": selector.model_copy(
-                    update={"match_labels": selector.match_labels | mark}
+                    update={"match_labels": selector.match_labels | hash_label}
                 ),
                 "template": template.model_copy(
                     update={"metadata": template.metadata.model_copy(update={"labels": labels})}

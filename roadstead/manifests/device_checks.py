@@ -1,7 +1,7 @@
 """The API server's checks of slices, classes, claims, templates and taint rules of devices.
 
 Bounds of single fields are in the models. Expressions are compiled here, so that a wrong or too
-costly one is refused with its place. Upstream: pkg/apis/resource/validation/validation.go.
+costly one is refused with its field. Upstream: pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations

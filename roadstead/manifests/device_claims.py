@@ -1,4 +1,4 @@
-"""Claims of devices that are made from templates for pods, as the claim controller makes them.
+"""Claims of devices that the claim controller creates from templates for pods.
 
 Upstream: pkg/controller/resourceclaim/controller.go (handleClaim).
 """
@@ -20,27 +20,29 @@ from roadstead.protocol.objects import (
 from roadstead.protocol.objects.pod import ResourceClaimStatus
 
 CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-"""Annotation of a claim made from a template: the name of the claim in the pod's spec."""
+"""Annotation of a claim created from a template: the name of the claim in the pod's spec."""
 
 _BASE_MAX_CHARS = 57
+"""Length to which the base of a generated name is cut, so that the suffix fits a DNS label."""
 
 Key = tuple[str, str]
+"""Namespace and name."""
 
 
 class DeviceClaims:
-    """The device claims of a cluster, with those that the controller makes for pods."""
+    """The device claims of a cluster, with those that the controller creates for pods."""
 
     def __init__(
         self, existing: Iterable[ResourceClaim], templates: Iterable[ResourceClaimTemplate]
     ) -> None:
         self.claims: dict[Key, ResourceClaim] = {namespaced_name(each): each for each in existing}
         self._templates = {namespaced_name(each): each for each in templates}
-        self._made = self._by_owner()
+        self._created = self._by_owner()
 
     def with_claims(self, pod: Pod) -> Pod:
-        """Return a pod whose status names its claims; those that do not exist are made.
+        """Return a pod whose status names its claims; those that do not exist are created.
 
-        A claim without its template is not made: such a pod waits, as in a cluster.
+        A claim without its template is not created: such a pod waits, as in a cluster.
         """
         known = {each.name for each in pod.status.resource_claim_statuses}
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
@@ -49,12 +51,14 @@ class DeviceClaims:
             name = each.resource_claim_template_name
             if name is None or each.name in known:
                 continue
-            made = self._made.get((pod_identity(pod).uid, each.name))
+            created = self._created.get((pod_identity(pod).uid, each.name))
             template = self._templates.get((namespace, name))
-            if made is None and template is not None:
-                made = self._make(pod, each.name, template)
-            if made is not None:
-                status = ResourceClaimStatus(name=each.name, resource_claim_name=made.metadata.name)
+            if created is None and template is not None:
+                created = self._create(pod, each.name, template)
+            if created is not None:
+                status = ResourceClaimStatus(
+                    name=each.name, resource_claim_name=created.metadata.name
+                )
                 statuses.append(status)
         if len(statuses) == len(known):
             return pod
@@ -62,7 +66,7 @@ class DeviceClaims:
         return pod.model_copy(update={"status": changed})
 
     def _by_owner(self) -> Mapping[tuple[str, str], ResourceClaim]:
-        """Return claims made earlier, by UID of the pod and name in its spec."""
+        """Return claims created earlier, by UID of the pod and name in its spec."""
         found = {}
         for claim in self.claims.values():
             owner = claim.metadata.controller
@@ -71,16 +75,16 @@ class DeviceClaims:
                 found[owner.uid, name] = claim
         return found
 
-    def _make(self, pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
+    def _create(self, pod: Pod, name: str, template: ResourceClaimTemplate) -> ResourceClaim:
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         uid = pod_identity(pod).uid
         base, collisions = f"{pod.metadata.name}-{name}"[:_BASE_MAX_CHARS], 0
-        while (namespace, made := _name(base, f"{uid}/{name}", collisions)) in self.claims:
+        while (namespace, created := _name(base, f"{uid}/{name}", collisions)) in self.claims:
             collisions += 1
         meta = template.spec.metadata
         claim = ResourceClaim(
             metadata=ObjectMeta(
-                name=made,
+                name=created,
                 namespace=namespace,
                 labels=meta.labels,
                 annotations={**meta.annotations, CLAIM_ANNOTATION: name},
@@ -96,7 +100,7 @@ class DeviceClaims:
             ),
             spec=template.spec.spec,
         )
-        self.claims[namespace, made] = claim
+        self.claims[namespace, created] = claim
         return claim
 
 

@@ -12,6 +12,7 @@ Json = dict[str, object]
 
 GROUP: Final = "resource.k8s.io"
 EARLIER: Final = {f"{GROUP}/v1beta1", f"{GROUP}/v1beta2"}
+# Fields of a request that v1 does not have in `exactly`.
 _OF_REQUEST = ("name", "firstAvailable", "exactly")
 
 

@@ -64,7 +64,7 @@ def expand_workloads(manifests: Manifests, nodes: Sequence[Node]) -> Expansion:
     """Create the pods that the workloads among `manifests` lack on a cluster of `nodes`.
 
     Raises:
-        InputError: a template makes an invalid pod, or the workloads have too many pods.
+        InputError: the pod of a template is invalid, or the workloads have too many pods.
     """
     _check_total(manifests)
     existing = Counter(controller_key(each) for each in manifests.pods)

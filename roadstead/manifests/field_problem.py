@@ -1,4 +1,4 @@
-"""FieldProblem: a value that the API server would refuse, with its place."""
+"""FieldProblem: a value that the API server would refuse, with its field."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 from roadstead.protocol.objects import field_path
 
 RuleTexts = tuple[str, ...]
+"""The rules that a value breaks."""
 
 
 class FieldProblem(NamedTuple):

@@ -32,6 +32,7 @@ MILLI_MAX = (2**63 - 1) // 1000
 _ZERO = Quantity(0)
 _NONE: Amounts = {}
 Rule = Callable[[str, str, Quantity, Amounts, Amounts], str]
+"""(type of an item, resource, bound, requests, limits) -> problem, "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,11 @@ class LimitRanges:
             return ""
         parts = (spec.containers, spec.init_containers, spec.resources)
         key = (namespace, *map(id, parts))
-        known = self._checked.get(key)
-        if known is None:
+        cached = self._checked.get(key)
+        if cached is None:
             found = (_joined(_pod_problems(spec, each.items)) for each in ranges)
-            known = self._checked[key] = parts, next(filter(None, found), "")
-        return known[1]
+            cached = self._checked[key] = parts, next(filter(None, found), "")
+        return cached[1]
 
     def claim_problem(self, claim: PersistentVolumeClaim, namespace: str) -> str:
         """Return why the ranges of a namespace refuse a claim; "" if they do not."""
@@ -93,17 +94,17 @@ class LimitRanges:
         changes = {}
         for field in ("containers", "init_containers"):
             before: tuple[Container, ...] = getattr(spec, field)
-            known = self._changed.get((id(before), limit_range.key))
-            if known is None:
+            cached = self._changed.get((id(before), limit_range.key))
+            if cached is None:
                 after = tuple(
                     _with_defaults(each, limit_range.requests, limit_range.limits)
                     for each in before
                 )
                 if all(new is old for new, old in zip(after, before, strict=True)):
                     after = before
-                known = self._changed[id(before), limit_range.key] = before, after
-            if known[1] is not before:
-                changes[field] = known[1]
+                cached = self._changed[id(before), limit_range.key] = before, after
+            if cached[1] is not before:
+                changes[field] = cached[1]
         return spec.model_copy(update=changes) if changes else spec
 
 
@@ -121,11 +122,11 @@ def _defaults(items: Sequence[LimitRangeItem]) -> tuple[Amounts, Amounts]:
 
 def _with_defaults(container: Container, requests: Amounts, limits: Amounts) -> Container:
     resources = container.resources or ResourceRequirements()
-    asked = {**requests, **resources.requests}
-    limited = {**limits, **resources.limits}
-    if asked == resources.requests and limited == resources.limits:
+    all_requests = {**requests, **resources.requests}
+    all_limits = {**limits, **resources.limits}
+    if all_requests == resources.requests and all_limits == resources.limits:
         return container
-    update = {"requests": asked, "limits": limited}
+    update = {"requests": all_requests, "limits": all_limits}
     return container.model_copy(update={"resources": resources.model_copy(update=update)})
 
 

@@ -61,7 +61,7 @@ class PodNames:
             self._used[namespace].add(name)
 
     def allocate(self, namespace: str, candidate: Callable[[int], str]) -> str:
-        """Reserve and return the first free name. candidate: the name after so many collisions."""
+        """Reserve and return the first free name. candidate: number of collisions → name."""
         used, collisions = self._used[namespace], 0
         while (name := candidate(collisions)) in used:
             collisions += 1

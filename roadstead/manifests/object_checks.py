@@ -60,7 +60,7 @@ _LONGEST_NAMES = {"CronJob": 52, "Job": 63, "StatefulSet": 52}
 """Longest names of the kinds whose pods have the name with a suffix in a label."""
 
 _INTEGER_RESOURCES = frozenset({"pods"})
-"""Resources that are counted in whole units, besides extended ones."""
+"""Resources that are counted in whole units, as extended ones are."""
 
 _LARGEST = Quantity(2**63 - 1)
 _LARGEST_CPU = Quantity(2**63 - 1, -3)

@@ -22,12 +22,12 @@ _NONE: Amounts = {}
 
 
 def requests_of(container: Container) -> Amounts:
-    """The requests of a container's spec."""
+    """Return the requests of a container's spec."""
     return container.resources.requests if container.resources else _NONE
 
 
 def limits_of(container: Container) -> Amounts:
-    """The limits of a container's spec."""
+    """Return the limits of a container's spec."""
     return container.resources.limits if container.resources else _NONE
 
 

@@ -32,6 +32,7 @@ _POD_RESOURCES = frozenset(
     ("pods", POD_COUNT, *(f"{kind}{name}" for kind in ("", REQUESTS, LIMITS) for name in COMPUTE))
 )
 _CLAIM_RESOURCES = ("persistentvolumeclaims", "requests.storage")
+# Between the name of a storage class and a resource of its claims.
 _BY_CLASS = ".storageclass.storage.k8s.io/"
 MUST_BE_NAMED = frozenset(
     f"{prefix}{name}" for prefix in ("", REQUESTS, LIMITS) for name in ("cpu", "memory")
@@ -59,7 +60,7 @@ class PodUsages:
 
     def __init__(self) -> None:
         # Keyed by ids: the values also hold the objects, so that their ids are not reused.
-        self._known: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
+        self._cached: dict[tuple[int, ...], tuple[object, PodUsage]] = {}
 
     def of(self, pod: Pod) -> PodUsage:
         """Return the usage of a pod that is not finished."""
@@ -68,9 +69,9 @@ class PodUsages:
         spec = pod.spec
         parts = (spec.containers, spec.init_containers, spec.resources, spec.overhead)
         key = tuple(map(id, parts))
-        if key not in self._known:
-            self._known[key] = parts, _usage(pod)
-        return self._known[key][1]
+        if key not in self._cached:
+            self._cached[key] = parts, _usage(pod)
+        return self._cached[key][1]
 
 
 def pod_resources(names: Iterable[str]) -> Iterator[str]:
@@ -109,7 +110,7 @@ def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
 
 
 def missing_resources(usage: PodUsage, required: frozenset[str]) -> str:
-    """Return what containers must name and do not, in upstream's words, or "" (Constraints)."""
+    """Return upstream's error for resources that containers must name, or "" (Constraints)."""
     if usage.containers is None:
         return ""
     missing: dict[str, set[str]] = {}
@@ -141,7 +142,7 @@ def pod_in_scope(pod: Pod, usage: PodUsage, scope: ScopeRequirement) -> bool:
 
 
 def claim_in_scope(claim: PersistentVolumeClaim, scope: ScopeRequirement) -> bool:
-    """Whether a quota's scope includes a claim; only classes of volume attributes do."""
+    """Whether a quota's scope includes a claim; only VolumeAttributesClass can."""
     if scope.scope_name != "VolumeAttributesClass":
         return False
     return _matches(claim.spec.volume_attributes_class_name or "", scope)

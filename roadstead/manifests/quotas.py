@@ -2,7 +2,7 @@
 
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
 (CheckRequest, 1.34), messages included. Quotas of a namespace are checked in order of their names;
-upstream has no order. `spec.hard` applies, as once the quota controller has seen it.
+upstream has no order. `spec.hard` applies, as after the quota controller has read it.
 
 Usage is counted from the manifests. If they hold no stored pod (or claim) of a namespace,
 `status.used` of its quotas applies instead, for a cluster whose pods were not exported.
@@ -153,6 +153,7 @@ class Quotas:
             )
 
     def _counting(self, pod: Pod, namespace: str) -> Iterator[tuple[_Quota, PodUsage]]:
+        """Yield the quotas that count a pod, each with the usage of the pod."""
         quotas = self._quotas.get(namespace)
         if quotas is None:
             return
@@ -162,7 +163,7 @@ class Quotas:
                 yield quota, usage
 
     def _charge(self, quotas: Sequence[_Quota], amounts: Amounts, key: str, kind: str) -> str:
-        # An object that one quota refuses is counted by none.
+        """Add an object to the usage of all quotas, or of none; return why it is refused, or ""."""
         if excess := next(filter(None, (each.excess(amounts) for each in quotas)), ""):
             return excess
         for quota in quotas:
@@ -171,6 +172,7 @@ class Quotas:
         return ""
 
     def _count_status(self, seen: set[tuple[str, str]]) -> None:
+        """Add the used amounts of statuses. seen: (kind, namespace) of objects in the manifests."""
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
                 names = (
@@ -183,6 +185,7 @@ class Quotas:
                     self._from_status.append(quota.key)
 
 
+# Usage of a finished pod.
 _FINISHED: Amounts = {POD_COUNT: Quantity(1)}
 
 

@@ -8,9 +8,12 @@ from roadstead.facts.compile import DEFAULT_NAMESPACE
 from roadstead.protocol.objects import ApiObject, ObjectMeta, OwnerReference, Pod, PodTemplate
 
 Workload = ApiObject
+"""An object whose controller creates pods."""
+
 OwnerKey = tuple[str, str, str]
 """(kind, namespace, name) of a workload."""
 _NO_LABELS: Mapping[str, str] = {}
+# Of workloads that are not in apps/v1.
 _API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
 
 

@@ -2,7 +2,7 @@
 
 The API server drops them, with a warning unless strict validation is requested. Checked are the
 parts that decide where a pod is placed: specs of workloads and pods down to selectors, affinity and
-tolerations, budgets, quotas and limit ranges, and what devices are and are asked for.
+tolerations, budgets, quotas and limit ranges, and the specs of devices and of their claims.
 Upstream: staging/src/k8s.io/api/{core,apps,batch,policy,resource}/v1/types.go.
 """
 
@@ -235,14 +235,14 @@ def unknown_fields(kind: str, document: Mapping[str, object]) -> Iterator[InputE
         yield from _errors_of(document.get("spec"), f"{kind}Spec", "spec")
 
 
-def _errors_of(found: object, kind: str, where: str) -> Iterator[InputError]:
-    """Yield the errors of a value of a type, or of each item of a list of them."""
+def _errors_of(found: object, type_name: str, where: str) -> Iterator[InputError]:
+    """Yield the errors of a value of a type in `TYPES`, or of each item of a list of them."""
     if isinstance(found, list):
         for index, each in enumerate(found):
-            yield from _errors_of(each, kind, f"{where}[{index}]")
+            yield from _errors_of(each, type_name, f"{where}[{index}]")
     if not isinstance(found, Mapping):
         return
-    known = TYPES[kind]
+    known = TYPES[type_name]
     for name, value in found.items():
         if name not in known:
             close = get_close_matches(str(name), known, n=1, cutoff=0.6)

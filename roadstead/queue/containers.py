@@ -22,8 +22,8 @@ WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
 _LEASE_ID = attrgetter("lease_id")
 
 SLACK = 1024
-"""`EntryOrder` is rebuilt when it has more than twice the pods of the heap plus this number."""
-
+"""`EntryOrder` is rebuilt when it has more than twice the pods of the heap plus this number, to
+spare a short order a rebuild at each `append`."""
 
 Entries = Sequence[PodEntry[EventT]]
 """Distinct pods that are added or removed in one call."""
@@ -56,7 +56,7 @@ class PodHeap(Generic[EventT]):
         self.heap.remove_all([each.uid for each in entries])
 
     def hide(self, entry: PodEntry[EventT]) -> None:
-        """Hide an entry from the order until `show`; it stays in this place."""
+        """Hide an entry from the order until `show`; it stays in this container."""
         self.heap.remove(entry.uid)
 
     def show(self, entry: PodEntry[EventT]) -> None:
@@ -138,8 +138,8 @@ class ActiveQ(PodHeap[EventT]):
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)
-        for order, same_key in groupby(entries, self.order_of):
-            order.append(same_key)
+        for order, same_order in groupby(entries, self.order_of):
+            order.append(same_order)
 
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
         """Change the facts of a pod in activeQ.
@@ -153,8 +153,8 @@ class ActiveQ(PodHeap[EventT]):
         if self.order_of(entry) is not order:
             self.order_of(entry).append((entry,))
 
-    def drop_left(self) -> None:
-        """Drop pods that left from the head of each order, to free their memory."""
+    def drop_departed(self) -> None:
+        """Drop, at the head of each order, the pods that left activeQ, to free their memory."""
         for order in self._orders.values():
             order.oldest()
 
@@ -164,27 +164,27 @@ class PodsByReason(PodHeap[EventT]):
 
     def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
         super().__init__(key)
-        self._classes: dict[WaitReason, dict[str, PodEntry[EventT]]] = {}
-        self._class_of: dict[str, WaitReason] = {}
+        self._groups: dict[WaitReason, dict[str, PodEntry[EventT]]] = {}
+        self._reason_of: dict[str, WaitReason] = {}
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)
         for entry in entries:
             key = (entry.gating_plugin, entry.rejected_by, entry.pending, id(entry.facts))
-            self._class_of[entry.uid] = key
-            self._classes.setdefault(key, {})[entry.uid] = entry
+            self._reason_of[entry.uid] = key
+            self._groups.setdefault(key, {})[entry.uid] = entry
 
     def remove(self, entries: Entries[EventT]) -> None:
         super().remove(entries)
         for entry in entries:
-            key = self._class_of.pop(entry.uid)
-            del self._classes[key][entry.uid]
-            if not self._classes[key]:
-                del self._classes[key]
+            key = self._reason_of.pop(entry.uid)
+            del self._groups[key][entry.uid]
+            if not self._groups[key]:
+                del self._groups[key]
 
-    def classes(self) -> list[list[PodEntry[EventT]]]:
+    def groups(self) -> list[list[PodEntry[EventT]]]:
         """Return the groups, each in the order in which its pods were put; none is empty."""
-        return [[*pods.values()] for pods in self._classes.values()]
+        return [[*pods.values()] for pods in self._groups.values()]
 
 
 class BackoffQ(Generic[EventT]):
@@ -257,6 +257,7 @@ class InFlight(Generic[EventT]):
         self._max_events, self._any_of = max_events, any_of
         self.leases: dict[int, Lease[EventT]] = {}
         self._log: list[EventT | None] = []
+        # The number of the first logged event; events are numbered from 0.
         self._log_first = 0
         self._last_lease_id = 0
 
@@ -300,6 +301,7 @@ class InFlight(Generic[EventT]):
             return
         if len(self._log) >= self._max_events:
             merged = self._any_of((*self._log, event))
+            # It has the number of the newest event, so that every lease reads it.
             self._log_first += len(self._log)
             self._log = [merged]
             return
@@ -310,6 +312,7 @@ class InFlight(Generic[EventT]):
         return self._log[max(0, lease.first_event - self._log_first) :]
 
     def _prune(self) -> None:
+        """Drop the events before the first event of the oldest lease."""
         if not self.leases:
             self._log_first += len(self._log)
             self._log = []

@@ -1,6 +1,6 @@
 """QueueCore: pods that wait for a node, and the leases under which schedulers try them.
 
-States, arrows and rules: the diagram in `roadstead.queue`.
+States, transitions and rules: the diagram in `roadstead.queue`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from roadstead.queue.requeueing import Requeueing
 
 PodPredicate = Callable[[PodIdentity, PodFacts], bool]
 
-_REPORTED = {
+_REPORTED_EVENT = {
     RequeueReason.CONFLICT: QueueEvent.CONFLICT,
     RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
     RequeueReason.ERROR: QueueEvent.FAIL,
@@ -77,7 +77,7 @@ class QueueCore(Generic[EventT]):
         A pod of the queue whose facts differ is updated. Pods beyond `max_pods` are refused; the
         sender keeps them and may send them again.
         """
-        queued, gone = self._store.pods.present, self._store.pods.ended
+        queued, ended = self._store.pods.present, self._store.pods.ended
         accepted: dict[str, PodEntry[EventT]] = {}
         again: list[tuple[str, PodFacts]] = []
         done: list[str] = []
@@ -87,7 +87,7 @@ class QueueCore(Generic[EventT]):
             uid = identity.uid
             if uid in queued or uid in accepted:
                 again.append((uid, facts))
-            elif uid in gone:
+            elif uid in ended:
                 done.append(uid)
             elif len(accepted) >= room:
                 refused.append(uid)
@@ -158,7 +158,7 @@ class QueueCore(Generic[EventT]):
         if lease is None:
             return LeaseAnswer(stale=tuple(pod.uid for pod in pods))
         todo, answer = self._store.split_report(
-            lease, [(pod.uid, _REPORTED[pod.reason]) for pod in pods]
+            lease, [(pod.uid, _REPORTED_EVENT[pod.reason]) for pod in pods]
         )
         reports = {pod.uid: pod for pod in pods}
         hints = self._requeueing.hints(self._store.in_flight.events_since(lease))
@@ -166,7 +166,7 @@ class QueueCore(Generic[EventT]):
             report = reports[entry.uid]
             self._nominate(entry, report, now_s)
             self._requeueing.return_leased(entry, report, hints, now_s)
-            lease.closed[entry.uid] = _REPORTED[report.reason]
+            lease.closed[entry.uid] = _REPORTED_EVENT[report.reason]
         return answer
 
     def nominated(self, node_name: str) -> tuple[str, ...]:
@@ -211,7 +211,8 @@ class QueueCore(Generic[EventT]):
         for uid in uids:
             entry = store.pods.find(uid)
             if entry is not None:
-                gone += [] if entry.state is QueueState.DONE else [uid]
+                if entry.state is not QueueState.DONE:
+                    gone.append(uid)
                 store.apply(entry, QueueEvent.DELETE)
         return tuple(gone)
 
@@ -229,8 +230,8 @@ class QueueCore(Generic[EventT]):
     ) -> tuple[str, ...]:
         """Move pods that cluster events may help to activeQ or backoffQ; return their UIDs.
 
-        For pods in flight the events count when they return. predicate: which waiting
-        pods may move.
+        For pods in flight the events count when the pods return. predicate: which waiting pods
+        may move.
         """
         moved = self._requeueing.move(
             events,
@@ -252,7 +253,7 @@ class QueueCore(Generic[EventT]):
             if entry is None or entry.state is QueueState.ACTIVE:
                 continue
             if entry.state is QueueState.IN_FLIGHT:
-                self._requeueing.remember(entry, [None])
+                self._requeueing.add_own_events(entry, [None])
             elif self._requeueing.enter(entry, QueueEvent.ACTIVATE, now_s) is QueueState.ACTIVE:
                 moved.append(uid)
         return tuple(moved)
@@ -349,7 +350,7 @@ class QueueCore(Generic[EventT]):
         return bool(len(self._store.active.heap) or len(self._store.backoff.rejected.heap))
 
     @property
-    def waiting(self) -> int:
+    def active_count(self) -> int:
         """The number of pods in activeQ."""
         return len(self._store.active.heap)
 
@@ -368,7 +369,7 @@ class QueueCore(Generic[EventT]):
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
         self._next_seq += 1
         if facts.nominated_node_name:
-            self._nominator.note(entry.uid, facts.nominated_node_name)
+            self._nominator.index(entry.uid, facts.nominated_node_name)
         return entry
 
     def _nominate(self, entry: PodEntry[EventT], report: Requeue, now_s: float) -> None:
@@ -376,12 +377,12 @@ class QueueCore(Generic[EventT]):
         if node_name is None:
             return
         entry.facts = nominator.facts_for(entry.facts, node_name)
-        nominator.note(entry.uid, node_name)
+        nominator.index(entry.uid, node_name)
         for lower in (
             nominator.nominated_below(node_name, entry.facts.priority) if report.preempts else ()
         ):
             # The preemptor will use the resources: retry the pod elsewhere after its backoff.
-            nominator.note(lower.uid, "")
+            nominator.index(lower.uid, "")
             self._requeueing.record_cleared(lower)
             self._requeueing.update(lower, nominator.facts_for(lower.facts, ""), now_s, [None])
 
@@ -406,7 +407,7 @@ class QueueCore(Generic[EventT]):
             facts = self._nominator.facts_for(facts, entry.facts.nominated_node_name)
         if events is None and entry.facts == facts:
             return
-        self._nominator.note(entry.uid, facts.nominated_node_name)
+        self._nominator.index(entry.uid, facts.nominated_node_name)
         self._requeueing.update(entry, facts, now_s, [None] if events is None else events)
 
     def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:

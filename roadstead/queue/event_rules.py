@@ -29,11 +29,11 @@ ANY_THAT_SPARES_GANGS = OccurredEvent(
 def event_rules(hints: HintMap) -> EventRules[OccurredEvent]:
     """Return the rules of a queue whose profiles registered these hints."""
 
-    def concerns(seen: OccurredEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
-        assigned = seen.change.new
-        if not _is_narrowed(seen.event) or not isinstance(assigned, EventPod):
+    def concerns(event: OccurredEvent, facts: PodFacts, rejected_by: tuple[str, ...]) -> bool:
+        assigned = event.change.new
+        if not _is_narrowed(event.event) or not isinstance(assigned, EventPod):
             return True
-        if seen.change.thorough and seen.change.old is not None:
+        if event.change.thorough and event.change.old is not None:
             # The old pod may have blocked pods that the new one does not concern; upstream leaves
             # these to the retry after five minutes.
             return True

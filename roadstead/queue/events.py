@@ -25,34 +25,34 @@ from roadstead.queue.reports import NodeChange, PodChange
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
-MAX_KNOWN = 65_536
-"""Number of cached events: equal events are one object, so that each is evaluated once."""
+MAX_CACHED_EVENTS = 65_536
+"""Maximum number of cached events. Equal events are one object, which hints evaluate once."""
 
 
 class PodEvents:
     """Events of pods: one object for each cluster event and class of pods.
 
-    claims: the claims of devices, of which the events of their pods are also events.
+    claims: device claims. When a pod that uses one is assigned or leaves, the claim changes too.
     """
 
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
         self._claims = {each.key: each for each in claims}
-        self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
-        self._known_of_claims: dict[tuple[str, str, str, bool], OccurredEvent] = {}
+        self._cached: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
+        self._cached_of_claims: dict[tuple[str, str, str, bool], OccurredEvent] = {}
 
     def add_claims(self, claims: Iterable[DeviceClaimFacts]) -> None:
-        """Add claims of devices that were made for pods."""
+        """Add device claims that were created for pods."""
         self._claims |= {each.key: each for each in claims}
 
     def remove_claims(self, keys: Iterable[str]) -> None:
-        """Remove claims of devices that ended."""
+        """Remove device claims that were deleted."""
         for key in keys:
             self._claims.pop(key, None)
 
     def assigned(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were assigned to nodes; one for each class."""
         pods = list(pods)
-        return [*self._of(ASSIGNED_POD_ADD, pods), *self._claims_written(pods)]
+        return [*self._events_of(ASSIGNED_POD_ADD, pods), *self._claims_written(pods)]
 
     def gone(self, pods: Iterable[PodFacts], *, spares_gangs: bool = False) -> list[OccurredEvent]:
         """Return the events of pods that left nodes or lost assumptions; one for each class.
@@ -60,12 +60,12 @@ class PodEvents:
         spares_gangs: the events do not wake pods of gangs.
         """
         pods = list(pods)
-        found = self._of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
+        found = self._events_of(ASSIGNED_POD_DELETE, pods, spares_gangs=spares_gangs)
         return [*found, *self._claims_freed(pods, spares_gangs)]
 
-    def waiting(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
+    def added(self, pods: Iterable[PodFacts]) -> list[OccurredEvent]:
         """Return the events of pods that were added to the queue; one for each class."""
-        return self._of(UNSCHEDULABLE_POD_ADD, pods)
+        return self._events_of(UNSCHEDULABLE_POD_ADD, pods)
 
     def _claims_written(self, pods: Iterable[PodFacts]) -> Iterator[OccurredEvent]:
         """Yield the events of claims that bound pods share: they are no longer in flight."""
@@ -73,18 +73,21 @@ class PodEvents:
             if claim.owner_kind != "Pod":
                 consumer = consumer_of(pod)
                 after = replace(claim, reserved_for=(consumer,))
-                yield self._of_claim(consumer.uid, claim, after)
+                yield self._event_of_claim(consumer.uid, claim, after)
 
     def _claims_freed(
         self, pods: Iterable[PodFacts], spares_gangs: bool
     ) -> Iterator[OccurredEvent]:
-        """Yield the event of a claim whose devices are free again; one wakes as many as all."""
+        """Yield the event of one claim whose devices are free again.
+
+        One is enough: it wakes the same pods as the events of all claims.
+        """
         for claim, _ in self._claims_of(pods):
             before = replace(claim, allocation=Allocation())
-            yield self._of_claim("", before, claim, spares_gangs=spares_gangs)
+            yield self._event_of_claim("", before, claim, spares_gangs=spares_gangs)
             return
 
-    def _of_claim(
+    def _event_of_claim(
         self,
         consumer: str,
         old: DeviceClaimFacts,
@@ -92,15 +95,18 @@ class PodEvents:
         *,
         spares_gangs: bool = False,
     ) -> OccurredEvent:
-        """Return the event of a changed claim, one object each. consumer: UID of its new one."""
-        # With the UID: a claim of the same name may be made again.
+        """Return the event of a changed claim; one object for equal changes.
+
+        consumer: UID of the pod that the claim is reserved for after the change; "" for none.
+        """
+        # With the UID: a deleted claim may be created again under its name.
         key = new.key, new.uid, consumer, spares_gangs
-        known = self._known_of_claims
-        if len(known) > MAX_KNOWN:
-            known.clear()
-        if key not in known:
-            known[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
-        return known[key]
+        cached = self._cached_of_claims
+        if len(cached) > MAX_CACHED_EVENTS:
+            cached.clear()
+        if key not in cached:
+            cached[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
+        return cached[key]
 
     def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:
         """Yield the claims of pods, without allocation."""
@@ -110,45 +116,45 @@ class PodEvents:
                 claim = self._claims.get(key) or DeviceClaimFacts(pod.namespace, name)
                 yield replace(claim, allocation=None), pod
             if pod.extended_requests:
-                # Whether it was made, and its name, do not matter: devices may be free again.
+                # Whether the claim exists, and its name, do not matter: devices may be free again.
                 yield DeviceClaimFacts(pod.namespace, UNWRITTEN_CLAIM_NAME, owner_kind="Pod"), pod
 
-    def _of(
+    def _events_of(
         self, event: ClusterEvent, pods: Iterable[PodFacts], *, spares_gangs: bool = False
     ) -> list[OccurredEvent]:
         # By id: a cached event keeps its facts alive, so no other facts can have the same id.
         classes = {id(facts): facts for facts in pods}
-        if len(self._known) > MAX_KNOWN:
-            self._known.clear()
-        return [self._one(event, facts, spares_gangs) for facts in classes.values()]
+        if len(self._cached) > MAX_CACHED_EVENTS:
+            self._cached.clear()
+        return [self._event_of(event, facts, spares_gangs) for facts in classes.values()]
 
-    def _one(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> OccurredEvent:
+    def _event_of(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> OccurredEvent:
         key = event, id(facts), spares_gangs
-        known = self._known.get(key)
-        if known is None:
-            seen = EventPod(facts, event.resource is EventResource.ASSIGNED_POD)
+        cached = self._cached.get(key)
+        if cached is None:
+            pod = EventPod(facts, event.resource is EventResource.ASSIGNED_POD)
             is_gone = event.action is ActionType.DELETE
             change: ObjectChange[object] = (
-                ObjectChange(old=seen, thorough=True) if is_gone else ObjectChange(new=seen)
+                ObjectChange(old=pod, thorough=True) if is_gone else ObjectChange(new=pod)
             )
-            known = self._known[key] = OccurredEvent(event, change, spares_gangs)
-        return known
+            cached = self._cached[key] = OccurredEvent(event, change, spares_gangs)
+        return cached
 
 
 def pod_events(changes: Iterable[PodChange]) -> list[OccurredEvent]:
     """Return the events of pods that changed on their nodes; equal changes count once."""
-    found = dict.fromkeys((each.old, each.new) for each in changes)
+    distinct = dict.fromkeys((each.old, each.new) for each in changes)
     return [
-        OccurredEvent(seen.event, replace(seen.change, thorough=True))
-        for old, new in found
-        for seen in pod_change_events(old, new, is_assigned=True)
+        OccurredEvent(event.event, replace(event.change, thorough=True))
+        for old, new in distinct
+        for event in pod_change_events(old, new, is_assigned=True)
     ]
 
 
 def node_events(changes: Iterable[NodeChange]) -> list[OccurredEvent]:
     """Return the events of changed nodes; one change may have several."""
     return [
-        OccurredEvent(seen.event, replace(seen.change, thorough=True))
+        OccurredEvent(event.event, replace(event.change, thorough=True))
         for each in changes
-        for seen in node_change_events(each.old, each.new)
+        for event in node_change_events(each.old, each.new)
     ]

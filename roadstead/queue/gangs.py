@@ -38,7 +38,7 @@ class Gangs:
         """Add pods of gangs that were bound before this queue was created."""
         members = [facts for pod, facts in pods if self._members.add(pod.uid, facts)]
         self._members.bind(pod.uid for pod, _ in pods)
-        self._handle_events(self._events.waiting(members), now_s)
+        self._handle_events(self._events.added(members), now_s)
 
     def bound_counts(self, pods: Iterable[QueuedPod]) -> tuple[tuple[str, str, int], ...]:
         """Return (namespace, name, number of bound pods) for each gang of these pods."""

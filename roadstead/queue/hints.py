@@ -64,22 +64,22 @@ class Hints(Generic[EventT]):
     """The strategy of each pod for one list of events; None in the list stands for "any event".
 
     Cached by facts object and rejecting plugins, so that for a million pods of fifty classes the
-    hints run fifty times. An event that is in the list twice is evaluated once.
+    hints run fifty times. An event object that is in the list twice is evaluated once.
     """
 
     def __init__(self, hint: Hint[EventT], events: Sequence[EventT | None]) -> None:
         self._hint = hint
         self._events = [*{id(event): event for event in events}.values()]
-        self._known: dict[tuple[tuple[str, ...], tuple[str, ...], int], Strategy] = {}
+        self._cached: dict[tuple[tuple[str, ...], tuple[str, ...], int], Strategy] = {}
 
     def strategy(self, entry: PodEntry[EventT]) -> Strategy:
         """Return the highest strategy of any of the events for this pod."""
         key = (entry.rejected_by, entry.pending, id(entry.facts))
-        known = self._known.get(key)
-        if known is None:
-            known = best_strategy(self._hint, self._events, entry)
-            self._known[key] = known
-        return known
+        cached = self._cached.get(key)
+        if cached is None:
+            cached = best_strategy(self._hint, self._events, entry)
+            self._cached[key] = cached
+        return cached
 
 
 def best_strategy(
@@ -89,10 +89,10 @@ def best_strategy(
     if not entry.rejected_by:
         return Strategy.AFTER_BACKOFF
     best = Strategy.SKIP
-    most = Strategy.IMMEDIATELY if entry.pending else Strategy.AFTER_BACKOFF
+    highest = Strategy.IMMEDIATELY if entry.pending else Strategy.AFTER_BACKOFF
     for event in events:
         best = max(best, _strategy_of_event(hint, event, entry))
-        if best == most:
+        if best == highest:
             break
     return best
 

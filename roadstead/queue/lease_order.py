@@ -1,8 +1,9 @@
 """LeaseOrder: the next pod to lease, by QueueSort, without starvation and without divided gangs.
 
-Starvation (I11): pods that are tried for the first time bypass a pod in activeQ if QueueSort ranks
-them before it, once each. Pods that are tried again (after an event or a lost race) bypass it at
-most `max_bypasses` times in all; then the pod that has waited longest is leased first.
+Starvation (I11 of docs/invariants.md): pods that are tried for the first time bypass a pod in
+activeQ if QueueSort ranks them before it, once each. Pods that are tried again (after an event or a
+lost race) bypass it at most `max_bypasses` times in all; then the pod that has waited longest is
+leased first.
 
 Gangs: while pods of a gang are leased to one scheduler, its other pods are not leased to another.
 They would wait for each other at Permit on two schedulers until both time out, again and again.
@@ -50,7 +51,7 @@ class LeaseOrder(Generic[EventT]):
                         self._store.heap_of(entry).hide(entry)
                         skipped.append(entry)
                         continue
-                self._note(next_ones[0])
+                self._count_bypass(next_ones[0])
                 picked += len(next_ones)
                 yield next_ones
         finally:
@@ -59,7 +60,7 @@ class LeaseOrder(Generic[EventT]):
                 self._store.heap_of(entry).show(entry)
                 if entry.state is QueueState.ACTIVE:
                     self._store.active.order_of(entry).restore(entry, self._max_bypasses)
-            self._store.active.drop_left()
+            self._store.active.drop_departed()
 
     def _next(self, most: int, profile: str) -> list[PodEntry[EventT]]:
         """Return the first pod, or several consecutive ones that are tried for the first time."""
@@ -78,7 +79,8 @@ class LeaseOrder(Generic[EventT]):
             return [first]
         return [longest]
 
-    def _note(self, entry: PodEntry[EventT]) -> None:
+    def _count_bypass(self, entry: PodEntry[EventT]) -> None:
+        """Count the lease of a retried pod while another pod has waited longer."""
         if self._is_retry(entry):
             order = self._store.active.order_of(entry)
             order.bypasses += entry is not order.oldest()
@@ -100,8 +102,8 @@ class LeaseOrder(Generic[EventT]):
     def validate(self) -> None:
         """Check that no pod of activeQ was bypassed more than `max_bypasses` times (I11)."""
         for entry in self._store.active.heap:
-            passed = self._store.active.order_of(entry).bypasses_of(entry)
-            assert passed <= self._max_bypasses, f"{entry.uid} was passed {passed} times"
+            bypasses = self._store.active.order_of(entry).bypasses_of(entry)
+            assert bypasses <= self._max_bypasses, f"{entry.uid} was bypassed {bypasses} times"
 
 
 def _similar(

@@ -20,6 +20,7 @@ from roadstead.queue.pods import QueueState, Requeue
 from roadstead.queue.reports import ReturnedPod
 
 T = TypeVar("T")
+"""Result of the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class NominatedPods:
 class QueueNominations:
     """The nominations in effect. handle_events: passes events to the core.
 
-    _wrong_at_cache: pod → node of a nomination that the cache has and the queue does not.
+    _wrong_at_cache: UID → node of a nomination that the cache has and the queue does not.
     """
 
     def __init__(
@@ -100,33 +101,40 @@ class QueueNominations:
 
         The resources that wrong nominations reserved may help other pods.
         """
-        final = {
+        # Not of leased pods: their scheduler may send another nomination.
+        wrong_nodes = {
             uid: node for uid, node in self._wrong_at_cache.items() if not self._is_leased(uid)
         }
-        known = [(uid, facts) for uid in final if (facts := self._core.facts_of(uid)) is not None]
+        known = [
+            (uid, facts) for uid in wrong_nodes if (facts := self._core.facts_of(uid)) is not None
+        ]
         # After a duplicate report the cache has the nomination that is in effect.
-        wrong = [(uid, facts) for uid, facts in known if facts.nominated_node_name != final[uid]]
+        wrong = [
+            (uid, facts) for uid, facts in known if facts.nominated_node_name != wrong_nodes[uid]
+        ]
         if wrong:
             # The cache reads only the UID of the identity, so the UID may replace the name.
-            pods = [(PodIdentity(uid, of.namespace, uid), of) for uid, of in wrong]
+            pods = [(PodIdentity(uid, facts.namespace, uid), facts) for uid, facts in wrong]
             now_s = yield from send_nominations(
                 pods, [facts.nominated_node_name for _, facts in wrong]
             )
-            kept = [facts for uid, facts in wrong if final[uid]]
-            self._handle_events(self._events.gone(kept), now_s)
-        for uid, node_name in final.items():
+            released = [facts for uid, facts in wrong if wrong_nodes[uid]]
+            self._handle_events(self._events.gone(released), now_s)
+        for uid, node_name in wrong_nodes.items():
             # Another stale report may have replaced the entry while the cache was called.
             if self._wrong_at_cache.get(uid) == node_name:
                 del self._wrong_at_cache[uid]
 
     def nominated(self, uids: Sequence[str]) -> NominatedPods:
         """Return the nominated pods, and those of `uids` that are not; no leased pods."""
-        named = [pod for pod in self._core.nominations() if not self._is_leased(pod.identity.uid)]
-        known = {pod.identity.uid for pod in named}
+        nominated = [
+            pod for pod in self._core.nominations() if not self._is_leased(pod.identity.uid)
+        ]
+        found = {pod.identity.uid for pod in nominated}
         return NominatedPods(
-            tuple((pod.identity, pod.facts) for pod in named),
-            tuple(pod.facts.nominated_node_name for pod in named),
-            tuple(uid for uid in uids if uid not in known and not self._is_leased(uid)),
+            tuple((pod.identity, pod.facts) for pod in nominated),
+            tuple(pod.facts.nominated_node_name for pod in nominated),
+            tuple(uid for uid in uids if uid not in found and not self._is_leased(uid)),
         )
 
     def _is_leased(self, uid: str) -> bool:

@@ -14,10 +14,12 @@ from typing import Generic
 from roadstead.facts.pod import PodFacts
 from roadstead.queue.pods import EventT, PodEntry, QueueState
 
-MAX_FACTS_KNOWN = 4096
+MAX_CACHED_FACTS = 4096
+"""Maximum number of results that `facts_for` caches; a full cache is emptied."""
 
 MAX_GONE = 1024
-"""Pods that left are dropped when the index has this many more than twice the queue's pods."""
+"""The index may hold 2 × (pods in the queue) + MAX_GONE pods; beyond that, pods that left the queue
+are removed from it."""
 
 
 class Nominator(Generic[EventT]):
@@ -27,18 +29,19 @@ class Nominator(Generic[EventT]):
         self._queued = queued
         self._node_of: dict[str, str] = {}
         self._uids_on: dict[str, set[str]] = {}
-        self._facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
+        # By id of the given facts, and node: the given facts, and those with this nomination.
+        self._cached_facts: dict[tuple[int, str], tuple[PodFacts, PodFacts]] = {}
 
-    def note(self, uid: str, node_name: str) -> None:
-        """Record the nominated node in a pod's facts; "" for none."""
-        self._forget(uid)
+    def index(self, uid: str, node_name: str) -> None:
+        """Index a pod under the node that its facts nominate; "" removes it."""
+        self._remove(uid)
         if node_name:
             self._node_of[uid] = node_name
             self._uids_on.setdefault(node_name, set()).add(uid)
         if len(self._node_of) > MAX_GONE + 2 * len(self._queued):
             # Pods leave the queue without a call here: drop them when there are many.
             for gone in self._node_of.keys() - self._queued.keys():
-                self._forget(gone)
+                self._remove(gone)
 
     def nominated_below(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
         """Return the pods below a priority that are nominated to a node."""
@@ -55,16 +58,16 @@ class Nominator(Generic[EventT]):
 
     def _by_arrival(self, uids: Iterable[str]) -> list[PodEntry[EventT]]:
         entries = (self._queued.get(uid) for uid in uids)
-        named = [
+        nominated = [
             entry
             for entry in entries
             if entry is not None
             and entry.facts.nominated_node_name
             and entry.state is not QueueState.GATED
         ]
-        return sorted(named, key=lambda entry: entry.seq)
+        return sorted(nominated, key=lambda entry: entry.seq)
 
-    def _forget(self, uid: str) -> None:
+    def _remove(self, uid: str) -> None:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             self._uids_on[node_name].remove(uid)
@@ -72,14 +75,18 @@ class Nominator(Generic[EventT]):
                 del self._uids_on[node_name]
 
     def facts_for(self, facts: PodFacts, node_name: str) -> PodFacts:
-        """Return facts with another nomination; one object for equal input, so classes stay few."""
+        """Return facts with another nomination.
+
+        The same facts object and node give the same result object while it is cached, so that the
+        pods of one class stay one class.
+        """
         if facts.nominated_node_name == node_name:
             return facts
-        known = self._facts.get((id(facts), node_name))
-        if known is not None and known[0] is facts:
-            return known[1]
-        if len(self._facts) >= MAX_FACTS_KNOWN:
-            self._facts.clear()
+        cached = self._cached_facts.get((id(facts), node_name))
+        if cached is not None and cached[0] is facts:
+            return cached[1]
+        if len(self._cached_facts) >= MAX_CACHED_FACTS:
+            self._cached_facts.clear()
         changed = replace(facts, nominated_node_name=node_name)
-        self._facts[id(facts), node_name] = facts, changed
+        self._cached_facts[id(facts), node_name] = facts, changed
         return changed

@@ -180,7 +180,7 @@ class EndedLease:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """Number of pods in each place, of leases, and of pods that were done since the start."""
+    """Number of pods in each container, of leases, and of pods that were done since the start."""
 
     active: int
     backoff: int

@@ -39,6 +39,7 @@ from roadstead.transitions import TransitionTable
 _S, _E = QueueState, QueueEvent
 
 QUEUED = (_S.ACTIVE, _S.BACKOFF, _S.UNSCHEDULABLE, _S.GATED, _S.IN_FLIGHT)
+"""States of the pods that are in the queue."""
 
 TABLE: TransitionTable[QueueState, QueueEvent] = TransitionTable(
     "queue",
@@ -111,7 +112,7 @@ class QueueStore(Generic[EventT]):
         }
 
     def apply(self, entry: PodEntry[EventT], event: QueueEvent) -> QueueState:
-        """Apply an event to a pod: move it to the place of its next state, and return the state."""
+        """Apply an event to a pod: move it to the container of its next state; return the state."""
         self.apply_all((entry,), event)
         return entry.state
 
@@ -124,7 +125,7 @@ class QueueStore(Generic[EventT]):
                 self._containers[moved.to].put(moved.select(entries))
 
     def stay(self, entry: PodEntry[EventT], event: QueueEvent) -> None:
-        """Apply an event that keeps the state; the pod also keeps its position in its place."""
+        """Apply an event that keeps the state; the pod also keeps its position in its container."""
         arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
         assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
         entry.history = arrow.extend(entry.history)
@@ -159,7 +160,7 @@ class QueueStore(Generic[EventT]):
         return [lease.open[uid] for uid in todo], answer
 
     def entries(self, state: QueueState) -> list[PodEntry[EventT]]:
-        """Return the pods in one state, in the order of their place; in flight: by arrival."""
+        """Return the pods in one state, in the order of their container; in flight: by arrival."""
         if state is _S.IN_FLIGHT:
             return sorted(self.in_flight, key=lambda entry: entry.seq)
         if state is _S.DONE:
@@ -181,7 +182,7 @@ class QueueStore(Generic[EventT]):
         )
 
     def validate(self) -> None:
-        """Check that every accepted pod is in exactly one place, that of its state (I4)."""
+        """Check that every accepted pod is in exactly one container, that of its state (I4)."""
         self._validate_containers()
         self._validate_leases()
         self.pods.validate()
@@ -192,13 +193,13 @@ class QueueStore(Generic[EventT]):
         seen: set[str] = set()
         for state in QUEUED:
             for entry in self.entries(state):
-                assert entry.uid not in seen, f"{entry.uid} is in two places"
-                assert entry.state is state, f"{entry.uid} is in {state}, says {entry.state}"
+                assert entry.uid not in seen, f"{entry.uid} is in two containers"
+                assert entry.state is state, f"{entry.uid} is in {state}, has {entry.state}"
                 assert self.pods.present.get(entry.uid) is entry, f"{entry.uid} is not known"
                 seen.add(entry.uid)
-        assert seen == set(self.pods.present), f"in no place: {set(self.pods.present) - seen}"
+        assert seen == set(self.pods.present), f"in no container: {set(self.pods.present) - seen}"
         for entry in self.unschedulable.heap:
-            assert entry.rejected_by, f"{entry.uid} is unschedulable and nobody rejected it"
+            assert entry.rejected_by, f"{entry.uid} is unschedulable and no plugin rejected it"
 
     def heap_of(self, entry: PodEntry[EventT]) -> PodHeap[EventT]:
         """Return the heap that contains a pod that may be leased."""
@@ -226,4 +227,4 @@ class QueueStore(Generic[EventT]):
                 assert entry.lease_id == lease_id, f"{entry.uid} names lease {entry.lease_id}"
                 assert entry.attempts > 0, f"{entry.uid} is in flight without an attempt"
         if not self.in_flight.leases:
-            assert self.in_flight.event_count == 0, "events are kept for nobody"
+            assert self.in_flight.event_count == 0, "events are kept without a lease"

@@ -146,8 +146,8 @@ class Requeueing(Generic[EventT]):
         moved: list[str] = []
         rules = self._rules
         # Build both lists before any pod moves, so that no pod is considered twice.
-        classes = [*self._store.unschedulable.classes(), *self._store.gated.classes()]
-        for pods in classes:
+        groups = [*self._store.unschedulable.groups(), *self._store.gated.groups()]
+        for pods in groups:
             first = pods[0]
             facts, rejected_by, plugin = first.facts, first.rejected_by, first.gating_plugin
             relevant = [
@@ -199,9 +199,9 @@ class Requeueing(Generic[EventT]):
         entry.facts = facts
         if entry.state is QueueState.IN_FLIGHT:
             self._store.stay(entry, QueueEvent.UPDATE)
-            self.remember(entry, events)
+            self.add_own_events(entry, events)
             return
-        # Sort key and class may depend on the facts: remove the pod from its place, put it again.
+        # Sort key and group depend on the facts: remove the pod from its container, put it again.
         self._store.apply(entry, QueueEvent.UPDATE)
         if entry.state is QueueState.GATED:
             # The new facts may contain a nomination, which is not in effect while the pod is gated.
@@ -209,7 +209,7 @@ class Requeueing(Generic[EventT]):
         if entry.state in (QueueState.UNSCHEDULABLE, QueueState.GATED):
             self.retry(entry, self.hints(events), now_s)
 
-    def remember(self, entry: PodEntry[EventT], events: Sequence[EventT | None]) -> None:
+    def add_own_events(self, entry: PodEntry[EventT], events: Sequence[EventT | None]) -> None:
         """Add events that concern only this pod in flight."""
         entry.own_events = (*entry.own_events, *events)
         if len(entry.own_events) > OWN_EVENTS_MAX:
@@ -230,6 +230,7 @@ class Requeueing(Generic[EventT]):
 
 
 def _event_for(entry: PodEntry[EventT], strategy: Strategy, now_s: float) -> QueueEvent:
+    """Return the event that requeues a pod: to backoffQ if it must wait, else to activeQ."""
     waits = strategy is Strategy.AFTER_BACKOFF and entry.backoff_until_s > now_s
     return QueueEvent.BACK_OFF if waits else QueueEvent.ACTIVATE
 

@@ -9,11 +9,11 @@ from roadstead.queue.pods import Requeue, RequeueReason
 from roadstead.queue.reports import ReturnedPod
 
 MAX_FAILURES = 3
-"""After so many failed attempts a pod waits as an unschedulable one, so that a run ends."""
+"""After this number of failed attempts a pod waits as an unschedulable one, so that a run ends."""
 
 MAX_CONFLICTS = 10
-"""After so many lost races a pod backs off: pods that depend on each other's assumptions, none of
-them bound, would otherwise lose to each other for ever."""
+"""After this number of lost races a pod backs off: pods that depend on each other's assumptions,
+none of them bound, would otherwise lose to each other for ever."""
 
 FAILS_AGAIN = "fails again and again"
 """Stands for the plugin that rejected a pod after `MAX_FAILURES`; no event is known to help it."""
@@ -25,6 +25,7 @@ class Retries:
     """The leases in which each pod lost a race or failed."""
 
     def __init__(self) -> None:
+        # By UID and lease: the number of the failure, or of the lost race.
         self._failures: dict[str, dict[int, int]] = {}
         self._conflicts: dict[str, dict[int, int]] = {}
 

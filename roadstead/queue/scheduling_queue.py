@@ -89,12 +89,12 @@ class SchedulingQueue:
     # Pods are added and removed.
 
     def add_device_claims(self, claims: Sequence[DeviceClaimFacts]) -> None:
-        """Add claims of devices that were made for pods which are about to be submitted."""
+        """Add device claims that were created for pods which will be submitted next."""
         self._devices.apply(claims)
         self._events.add_claims(claims)
 
     def end_device_claims(self, uids: Sequence[str]) -> None:
-        """Remove the claims of devices that were made for pods which ended."""
+        """Remove the device claims that were created for pods that ended."""
         ended = frozenset(uids)
         found = self._devices.claims_of_pods(uids)
         gone = [each.key for each in found if each.owner_uid in ended]
@@ -103,7 +103,7 @@ class SchedulingQueue:
 
     @property
     def _devices(self) -> DeviceState:
-        """Claims as PreEnqueue reads them; their allocations are not known here."""
+        """Claims as PreEnqueue reads them; the queue does not have their allocations."""
         return next(iter(self._profiles.values())).storage.devices
 
     def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> QueueSteps[AddResult]:
@@ -122,7 +122,7 @@ class SchedulingQueue:
                 events = pod_change_events(old, facts, is_assigned=False)
                 self.core.update(identity, facts, now_s, events)
         answer = self.core.add(valid, now_s)
-        self._handle_events(self._events.waiting(new_members), now_s)
+        self._handle_events(self._events.added(new_members), now_s)
         self._record_gated(valid, classes)
         yield from self.nominations.send_changes()
         return answer
@@ -167,7 +167,7 @@ class SchedulingQueue:
     # Leases.
 
     def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
-        """Activate the pods that stopped waiting for their gang, of which others wait at Permit."""
+        """Activate the pods that stopped waiting for their gang; others of it wait at Permit."""
         self._gangs.activate_gangs(gangs, now_s)
 
     def lease(
@@ -178,7 +178,7 @@ class SchedulingQueue:
         Leases, backoffs and long waits that are due are ended first.
         """
         for ended in self.core.tick(now_s):
-            # The scheduler may still bind these pods. When it is replaced, the binder is asked.
+            # The scheduler may still bind these pods; `leased_to` returns them when it is replaced.
             overdue = self._overdue.setdefault(ended.owner, {})
             overdue.update(dict.fromkeys(ended.uids, ended.epoch))
         batch = self.core.lease(owner, epoch, max_pods, now_s, profile)
@@ -205,13 +205,13 @@ class SchedulingQueue:
     ) -> QueueSteps[None]:
         """Apply a scheduler's report on leased pods.
 
-        bound: bound pods. returned: pods that return to the queue. pending_reasons: of pods.
-        evicted: as of a revision.
+        bound: UIDs. returned: pods that return to the queue. pending_reasons: why pods are pending.
+        evicted: pods that were deleted at `revision`.
         """
         for reason in pending_reasons:
             self._pending_reasons[reason.uid] = reason
         if bound:
-            self._done(lease_id, bound, now_s)
+            self._remove_bound(lease_id, bound, now_s)
         if returned:
             requeues = [self._retries.requeue(lease_id, each) for each in returned]
             # Before the core applies the reports, which replace the nominations.
@@ -231,7 +231,7 @@ class SchedulingQueue:
         self.remove_deleted(evicted, now_s, revision)
         yield from self.nominations.send_changes()
 
-    def _done(self, lease_id: int, uids: Sequence[str], now_s: float) -> None:
+    def _remove_bound(self, lease_id: int, uids: Sequence[str], now_s: float) -> None:
         """Remove bound pods and create their events."""
         self._members.bind(uids)
         # Read the facts before `core.done` removes the pods.
@@ -315,7 +315,9 @@ class SchedulingQueue:
     def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
         """Return the pods that earlier incarnations of a scheduler leased, expired leases too."""
         leased = self.core.leased_to(owner, epoch)
-        overdue = (uid for uid, of in self._overdue.get(owner, {}).items() if of < epoch)
+        overdue = (
+            uid for uid, leased_in in self._overdue.get(owner, {}).items() if leased_in < epoch
+        )
         return (*leased, *sorted({*overdue}.difference(leased)))
 
     def end_owner(
@@ -337,7 +339,7 @@ class SchedulingQueue:
         self.core.revoke(owner, epoch, now_s)
         # Keep the overdue pods of the current incarnation: it may still commit them, and then end.
         overdue = self._overdue.pop(owner, {})
-        if current := {uid: of for uid, of in overdue.items() if of >= epoch}:
+        if current := {uid: e for uid, e in overdue.items() if e >= epoch}:
             self._overdue[owner] = current
         self._handle_events([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         yield from self.nominations.send_changes()

@@ -161,7 +161,7 @@ class Performer:
 
     def _assume(self, attempts: Sequence[Attempt]) -> Steps[None]:
         bind_next = self._core.bind_next(attempts) and not any(
-            self._extenders.binder_of(attempt.facts) for attempt in attempts
+            self._extenders.has_binder_for(attempt.facts) for attempt in attempts
         )
         need = AssumePods(attempts, self._volumes.known, bind_next)
         answer = yield from cache_answer(need)
@@ -215,7 +215,7 @@ class Performer:
         """Have extenders bind the pods that they handle; return the attempts that did not fail."""
         refused = []
         for attempt in attempts:
-            if not self._extenders.binder_of(attempt.facts):
+            if not self._extenders.has_binder_for(attempt.facts):
                 continue
             target = identity_of(attempt.uid, attempt.key), attempt.facts, attempt.node_name
             try:

@@ -1,4 +1,4 @@
-"""Current state of claims and volumes, and the bindings that placements make."""
+"""Current state of claims and volumes, and the bindings that placements cause."""
 
 from roadstead.storage.assumed_claims import AssumedClaims as AssumedClaims
 from roadstead.storage.assumed_claims import Reserved as Reserved

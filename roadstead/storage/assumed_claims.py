@@ -42,7 +42,7 @@ class Reserved:
     """The result of assuming a pod.
 
     bindings: of all its claims that are not committed. device_claims: those in flight for it.
-    changes: those that this pod made, in order.
+    changes: to the storage state for this pod, in order.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -60,13 +60,18 @@ class TriedOut:
 
 @dataclass(slots=True)
 class _OpenBinding:
+    """A binding that is not committed. holders: UIDs of the assumed pods that use its claim."""
+
     binding: Binding
     undo: StorageChange
     holders: set[str] = field(default_factory=set)
 
 
 class AssumedClaims:
-    """Claims of assumed pods, over one storage state of which it is the only writer."""
+    """Claims of assumed pods, over one storage state of which it is the only writer.
+
+    _open: bindings by key of the claim. _keys_of_holder: UID → keys of its claims in `_open`.
+    """
 
     def __init__(self, storage: StorageState) -> None:
         self.storage = storage
@@ -135,7 +140,7 @@ class AssumedClaims:
         return tuple(undone)
 
     def confirm(self, uid: str) -> tuple[StorageChange, ...]:
-        """Make the bindings of a committed pod permanent, whatever their other holders.
+        """Make the bindings of a committed pod permanent, also if they have other holders.
 
         Return the changes: the pod becomes a consumer of its claims of devices.
         """
@@ -159,8 +164,8 @@ class AssumedClaims:
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> tuple[StorageChange, ...]:
         """Deallocate claims of devices, each for the pod with the UID; return the changes.
 
-        A claim that another pod reserves, or that is in flight, keeps its allocation. One that an
-        earlier attempt made for the pod is deleted.
+        A claim that another pod reserves, or that is in flight, keeps its allocation. A claim that
+        an earlier attempt created for the pod is deleted.
         """
         changed, removed = [], []
         for key, uid in claims:
@@ -194,16 +199,16 @@ class AssumedClaims:
         found = self._devices.try_out(received.device_claims, pod, node)
         if found is None:
             return None
-        claims, made = found[0]
-        before = StorageChange(device_claims=claims, removed_claims=made)
-        after = StorageChange(device_claims=found[1])
+        (old_claims, created), new_claims = found
+        undo = StorageChange(device_claims=old_claims, removed_claims=created)
+        change = StorageChange(device_claims=new_claims)
         tried = self._try_volumes(received.bindings, pod, node)
         if tried is None:
-            self.storage.apply(before)
+            self.storage.apply(undo)
             return None
-        if not found[1]:
+        if not new_claims:
             return tried
-        return TriedOut((*tried.changes, after), (*tried.undos, before))
+        return TriedOut((*tried.changes, change), (*tried.undos, undo))
 
     def _try_volumes(
         self, bindings: tuple[Binding, ...], pod: PodFacts, node: NodeFacts
@@ -238,8 +243,8 @@ class AssumedClaims:
         self.storage.validate()
         self._devices.validate()
         for key, each in self._open.items():
-            assert each.holders, f"nobody holds {key}"
+            assert each.holders, f"{key} has no holder"
             assert self.storage.claims[key] == each.binding.claim, f"{key} is not as it was bound"
             assert all(key in self._keys_of_holder[uid] for uid in each.holders), (
-                f"{key} is held unknown"
+                f"{key} is not among the claims of a holder"
             )

@@ -64,17 +64,22 @@ def candidates(
     least, modes = claim.requested_bytes or 0, frozenset(claim.access_modes)
     for volume in storage.index.naming(claim):
         big_enough = volume.capacity_bytes >= least and not volume.is_terminating
-        if big_enough and _is_like(volume, claim) and is_volume_bound_to_claim(volume, claim):
+        if (
+            big_enough
+            and _has_same_modes(volume, claim)
+            and is_volume_bound_to_claim(volume, claim)
+        ):
             return volume, []
     found = (storage.volumes[name] for name in storage.index.free(claim.storage_class, least))
-    fits = [v for v in found if modes.issubset(v.access_modes) and _is_like(v, claim)]
+    fits = [v for v in found if modes.issubset(v.access_modes) and _has_same_modes(v, claim)]
     if claim.selector is None:
         return None, fits
     matches = claim.selector.matches
     return None, [volume for volume in fits if matches(dict(volume.labels))]
 
 
-def _is_like(volume: VolumeFacts, claim: ClaimFacts) -> bool:
+def _has_same_modes(volume: VolumeFacts, claim: ClaimFacts) -> bool:
+    """Return whether a volume has the mode and the attributes class that a claim requests."""
     return (
         volume.volume_mode == claim.volume_mode
         and volume.attributes_class == claim.attributes_class
@@ -86,9 +91,9 @@ def by_size(claims: Iterable[ClaimFacts]) -> list[ClaimFacts]:
     return sorted(claims, key=lambda claim: claim.requested_bytes or 0)
 
 
-def may_provision(found: StorageClassFacts | None) -> bool:
+def may_provision(storage_class: StorageClassFacts | None) -> bool:
     """Whether volumes of a class can be provisioned at all."""
-    return found is not None and found.provisioner not in ("", NO_PROVISIONER)
+    return storage_class is not None and storage_class.provisioner not in ("", NO_PROVISIONER)
 
 
 def bindings_on(
@@ -102,7 +107,7 @@ def bindings_on(
     waiting = claims_of(storage, pod).waiting
     labels = dict(node.labels)
     chosen: dict[str, VolumeFacts] = {}
-    made: list[Binding] = []
+    bindings: list[Binding] = []
     for claim in by_size(waiting):
         if claim.selected_node not in (None, node.name):
             return None
@@ -114,10 +119,10 @@ def bindings_on(
         if found is None:
             return None
         # Two volumes of a pod may name one claim, which is bound once.
-        if found.name not in chosen and all(each.claim.key != claim.key for each in made):
-            made.append(_bound(claim, found))
+        if found.name not in chosen and all(each.claim.key != claim.key for each in bindings):
+            bindings.append(_bound(claim, found))
         chosen[found.name] = found
-    return tuple(made)
+    return tuple(bindings)
 
 
 def _static(
@@ -126,9 +131,9 @@ def _static(
     labels: Mapping[str, str],
     chosen: Mapping[str, VolumeFacts],
 ) -> VolumeFacts | None:
-    own, free = candidates(storage, claim)
-    if own is not None:
-        return own if reaches(own.node_terms, labels) else None
+    named, free = candidates(storage, claim)
+    if named is not None:
+        return named if reaches(named.node_terms, labels) else None
     return next(
         (v for v in free if v.name not in chosen and reaches(v.node_terms, labels)),
         None,
@@ -145,30 +150,34 @@ def _bound(claim: ClaimFacts, volume: VolumeFacts) -> Binding:
 
 def provisioned(storage: StorageState, claim: ClaimFacts, node: NodeFacts) -> VolumeFacts | None:
     """Return the volume that would be provisioned for a claim on a node; None if none can be."""
-    found = storage.classes.get(claim.storage_class)
+    storage_class = storage.classes.get(claim.storage_class)
     labels = dict(node.labels)
-    if found is None or not may_provision(found) or not topology_allows(found, labels):
+    if (
+        storage_class is None
+        or not may_provision(storage_class)
+        or not topology_allows(storage_class, labels)
+    ):
         return None
-    if not has_capacity(storage, found, claim, labels):
+    if not has_capacity(storage, storage_class, claim, labels):
         return None
-    driver = DRIVERS.get(found.provisioner, found.provisioner)
+    driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
     name = f"pvc-{claim.uid or f'{claim.namespace}-{claim.name}'}"
     if name in storage.volumes:
         return None
     return VolumeFacts(
         name=name,
-        storage_class=found.name,
+        storage_class=storage_class.name,
         capacity_bytes=claim.requested_bytes or 0,
         access_modes=claim.access_modes,
         volume_mode=claim.volume_mode,
         attributes_class=claim.attributes_class,
-        node_terms=_topology(storage, found, driver, node),
+        node_terms=_topology(storage, storage_class, driver, node),
         csi=CsiSource(driver, name),
     )
 
 
 def _topology(
-    storage: StorageState, found: StorageClassFacts, driver: str, node: NodeFacts
+    storage: StorageState, storage_class: StorageClassFacts, driver: str, node: NodeFacts
 ) -> NodeTerms:
     """Return the node affinity of a new volume: the node's own values of the topology keys.
 
@@ -179,42 +188,44 @@ def _topology(
     keys: Sequence[str] = [
         key
         for each in (csi_node.drivers if csi_node else ())
-        if each.name in (driver, found.provisioner)
+        if each.name in (driver, storage_class.provisioner)
         for key in each.topology_keys
-    ] or sorted({key for term in found.allowed_topologies for key, _ in term})
+    ] or sorted({key for term in storage_class.allowed_topologies for key, _ in term})
     wanted = tuple(Requirement(key, "In", (labels[key],)) for key in keys if key in labels)
     return (NodeSelectorTerm(wanted),) if wanted else None
 
 
-def topology_allows(found: StorageClassFacts, labels: Mapping[str, str]) -> bool:
+def topology_allows(storage_class: StorageClassFacts, labels: Mapping[str, str]) -> bool:
     """Whether a class may provision volumes for a node (MatchTopologySelectorTerms)."""
-    if not found.allowed_topologies:
+    if not storage_class.allowed_topologies:
         return True
     return any(
         bool(term) and all(labels.get(key) in values for key, values in term)
-        for term in found.allowed_topologies
+        for term in storage_class.allowed_topologies
     )
 
 
 def has_capacity(
     storage: StorageState,
-    found: StorageClassFacts,
+    storage_class: StorageClassFacts,
     claim: ClaimFacts,
     labels: Mapping[str, str],
 ) -> bool:
     """Whether the driver has enough free storage for a claim near a node, if it publishes any."""
-    if not counts_capacity(storage, found, claim):
+    if not counts_capacity(storage, storage_class, claim):
         return True
     return any(
         each.selector is not None
         and each.limit_bytes is not None
         and each.limit_bytes >= (claim.requested_bytes or 0)
         and each.selector.matches(labels)
-        for each in storage.capacities.get(found.name, ())
+        for each in storage.capacities.get(storage_class.name, ())
     )
 
 
-def counts_capacity(storage: StorageState, found: StorageClassFacts, claim: ClaimFacts) -> bool:
+def counts_capacity(
+    storage: StorageState, storage_class: StorageClassFacts, claim: ClaimFacts
+) -> bool:
     """Whether the driver publishes its free storage, and the claim requests a size."""
-    driver = storage.csi_drivers.get(found.provisioner)
+    driver = storage.csi_drivers.get(storage_class.provisioner)
     return claim.requested_bytes is not None and driver is not None and driver.tracks_capacity

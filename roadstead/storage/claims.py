@@ -57,6 +57,7 @@ def unbound_keys(storage: StorageState, pod: PodFacts) -> tuple[str, ...]:
 
 
 def not_found(name: str) -> ClaimError:
+    """Return the error of a claim that does not exist."""
     return ClaimError(f'persistentvolumeclaim "{name}" not found', is_missing=True)
 
 

@@ -26,6 +26,7 @@ from roadstead.facts.storage import (
 from roadstead.storage.volume_index import VolumeIndex
 
 MAX_CHANGES_REMEMBERED = 4096
+"""Number of changes in the log of `claims_changed_since`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class StorageState:
         for attachment in facts.attachments:
             self.attachments.setdefault(attachment.node_name, []).append(attachment)
         self.index = VolumeIndex(facts.volumes)
+        # (version, keys of the claims that changed) of the last changes.
         self._changed: deque[tuple[int, tuple[str, ...]]] = deque(maxlen=MAX_CHANGES_REMEMBERED)
 
     def migrated_nodes(self, plugin: str) -> frozenset[str]:
@@ -92,8 +94,8 @@ class StorageState:
         """Apply changes in order, and undo what was allocated ahead of them and is not in them."""
         accepted = 0
         for change in changes:
-            # Most are the allocations that were made ahead: undone and made again, they would
-            # be a change of each node that every class had to compare.
+            # Most repeat allocations of `ahead`. Undone and applied again, they would be a change
+            # of each node, which every class would have to compare.
             if not (change.changes_only_devices and self.ahead.accept(change.device_claims)):
                 break
             accepted += 1
@@ -104,14 +106,14 @@ class StorageState:
     def apply(self, change: StorageChange) -> StorageChange:
         """Apply a change; return the change that undoes it. First `ahead` is undone."""
         self.ahead.undo()
-        before, made_claims = self.devices.apply(change.device_claims, change.removed_claims)
+        before, created_claims = self.devices.apply(change.device_claims, change.removed_claims)
         if not (change.claims or change.volumes or change.removed):
-            return StorageChange(device_claims=before, removed_claims=made_claims)
+            return StorageChange(device_claims=before, removed_claims=created_claims)
         claims = tuple(self.claims[each.key] for each in change.claims if each.key in self.claims)
-        assert len(claims) == len(change.claims), "a claim that is not there cannot change"
+        assert len(claims) == len(change.claims), "a claim that does not exist cannot change"
         names = (*(each.name for each in change.volumes), *change.removed)
         volumes = tuple(self.volumes[name] for name in names if name in self.volumes)
-        made = tuple(each.name for each in change.volumes if each.name not in self.volumes)
+        created = tuple(each.name for each in change.volumes if each.name not in self.volumes)
         for claim in change.claims:
             self.claims[claim.key] = claim
         for name in change.removed:
@@ -122,7 +124,7 @@ class StorageState:
             self.index.add(volume)
         self.version += 1
         self._changed.append((self.version, tuple(each.key for each in change.claims)))
-        return StorageChange(claims, volumes, made, before, made_claims)
+        return StorageChange(claims, volumes, created, before, created_claims)
 
     def _drop(self, name: str) -> None:
         known = self.volumes.pop(name, None)

@@ -12,7 +12,11 @@ Label = tuple[str, str]
 
 
 class VolumeIndex:
-    """An index of volumes. A volume is free if it is Available and names no claim."""
+    """An index of volumes. A volume is free if it is Available and names no claim.
+
+    _free: class → (size, name), sorted. _claimed: (class, namespace and name of a claim) → volumes
+    by name. _only_label: cached results by volume.
+    """
 
     def __init__(self, volumes: Iterable[VolumeFacts]) -> None:
         self._free: dict[str, list[_Key]] = {}

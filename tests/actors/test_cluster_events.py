@@ -24,7 +24,7 @@ def test_pods_are_reported_as_assigned_deleted_or_waiting():
     (assigned,), (gone,), (waiting,) = (
         events.assigned([WEB]),
         events.gone([WEB]),
-        events.waiting([WEB]),
+        events.added([WEB]),
     )
 
     assert (assigned.event.label, assigned.change) == (
@@ -42,7 +42,7 @@ def test_pods_are_reported_as_assigned_deleted_or_waiting():
 
 
 def test_the_memory_of_events_is_bounded(monkeypatch):
-    monkeypatch.setattr(cluster_events, "MAX_KNOWN", 1)
+    monkeypatch.setattr(cluster_events, "MAX_CACHED_EVENTS", 1)
     events = PodEvents()
     (first,) = events.assigned([WEB])
     events.assigned([DB])

@@ -157,7 +157,7 @@ def test_the_chain_supports_the_verbs_of_all_its_extenders():
 
     assert len(all_of_it) == 2
     assert (all_of_it.any_filters, all_of_it.any_prioritizers) == (True, True)
-    assert not all_of_it.binder_of(POD.facts)
+    assert not all_of_it.has_binder_for(POD.facts)
     assert not all_of_it.preempts(POD.facts)
     assert chain(extender({"filter": {}})).wants_manifests is False
     assert chain(extender({"filter": {}}, cache=False)).wants_manifests is True
@@ -169,7 +169,7 @@ def test_the_first_interested_binder_binds():
 
     took = chain(extender({}), skipped, binder)
 
-    assert took.binder_of(POD.facts)
+    assert took.has_binder_for(POD.facts)
     assert took.bind(POD.identity, POD.facts, "n1") is True
     assert binder.asked == [
         ("bind", {"PodName": "p", "PodNamespace": "ns", "PodUID": "uid-p", "Node": "n1"})

@@ -67,7 +67,7 @@ def test_nominated_facts_are_one_object_per_class_and_node():
 
 
 def test_the_number_of_remembered_nominated_facts_is_bounded(monkeypatch):
-    monkeypatch.setattr(nominator_module, "MAX_FACTS_KNOWN", 3)
+    monkeypatch.setattr(nominator_module, "MAX_CACHED_FACTS", 3)
     nominator = Nominator({})
 
     for number in range(10):
@@ -91,7 +91,7 @@ def test_nominations_of_deleted_pods_are_forgotten(monkeypatch):
     nominator = Nominator({})
 
     for number in range(10):
-        nominator.note(f"p{number}", "n1")
+        nominator.index(f"p{number}", "n1")
         assert len([each for each in objects_in(nominator, str) if each.startswith("p")]) <= 3
 
     assert nominator.all() == []

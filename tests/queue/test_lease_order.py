@@ -267,7 +267,7 @@ def test_a_broken_bound_is_found():
     world = World().add("a")
     order_in(world).bypasses = BOUND + 1
 
-    with pytest.raises(AssertionError, match="a was passed 6 times"):
+    with pytest.raises(AssertionError, match="a was bypassed 6 times"):
         world.core.validate()
 
 

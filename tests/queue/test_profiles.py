@@ -72,7 +72,7 @@ def test_the_number_of_waiting_pods_is_returned():
     core = queue(("a", "web", 0), ("b", "batch", 0))
     leased(core, "web")
 
-    assert core.waiting == 1
+    assert core.active_count == 1
 
 
 steps = st.lists(

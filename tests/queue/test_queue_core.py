@@ -859,14 +859,14 @@ class TestValidate:
         ("damage", "message"),
         [
             (lambda store: store.pods.present.popitem(), "is not known"),
-            (lambda store: store.active.heap.remove("uid-a"), "in no place"),
+            (lambda store: store.active.heap.remove("uid-a"), "in no container"),
             (
                 lambda store: store.backoff.put([store.pods.present["uid-a"]]),
-                "is in two places",
+                "is in two containers",
             ),
             (
                 lambda store: setattr(store.pods.present["uid-a"], "state", QueueState.GATED),
-                "says gated",
+                "has gated",
             ),
             (
                 lambda store: setattr(store.pods, "begun", 7),

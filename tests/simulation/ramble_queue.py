@@ -212,7 +212,7 @@ class _Ramble:
             *self._events.assigned(facts[:1]),
             *self._events.gone(facts[:1]),
             *self._events.gone(facts[:1], spares_gangs=True),
-            *self._events.waiting(facts[1:]),
+            *self._events.added(facts[1:]),
             *node_events([NodeChange(None, new), NodeChange(old, larger), NodeChange(new, None)]),
             *node_events([NodeChange(changed, old), NodeChange(old, changed)]),
             *pod_events([PodChange(facts[0], facts[1])]),

@@ -105,7 +105,7 @@ class ShadowPerformer:
 
     def _see_next(self, attempts):
         """The cache learns with the assumption that these pods are about to be bound."""
-        binds = self._actor._scheduler.performer._extenders.binder_of
+        binds = self._actor._scheduler.performer._extenders.has_binder_for
         profiles = self._actor.core._profiles
         for each in attempts:
             profile = profiles[each.facts.scheduler_name]
@@ -129,7 +129,7 @@ class ShadowPerformer:
         self._check_jobs(need)
         if early := sorted(self._to_finish.intersection(each.token for each in need.attempts)):
             self._wrong(f"{early} are to be bound, and the cache did not hear that they are")
-        binds = self._actor._scheduler.performer._extenders.binder_of
+        binds = self._actor._scheduler.performer._extenders.has_binder_for
         outside = {each.uid for each in need.attempts if binds(each.facts)}
         if unasked := sorted(outside - self._asked_outside):
             self._wrong(f"{unasked} are to be bound, and their extender was not asked")

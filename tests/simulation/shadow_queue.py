@@ -178,8 +178,8 @@ class ShadowQueue:
         should = self._model.counts()
         if here != should:
             self._differ(name, f"counts are {here}", should)
-        elif self._core.waiting != here[0]:
-            self._differ(name, f"{self._core.waiting} are in activeQ", here[0])
+        elif self._core.active_count != here[0]:
+            self._differ(name, f"{self._core.active_count} are in activeQ", here[0])
         if self._calls % ALL_EVERY == 0:
             self.look(name)
 

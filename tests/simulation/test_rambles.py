@@ -43,7 +43,7 @@ def _for_no_one(self, effect):
         (attempt_ends, "is_of_earlier_epoch", _any_life, "assumed by earlier lives", 0),
         (BinderJournal, "_note_revisions", _nothing, "revisions of", 0),
         (HintMap, "may_matter", _nobody, "shadow of the queue", 0),
-        (Requeueing, "remember", _nothing, "shadow of the queue", 0),
+        (Requeueing, "add_own_events", _nothing, "shadow of the queue", 0),
         (PodOutcomes, "released", _for_no_one, "evicted are", 1),
         (AttemptsCore, "_lease_again", _nothing, "shadow of ramble", 0),
         (Tentative, "_restore", _nothing, "the table holds", 5),

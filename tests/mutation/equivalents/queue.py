@@ -58,7 +58,7 @@ SAME: tuple[Same, ...] = (
         "events are asked about that can say no more than the ones before",
         (
             ("best_strategy", "break", "continue"),
-            ("best_strategy", "if best == most: ...", "if False: ..."),
+            ("best_strategy", "if best == highest: ...", "if False: ..."),
         ),
     ),
     Same(
@@ -74,12 +74,18 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/queue/nominator.py",
         "equal facts are found again",
-        (("Nominator.facts_for", "if len(self._facts) >= MAX_FACTS_KNOWN: ...", "if True: ..."),),
+        (
+            (
+                "Nominator.facts_for",
+                "if len(self._cached_facts) >= MAX_CACHED_FACTS: ...",
+                "if True: ...",
+            ),
+        ),
     ),
     Same(
         "roadstead/queue/nominator.py",
         "a pod without a nomination is left out where nominated ones are asked for",
-        (("Nominator.note", "if node_name: ...", "if True: ..."),),
+        (("Nominator.index", "if node_name: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/queue/containers.py",
@@ -167,8 +173,8 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Nominator.facts_for",
-                "len(self._facts) >= MAX_FACTS_KNOWN",
-                "len(self._facts) > MAX_FACTS_KNOWN",
+                "len(self._cached_facts) >= MAX_CACHED_FACTS",
+                "len(self._cached_facts) > MAX_CACHED_FACTS",
             ),
         ),
     ),
