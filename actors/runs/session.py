@@ -153,8 +153,8 @@ class RunSession:
         offset_s = (asked_s + time.monotonic()) / 2 - page.now_s
         if abs(offset_s) < SAME_CLOCK_S:
             return page
-        times = tuple((many, time_s + offset_s) for many, time_s in page.times)
-        return CommitPage(page.uids, times, page.total, page.now_s + offset_s)
+        times = tuple((many, time_s + offset_s, spent_s) for many, time_s, spent_s in page.times)
+        return replace(page, times=times, now_s=page.now_s + offset_s)
 
     async def pending(self, count: int) -> tuple[tuple[PendingReason, ...], int]:
         """Return why the first `count` pods are pending, and how many are."""

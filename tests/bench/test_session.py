@@ -41,7 +41,9 @@ def test_pods_are_bound_on_submission_and_the_binder_reports_when():
     page, second, none = with_session(work)
 
     assert page.uids == ("uid-a", "uid-b", "uid-c")
-    assert sum(count for count, _ in page.times) == page.total == 3
+    assert sum(count for count, *_ in page.times) == page.total == 3
+    assert [spent_s for *_, spent_s in page.times] == sorted(spent_s for *_, spent_s in page.times)
+    assert page.times[-1][2] <= page.processor_s
     assert second.uids == ("uid-b",)
     assert (none.uids, none.total) == ((), 3)
 
@@ -223,7 +225,7 @@ def test_statuses_include_every_actor():
 
 
 async def test_times_of_another_machine_are_converted_to_the_local_clock():
-    far = CommitPage(("a",), ((1, 1e9),), 1, 1e9)
+    far = CommitPage(("a",), ((1, 1e9, 0.5),), 1, 1e9, 0.7)
 
     supervisor = SimpleNamespace(refs={"binder": Fake("binder", commits=far)})
 
@@ -231,3 +233,4 @@ async def test_times_of_another_machine_are_converted_to_the_local_clock():
 
     assert page.times[0][1] == page.now_s
     assert page.now_s < 1e8
+    assert (page.times[0][2], page.processor_s) == (0.5, 0.7), "as they were"
