@@ -2,10 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from roadstead.actors.interface import RunFailedError
-from roadstead.actors.messages import CommitPage
+from roadstead.actors.interface import NOTHING, RunFailedError
+from roadstead.actors.messages import CommitPage, Submitted, pod_list
 from roadstead.actors.runs import session as sessions
-from roadstead.actors.runs.session import RunSession, is_idle
+from roadstead.actors.runs.session import CLASSES_PER_MESSAGE, RunSession, is_idle
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import QueueState
@@ -222,6 +222,22 @@ def test_statuses_include_every_actor():
 
     names = {"queue", "cache", "binder", "worker-0", "worker-1", "scheduler-0"}
     assert with_session(work, plan=plan_of(workers=2)) == names
+
+
+@pytest.mark.parametrize(("batch", "most"), [(1, CLASSES_PER_MESSAGE), (50, 50)])
+async def test_pods_of_many_classes_are_submitted_in_short_messages(batch, most):
+    binder = Fake("binder", add_pending=NOTHING)
+    queue = Fake("queue", submit=lambda batch: Submitted(len(batch.uids), ()))
+    facts = [pod(cpu=1 + number) for number in range(2 * most + 1)]
+    pods = [(PodIdentity(f"u{n}", "default", f"p{n}"), each) for n, each in enumerate(facts)]
+
+    supervisor = SimpleNamespace(refs={"binder": binder, "queue": queue})
+    await RunSession(supervisor, plan_of(batch=batch)).submit(pod_list(pods))
+
+    sent = binder.told("add_pending")
+    assert [len(each.classes) for each in sent] == [most, most, 1]
+    assert [each for part in sent for each in part.pods()] == pods
+    assert queue.told("submit") == sent
 
 
 async def test_times_of_another_machine_are_converted_to_the_local_clock():
