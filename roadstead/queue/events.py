@@ -20,13 +20,14 @@ from roadstead.framework.events import (
     ObjectChange,
 )
 from roadstead.framework.hint_map import OccurredEvent
+from roadstead.protocol.generations import Generations
 from roadstead.queue.reports import NodeChange, PodChange
 
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
-MAX_KNOWN = 65_536
-"""Number of cached events: equal events are one object, so that each is evaluated once."""
+MAX_KNOWN = 32_768
+"""Cached events, or up to twice as many: equal ones are one object, and each is evaluated once."""
 
 
 class PodEvents:
@@ -37,8 +38,12 @@ class PodEvents:
 
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
         self._claims = {each.key: each for each in claims}
-        self._known: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
-        self._known_of_claims: dict[tuple[str, str, str, bool], OccurredEvent] = {}
+        self._known: Generations[tuple[ClusterEvent, int, bool], OccurredEvent] = Generations(
+            MAX_KNOWN
+        )
+        self._known_of_claims: Generations[tuple[str, str, str, bool], OccurredEvent] = Generations(
+            MAX_KNOWN
+        )
 
     def add_claims(self, claims: Iterable[DeviceClaimFacts]) -> None:
         """Add claims of devices that were made for pods."""
@@ -95,12 +100,11 @@ class PodEvents:
         """Return the event of a changed claim, one object each. consumer: UID of its new one."""
         # With the UID: a claim of the same name may be made again.
         key = new.key, new.uid, consumer, spares_gangs
-        known = self._known_of_claims
-        if len(known) > MAX_KNOWN:
-            known.clear()
-        if key not in known:
-            known[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
-        return known[key]
+        known = self._known_of_claims.get(key)
+        if known is None:
+            known = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
+            self._known_of_claims.put(key, known)
+        return known
 
     def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:
         """Yield the claims of pods, without allocation."""
@@ -118,8 +122,6 @@ class PodEvents:
     ) -> list[OccurredEvent]:
         # By id: a cached event keeps its facts alive, so no other facts can have the same id.
         classes = {id(facts): facts for facts in pods}
-        if len(self._known) > MAX_KNOWN:
-            self._known.clear()
         return [self._one(event, facts, spares_gangs) for facts in classes.values()]
 
     def _one(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> OccurredEvent:
@@ -131,7 +133,8 @@ class PodEvents:
             change: ObjectChange[object] = (
                 ObjectChange(old=seen, thorough=True) if is_gone else ObjectChange(new=seen)
             )
-            known = self._known[key] = OccurredEvent(event, change, spares_gangs)
+            known = OccurredEvent(event, change, spares_gangs)
+            self._known.put(key, known)
         return known
 
 
