@@ -8,9 +8,11 @@ a comparison of their bytes. Equal values are then often one object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
 import msgpack
+
+from roadstead.protocol.generations import Generations
 
 CACHE_MAX_VALUES: Final = 4096
 """A cache has this many of the values of a class that were used last, or up to twice as many."""
@@ -19,8 +21,6 @@ CACHED_VALUE_MAX_BYTES: Final = 4096
 """Longer values are not cached."""
 
 _Coder: TypeAlias = Callable[[object], object]
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 def repeats(kind: type) -> bool:
@@ -28,36 +28,9 @@ def repeats(kind: type) -> bool:
     return bool(getattr(kind, "repeats_on_wire", False))
 
 
-class _RecentValues(Generic[_Key, _Value]):
-    """A mapping of values used recently: when it is full, those not used since it was are dropped.
-
-    Messages of a batch repeat its values one after another. A cache that is emptied when it is full
-    would often lose all of them just before they are repeated.
-    """
-
-    __slots__ = ("_new", "_old")
-
-    def __init__(self) -> None:
-        self._new: dict[_Key, _Value] = {}
-        self._old: dict[_Key, _Value] = {}
-
-    def get(self, key: _Key) -> _Value | None:
-        found = self._new.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self.put(key, found)
-        return found
-
-    def put(self, key: _Key, value: _Value) -> None:
-        if len(self._new) >= CACHE_MAX_VALUES:
-            self._old, self._new = self._new, {}
-        self._new[key] = value
-
-
 def cached_decoder(decode: _Coder) -> _Coder:
     """Return a decoder that returns the same object for equal data."""
-    cache: _RecentValues[bytes, object] = _RecentValues()
+    cache: Generations[bytes, object] = Generations(CACHE_MAX_VALUES)
 
     def code(data: object) -> object:
         try:
@@ -77,7 +50,7 @@ def cached_decoder(decode: _Coder) -> _Coder:
 
 def cached_encoder(encode: _Coder) -> _Coder:
     """Return an encoder that returns the same list for the same object; it must not be changed."""
-    cache: _RecentValues[int, tuple[object, object]] = _RecentValues()
+    cache: Generations[int, tuple[object, object]] = Generations(CACHE_MAX_VALUES)
 
     def code(value: object) -> object:
         found = cache.get(id(value))

@@ -153,7 +153,7 @@ class BinderActor:
         self._verifying_s += time.perf_counter() - started
         if self._link is not None:
             await self._link.confirmed()
-        self.binder.commits.mark(time.monotonic())
+        self.binder.commits.mark(time.monotonic(), time.process_time())
         answers = bind_answers(decisions)
         bound = len(answers.tokens) - len(answers.refused)
         log("binder", "batch committed", asked=len(requests), bound=bound)

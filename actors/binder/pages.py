@@ -69,7 +69,8 @@ class BinderPages:
         """Return when binds were acknowledged."""
         commits = self._binder.commits
         uids, times = commits.page(request.start, request.count)
-        return CommitPage(tuple(uids), tuple(times), commits.total, time.monotonic())
+        now_s, processor_s = time.monotonic(), time.process_time()
+        return CommitPage(tuple(uids), tuple(times), commits.total, now_s, processor_s)
 
 
 def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage:

@@ -83,15 +83,16 @@ class ClaimsPage:
 class CommitPage:
     """Binder → client: a page of commits.
 
-    times: (number of consecutive UIDs, time of their acknowledgement), in the order of the UIDs, in
-    seconds of the binder's clock. now_s: that clock at the time of the answer. total: commits so
-    far.
+    times: (number of consecutive UIDs, time of their acknowledgement, processor time of the
+    binder's process then), in the order of the UIDs, in seconds of the binder's clock. now_s,
+    processor_s: both at the time of the answer. total: commits so far.
     """
 
     uids: tuple[str, ...]
-    times: tuple[tuple[int, float], ...]
+    times: tuple[tuple[int, float, float], ...]
     total: int
     now_s: float
+    processor_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,13 +44,14 @@ WAITING_SHOWN = 3
 class _OpenMeasurement:
     """A measurement in progress. step: selects the measured pods by namespace and labels.
 
-    processor_s: processor time of each process at the beginning.
+    processor_s: processor time of each process at the beginning; binder_s: of the binder's.
     """
 
     name: str
     started_s: float
     before: Mapping[str, ActorStatus]
     processor_s: Mapping[int, float]
+    binder_s: float
     step: steps.BeginMeasuring | None = None
     followed: list[SubmittedSeries] = field(default_factory=list)
 
@@ -321,7 +322,9 @@ class BenchRun:
         if self._profiler is not None:
             await self._profiler.begin(self._session)
         processor_s = processor_seconds()
-        self._measurement = _OpenMeasurement(name, time.monotonic(), before, processor_s)
+        binder_s = (await self._session.commits(self._tracker.commits, 0)).processor_s
+        started_s = time.monotonic()
+        self._measurement = _OpenMeasurement(name, started_s, before, processor_s, binder_s)
 
     async def _end(self) -> None:
         measurement, self._measurement = self._measurement, None
@@ -335,7 +338,7 @@ class BenchRun:
             measurement.followed = self._tracker.of(
                 measurement.step.namespaces, measurement.step.labels
             )
-        pods, submitted_s, bound_s = pods_since(measurement.followed, measurement.started_s)
+        pods, submitted_s, bound_s, spent = pods_since(measurement.followed, measurement.started_s)
         peak_bytes, processes = await asyncio.to_thread(peak_memory)
         self.measured.append(
             Measurement(
@@ -345,6 +348,8 @@ class BenchRun:
                 measurement.started_s,
                 submitted_s,
                 bound_s,
+                measurement.binder_s,
+                spent,
                 spent_s=_seconds_between(measurement.before, after),
                 counts=_counts_between(measurement.before, after),
                 peak_bytes=peak_bytes,

@@ -32,7 +32,7 @@ from roadstead.actors.runs.journals import (
 )
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import RunSession
-from roadstead.actors.runtime.gc_tuning import raised_gc_thresholds
+from roadstead.actors.runtime.gc_tuning import raised_gc_thresholds, thresholds_of
 from roadstead.actors.runtime.inline import InlineRuntime
 from roadstead.actors.runtime.virtual_time import run_virtual
 from roadstead.actors.supervisor.plugin_processes import plugins_watched
@@ -220,7 +220,8 @@ async def _with_actors(
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
     """Start the actors of a plan, do the work while they are watched, and end them."""
-    with plugins_watched(plan) as watched_plan:
+    collecting = raised_gc_thresholds(thresholds_of(plan.settings.batch))
+    with plugins_watched(plan) as watched_plan, collecting:
         return await _with_watched(make_runtime, watched_plan, progress, work, supervise)
 
 

@@ -10,8 +10,25 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-THRESHOLDS = (50_000, 100, 100)
+Thresholds = tuple[int, int, int]
+
+THRESHOLDS: Final[Thresholds] = (50_000, 100, 100)
+
+SHORT_THRESHOLDS: Final[Thresholds] = (2_500, 1, 120_000)
+"""For short pauses: up to 2 ms for the young objects, in place of 12 to 28 ms, and up to 3 ms each
+other time, for the next older ones, too. So objects are searched twice: AllDistinct took 6% more
+processor time.
+"""
+
+SHORT_BATCH_PODS: Final = 16
+"""Size of batches up to which pauses are short. Larger ones are decided in longer steps anyway."""
+
+
+def thresholds_of(batch: int) -> Thresholds:
+    """Return the thresholds for a run whose schedulers decide batches of at most so many pods."""
+    return SHORT_THRESHOLDS if batch <= SHORT_BATCH_PODS else THRESHOLDS
 
 
 def raise_gc_thresholds() -> None:
@@ -20,10 +37,10 @@ def raise_gc_thresholds() -> None:
 
 
 @contextmanager
-def raised_gc_thresholds() -> Iterator[None]:
-    """Set the thresholds inside the block, and restore the process's own ones after it."""
+def raised_gc_thresholds(thresholds: Thresholds = THRESHOLDS) -> Iterator[None]:
+    """Set thresholds inside the block, and restore those before it after it."""
     before = gc.get_threshold()
-    raise_gc_thresholds()
+    gc.set_threshold(*thresholds)
     try:
         yield
     finally:

@@ -27,6 +27,7 @@ class Measurement:
     keys of both are `actor: phase or counter`, the values those of the stretch. peak_bytes: sum of
     all `processes`. setup_s: from the start of the actors to the stretch. processor_s: processor
     time of all processes in the stretch; critical_s: that of the busiest one.
+    started_processor_s, bound_processor_s: processor time of the binder's process at these times.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Measurement:
     started_s: float
     submitted_s: NDArray[np.float64]
     bound_s: NDArray[np.float64]
+    started_processor_s: float
+    bound_processor_s: NDArray[np.float64]
     spent_s: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     peak_bytes: int = 0
@@ -71,9 +74,11 @@ class BenchMetrics:
     """The figures of one stretch.
 
     longest_gap_s: the longest time without an acknowledged bind; in batches of one pod nothing that
-    a pod needs takes longer. processor_s: processor time of all processes. critical_us_per_pod:
-    processor time of the busiest process per bound pod; with a core for each process no run can be
-    faster. shares: the part of the stretch spent in each phase, by type of actor.
+    a pod needs takes longer. longest_gap_cpu_s: the same in processor time of the binder's process,
+    which inline is the process of all actors: without other work of the machine. processor_s:
+    processor time of all processes. critical_us_per_pod: processor time of the busiest process per
+    bound pod; with a core for each process no run can be faster. shares: the part of the stretch
+    spent in each phase, by type of actor.
     """
 
     name: str
@@ -85,6 +90,7 @@ class BenchMetrics:
     latency_p50_s: float
     latency_p99_s: float
     longest_gap_s: float
+    longest_gap_cpu_s: float
     peak_bytes: int
     processes: int
     setup_s: float
@@ -100,7 +106,6 @@ def metrics_of(measured: Measurement) -> BenchMetrics:
     latencies = measured.bound_s - measured.submitted_s
     seconds = float(measured.bound_s.max() - measured.started_s) if bound else 0.0
     p50, p99 = np.quantile(latencies, [0.5, 0.99]).tolist() if bound else (0.0, 0.0)
-    gaps = np.diff(np.sort(measured.bound_s), prepend=measured.started_s)
     return BenchMetrics(
         measured.name,
         measured.nodes,
@@ -110,7 +115,8 @@ def metrics_of(measured: Measurement) -> BenchMetrics:
         bound / seconds if seconds > 0 else 0.0,
         p50,
         p99,
-        float(gaps.max(initial=0.0)),
+        _longest_gap(measured.started_s, measured.bound_s),
+        _longest_gap(measured.started_processor_s, measured.bound_processor_s),
         measured.peak_bytes,
         measured.processes,
         measured.setup_s,
@@ -119,6 +125,10 @@ def metrics_of(measured: Measurement) -> BenchMetrics:
         _shares(measured.spent_s, seconds),
         _kernel(measured.counts),
     )
+
+
+def _longest_gap(started_s: float, bound_s: NDArray[np.float64]) -> float:
+    return float(np.diff(np.sort(bound_s), prepend=started_s).max(initial=0.0))
 
 
 def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
@@ -170,13 +180,19 @@ def workload_result(runs: Sequence[BenchMetrics]) -> WorkloadResult:
 
 def pods_since(
     followed: Sequence[SubmittedSeries], since_s: float
-) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """(number, submitted_s, bound_s) of the pods that were not bound before `since_s`.
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(number, submitted_s, bound_s, bound_processor_s) of the pods not bound before `since_s`.
 
     The number includes pods that are not bound at all; the arrays do not.
     """
     submitted = np.concatenate([np.empty(0), *(each.submitted_s() for each in followed)])
     bound = np.concatenate([np.empty(0), *(each.bound_s[: each.submitted] for each in followed)])
+    spent = [each.bound_processor_s[: each.submitted] for each in followed]
     early = bound < since_s
     mine = ~np.isnan(bound) & ~early
-    return int((~early).sum()), submitted[mine], bound[mine]
+    return (
+        int((~early).sum()),
+        submitted[mine],
+        bound[mine],
+        np.concatenate([np.empty(0), *spent])[mine],
+    )

@@ -17,12 +17,14 @@ class SubmittedSeries:
     """A series of pods, which is submitted in parts.
 
     bound_s: time at which each pod was bound, float64[count]; NaN for pods that are not bound.
+    bound_processor_s: processor time of the binder's process then, float64[count].
     parts: (index after the part's last pod, submission time). gone: indices of removed pods.
     bound: number of pods with a time in bound_s.
     """
 
     series: PodSeries
     bound_s: NDArray[np.float64]
+    bound_processor_s: NDArray[np.float64]
     parts: list[tuple[int, float]] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
     bound: int = 0
@@ -44,10 +46,11 @@ class SubmittedSeries:
         if np.isnan(self.bound_s[index]):
             self._gone_unbound.add(index)
 
-    def record_bound(self, index: int, time_s: float) -> None:
+    def record_bound(self, index: int, time_s: float, processor_s: float) -> None:
         """Record that a pod was bound; only the first report counts."""
         if np.isnan(self.bound_s[index]):
             self.bound_s[index] = time_s
+            self.bound_processor_s[index] = processor_s
             self._gone_unbound.discard(index)
             self.bound += 1
 
@@ -77,24 +80,26 @@ class Tracker:
 
     def follow(self, series: PodSeries) -> SubmittedSeries:
         """Register a series before its pods are submitted."""
-        found = SubmittedSeries(series, np.full(series.count, np.nan))
+        found = SubmittedSeries(
+            series, np.full(series.count, np.nan), np.full(series.count, np.nan)
+        )
         self.followed.append(found)
         return found
 
-    def committed(self, uids: Sequence[str], times: Iterable[tuple[int, float]]) -> None:
+    def committed(self, uids: Sequence[str], times: Iterable[tuple[int, float, float]]) -> None:
         """Record the next commits; those of pods of no series are only counted.
 
-        times: (number of uids, their time), in the order of `uids`.
+        times: (number of uids, their time, processor time), in the order of `uids`.
         """
         start = 0
         latest = self.followed[-1] if self.followed else None
-        for count, time_s in times:
+        for count, time_s, processor_s in times:
             for uid in uids[start : start + count]:
                 index = latest.series.index_of(uid) if latest is not None else None
                 if index is None:
                     latest, index = self._find(uid)
                 if latest is not None and index is not None:
-                    latest.record_bound(index, time_s)
+                    latest.record_bound(index, time_s, processor_s)
             start += count
         self.commits += len(uids)
 

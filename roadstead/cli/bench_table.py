@@ -40,7 +40,10 @@ def print_bench(
 
 
 def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
-    figures = ("pods/s", "spread", "bound", "in", "CPU", "p50", "p99", "gap", "memory", "kernel")
+    figures = (
+        *("pods/s", "spread", "bound", "in", "CPU"),
+        *("p50", "p99", "gap", "gap CPU", "memory", "kernel"),
+    )
     rows: list[Cells] = []
     for outcome in outcomes:
         each = outcome.middle
@@ -55,6 +58,7 @@ def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
             human_seconds(each.latency_p50_s),
             human_seconds(each.latency_p99_s),
             human_seconds(each.longest_gap_s),
+            human_seconds(each.longest_gap_cpu_s),
             human_bytes(each.peak_bytes),
             percent(each.kernel.share),
         ]

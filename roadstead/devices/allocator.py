@@ -70,11 +70,15 @@ class Allocator:
     """Allocates claims of pods to devices of nodes.
 
     `pools` and `in_use` are to be kept up to date by the caller, classes with `set_classes`, and
-    `nodes`, if `screen` is used. classes_version: grows when classes change.
+    `nodes`, if `screen` is used. classes_version: grows when classes change. steps_max: of one
+    search, unless its caller ends it otherwise.
     """
 
-    def __init__(self, gates: DeviceGates, compile_selector: Compile) -> None:
+    def __init__(
+        self, gates: DeviceGates, compile_selector: Compile, steps_max: int = STEPS_MAX
+    ) -> None:
         self.gates = gates
+        self._steps_max = steps_max
         self.selectors = SelectorResults(compile_selector)
         self.pools = DevicePools(gates)
         self.in_use = DevicesInUse(gates)
@@ -140,7 +144,7 @@ class Allocator:
         """Return an allocation for each claim on a node; None if the node has none for them.
 
         is_over: asked before each step of the search whether its time is over; by default a
-            `StepLimit`.
+            `StepLimit` of `steps_max`.
         new_share_id: names shares; by default share-1, share-2 and so on.
 
         Raises:
@@ -183,7 +187,8 @@ class Allocator:
         selected: dict[tuple[int, int], int] = {}
         answer = self._quick_answer(plan, view.pools)
         if answer is Verdict.UNKNOWN:
-            search = Search(plan, view, self.in_use, self.gates, is_over or StepLimit())
+            is_over = is_over or StepLimit(self._steps_max)
+            search = Search(plan, view, self.in_use, self.gates, is_over)
             try:
                 answer = search.chosen if search.run() else Verdict.NO
             except QuantityError as error:

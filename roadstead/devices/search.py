@@ -252,10 +252,13 @@ class Search:
         last = self._last_place(at, choice)
         if last == NOWHERE:
             return False
+        # If only the devices that were evaluated by chance counted, the number of steps, and so the
+        # answer at the limit of steps, would depend on earlier searches.
+        self._view.evaluate_all(choice)
         missing = self._wanted[at.claim, at.request, at.choice].number - at.device
         for _, pool, free in self._free_after(last, choice):
             missing -= free.bit_count()
-            if missing <= 0 or pool.invalid or not self._view.is_known(pool, choice, free):
+            if missing <= 0 or pool.invalid or self._view.may_fail(pool, choice, free):
                 return False
         return True
 

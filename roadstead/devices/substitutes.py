@@ -8,7 +8,9 @@ the claims. Whatever names a pod or a claim, such as an error, needs the pod's o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from roadstead.devices.claims import Claims, PodClaimError, claims_of
@@ -21,7 +23,22 @@ MARK = "/"
 SPECS_MAX: Final = 4096
 """Specs that are recognized by their identity."""
 
+SHAPES_MAX: Final = 4096
+"""Shapes of claims that are recognized; one that is forgotten gets another name."""
+
 DeviceClaims = tuple[DeviceClaimFacts, ...]
+Shape = tuple[str, ClaimSpec, bool]
+"""What a claim asks for: its namespace and spec, and whether it is for extended resources."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedClaim(PodClaim):
+    """A claim in facts that several pods share. asked: what it stands for.
+
+    Facts outlive what `Substitutes` remembers, so that they carry it themselves.
+    """
+
+    asked: DeviceClaimFacts = field(kw_only=True, compare=False)
 
 
 class Substitutes:
@@ -29,19 +46,19 @@ class Substitutes:
 
     def __init__(self, claims: Claims) -> None:
         self._claims: Mapping[str, DeviceClaimFacts] = claims
-        self._asked: dict[str, DeviceClaimFacts] = {}
-        self._by_shape: dict[Hashable, DeviceClaimFacts] = {}
-        self._named: dict[str, PodClaim] = {}
+        self._by_shape: dict[Shape, _SharedClaim] = {}
+        # No name is used again, as facts with forgotten ones may be left.
+        self._next_name = count()
         # By namespace, identity of the spec, and whether it is for extended resources. Most claims
         # with equal specs have one spec, and its identity is found sooner than its hash.
-        self._by_spec: dict[tuple[str, int, bool], tuple[ClaimSpec, DeviceClaimFacts]] = {}
+        self._by_spec: dict[tuple[str, int, bool], tuple[ClaimSpec, _SharedClaim]] = {}
 
     def claims_for(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         """Return the claims in place of a pod's own; None if its claims themselves must be read."""
         claims = self.waiting(pod)
         if not claims:
             return None
-        return tuple([self._named[each.name] for each in self.alike(claims)])
+        return tuple([self._shared(each) for each in claims])
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
         """Whether facts in place of a pod's own still are right for its claims."""
@@ -61,30 +78,34 @@ class Substitutes:
 
     def alike(self, claims: DeviceClaims) -> DeviceClaims:
         """Return the claims in place of these: equal for claims that ask for the same."""
-        return tuple([self._one_alike(each) for each in claims])
+        return tuple([self._shared(each).asked for each in claims])
 
-    def _one_alike(self, claim: DeviceClaimFacts) -> DeviceClaimFacts:
+    def _shared(self, claim: DeviceClaimFacts) -> _SharedClaim:
         key = claim.namespace, id(claim.spec), claim.is_for_extended_resources
         known = self._by_spec.get(key)
         if known is None:
             if len(self._by_spec) >= SPECS_MAX:
                 self._by_spec.clear()
             # The spec is kept, so that no other one gets its id.
-            known = self._by_spec[key] = claim.spec, self._one_of_shape(claim)
+            known = self._by_spec[key] = claim.spec, self._of_shape(claim)
         return known[1]
 
-    def _one_of_shape(self, claim: DeviceClaimFacts) -> DeviceClaimFacts:
+    def _of_shape(self, claim: DeviceClaimFacts) -> _SharedClaim:
         shape = claim.namespace, claim.spec, claim.is_for_extended_resources
         found = self._by_shape.get(shape)
         if found is None:
-            found = DeviceClaimFacts(
+            if len(self._by_shape) >= SHAPES_MAX:
+                # Together: equal specs must not have two names.
+                self._by_shape.clear()
+                self._by_spec.clear()
+            name = f"{MARK}{next(self._next_name)}"
+            asked = DeviceClaimFacts(
                 claim.namespace,
-                f"{MARK}{len(self._by_shape)}",
+                name,
                 spec=claim.spec,
                 is_for_extended_resources=claim.is_for_extended_resources,
             )
-            self._by_shape[shape] = self._asked[found.name] = found
-            self._named[found.name] = PodClaim("", claim_name=found.name)
+            found = self._by_shape[shape] = _SharedClaim("", claim_name=name, asked=asked)
         return found
 
     def claims_of(self, pod: PodFacts) -> DeviceClaims:
@@ -93,12 +114,11 @@ class Substitutes:
         Raises:
             PodClaimError: as of the function of this name.
         """
-        if is_substitute(pod):
-            return tuple(self._asked[each.claim_name or ""] for each in pod.device_claims)
-        return claims_of(self._claims, pod)
+        shared = [each.asked for each in pod.device_claims if isinstance(each, _SharedClaim)]
+        return tuple(shared) or claims_of(self._claims, pod)
 
 
 def is_substitute(pod: PodFacts) -> bool:
     """Whether several pods share facts, in place of their own."""
     claims = pod.device_claims
-    return bool(claims) and (claims[0].claim_name or "").startswith(MARK)
+    return bool(claims) and isinstance(claims[0], _SharedClaim)

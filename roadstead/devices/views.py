@@ -143,12 +143,15 @@ class NodeView:
         """Return the bits of devices that match, or that are not yet known not to."""
         return self._matcher.matches(pool, choice.query).candidates
 
-    def is_known(self, pool: Pool, choice: Choice, bits: int) -> bool:
-        """Whether the given devices are all known to match."""
-        matches = self._matcher.matches(pool, choice.query)
-        return not bits & ~matches.known and not any(
-            bits >> position & 1 for position in matches.failures
-        )
+    def evaluate_all(self, choice: Choice) -> None:
+        """Evaluate every device of all pools; from then on `candidates` are those that match."""
+        for pool in self.pools:
+            self._matcher.all_known(pool, choice.query)
+
+    def may_fail(self, pool: Pool, choice: Choice, bits: int) -> bool:
+        """Whether a selector fails on one of the given devices; after `evaluate_all`."""
+        failures = self._matcher.matches(pool, choice.query).failures
+        return any(bits >> position & 1 for position in failures)
 
     def is_selectable(
         self, claim: DeviceClaimFacts, choice: Choice, pool: Pool, position: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.pod import PodFacts, PodIdentity, without_nomination
@@ -43,6 +43,30 @@ class PodList:
         for uid, name, index in zip(self.uids, self.names, self.class_of, strict=True):
             facts = classes[index]
             yield PodIdentity(uid, facts.namespace, name), facts
+
+    def parts(self, classes_max: int) -> Iterator[PodList]:
+        """Yield the pods in order, in lists with at most so many classes."""
+        if len(self.classes) <= classes_max:
+            yield self
+            return
+        start, index_of = 0, dict[int, int]()
+        for end, index in enumerate(self.class_of):
+            if len(index_of) == classes_max and index not in index_of:
+                yield self._part(start, end, index_of)
+                start, index_of = end, {}
+            index_of.setdefault(index, len(index_of))
+        yield self._part(start, len(self.class_of), index_of)
+
+    def _part(self, start: int, end: int, index_of: Mapping[int, int]) -> PodList:
+        """Return some consecutive pods. index_of: new index of each of their classes, in order."""
+        return PodList(
+            tuple([self.classes[index] for index in index_of]),
+            self.uids[start:end],
+            self.names[start:end],
+            tuple([index_of[index] for index in self.class_of[start:end]]),
+            tuple([(n - start, time_s) for n, time_s in self.started_s if start <= n < end]),
+            self.revision,
+        )
 
 
 def pod_list(pods: Iterable[tuple[PodIdentity, PodFacts]], revision: int = 0) -> PodList:

@@ -20,13 +20,14 @@ from roadstead.framework.events import (
     ObjectChange,
 )
 from roadstead.framework.hint_map import OccurredEvent
+from roadstead.protocol.generations import Generations
 from roadstead.queue.reports import NodeChange, PodChange
 
 _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
-MAX_CACHED_EVENTS = 65_536
-"""Maximum number of cached events. Equal events are one object, which hints evaluate once."""
+MAX_CACHED_EVENTS = 32_768
+"""Cached events, or up to twice as many: equal ones are one object, and each is evaluated once."""
 
 
 class PodEvents:
@@ -37,8 +38,10 @@ class PodEvents:
 
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
         self._claims = {each.key: each for each in claims}
-        self._cached: dict[tuple[ClusterEvent, int, bool], OccurredEvent] = {}
-        self._cached_of_claims: dict[tuple[str, str, str, bool], OccurredEvent] = {}
+        self._cached = Generations[tuple[ClusterEvent, int, bool], OccurredEvent](MAX_CACHED_EVENTS)
+        self._cached_of_claims = Generations[tuple[str, str, str, bool], OccurredEvent](
+            MAX_CACHED_EVENTS
+        )
 
     def add_claims(self, claims: Iterable[DeviceClaimFacts]) -> None:
         """Add device claims that were created for pods."""
@@ -101,12 +104,11 @@ class PodEvents:
         """
         # With the UID: a deleted claim may be created again under its name.
         key = new.key, new.uid, consumer, spares_gangs
-        cached = self._cached_of_claims
-        if len(cached) > MAX_CACHED_EVENTS:
-            cached.clear()
-        if key not in cached:
-            cached[key] = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
-        return cached[key]
+        cached = self._cached_of_claims.get(key)
+        if cached is None:
+            cached = OccurredEvent(_CLAIM_UPDATE, ObjectChange(old, new), spares_gangs)
+            self._cached_of_claims.put(key, cached)
+        return cached
 
     def _claims_of(self, pods: Iterable[PodFacts]) -> Iterator[tuple[DeviceClaimFacts, PodFacts]]:
         """Yield the claims of pods, without allocation."""
@@ -124,8 +126,6 @@ class PodEvents:
     ) -> list[OccurredEvent]:
         # By id: a cached event keeps its facts alive, so no other facts can have the same id.
         classes = {id(facts): facts for facts in pods}
-        if len(self._cached) > MAX_CACHED_EVENTS:
-            self._cached.clear()
         return [self._event_of(event, facts, spares_gangs) for facts in classes.values()]
 
     def _event_of(self, event: ClusterEvent, facts: PodFacts, spares_gangs: bool) -> OccurredEvent:
@@ -137,7 +137,8 @@ class PodEvents:
             change: ObjectChange[object] = (
                 ObjectChange(old=pod, thorough=True) if is_gone else ObjectChange(new=pod)
             )
-            cached = self._cached[key] = OccurredEvent(event, change, spares_gangs)
+            cached = OccurredEvent(event, change, spares_gangs)
+            self._cached.put(key, cached)
         return cached
 
 

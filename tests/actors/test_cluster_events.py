@@ -46,6 +46,7 @@ def test_the_memory_of_events_is_bounded(monkeypatch):
     events = PodEvents()
     (first,) = events.assigned([WEB])
     events.assigned([DB])
+    events.gone([DB])
 
     (second,) = events.assigned([WEB])
 

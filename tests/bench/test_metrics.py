@@ -14,17 +14,18 @@ from roadstead.bench.tracking import Tracker
 from tests.builders import pod
 
 
-def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, **more):
+def measured(bound_s, started_s=10.0, submitted_s=None, pods=None, binder_s=None, **more):
+    """binder_s: processor time of the binder's process at each bind; 1.0 at the start."""
     bound = np.array(bound_s, dtype=float)
     submitted = np.full(len(bound), started_s) if submitted_s is None else np.array(submitted_s)
-    return Measurement(
-        "w", 3, len(bound) if pods is None else pods, started_s, submitted, bound, **more
-    )
+    pods = len(bound) if pods is None else pods
+    spent = np.array([1.0] * len(bound) if binder_s is None else binder_s)
+    return Measurement("w", 3, pods, started_s, submitted, bound, 1.0, spent, **more)
 
 
 def rated(rate):
     return BenchMetrics(
-        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, KernelShare(0, {})
+        "w", 1, 1, 1, 1.0, rate, 0.0, 0.0, 0.0, 0.0, 0, 1, 0.0, 0.0, 0.0, {}, KernelShare(0, {})
     )
 
 
@@ -47,6 +48,12 @@ def test_the_longest_gap_is_between_two_binds_in_order_of_time_or_before_the_fir
     assert metrics_of(measured([11.0, 14.0, 12.0])).longest_gap_s == 2.0
     assert metrics_of(measured([13.0, 14.0, 13.5])).longest_gap_s == 3.0
     assert metrics_of(measured([])).longest_gap_s == 0.0
+
+
+def test_the_longest_gap_in_processor_time_may_be_between_other_binds():
+    found = metrics_of(measured([11.0, 14.0, 12.0], binder_s=[1.5, 1.7, 1.6]))
+    assert found.longest_gap_s == 2.0
+    assert found.longest_gap_cpu_s == 0.5
 
 
 def test_processor_time_per_bound_pod_is_that_of_the_busiest_process():
@@ -117,12 +124,13 @@ def test_a_measurement_has_the_pods_that_were_not_bound_before_it():
     tracker = Tracker()
     one = tracker.follow(PodSeries(4, "ns", (pod(cpu=1),), "p-"))
     one.parts.append((3, 1.0))
-    one.record_bound(0, 2.0)
-    one.record_bound(1, 6.0)
+    one.record_bound(0, 2.0, 0.2)
+    one.record_bound(1, 6.0, 0.6)
 
-    pods, submitted_s, bound_s = pods_since([one], 5.0)
+    pods, submitted_s, bound_s, spent_s = pods_since([one], 5.0)
 
     assert pods == 2
     assert submitted_s.tolist() == [1.0]
     assert bound_s.tolist() == [6.0]
+    assert spent_s.tolist() == [0.6]
     assert pods_since([], 0.0)[0] == 0

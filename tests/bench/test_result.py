@@ -9,7 +9,7 @@ from roadstead.bench.result import compare, headline, read_result, result_docume
 from roadstead.protocol.errors import InputError
 
 FIGURES = BenchMetrics(
-    "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 0.1, 1 << 20, 2, 1.0, 0.7, 40.0,
+    "Case/small", 3, 10, 10, 0.5, 20.0, 0.2, 0.4, 0.1, 0.05, 1 << 20, 2, 1.0, 0.7, 40.0,
     {"binder: bind": 0.5}, KernelShare(8, {"NodePorts": 2}),
 )  # fmt: skip
 MACHINE = Machine("CPU", 2, 1 << 30, "Linux", "3.11")

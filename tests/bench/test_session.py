@@ -2,10 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from roadstead.actors.interface import RunFailedError
-from roadstead.actors.messages import CommitPage
+from roadstead.actors.interface import NOTHING, RunFailedError
+from roadstead.actors.messages import CommitPage, Submitted, pod_list
 from roadstead.actors.runs import session as sessions
-from roadstead.actors.runs.session import RunSession, is_idle
+from roadstead.actors.runs.session import CLASSES_PER_MESSAGE, RunSession, is_idle
 from roadstead.config.settings import Bounds
 from roadstead.facts.pod import PodIdentity
 from roadstead.queue import QueueState
@@ -41,7 +41,9 @@ def test_pods_are_bound_on_submission_and_the_binder_reports_when():
     page, second, none = with_session(work)
 
     assert page.uids == ("uid-a", "uid-b", "uid-c")
-    assert sum(count for count, _ in page.times) == page.total == 3
+    assert sum(count for count, *_ in page.times) == page.total == 3
+    assert [spent_s for *_, spent_s in page.times] == sorted(spent_s for *_, spent_s in page.times)
+    assert page.times[-1][2] <= page.processor_s
     assert second.uids == ("uid-b",)
     assert (none.uids, none.total) == ((), 3)
 
@@ -222,8 +224,24 @@ def test_statuses_include_every_actor():
     assert with_session(work, plan=plan_of(workers=2)) == names
 
 
+@pytest.mark.parametrize(("batch", "most"), [(1, CLASSES_PER_MESSAGE), (50, 50)])
+async def test_pods_of_many_classes_are_submitted_in_short_messages(batch, most):
+    binder = Fake("binder", add_pending=NOTHING)
+    queue = Fake("queue", submit=lambda batch: Submitted(len(batch.uids), ()))
+    facts = [pod(cpu=1 + number) for number in range(2 * most + 1)]
+    pods = [(PodIdentity(f"u{n}", "default", f"p{n}"), each) for n, each in enumerate(facts)]
+
+    supervisor = SimpleNamespace(refs={"binder": binder, "queue": queue})
+    await RunSession(supervisor, plan_of(batch=batch)).submit(pod_list(pods))
+
+    sent = binder.told("add_pending")
+    assert [len(each.classes) for each in sent] == [most, most, 1]
+    assert [each for part in sent for each in part.pods()] == pods
+    assert queue.told("submit") == sent
+
+
 async def test_times_of_another_machine_are_converted_to_the_local_clock():
-    far = CommitPage(("a",), ((1, 1e9),), 1, 1e9)
+    far = CommitPage(("a",), ((1, 1e9, 0.5),), 1, 1e9, 0.7)
 
     supervisor = SimpleNamespace(refs={"binder": Fake("binder", commits=far)})
 
@@ -231,3 +249,4 @@ async def test_times_of_another_machine_are_converted_to_the_local_clock():
 
     assert page.times[0][1] == page.now_s
     assert page.now_s < 1e8
+    assert (page.times[0][2], page.processor_s) == (0.5, 0.7), "as they were"

@@ -19,10 +19,11 @@ def test_pods_are_missing_until_they_are_bound():
     tracker = Tracker()
     one, two = follow(tracker, 2), follow(tracker, 3, prefix="q-")
 
-    tracker.committed(["ns/q-2", "ns/p-0", "other/x"], [(2, 5.0), (1, 6.0)])
+    tracker.committed(["ns/q-2", "ns/p-0", "other/x"], [(2, 5.0, 0.5), (1, 6.0, 0.6)])
 
     assert (one.missing, two.missing) == (1, 2)
     assert one.bound_s[0] == two.bound_s[2] == 5.0
+    assert one.bound_processor_s[0] == two.bound_processor_s[2] == 0.5
     assert np.isnan(one.bound_s[1])
     assert tracker.commits == 3
 
@@ -31,7 +32,7 @@ def test_the_first_report_on_a_pod_counts():
     tracker = Tracker()
     one = follow(tracker, 1)
 
-    tracker.committed(["ns/p-0", "ns/p-0"], [(1, 5.0), (1, 6.0)])
+    tracker.committed(["ns/p-0", "ns/p-0"], [(1, 5.0, 0.5), (1, 6.0, 0.6)])
 
     assert one.bound_s[0] == 5.0
     assert one.bound == 1
@@ -40,7 +41,7 @@ def test_the_first_report_on_a_pod_counts():
 def test_commits_of_unknown_pods_are_counted_too():
     tracker = Tracker()
 
-    tracker.committed(["x/y"], [(1, 1.0)])
+    tracker.committed(["x/y"], [(1, 1.0, 0.1)])
 
     assert tracker.commits == 1
 
@@ -48,7 +49,7 @@ def test_commits_of_unknown_pods_are_counted_too():
 def test_only_submitted_pods_are_missing_and_deleted_ones_are_not():
     tracker = Tracker()
     one = follow(tracker, 10, submitted=4)
-    one.record_bound(0, 2.0)
+    one.record_bound(0, 2.0, 0.2)
     one.remove(0)
     one.remove(3)
 

@@ -92,9 +92,9 @@ def test_commits_have_the_time_of_their_mark():
     binder = binder_of("a", "b")
     for name, now_s in (("a", 3.0), ("b", 7.0)):
         binder.bind([ask(name)])
-        binder.commits.mark(now_s)
+        binder.commits.mark(now_s, now_s / 10)
 
-    assert binder.commits.page(0, 9) == (["uid-a", "uid-b"], [(1, 3.0), (1, 7.0)])
+    assert binder.commits.page(0, 9) == (["uid-a", "uid-b"], [(1, 3.0, 0.3), (1, 7.0, 0.7)])
 
 
 def test_claims_are_written_in_one_group_with_the_bind():

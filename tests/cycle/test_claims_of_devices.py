@@ -7,9 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roadstead.config.model import default_config
+from roadstead.config.plugin_args import DynamicResourcesArgs
 from roadstead.cycle.batch import CompiledKernel, pod_in_cycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.plain_cycle import PlainCycle
+from roadstead.devices import substitutes
+from roadstead.devices.allocator import STEPS_PER_S
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import (
     AttributeFacts,
@@ -29,6 +32,7 @@ from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.nodes.table import NodeTable
+from roadstead.plugins.dynamic_resources import DynamicResources
 from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.plugins.node_name import NodeName
 from roadstead.storage import AssumedClaims
@@ -86,10 +90,15 @@ def fleet(*, reached_by_all):
 class World:
     """A table with a profile, its storage, and the pods that were placed."""
 
-    def __init__(self, devices, nodes=4):
+    def __init__(self, devices, nodes=4, timeout_s=10.0):
+        """timeout_s: filterTimeout of DynamicResources."""
+        config = default_config().profiles[0]
+        config = replace(
+            config, args={**config.args, DynamicResources.name: DynamicResourcesArgs(timeout_s)}
+        )
         self.table = NodeTable()
         self.handle = Handle(self.table.classes, ClusterFacts(devices=devices))
-        self.profile = Profile(default_config().profiles[0], in_tree_registry(), self.handle)
+        self.profile = Profile(config, in_tree_registry(), self.handle)
         for number in range(nodes):
             self.table.add_node(node(f"n{number}", cpu=3000))
         self.claims = AssumedClaims(self.handle.storage)
@@ -118,8 +127,8 @@ class World:
 class Batches(World):
     """Decides as a scheduler: devices are allocated ahead, and assumed after the batch."""
 
-    def __init__(self, devices, *, kernel):
-        super().__init__(devices)
+    def __init__(self, devices, *, kernel, timeout_s=10.0):
+        super().__init__(devices, timeout_s=timeout_s)
         self.coverage = Coverage()
         code = CompiledKernel(load(), self.coverage) if kernel else None
         self.cycle = BatchBuilder(
@@ -158,8 +167,8 @@ class Batches(World):
 
 
 class OneByOne(World):
-    def __init__(self, devices):
-        super().__init__(devices)
+    def __init__(self, devices, *, timeout_s=10.0):
+        super().__init__(devices, timeout_s=timeout_s)
         self.cycle = PlainCycle(self.table, {NAME: self.profile}, RANDOM)
 
     def decide(self, pods):
@@ -223,6 +232,24 @@ def test_batches_decide_as_one_pod_after_another(
             theirs.end(uid)
 
 
+@pytest.mark.parametrize("kernel", [False, True])
+@given(
+    shapes=st.lists(st.sampled_from(["one", "same", "either"]), min_size=1, max_size=10),
+    steps=st.integers(1, 8),
+)
+@settings(max_examples=15, deadline=None)
+def test_searches_that_end_early_end_alike_for_pods_with_and_without_substitutes(
+    kernel, shapes, steps
+):
+    pods, claims = made(shapes)
+    devices = facts_of(claims)
+    ours = Batches(devices, kernel=kernel, timeout_s=steps / STEPS_PER_S)
+    theirs = OneByOne(devices, timeout_s=steps / STEPS_PER_S)
+
+    assert ours.decide(pods) == theirs.decide(pods)
+    assert ours.devices.claims == theirs.devices.claims
+
+
 def test_the_kernel_decides_pods_of_one_template_and_is_kept():
     pods, claims = made(["one"] * 5 + ["model"] * 2)
     world = Batches(facts_of(claims), kernel=True)
@@ -258,6 +285,14 @@ def test_a_claim_that_cannot_be_allocated_is_read_itself(change):
     pods, claims = made(["one"])
     world = World(facts_of([replace(claims[0], **change)]))
     assert world.coming(pods)[0].substitute is None
+
+
+def test_pods_whose_shapes_are_forgotten_within_a_batch_are_decided_alike(monkeypatch):
+    monkeypatch.setattr(substitutes, "SHAPES_MAX", 1)
+    pods, claims = made(["one", "two", "model", "same", "one", "two"])
+    ours, theirs = Batches(facts_of(claims), kernel=True), OneByOne(facts_of(claims))
+    assert ours.decide(pods) == theirs.decide(pods)
+    assert ours.devices.claims == theirs.devices.claims
 
 
 def test_errors_name_the_claim_of_the_pod():

@@ -1,6 +1,7 @@
 """Batches of pods in messages: the identity and facts of each pod, each class encoded once."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -99,6 +100,25 @@ def test_each_class_is_encoded_once_and_classes_are_in_order_of_first_use(given_
     classes = list(dict.fromkeys(facts for _, facts in given_pods))
     assert len(batch.classes) == len(set(batch.classes)) == len(classes)
     assert list(batch.class_of) == [classes.index(facts) for _, facts in given_pods]
+
+
+@settings(max_examples=20)
+@given(pods(), st.integers(1, 3))
+def test_parts_have_all_pods_in_order_and_few_classes(given_pods, classes_max):
+    batch = pod_list(given_pods, revision=3)
+
+    parts = list(batch.parts(classes_max))
+
+    assert [pod for part in parts for pod in part.pods()] == list(batch.pods())
+    starts = [part.starts() for part in parts]
+    assert {uid: time_s for each in starts for uid, time_s in each.items()} == batch.starts()
+    for part in parts:
+        assert len(part.classes) <= classes_max
+        assert part.revision == 3
+        assert set(part.class_of) == set(range(len(part.classes)))
+    for part, later in pairwise(parts):
+        assert later.classes[0] not in part.classes, "no part ends early"
+        assert len(part.classes) == classes_max
 
 
 def test_a_thousand_pods_of_a_class_need_little_more_than_their_names():

@@ -501,7 +501,7 @@ def _done(handler):
 
 def _but_numbers(answer):
     if isinstance(answer, CommitPage):
-        return answer.uids, [count for count, _ in answer.times], answer.total
+        return answer.uids, [count for count, *_ in answer.times], answer.total
     if isinstance(answer, BindAnswers):
         return [(a.token, a.uid, a.node_name, a.cause, a.reasons) for a in answer.answers]
     return answer
