@@ -269,6 +269,22 @@ def test_processes_of_tests_write_bytecode(check, monkeypatch):
     assert ran.stdout == "False\n"
 
 
+def test_all_tests_are_collected_in_a_process_that_writes_bytecode(check, places, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    ran = []
+
+    def run(command, *, cwd, env, **how):
+        ran.append((command[3:], cwd, "PYTHONDONTWRITEBYTECODE" in env))
+        return subprocess.CompletedProcess(command, 2, "No module named 'x'", "")
+
+    monkeypatch.setattr(check.subprocess, "run", run)
+    with pytest.raises(check.SetupError, match="cannot be collected:\nNo module named 'x'"):
+        check.write_bytecode()
+
+    collects = [str(check.BIN / "python"), "-m", "pytest", "--collect-only", "-q"]
+    assert ran == [(collects, places, False)]
+
+
 def test_quick_runs_the_fast_checks_and_tests_without_ray(check, monkeypatch):
     commands = []
     monkeypatch.setattr(check, "FAST_CHECKS", (("style", lambda: commands.append("style")),))
