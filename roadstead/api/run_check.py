@@ -19,7 +19,7 @@ from roadstead.invariants.simulated_rows import (
 )
 from roadstead.invariants.simulated_run import check_run
 from roadstead.protocol.errors import InputError
-from roadstead.report.parquet import read_columns
+from roadstead.report.parquet import Decoder
 
 PODS = (
     *("number", "uid", "class", "created_us", "bound_us", "started_us", "ended_us"),
@@ -53,17 +53,22 @@ class RunCheck:
 
 def check_folder(folder: Path) -> RunCheck:
     """Check the tables of one run. Raises InputError for one that cannot be read."""
-    tables = read_run(folder)
+    with Decoder() as decoder:
+        tables = _read_run(folder, decoder)
     return RunCheck(folder, len(tables.pods), tuple(check_run(tables)))
 
 
-def read_run(folder: Path) -> RunTables:
+def _read_run(folder: Path, decoder: Decoder) -> RunTables:
     """Read the tables of a run. Raises InputError for one that cannot be read."""
-    pods = [_pod(row) for row in _rows_of_table(folder, "pods", PODS)]
-    classes = _rows_of_table(folder, "classes", CLASSES)
-    attempts = _rows_of_table(folder, "attempts", ("time_us", "pod", "outcome", "node"))
-    nodes = _rows_of_table(folder, "nodes", ("time_us", "node", "allocatable", "pods"))
-    samples = _rows_of_table(folder, "samples", ("time_us", "zone", "metric", "value"))
+
+    def rows_of(table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
+        return _rows_of_table(decoder, folder / table, columns)
+
+    pods = [_pod(row) for row in rows_of("pods", PODS)]
+    classes = rows_of("classes", CLASSES)
+    attempts = rows_of("attempts", ("time_us", "pod", "outcome", "node"))
+    nodes = rows_of("nodes", ("time_us", "node", "allocatable", "pods"))
+    samples = rows_of("samples", ("time_us", "zone", "metric", "value"))
     return RunTables(
         pods,
         {cast("int", number): json.loads(str(requests)) for number, requests, *_ in classes},
@@ -88,8 +93,8 @@ def read_run(folder: Path) -> RunTables:
         ],
         {cast("int", number): frozenset(_names(names)) for number, _, names, _ in classes},
         {cast("int", number): _names(names) for number, _, _, names in classes},
-        [_device(row) for row in _rows_of_table(folder, "devices", DEVICES)],
-        [_allocation(row) for row in _rows_of_table(folder, "allocations", ALLOCATIONS)],
+        [_device(row) for row in rows_of("devices", DEVICES)],
+        [_allocation(row) for row in rows_of("allocations", ALLOCATIONS)],
     )
 
 
@@ -141,15 +146,17 @@ def _allocation(row: tuple[object, ...]) -> AllocationRow:
     )
 
 
-def _rows_of_table(folder: Path, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
+def _rows_of_table(
+    decoder: Decoder, table: Path, columns: Sequence[str]
+) -> list[tuple[object, ...]]:
     """Return the named columns of a table, row by row. InputError if it cannot be read."""
     rows: list[tuple[object, ...]] = []
-    parts = sorted((folder / table).glob("part-*.parquet"))
+    parts = sorted(table.glob("part-*.parquet"))
     if not parts:
-        raise InputError("has no parts", source=str(folder / table))
+        raise InputError("has no parts", source=str(table))
     for part in parts:
         try:
-            rows += zip(*read_columns(part, columns), strict=True)
+            rows += zip(*decoder.read(part, columns), strict=True)
         except (OSError, ValueError) as unreadable:
             raise InputError(str(unreadable), source=str(part)) from unreadable
     return rows

@@ -74,7 +74,8 @@ def _json(path: Path) -> Sequence[tuple[str, str, str]]:
 
 
 def _parquet(path: Path) -> Sequence[tuple[str, str, str]]:
-    from roadstead.report.parquet import read_columns
+    from roadstead.report.parquet import Decoder
 
-    columns = read_columns(path, ("pod", "uid", "node"))
+    with Decoder() as decoder:
+        columns = decoder.read(path, ("pod", "uid", "node"))
     return [(str(pod), str(uid), str(node)) for pod, uid, node in zip(*columns, strict=True)]

@@ -12,7 +12,7 @@ from roadstead.fleet.trace import NEVER_MS, S_MS
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.names import dns_label_errors, qualified_name_errors
 from roadstead.protocol.quantity import QuantityError, parse_quantity
-from roadstead.report.parquet import stream_columns
+from roadstead.report.parquet import Decoder
 from roadstead.traces import table_mapping as mapped
 from roadstead.traces.files import Meter
 from roadstead.traces.rows import AMOUNT_MAX, Row, read_header_table, read_numbered_table
@@ -100,10 +100,12 @@ class TableReader:
         places = {name: place for place, name in enumerate(names)}
         try:
             line = 0
-            for batch in stream_columns(path, names):
-                for cells in zip(*batch, strict=True):
-                    line += 1
-                    yield Row(str(path), line, ["" if c is None else str(c) for c in cells], places)
+            with Decoder() as decoder:
+                for batch in decoder.stream(path, names):
+                    for cells in zip(*batch, strict=True):
+                        line += 1
+                        texts = ["" if cell is None else str(cell) for cell in cells]
+                        yield Row(str(path), line, texts, places)
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {error}", source=str(path)) from error
         meter.count(path.stat().st_size)

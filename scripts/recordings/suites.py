@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from roadstead.framework.sampling import feasible_nodes_to_find
 from roadstead.protocol.errors import InputError
-from scripts.recordings.cases import compile_case, read_document
+from scripts.recordings.cases import Case, compile_case, read_document
 from scripts.recordings.cel_cases import selector_check
 from scripts.recordings.config_cases import check_config
 from scripts.recordings.extending import EXTENDERS, ExtendedReplay
@@ -87,7 +88,11 @@ def run_file(file: Path, path_names: Sequence[str]) -> list[Answer]:
         return [Answer(file, "unreadable", NO_PATH, {}, _all_failed(0, str(error)))]
     header: Json = {key: document[key] for key in ("suite", "name", "nodes") if key in document}
     names = path_names if suite in DECISION_SUITES else (NO_PATH,)
-    return [Answer(file, suite, name, header, _run(file, document, suite, name)) for name in names]
+    # Compiled once for all paths, none of which changes a case.
+    case = cache(partial(compile_case, file, document))
+    return [
+        Answer(file, suite, name, header, _run(file, document, suite, name, case)) for name in names
+    ]
 
 
 def suite_of(file: Path, document: Json) -> str:
@@ -100,12 +105,14 @@ def suite_of(file: Path, document: Json) -> str:
     return suite
 
 
-def _run(file: Path, document: Json, suite: str, path_name: str) -> Result:
+def _run(
+    file: Path, document: Json, suite: str, path_name: str, case: Callable[[], Case]
+) -> Result:
     try:
         if suite == EXTENDERS:
-            result = ExtendedReplay(compile_case(file, document), path_name).run()
+            result = ExtendedReplay(case(), path_name).run()
         elif suite in DECISION_SUITES:
-            result = replay(compile_case(file, document), path_name)
+            result = replay(case(), path_name)
         else:
             result = _check(file, document, CHECKS[suite])
         result.validate()

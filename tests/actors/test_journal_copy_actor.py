@@ -70,11 +70,24 @@ async def test_a_reply_waits_only_for_what_was_synced_before_it(linked):
     link, sender, copy, _ = linked
     copy.allowed.set()
     await link.confirmed()
-    sender.record(SYNC)
-    first = asyncio.create_task(link.confirmed())
     await turns()
+    copy.allowed.clear()
+    replies = []
+    for _ in range(2):
+        sender.record(SYNC)
+        replies.append(asyncio.create_task(link.confirmed()))
+        await turns()
+    first, second = replies
 
-    await asyncio.wait_for(first, 1.0)
+    # Let the copy answer only the message that waits at this moment.
+    copy.allowed.set()
+    copy.allowed.clear()
+    await first
+
+    assert not second.done(), "the copy has not confirmed what was synced after the first reply"
+    copy.allowed.set()
+    await second
+    assert sender.is_confirmed
 
 
 @pytest.mark.parametrize("failure", [DeadlineError("late"), ActorLostError("gone")])

@@ -17,7 +17,7 @@ from roadstead.actors.runs import client, launch
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.fleet.generate import generate_fleet
 from roadstead.invariants.checker import check
-from roadstead.journal import RecordKind
+from roadstead.journal import JournalError, RecordKind
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from roadstead.protocol.errors import InputError
@@ -32,10 +32,10 @@ def _quick_looks(monkeypatch):
     monkeypatch.setattr(client, "POLL_S", 0.002)
 
 
-def run(inputs, **how):
+def run(inputs, report=lambda progress: None, **how):
     """Run and write the output."""
     launcher, plan = ActorLauncher(), plan_of(**how)
-    outcome = launcher.run(inputs, plan, lambda progress: None)
+    outcome = launcher.run(inputs, plan, report)
     launcher.finish(plan)
     return outcome
 
@@ -163,10 +163,23 @@ def test_a_damaged_journal_is_refused_with_its_position(tmp_path):
         resume(fleet(), tmp_path)
 
 
-def test_a_journal_is_unlocked_after_the_run(tmp_path):
-    run(inputs_of([node("n1")], pods_of("a")), journal=tmp_path)
+def is_locked(folder):
+    disk = RealDisk(folder)
+    try:
+        disk.lock()
+    except JournalError:
+        return True
+    disk.unlock()
+    return False
 
-    RealDisk(tmp_path).lock()
+
+def test_a_journal_is_locked_during_a_run_and_unlocked_after_it(tmp_path):
+    during = []
+
+    run(fleet(), lambda progress: during.append(is_locked(tmp_path)), journal=tmp_path, batch=16)
+
+    assert True in during, "another process could write the journal of a run"
+    assert not is_locked(tmp_path), "the next run could not use the journal"
 
 
 def crowded():

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -50,12 +51,17 @@ def said(outcome):
     return placed(outcome), {each.pod: each.message for each in outcome.pending}
 
 
+@cache
+def said_alone():
+    """Return what a run without workers decides."""
+    return said(run(0)[0])
+
+
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_ranking_workers_change_no_decision(workers):
-    alone, _ = run(0)
     outcome, actors = run(workers)
 
-    assert said(outcome) == said(alone)
+    assert said(outcome) == said_alone()
     assert listed_to(actors) >= 200
 
 
@@ -69,30 +75,27 @@ def test_several_schedulers_use_ranking_workers_and_lose_no_pod(settings):
 
 
 def test_an_unresponsive_worker_costs_only_time(monkeypatch):
-    alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "rank", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said(alone)
+    assert said(outcome) == said_alone()
     assert scorers_of(actors["scheduler-0"]).missed
     assert not listed_to(actors)
 
 
 def test_a_worker_that_rejects_changes_costs_only_time(monkeypatch):
-    alone, _ = run(0)
     monkeypatch.setattr(WorkerActor, "apply", never)
     outcome, actors = run(2, deadlines={"evaluate_s": 0.02})
 
-    assert said(outcome) == said(alone)
+    assert said(outcome) == said_alone()
     assert not listed_to(actors)
 
 
 def test_a_scheduler_waits_for_a_worker_that_lags_within_the_deadline(monkeypatch):
-    alone, _ = run(0)
     monkeypatch.setattr(factories, "WorkerActor", SlowToFollow)
     outcome, actors = run(2)
 
-    assert said(outcome) == said(alone)
+    assert said(outcome) == said_alone()
     assert listed_to(actors)
 
 
@@ -124,7 +127,7 @@ def test_a_batch_with_lists_is_short(monkeypatch):
     monkeypatch.setattr(WorkerActor, "rank", counted)
     outcome, _ = run(1)
 
-    assert said(outcome) == said(run(0)[0])
+    assert said(outcome) == said_alone()
     assert max(asked) <= 8
 
 

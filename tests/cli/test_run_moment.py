@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from roadstead.api.moment import RunMoment, load_moment, time_of
 from roadstead.api.run_query import RunQuery
+from roadstead.cli.main import build_cli
 from roadstead.protocol.errors import InputError
 from tests.cli.conftest import Run
+from tests.cli.plain_launcher import PlainLauncher
 from tests.scenario.files import written
 
 MINUTE_US = 60_000_000
@@ -49,15 +53,25 @@ profiles:
 """
 
 
-@pytest.fixture
-def played(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "binpack.yaml").write_text(BINPACK)
-    (tmp_path / "default.yaml").write_text(BINPACK.replace("Most", "Least"))
-    written(tmp_path, SCENARIO, "moment.yaml")
-    result = run("simulate", "moment.yaml")
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the scenario, its inputs and its runs."""
+    folder = tmp_path_factory.mktemp("original")
+    (folder / "binpack.yaml").write_text(BINPACK)
+    (folder / "default.yaml").write_text(BINPACK.replace("Most", "Least"))
+    written(folder, SCENARIO, "moment.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(build_cli(PlainLauncher), ["simulate", "moment.yaml"])
     assert result.exit_code == 0, result.stderr
-    return tmp_path / "moment.run"
+    return folder
+
+
+@pytest.fixture
+def played(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Enter a copy of the folder; return its runs."""
+    monkeypatch.chdir(shutil.copytree(original, tmp_path / "copy"))
+    return tmp_path / "copy" / "moment.run"
 
 
 def moment_of(folder: Path, at_us: int) -> RunMoment:

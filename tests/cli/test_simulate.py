@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from roadstead.cli.main import build_cli
 from roadstead.simulator import tables as simulator_tables
 from tests.cli.conftest import Run
+from tests.cli.plain_launcher import PlainLauncher
 from tests.scenario.files import written
 
 SCENARIO = """apiVersion: roadstead.dev/v1
@@ -99,11 +103,20 @@ def planted(folder: Path, table: str, change: str) -> None:
     changed.replace(part)
 
 
+@pytest.fixture(scope="module")
+def devices_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Play the example of a fleet with devices; return the folder of its runs."""
+    folder = tmp_path_factory.mktemp("devices") / "run"
+    command = ["simulate", str(DEVICES / "fleet.yaml"), "-o", str(folder)]
+    assert CliRunner().invoke(build_cli(PlainLauncher), command).exit_code == 0
+    return folder
+
+
 def test_check_finds_a_device_in_two_claims(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, devices_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run("simulate", DEVICES / "fleet.yaml", "-o", "gpus").exit_code == 0
+    shutil.copytree(devices_run, "gpus")
     assert run("check", "gpus").exit_code == 0
     sql = "SELECT count(DISTINCT device) AS n FROM allocations WHERE device IS NOT NULL"
     assert json.loads(run("query", "gpus", sql, "--format", "json").stdout) == [{"n": 2}]
@@ -117,16 +130,14 @@ def test_check_finds_a_device_in_two_claims(
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_the_order_of_sets_changes_no_table(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_seed: str
+    devices_run: Path, tmp_path: Path, hash_seed: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    other = tmp_path / "other"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-m", "roadstead", "simulate", str(DEVICES / "fleet.yaml")]
-    subprocess.run([*command, "-o", "other"], env=environment, check=True, capture_output=True)
+    subprocess.run([*command, "-o", str(other)], env=environment, check=True, capture_output=True)
 
-    assert run("simulate", DEVICES / "fleet.yaml", "-o", "here").exit_code == 0
-
-    assert tables(Path("here")) == tables(Path("other"))
+    assert tables(devices_run) == tables(other)
 
 
 def test_json_has_the_waits_of_each_run_by_owner(run: Run, scenario: Path) -> None:

@@ -2,15 +2,12 @@
 
 import ast
 import builtins
-import io
 import keyword
 import re
-import tokenize
 from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-PRODUCT = ("actors", "protocol", "config", "roadstead")
+from tests.docs.modules import PRODUCT, ROOT, comments_in, modules_in
+
 NAME = re.compile(r"`([A-Za-z_][\w.]*)(?:\(\))?`")
 PLAIN = re.compile(r"[\w.]+")
 
@@ -42,12 +39,8 @@ OTHERS = frozenset(
 """Names that are defined elsewhere."""
 
 
-@cache
-def sources():
-    """Return (path, source, tree) of each module; packages that are links are read once."""
-    paths = {path.resolve() for top in PRODUCT for path in (ROOT / top).rglob("*.py")}
-    texts = {path: path.read_text() for path in sorted(paths)}
-    return [(path.relative_to(ROOT), text, ast.parse(text)) for path, text in texts.items()]
+def trees():
+    return [module.tree for module in modules_in(*PRODUCT).values()]
 
 
 def names_of(node):
@@ -70,31 +63,30 @@ def names_of(node):
 
 @cache
 def defined():
-    files = {part for path, _, _ in sources() for part in (path.stem, *path.parts)}
-    named = {name for _, _, tree in sources() for node in ast.walk(tree) for name in names_of(node)}
+    paths = (path.relative_to(ROOT) for path in modules_in(*PRODUCT))
+    files = {part for path in paths for part in (path.stem, *path.parts)}
+    named = {name for tree in trees() for node in ast.walk(tree) for name in names_of(node)}
     return files | named | {*dir(builtins), *keyword.kwlist, *OTHERS}
 
 
-def texts(source, tree):
-    """Yield (line, text) of each docstring, and of each comment."""
+def docstrings(tree):
+    """Yield (line, text) of each docstring."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         for each in body if isinstance(body, list) else []:
             if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
                 yield each.lineno, str(each.value.value)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
 
 
 @cache
 def all_texts():
     """Return (path, line, text) of the docstrings and comments of all modules that have a
     backtick."""
+    comments = comments_in(*PRODUCT)
     return [
-        (path, line, text)
-        for path, source, tree in sources()
-        for line, text in texts(source, tree)
+        (path.relative_to(ROOT), line, text)
+        for path, module in modules_in(*PRODUCT).items()
+        for line, text in (*docstrings(module.tree), *comments[path])
         if "`" in text
     ]
 
@@ -107,7 +99,7 @@ def unknown(text):
 def members():
     """Return the names in each class whose name is unique, and that inherits from no other."""
     classes, bases = {}, {}
-    for _, _, tree in sources():
+    for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 found = {name for each in ast.walk(node) for name in names_of(each)}

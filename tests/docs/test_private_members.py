@@ -3,12 +3,11 @@
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("actors", "config", "protocol", "roadstead")
+from tests.docs.modules import PRODUCT, ROOT, modules_in
+
 OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 """Python's own names, public although they begin with an underscore."""
 
@@ -40,13 +39,6 @@ def definitions(tree):
             yield node.attr
 
 
-@cache
-def parsed(*folders):
-    """Return path → syntax tree of the modules in these folders."""
-    paths = (path for each in folders for path in sorted((ROOT / each).rglob("*.py")))
-    return {path: ast.parse(path.read_text()) for path in paths}
-
-
 def private_names(trees):
     return frozenset(name for tree in trees for name in definitions(tree) if is_private(name))
 
@@ -72,9 +64,12 @@ def uses(tree, members, own):
 @cache
 def found():
     """Return the uses in each folder of tests, as texts of file, line and name."""
-    members, own = private_names(parsed(*PRODUCT).values()), private_names(parsed("tests").values())
+    members, own = (
+        private_names(each.tree for each in modules_in(*folders).values())
+        for folders in (PRODUCT, ("tests",))
+    )
     by_folder = {}
-    for path, tree in parsed("tests").items():
+    for path, (_, tree) in modules_in("tests").items():
         inside = path.relative_to(ROOT)
         if inside.is_relative_to(QUOTING):
             continue

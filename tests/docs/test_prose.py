@@ -1,16 +1,13 @@
 """Difficult idioms stay rare in docstrings, comments and pages; the glossary is short."""
 
 import ast
-import io
 import re
-import tokenize
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PRODUCT = ("actors", "protocol", "config", "roadstead")
+from tests.docs.modules import PRODUCT, ROOT, comments_in, modules_in
+
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/**/*.md")
 MOST_TERMS = 40
 
@@ -41,12 +38,11 @@ def _docstrings(tree):
 
 @cache
 def _of_code():
+    comments = comments_in(*PRODUCT)
     texts = []
-    for path in (path for top in PRODUCT for path in sorted((ROOT / top).rglob("*.py"))):
-        source = path.read_text()
-        texts += _docstrings(ast.parse(source))
-        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        texts += [token.string for token in tokens if token.type == tokenize.COMMENT]
+    for path, module in modules_in(*PRODUCT).items():
+        texts += _docstrings(module.tree)
+        texts += [text for _, text in comments[path]]
     return "\n".join(texts)
 
 

@@ -5,25 +5,20 @@ import pytest
 from scripts.recordings.suites import run_file
 from tests.recordings.test_golden_decisions import FILES
 
+ONE_BY_ONE = ["plain+kernel", "2+kernel", "beside+kernel"]
+IN_RUNS = ["2+runs", "beside+runs"]
+WITH_BATCHES = ("sequence", "openb", "sampling")
+"""Suites whose pods come one after another, so that batches have several."""
 
-@pytest.mark.parametrize("path_name", ["plain+kernel", "2+kernel", "beside+kernel"])
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_decisions_with_the_kernel_equal_upstreams(file, path_name):
-    (answer,) = run_file(file, [path_name])
+def test_decisions_with_the_kernel_equal_upstreams(file):
+    paths = [*ONE_BY_ONE, *(IN_RUNS if file.parent.name in WITH_BATCHES else ())]
 
-    assert answer.result.mismatches == []
-    assert not answer.result.unsupported
-    assert answer.result.decisions > 0
+    answers = run_file(file, paths)
 
-
-STEPS = [file for file in FILES if file.parent.name in ("sequence", "openb", "sampling")]
-
-
-@pytest.mark.parametrize("path_name", ["2+runs", "beside+runs"])
-@pytest.mark.parametrize("file", STEPS, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_decisions_of_batches_equal_upstreams(file, path_name):
-    (answer,) = run_file(file, [path_name])
-
-    assert answer.result.mismatches == []
-    assert not answer.result.unsupported
-    assert answer.result.decisions > 0
+    assert [answer.path_name for answer in answers] == paths
+    for answer in answers:
+        assert answer.result.mismatches == [], answer.path_name
+        assert not answer.result.unsupported, answer.path_name
+        assert answer.result.decisions > 0, answer.path_name

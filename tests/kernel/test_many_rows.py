@@ -48,7 +48,9 @@ def demand(draw):
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32), st.integers(CHUNK - 2, 2 * CHUNK + 100), PROFILES)
 def test_pods_on_more_rows_than_one_chunk_are_decided_like_by_the_reference(seed, rows, config):
-    are_equal(seed, rows, config, 12)
+    with_kernel, reference = decided(seed, rows, config, 12)
+
+    assert with_kernel == reference, "decisions about rows in several chunks"
 
 
 @settings(deadline=None, max_examples=2)
@@ -56,15 +58,17 @@ def test_pods_on_more_rows_than_one_chunk_are_decided_like_by_the_reference(seed
 def test_pods_on_so_many_rows_that_buckets_are_searched_are_decided_like_by_the_reference(
     seed, config
 ):
-    are_equal(seed, MANY_PER_BUCKET * BUCKETS + 100, config, 4)
+    with_kernel, reference = decided(seed, MANY_PER_BUCKET * BUCKETS + 100, config, 4)
+
+    assert with_kernel == reference, "decisions about rows whose buckets are searched"
 
 
-def are_equal(seed, rows, config, pods):
+def decided(seed, rows, config, pods):
+    """Return the outcomes of two batches: decided by compiled code, and by the reference."""
     draw = random.Random(seed)
     batches = [[(demand(draw), draw.random() < 0.2) for _ in range(pods)] for _ in range(2)]
     world = World([(each, []) for each in many(draw, rows)], batches)
     tie_break = TieBreak("random", seed)
 
     with_kernel = play(Cycle(world, config, tie_break, compiled_kernel()), world)
-
-    assert with_kernel == play(Plain(world, config, tie_break, None), world)
+    return with_kernel, play(Plain(world, config, tie_break, None), world)

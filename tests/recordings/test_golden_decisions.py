@@ -9,17 +9,19 @@ from scripts.recordings.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
+PATHS = ["plain", "beside", "1", "2", "5"]
 FILES = find_files([GOLDEN / suite for suite in SUITES])
 
 
-@pytest.mark.parametrize("path_name", ["plain", "beside", "1", "2", "5"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
-def test_decisions_equal_upstreams(file, path_name):
-    (answer,) = run_file(file, [path_name])
+def test_decisions_equal_upstreams(file):
+    answers = run_file(file, PATHS)
 
-    assert answer.result.mismatches == []
-    assert not answer.result.unsupported
-    assert answer.result.decisions > 0
+    assert [answer.path_name for answer in answers] == PATHS
+    for answer in answers:
+        assert answer.result.mismatches == [], answer.path_name
+        assert not answer.result.unsupported, answer.path_name
+        assert answer.result.decisions > 0, answer.path_name
 
 
 def test_the_selected_cases_are_numerous_enough():

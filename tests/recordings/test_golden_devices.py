@@ -8,22 +8,24 @@ from scripts.recordings.cases import find_files
 from scripts.recordings.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+PATHS = ["plain", "beside", "2"]
 EXTENDED = "dra-extended"
 FILES = find_files([GOLDEN / "dra", GOLDEN / "dra-sequence"])
 
 
-@pytest.mark.parametrize("path_name", ["plain", "beside", "2"])
 @pytest.mark.parametrize(
     "file",
     [each for each in FILES if not each.name.startswith(EXTENDED)],
     ids=lambda file: file.name.removesuffix(".json.gz"),
 )
-def test_decisions_on_claims_equal_upstreams(file, path_name):
-    (answer,) = run_file(file, [path_name])
+def test_decisions_on_claims_equal_upstreams(file):
+    answers = run_file(file, PATHS)
 
-    assert answer.result.mismatches == []
-    assert not answer.result.unsupported
-    assert answer.result.decisions > 0
+    assert [answer.path_name for answer in answers] == PATHS
+    for answer in answers:
+        assert answer.result.mismatches == [], answer.path_name
+        assert not answer.result.unsupported, answer.path_name
+        assert answer.result.decisions > 0, answer.path_name
 
 
 @pytest.mark.parametrize("file", [each for each in FILES if each.name.startswith(EXTENDED)])

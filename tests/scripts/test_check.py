@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -94,12 +95,17 @@ def test_with_arguments_only_pytest_runs(check, pytest_calls, monkeypatch):
     assert pytest_calls == [("tests/fleet", "-x")]
 
 
-def test_every_check_runs_before_pytest_and_is_printed(check, pytest_calls, monkeypatch, capsys):
-    ran = []
-    steps = (("style", lambda: ran.append(1)), ("types", lambda: ran.append(2)))
-    monkeypatch.setattr(check, "CHECKS", steps)
+def test_checks_run_side_by_side_before_pytest_and_are_printed_in_order(
+    check, pytest_calls, monkeypatch, capsys
+):
+    both_run = threading.Barrier(2, timeout=60)
+
+    def step():
+        both_run.wait()
+        assert pytest_calls == []
+
+    monkeypatch.setattr(check, "CHECKS", (("style", step), ("types", step)))
     assert check.main([]) == 0
-    assert ran == [1, 2]
     assert [line.split(" (")[0] for line in capsys.readouterr().out.splitlines()] == [
         "style ok",
         "types ok",
@@ -241,7 +247,7 @@ def test_a_tool_runs_from_the_environment_with_its_arguments(check, monkeypatch)
     commands = []
     monkeypatch.setattr(check, "run", commands.append)
     check.tool("ruff", "check", ".")()
-    assert commands == [[str(check.BIN / "ruff"), "check", "."]]
+    assert commands == [["nice", "-n", "5", str(check.BIN / "ruff"), "check", "."]]
 
 
 def test_pytest_runs_in_the_checkout_and_its_exit_code_is_returned(check, places, monkeypatch):
@@ -261,6 +267,22 @@ def test_processes_of_tests_write_bytecode(check, monkeypatch):
     )
 
     assert ran.stdout == "False\n"
+
+
+def test_all_tests_are_collected_in_a_process_that_writes_bytecode(check, places, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    ran = []
+
+    def run(command, *, cwd, env, **how):
+        ran.append((command[3:], cwd, "PYTHONDONTWRITEBYTECODE" in env))
+        return subprocess.CompletedProcess(command, 2, "No module named 'x'", "")
+
+    monkeypatch.setattr(check.subprocess, "run", run)
+    with pytest.raises(check.SetupError, match="cannot be collected:\nNo module named 'x'"):
+        check.write_bytecode()
+
+    collects = [str(check.BIN / "python"), "-m", "pytest", "--collect-only", "-q"]
+    assert ran == [(collects, places, False)]
 
 
 def test_quick_runs_the_fast_checks_and_tests_without_ray(check, monkeypatch):
