@@ -19,6 +19,7 @@ from roadstead.devices.bits import positions_of
 from roadstead.devices.choosing import NOWHERE, Chosen, ChosenDevices, Place
 from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.plans import RESULTS_MAX
+from roadstead.devices.shared_capacity import lacks_capacity
 
 if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates
@@ -99,6 +100,8 @@ class Search:
         """
         for index in range(len(self._plan.claims)):
             self._validate(index)
+        if self._gates.consumable_capacity and lacks_capacity(self._plan, self._view, self._in_use):
+            return False
         levels = [self._level(Position(0))]
         outcome: Outcome | None = None
         while levels:

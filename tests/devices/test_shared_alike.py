@@ -1,9 +1,11 @@
 """Answers for shared devices that are kept, and those for nodes alike, equal answers found anew."""
 
+from unittest import mock
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.devices import AllocationError, AllocatorPanic
+from roadstead.devices import AllocationError, AllocatorPanic, search
 from roadstead.devices.quick import Verdict
 from roadstead.facts.devices import DeviceCapacity, DeviceFacts, Placement
 from tests.devices.making import allocate, allocator, claim, request, slice_of
@@ -126,3 +128,34 @@ def test_kept_answers_equal_those_of_an_allocator_that_knows_nothing(shapes, ste
         elif isinstance(now, tuple):
             made.in_use.add(now[0])
             used.append(now[0])
+
+
+@given(PARTS, st.lists(AMOUNTS, min_size=2, max_size=4), st.lists(AMOUNTS, max_size=4))
+def test_requests_that_lack_capacity_are_those_that_a_search_cannot_serve(parts, amounts, before):
+    names = iter("abcdef")
+    shape = (tuple(shared(next(names), allows_several=kind == "s") for kind in p) for p in parts)
+    found = slices("n0", *shape)
+    made, anew = made_of(found), made_of(found)
+    for amount in before:
+        allocations = answer(made, asking(amount), "n0")
+        if isinstance(allocations, tuple):
+            made.in_use.add(allocations[0])
+            anew.in_use.add(allocations[0])
+
+    counted = answer(made, asking(*amounts), "n0")
+    with mock.patch.object(search, "lacks_capacity", return_value=False):
+        searched = answer(anew, asking(*amounts), "n0")
+
+    assert counted == searched
+
+
+def test_eight_whole_gpus_are_not_searched_among_seven_in_all_orders():
+    made = made_of(slices("n0", *((shared(name),) for name in "abcdefgh")))
+    (one,) = allocate(made, asking(100))
+    made.in_use.add(one)
+    steps = []
+
+    found = allocate(made, asking(*[1000] * 8), is_over=lambda: bool(steps.append(1)))
+
+    assert found is None
+    assert len(steps) < 100, "all orders of seven devices are some 13,700 steps"
