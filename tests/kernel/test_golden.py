@@ -6,7 +6,7 @@ from scripts.recordings.suites import run_file
 from tests.recordings.test_golden_decisions import FILES
 
 
-@pytest.mark.parametrize("path_name", ["plain+kernel", "2+kernel", "beside+kernel"])
+@pytest.mark.parametrize("path_name", ["plain+kernel", "2+kernel", "batches+kernel"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_decisions_with_the_kernel_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])
@@ -19,7 +19,7 @@ def test_decisions_with_the_kernel_equal_upstreams(file, path_name):
 STEPS = [file for file in FILES if file.parent.name in ("sequence", "openb", "sampling")]
 
 
-@pytest.mark.parametrize("path_name", ["2+runs", "beside+runs"])
+@pytest.mark.parametrize("path_name", ["2+runs", "batches+runs"])
 @pytest.mark.parametrize("file", STEPS, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_decisions_of_batches_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])

@@ -12,7 +12,7 @@ SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
 FILES = find_files([GOLDEN / suite for suite in SUITES])
 
 
-@pytest.mark.parametrize("path_name", ["plain", "beside", "1", "2", "5"])
+@pytest.mark.parametrize("path_name", ["plain", "batches", "1", "2", "5"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_decisions_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])

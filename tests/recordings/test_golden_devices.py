@@ -12,7 +12,7 @@ EXTENDED = "dra-extended"
 FILES = find_files([GOLDEN / "dra", GOLDEN / "dra-sequence"])
 
 
-@pytest.mark.parametrize("path_name", ["plain", "beside", "2"])
+@pytest.mark.parametrize("path_name", ["plain", "batches", "2"])
 @pytest.mark.parametrize(
     "file",
     [each for each in FILES if not each.name.startswith(EXTENDED)],
