@@ -33,7 +33,7 @@ class ScoreRequest:
     """Scheduler → worker: evaluate users' plugins for classes on the worker's rows. Idempotent.
 
     seq: number of the last change in the scheduler's table. node_count: of the cluster.
-    classes: as bytes (see `roadstead.facts.wire`).
+    classes: their encoded facts (`roadstead.facts.wire`).
     """
 
     seq: int
@@ -78,9 +78,9 @@ class ScoreAnswer:
 class RankRequest:
     """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
-    seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of rows
-    that differ in that table, which are excluded. draws: uint64[class], hashes for tie-breaks.
-    most: maximum rows per class.
+    seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of the
+    rows that are not listed, because they differ in the scheduler's table from the cache's changes.
+    draws: uint64[class], hashes for tie-breaks. most: maximum rows per class.
     """
 
     seq: int

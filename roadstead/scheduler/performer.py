@@ -3,6 +3,8 @@
     effects of the core ──► needs, in order ──► answers go into the core ──► its next effects
                                 └── Bind: concurrent steps, as upstream's binding cycle
 
+Needs are requests to queue, cache and binder, which a driver answers (`roadstead.scheduler.needs`).
+
 A decided pod is assumed before it is bound, so that the next batch is decided meanwhile.
 """
 
@@ -75,8 +77,9 @@ class Performer:
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
     must be on the table for the next batch. must_reread: cache or binder refused an attempt, or
-    one was forgotten, so the state must be read again. metrics: those of the scheduler; this class
-    counts the binder's answers.
+    the cache was told to forget one, so the state must be read again. metrics: those of the
+    scheduler; this class counts the binder's answers. _new_versions: by node, row versions from the
+    binder's answers, for the next update of the cache.
     """
 
     def __init__(
@@ -175,11 +178,11 @@ class Performer:
         yield from self.perform(effects, frozenset(accepted if bind_next else ()))
 
     def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
-        # None finishes at a retry, whose pods extenders have bound already, or after an assumption
-        # with `bind_next`, whose pods no extender binds.
+        # `finishing` is empty at a retry, whose pods extenders have bound already, and after an
+        # assumption with `bind_next`, whose pods no extender binds.
         if finishing:
             yield from self.update_attempts(sent_to_binder=_pairs(finishing))
-            attempts = yield from self._bind_outside(attempts)
+            attempts = yield from self._bind_by_extenders(attempts)
         if not attempts:
             return
         answer = yield from binder_answer(self._bind_pods(attempts))
@@ -187,7 +190,7 @@ class Performer:
             yield from self.perform(self._core.timed_out([a.token for a in attempts]))
             return
         self._record(attempts, answer)
-        yield from self.perform(self._core.bind_answered(_answers(answer)))
+        yield from self.perform(self._core.bind_answered(_bind_results(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
         versions, all_or_nothing = self._checks_versions, self._is_all_or_nothing
@@ -211,7 +214,7 @@ class Performer:
                     known = self._new_versions.get(each.node_name, 0)
                     self._new_versions[each.node_name] = max(known, version_of[each.token])
 
-    def _bind_outside(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
+    def _bind_by_extenders(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
         """Have extenders bind the pods that they handle; return the attempts that did not fail."""
         refused = []
         for attempt in attempts:
@@ -232,8 +235,9 @@ class Performer:
 
     def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
         """Evict victims and nominate pods; return the evicted ones."""
-        found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
-        effects, evicted, answer = found
+        effects, evicted, answer = yield from evict_and_nominate(
+            effect, self._core, self._volumes.known
+        )
         self._apply_answer(answer)
         yield from self.perform(effects)
         return evicted
@@ -243,15 +247,15 @@ def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
     return tuple((attempt.uid, attempt.token) for attempt in attempts)
 
 
-def _answers(answer: BindAnswers) -> list[BindResult]:
-    found = [
+def _bind_results(answer: BindAnswers) -> list[BindResult]:
+    results = [
         BindResult(token, BindOutcome.BOUND, node)
         for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
     for index, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        found[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
-    return found
+        results[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
+    return results
 
 
 def _returned_pod(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
