@@ -170,7 +170,7 @@ class BatchBuilder:
     def samples(self, pod: PodInCycle) -> bool:
         """Whether a pod's nodes are searched in order, and no extender handles the pod.
 
-        Where any profile samples, this includes pods of the others (`NodeSearch.applies_to`).
+        Where any profile samples, this includes pods of other profiles (`NodeSearch.applies_to`).
         """
         node_search = self._node_search
         if node_search is None or not node_search.applies_to(pod.pod_class.facts):

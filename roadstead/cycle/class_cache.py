@@ -82,11 +82,11 @@ class ClassCache(Generic[ResultsT]):
 
 def prefix_length(keys: Iterable[Hashable], most: int) -> int:
     """Return the length of the longest prefix with at most `most` distinct keys."""
-    seen: set[Hashable] = set()
+    distinct: set[Hashable] = set()
     index = 0
     for index, key in enumerate(keys):
-        if key not in seen:
-            if len(seen) == most:
+        if key not in distinct:
+            if len(distinct) == most:
                 return index
-            seen.add(key)
-    return index + 1 if seen else 0
+            distinct.add(key)
+    return index + 1 if distinct else 0

@@ -130,7 +130,7 @@ class NodeSearch:
     def applies_to(self, facts: PodFacts) -> bool:
         """Whether a pod's nodes are sampled or sent to extenders.
 
-        Where any profile samples, pods of the others move the start of the next search as well.
+        Where any profile samples, pods of other profiles move the start of the next search as well.
         """
         return bool(self._percentages) or self.extenders.handles(facts)
 

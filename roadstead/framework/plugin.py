@@ -224,7 +224,7 @@ class Plugin(ABC):
         return None
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
-        """Whether facts that were a pod's `substitute` still get its answers."""
+        """Whether facts that were a pod's `substitute` still get the pod's answers."""
         return False
 
     def effect(self, placed: PodClass) -> Effect:

@@ -131,9 +131,9 @@ class PluginCalls:
         if why is None:
             return
         if self._strikes[call.plugin, call.pod_class] >= MAX_FOR_CLASS:
-            raise PluginSuspendedError(f"is not asked about such pods any more: it {why}")
+            raise PluginSuspendedError(f"is not called for such pods any more: it {why}")
         if self._strikes.total() >= MAX_IN_PROCESS:
-            raise PluginSuspendedError(f"is not asked any more: it {why}")
+            raise PluginSuspendedError(f"is not called any more: it {why}")
 
 
 def facts_of(args: tuple[object, ...]) -> PodFacts | None:

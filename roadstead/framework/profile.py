@@ -271,7 +271,7 @@ class Profile:
         return None
 
     def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:
-        """Whether a class by which a pod was to be evaluated still gets its answers."""
+        """Whether a pod's `substitute`, as returned earlier, still gets the pod's answers."""
         return any(each.substitutes_for(substitute.facts, pod.facts) for each in self._substituting)
 
     @property

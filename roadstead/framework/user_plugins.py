@@ -177,7 +177,7 @@ def factories_of(
 
 
 def factory_of(plugin_class: type[Plugin], *, is_strict: bool = False) -> Factory:
-    """Return a factory that calls the constructor with those of `args` and `handle` that it names.
+    """Return a factory; it passes `args` and `handle` if the constructor has such parameters.
 
     args: an instance of the class's `arguments` model, or the raw value if the class has none.
     """

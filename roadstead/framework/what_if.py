@@ -6,7 +6,7 @@ preemption, which removes pods from a node and adds some of them again.
 
 A plugin that reads only the row is called with the overlay. For one that reads other nodes,
 `with_pods_moved` returns what its Filter reads after the moves. A plugin whose PreFilter returned
-Skip stays skipped, whatever the moves.
+Skip stays skipped.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
 addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).

@@ -130,7 +130,8 @@ class LocalRun:
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
         """Add pods that run already, each on its node."""
         self.binder.add_running([_keyed(each) for each in pods], nodes)
-        started_s = {who.uid: who.started_s for who, _ in pods if who.started_s is not None}
+        identities = [identity for identity, _ in pods]
+        started_s = {each.uid: each.started_s for each in identities if each.started_s is not None}
         self.cache.add_running(pods, nodes, started_s=started_s)
 
     def delete_pods(self, uids: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ def labels_of_namespaces(cluster: ClusterFacts) -> LabelsByNamespace:
 class Term:
     """A valid term; a selector of None matches nothing.
 
-    match_code: equal for terms that match the same pods, whatever their topology keys and weights.
+    match_code: equal for terms that match the same pods; topology keys and weights may differ.
     """
 
     topology_key: str

@@ -225,7 +225,7 @@ class Coscheduling(
                     del memory[key]
 
     def _drop_counted_by_queue(self, key: GroupKey) -> None:
-        """Drop pods bound before the queue's last count: it includes them, or they are deleted."""
+        """Drop pods bound before the queue's last count, which has them unless they are deleted."""
         times = self._members.times_reported(key)
         for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
             self._forget(key, uid)
@@ -289,6 +289,6 @@ def _is_of_same_group(
 
 
 def _is_of_own_group(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
-    """Whether the assigned pod is of the pod's group, which it may complete."""
+    """Whether an assigned pod is of a waiting pod's group, so that it may complete the group."""
     key = group_key(pod)
     return key is not None and key == group_key(assigned)

@@ -15,7 +15,7 @@ device plugins offer. A claim that an earlier attempt left blocks the pod; PostF
 
 Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
 allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN, and only nodes
-with UNKNOWN are searched. The screen knows a node by a number and also records the outcomes of
+with UNKNOWN are searched. The screen gives each node a number and also records the outcomes of
 searches. Pods whose claims differ only in their names are evaluated by one *substitute*
 (`roadstead.devices.substitutes`), the facts with claims under made-up names.
 

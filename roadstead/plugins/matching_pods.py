@@ -44,7 +44,7 @@ def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
 def included(
     facts: PodFacts, spreads: Sequence[Spread], table: Table, rows: Bools
 ) -> tuple[Bools, ...]:
-    """Return for each constraint those of `rows` that its node inclusion policies include."""
+    """Return for each constraint which of `rows` its node inclusion policies include."""
     affine = rows
     if any(each.honors_affinity for each in spreads):
         affine = rows & _matches_node_affinity(facts, table)

@@ -98,7 +98,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         return score
 
     def effect(self, placed: PodClass) -> Effect:
-        """Return an effect of any pod: it may fill a node, and counts are over feasible nodes."""
+        """Return one effect for all pods: each may fill a node, and only feasible nodes count."""
         return Effect(None, self._has_selector)
 
     def _has_selector(self, pod: PodClass) -> bool:

@@ -187,8 +187,8 @@ class VolumeMatching:
         position = np.searchsorted(required, codes, side="left")
         end = np.where(codes >= 0, np.searchsorted(required, codes, side="right"), position)
         indices = np.array([index for index, _ in members], dtype=np.int32)[order]
-        # Each row's volumes are at position..end. Each pass tries one volume per row, and goes on
-        # with the rows on which it is used.
+        # Each row's volumes are at position..end. Each pass tries one volume per row; the next one
+        # tries another for the rows on which it is used.
         rows = np.flatnonzero(position < end)
         while len(rows):
             found = indices[position[rows]]

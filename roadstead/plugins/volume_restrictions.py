@@ -167,7 +167,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if gone.namespace != pod.namespace:
             return QueueingHint.QUEUE_SKIP
         shared = set(_claim_names(pod)).intersection(_claim_names(gone))
-        pairs = ((mine, theirs) for mine in _disks(pod) for theirs in _disks(gone))
+        pairs = ((wanted, freed) for wanted in _disks(pod) for freed in _disks(gone))
         return QueueingHint.when(bool(shared) or any(_conflict(*pair) for pair in pairs))
 
     def after_claim_added(

@@ -76,9 +76,9 @@ class Performer:
     """Perform the effects of one scheduler's core.
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
-    must be on the table for the next batch. must_reread: cache or binder refused an attempt, or
-    the cache was told to forget one, so the state must be read again. metrics: those of the
-    scheduler; this class counts the binder's answers. _new_versions: by node, row versions from the
+    must be on the table for the next batch. must_reread: cache or binder refused an attempt, or one
+    was forgotten at the cache, so the state must be read again. metrics: those of the scheduler;
+    this class counts the binder's answers. _new_versions: by node, row versions from the
     binder's answers, for the next update of the cache.
     """
 
