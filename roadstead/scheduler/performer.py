@@ -1,6 +1,6 @@
-"""Performer: performs the effects (commands) of a scheduler's core: assume, bind, report, ….
+"""Performer: performs the commands of a scheduler's core: assume, bind, report, ….
 
-    effects of the core ──► needs, in order ──► answers go into the core ──► its next effects
+    commands of the core ──► needs, in order ──► answers go into the core ──► its next commands
                                 └── Bind: concurrent steps, as upstream's binding cycle
 
 Needs are requests to queue, cache and binder, which a driver answers (`roadstead.scheduler.needs`).
@@ -73,7 +73,7 @@ _OUTCOMES = {
 
 
 class Performer:
-    """Perform the effects of one scheduler's core.
+    """Perform the commands of one scheduler's core.
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
     must be on the table for the next batch. must_reread: cache or binder refused an attempt, or one
@@ -102,45 +102,45 @@ class Performer:
         self._is_all_or_nothing = settings.transaction == "all-or-nothing"
 
     def perform(
-        self, effects: Sequence[Command], finished: Container[str] = frozenset()
+        self, commands: Sequence[Command], finished: Container[str] = frozenset()
     ) -> Steps[None]:
-        """Perform effects in order; binding runs concurrently.
+        """Perform commands in order; binding runs concurrently.
 
         finished: tokens of attempts that the cache already has as about to be bound.
         """
         finishing: tuple[Attempt, ...] = ()
         evicted: Sequence[Pod] = ()
-        reasons = _pending_reasons(effects)
-        for report in _failures(effects):
+        reasons = _pending_reasons(commands)
+        for report in _failures(commands):
             self._on_failure(report)
-        forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
+        forgotten = (command.attempts for command in commands if isinstance(command, Forget))
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
-        for effect in effects:
-            if isinstance(effect, Assume):
-                yield from self._assume(effect.attempts)
-            elif isinstance(effect, FinishBinding):
-                finishing = tuple(a for a in effect.attempts if a.token not in finished)
-            elif isinstance(effect, (Bind, RetryBind)):
-                yield RunConcurrently(self._bind(finishing, effect.attempts))
+        for command in commands:
+            if isinstance(command, Assume):
+                yield from self._assume(command.attempts)
+            elif isinstance(command, FinishBinding):
+                finishing = tuple(a for a in command.attempts if a.token not in finished)
+            elif isinstance(command, (Bind, RetryBind)):
+                yield RunConcurrently(self._bind(finishing, command.attempts))
                 finishing = ()
-            elif isinstance(effect, Forget):
+            elif isinstance(command, Forget):
                 self.must_reread = True
-                self._volumes.drop([attempt.token for attempt in effect.attempts])
-                yield from self.update_attempts(forget=_pairs(effect.attempts))
-            elif isinstance(effect, Confirm):
-                self._volumes.drop([attempt.token for attempt in effect.attempts])
-                uids = tuple(attempt.uid for attempt in effect.attempts)
+                self._volumes.drop([attempt.token for attempt in command.attempts])
+                yield from self.update_attempts(forget=_pairs(command.attempts))
+            elif isinstance(command, Confirm):
+                self._volumes.drop([attempt.token for attempt in command.attempts])
+                uids = tuple(attempt.uid for attempt in command.attempts)
                 yield from self.update_attempts(confirm=uids)
-            elif isinstance(effect, Nominate):
-                evicted = yield from self._nominate(effect)
-                freed |= {uid for _, uid in deallocated(effect)}
-            elif isinstance(effect, Done):
-                yield ReportPods(effect.lease_id, effect.uids, pending_reasons=reasons)
+            elif isinstance(command, Nominate):
+                evicted = yield from self._nominate(command)
+                freed |= {uid for _, uid in deallocated(command)}
+            elif isinstance(command, Done):
+                yield ReportPods(command.lease_id, command.uids, pending_reasons=reasons)
                 reasons = ()
-            elif isinstance(effect, RequeuePods):
-                returned = tuple(_returned_pod(item, freed) for item in effect.items)
+            elif isinstance(command, RequeuePods):
+                returned = tuple(_returned_pod(item, freed) for item in command.items)
                 yield ReportPods(
-                    effect.lease_id, returned=returned, pending_reasons=reasons, evicted=evicted
+                    command.lease_id, returned=returned, pending_reasons=reasons, evicted=evicted
                 )
                 reasons, evicted = (), ()
         if reasons:
@@ -174,8 +174,8 @@ class Performer:
         self.must_reread |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in refused_tokens]
         now_s = yield from time_after(READ_CLOCK)
-        effects = self._core.assumed(accepted, refused, now_s)
-        yield from self.perform(effects, frozenset(accepted if bind_next else ()))
+        commands = self._core.assumed(accepted, refused, now_s)
+        yield from self.perform(commands, frozenset(accepted if bind_next else ()))
 
     def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
         # `finishing` is empty at a retry, whose pods extenders have bound already, and after an
@@ -233,13 +233,13 @@ class Performer:
         failed = {answer.token for answer in refused}
         return [attempt for attempt in attempts if attempt.token not in failed]
 
-    def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
+    def _nominate(self, command: Nominate) -> Steps[Sequence[Pod]]:
         """Evict victims and nominate pods; return the evicted ones."""
-        effects, evicted, answer = yield from evict_and_nominate(
-            effect, self._core, self._volumes.known
+        commands, evicted, answer = yield from evict_and_nominate(
+            command, self._core, self._volumes.known
         )
         self._apply_answer(answer)
-        yield from self.perform(effects)
+        yield from self.perform(commands)
         return evicted
 
 
@@ -271,17 +271,17 @@ def _returned_pod(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
     )
 
 
-def _failures(effects: Sequence[Command]) -> Iterable[PodReport]:
+def _failures(commands: Sequence[Command]) -> Iterable[PodReport]:
     reports = (
-        each for effect in effects if isinstance(effect, SendReports) for each in effect.reports
+        each for command in commands if isinstance(command, SendReports) for each in command.reports
     )
     return (each for each in reports if each.kind is not ReportKind.UNSCHEDULABLE)
 
 
-def _pending_reasons(effects: Sequence[Command]) -> tuple[PendingReason, ...]:
+def _pending_reasons(commands: Sequence[Command]) -> tuple[PendingReason, ...]:
     return tuple(
         PendingReason(each.uid, each.key, each.message, each.reasons, each.plugins)
-        for effect in effects
-        if isinstance(effect, SendReports)
-        for each in effect.reports
+        for command in commands
+        if isinstance(command, SendReports)
+        for each in command.reports
     )

@@ -6,7 +6,7 @@
 
 One loop leases and decides. Binding runs concurrently, as upstream's binding cycle does: a decided
 pod is assumed, so the next batch is decided with it. The parts: Leasing gets the pods,
-SchedulingCycle decides them, and Performer carries out the effects of the core.
+SchedulingCycle decides them, and Performer carries out the commands of the core.
 
 Upstream: pkg/scheduler/scheduler.go (Run) and schedule_one.go (ScheduleOne), batch by batch.
 """
