@@ -20,7 +20,7 @@ from roadstead.run import RunPlan, build_profiles
 
 def build_queue(plan: RunPlan) -> SchedulingQueue:
     """Return the empty queue of a run."""
-    settings, config, members = plan.settings, plan.config(), GroupMembers(is_known=True)
+    settings, config, members = plan.settings, plan.config(), GroupMembers(counts_pods=True)
     return SchedulingQueue(
         build_profiles(plan, PodClasses(), members=members),
         members,

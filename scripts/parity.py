@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replay recorded decisions of the real kube-scheduler and compare ours; --help tells more.
 
-scripts/parity.py PATH… [--paths plain,beside,beside+runs,1,2,5] [--dump DIR] [--jobs N]
+scripts/parity.py PATH… [--paths plain,batches,batches+runs,1,2,5] [--dump DIR] [--jobs N]
 """
 
 from __future__ import annotations

@@ -30,11 +30,12 @@ def no_node(
     """
     result = post_filter or post_filter_result(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
-    found = _unschedulable(diagnosis, suffix, result.nominated_node)
-    found = replace(found, deallocates=result.deallocated)
+    attempt_result = _unschedulable(diagnosis, suffix, result.nominated_node)
+    attempt_result = replace(attempt_result, deallocates=result.deallocated)
     if result.chosen is None:
-        return found
-    return replace(found, victims=result.chosen.victims, preempting_plugin=result.status.plugin)
+        return attempt_result
+    victims, plugin = result.chosen.victims, result.status.plugin
+    return replace(attempt_result, victims=victims, preempting_plugin=plugin)
 
 
 def refused_on_node(status: Status) -> AttemptResult:
@@ -71,6 +72,7 @@ def _unschedulable(
     suffix: str,
     nominated_node: str | None,
 ) -> AttemptResult:
+    """Return the result of a rejected pod. suffix: ends the message."""
     statuses = (diagnosis.pre_filter, *diagnosis.refused)
     pending = {each.plugin for each in statuses if each.code is Code.PENDING and each.plugin}
     return AttemptResult(

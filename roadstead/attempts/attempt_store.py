@@ -29,7 +29,7 @@ from roadstead.pod_store import PodStore, forget_oldest
 class AttemptStore:
     """Records by UID and by token; `transition` makes a transition of `pods.TABLE`.
 
-    pods: by UID, from lease to end. undecided: those in LEASED, in order of arrival. attempts:
+    pods: by UID, from lease to end. undecided: records in LEASED, in order of arrival. attempts:
     records with an attempt, by token. ended_attempts: records whose attempt has ended; the last
     `max_remembered` are stored. waiting: records in WAITING, by deadline.
     """
@@ -74,23 +74,23 @@ class AttemptStore:
             if (found := self.find_waiting(uid)) is not None:
                 yield found
 
-    def waiting_for(self, permit: PermitDecision) -> tuple[str, ...]:
+    def uids_of(self, permit: PermitDecision) -> tuple[str, ...]:
         """Return the UIDs of a plugin's decision: one, or those of all waiting pods it selects."""
         if permit.chosen is None:
             return (permit.uid,)
-        return tuple(each.pod.uid for each in self._chosen(permit, AttemptState.WAITING))
+        return tuple(each.pod.uid for each in self._selected(permit, AttemptState.WAITING))
 
     def before_permit(self, permit: PermitDecision) -> tuple[AttemptRecord, ...]:
-        """Return the pods on their way to Permit that a plugin's decision selects."""
-        return tuple(self._chosen(permit, AttemptState.ASSUMING))
+        """Return the pods that a plugin's decision selects and that have not reached Permit yet."""
+        return tuple(self._selected(permit, AttemptState.ASSUMING))
 
     def all_before_permit(self) -> Iterator[PodFacts]:
-        """Iterate over the facts of pods on their way to Permit, without those refused already."""
+        """Iterate over the facts of pods before Permit that no plugin's decision has refused."""
         for record in self.attempts.values():
             if record.state is AttemptState.ASSUMING and record.refusal is None:
                 yield record.placed_attempt.facts
 
-    def _chosen(self, permit: PermitDecision, state: AttemptState) -> Iterator[AttemptRecord]:
+    def _selected(self, permit: PermitDecision, state: AttemptState) -> Iterator[AttemptRecord]:
         chosen = permit.chosen
         if chosen is None:
             return
@@ -161,7 +161,8 @@ class AttemptStore:
         self._validate_ended()
 
     def _validate_ended(self) -> None:
-        assert not self.ended_attempts.keys() & self.attempts.keys(), "an attempt is both"
+        both = self.ended_attempts.keys() & self.attempts.keys()
+        assert not both, "an attempt is live and ended"
         assert len(self.ended_attempts) <= self.pods.max_ended, "too many attempts are remembered"
         for record in (*self.pods.ended.values(), *self.ended_attempts.values()):
             assert record.state in ENDED, f"{record.uid} ended as {record.state}"
@@ -195,10 +196,10 @@ class AttemptStore:
             for record in records:
                 self._wait(record)
         elif to in ENDED and was not in ENDED:
-            tried = {each.attempt.token: each for each in records if each.attempt is not None}
-            for token in tried:
+            ended = {each.attempt.token: each for each in records if each.attempt is not None}
+            for token in ended:
                 del self.attempts[token]
-            self.ended_attempts |= tried
+            self.ended_attempts |= ended
             forget_oldest(self.ended_attempts, self.pods.max_ended)
 
     def _wait(self, record: AttemptRecord) -> None:

@@ -1,6 +1,7 @@
 """AttemptTransitions: the transitions of one attempt, from placement to its end.
 
-The part of AttemptsCore that moves one record; `core` selects the records.
+The part of AttemptsCore that changes one record; `core` selects the records. `out` collects the
+commands of a call.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ class AttemptTransitions:
         tokens = self._store.next_tokens(len(records))
         for record, node_name, token in zip(records, node_of.values(), tokens, strict=True):
             uid, key, pod_class, _, number, _, _ = record.pod
-            read = read_versions.get(node_name, 0)
+            version = read_versions.get(node_name, 0)
             record.refusal, record.decided = None, (number, node_name, "")
-            record.attempt = attempt = Attempt(token, uid, key, node_name, pod_class.facts, read)
+            record.attempt = attempt = Attempt(token, uid, key, node_name, pod_class.facts, version)
             out.assume.append(attempt)
         self._store.transition_all(records, AttemptEvent.PLACE)
 
@@ -62,7 +63,8 @@ class AttemptTransitions:
             else:
                 self._end(record, AttemptEvent.REFUSE, out, conflict(status.message))
         elif status.is_success and record.state in ENDED_UNBOUND:
-            # The cache counted a late or repeated request; Forget may be repeated.
+            # The attempt ended before the cache accepted it, so that the cache must forget it; a
+            # late or repeated answer repeats Forget, which changes nothing then.
             out.forget.append(record.placed_attempt)
 
     def _reserve(self, record: AttemptRecord, now_s: float, out: Outbox) -> None:

@@ -21,7 +21,10 @@ class RequeueCause(StrEnum):
 
 
 class ReportKind(StrEnum):
-    """WARNING: a plugin failed without consequences for the pod (Unreserve, PostBind)."""
+    """FAILED: the attempt ended with an error, and the pod is retried.
+
+    WARNING: a plugin failed without consequences for the pod (Unreserve, PostBind).
+    """
 
     UNSCHEDULABLE = "unschedulable"
     FAILED = "failed"
@@ -30,10 +33,10 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequeueItem:
-    """One returned pod. pending: those of the rejecting plugins that returned Pending.
+    """One returned pod. pending: the rejecting plugins that returned Pending.
 
     nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: pods are
-    evicted from that node for it.
+    evicted from the nominated node for this pod.
     """
 
     uid: str
@@ -202,10 +205,10 @@ class AttemptResult:
 
 @dataclass(slots=True)
 class Outbox:
-    """Collects the effects of one call, one per type (and lease), in the order of execution.
+    """Collects the commands of one call, one per type (and lease), in the order of execution.
 
-    Forget and evictions come first: later effects use the space that they free, and no pod may
-    return to the queue before them.
+    Forget and Nominate, with its evictions, come first: later commands use the space that these
+    free, and no pod may return to the queue before them.
     """
 
     forget: list[Attempt] = field(default_factory=list)
@@ -246,11 +249,11 @@ class Outbox:
 
     def _nominate(self, record: AttemptRecord, result: AttemptResult) -> None:
         pod, node_name = record.pod, result.nominated_node
-        ends = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
-        if node_name or ends or result.deallocates:
+        clears = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
+        if node_name or clears or result.deallocates:
             facts, victims, plugin = pod.pod_class.facts, result.victims, result.preempting_plugin
-            chosen = Nomination(pod.uid, pod.key, facts, node_name or "", victims, plugin)
-            self.nominate.append(replace(chosen, deallocates=result.deallocates))
+            nomination = Nomination(pod.uid, pod.key, facts, node_name or "", victims, plugin)
+            self.nominate.append(replace(nomination, deallocates=result.deallocates))
 
     def add_done(self, records: Iterable[AttemptRecord]) -> None:
         """Add Done for bound pods, which leave the queue."""

@@ -22,8 +22,8 @@ States and events, as `scripts/diagrams.py` draws them from `attempts.pods.TABLE
     GONE          ── lease ──► LEASED
 
 `lease` of a pod that is under way: a newer lease, under which it stays in its state; for a BOUND
-pod Done is sent again. `ask`: cache or binder did not answer in time, so the request is repeated.
-`take`: another attempt bound the pod.
+pod Done is sent again. `park`: a Permit plugin returned Wait. `ask`: cache or binder did not answer
+in time, so the request is repeated. `take`: another attempt bound the pod.
 
 ASSUMED (Reserve and Permit run) and PERMITTED (PreBind and Bind run) are entered and left within
 one call. Every end without a bind is one method, `_end`: Unreserve in reverse order, Forget,
@@ -31,11 +31,11 @@ RequeuePods. A refusal up to Permit makes a pod unschedulable; from PreBind on i
 retried after backoff. After a bind request was sent, only the binder's answer or the deletion of
 the pod ends the attempt: an acknowledged bind is never undone here.
 
-Every call may be received twice; the copy changes nothing and returns no new commands (except that
-`timed_out` asks again, and Forget may be repeated). The first answer to a request counts; two
-different answers of the binder for one token are an error of the binder. Plugins must not call the
-core: their decisions about waiting pods are recorded in `Handle.waiting` and applied at the end of
-the call.
+Every call may be received twice; the second changes nothing and returns no new commands (except
+that `timed_out` repeats requests, and Forget may be repeated). The first answer to a request
+counts; two different answers of the binder for one token are an error of the binder. Plugins must
+not call the core: their decisions about waiting pods are recorded in `Handle.waiting` and applied
+at the end of the call.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -99,9 +99,9 @@ class AttemptsCore(AttemptTransitions):
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Command]:
         """Add leased pods. A pod that is tried under an older lease continues under this one.
 
-        Commands: Done for pods that this scheduler has bound already, and the effects of plugins'
-        recorded decisions about waiting pods. Raises KeyError, with nothing changed, for a pod
-        whose scheduler name has no profile.
+        Commands: Done for pods that this scheduler has bound already, and those that follow from
+        plugins' recorded decisions about waiting pods. Raises KeyError, with nothing changed, for a
+        pod whose scheduler name has no profile.
         """
         profiles = [self._profiles[pod.pod_class.facts.scheduler_name] for pod in pods]
         out = Outbox()
@@ -132,22 +132,22 @@ class AttemptsCore(AttemptTransitions):
         others. Raises, with nothing changed, IllegalTransitionError for a pod that waits for no
         decision, and UnsupportedError for one that a plugin does not support.
         """
-        todo: dict[str, Decision] = {}
+        new: dict[str, Decision] = {}
         undecided = self._store.undecided
         for decision in decisions:
             uid, _, _, _, attempt, _, _ = decision.pod
             record = undecided.get(uid)
-            if record is not None and record.pod.attempt == attempt and uid not in todo:
-                todo[uid] = decision
+            if record is not None and record.pod.attempt == attempt and uid not in new:
+                new[uid] = decision
             else:
-                self._ignore_late(decision, todo.get(uid))
-        results = {uid: self._result(each) for uid, each in todo.items() if each.node_name is None}
+                self._ignore_late(decision, new.get(uid))
+        results = {uid: self._result(each) for uid, each in new.items() if each.node_name is None}
         out = Outbox()
         for uid, result in results.items():
             record = undecided[uid]
-            record.decided = decision_key(todo[uid])
-            self._end(record, event_of(todo[uid]), out, result)
-        placed = {uid: each.node_name for uid, each in todo.items() if each.node_name is not None}
+            record.decided = decision_key(new[uid])
+            self._end(record, event_of(new[uid]), out, result)
+        placed = {uid: each.node_name for uid, each in new.items() if each.node_name is not None}
         self._place(placed, read_versions or {}, out)
         return self._commands(out)
 
@@ -169,7 +169,7 @@ class AttemptsCore(AttemptTransitions):
             for token, status in answers.items()
         ]
         out = Outbox()
-        plain: list[AttemptRecord] = []
+        without_plugins: list[AttemptRecord] = []
         for record, status in zip(records, answers.values(), strict=True):
             if record is None:
                 continue
@@ -179,13 +179,13 @@ class AttemptsCore(AttemptTransitions):
                 and record.binds_without_plugins
                 and record.state is AttemptState.ASSUMING
             ):
-                plain.append(record)
+                without_plugins.append(record)
             else:
                 self._apply_assumption(record, status, now_s, out)
         self._store.transition_all(
-            plain, AttemptEvent.ACCEPT, AttemptEvent.PERMIT, AttemptEvent.BIND
+            without_plugins, AttemptEvent.ACCEPT, AttemptEvent.PERMIT, AttemptEvent.BIND
         )
-        out.bind += [record.placed_attempt for record in plain]
+        out.bind += [record.placed_attempt for record in without_plugins]
         return self._commands(out)
 
     def bind_next(self, attempts: Iterable[Attempt]) -> bool:
@@ -226,25 +226,25 @@ class AttemptsCore(AttemptTransitions):
         IllegalTransitionError, with nothing changed, for a token that was never issued, an attempt
         that was not sent to the binder, or an answer that differs from an earlier one (I8).
         """
-        todo: dict[str, tuple[AttemptRecord, BindResult]] = {}
+        new: dict[str, tuple[AttemptRecord, BindResult]] = {}
         attempts = self._store.attempts
         for answer in answers:
             token = answer.token
             record = attempts.get(token) or self._store.of_token(token, answer.event)
-            earlier = todo.get(token)
+            earlier = new.get(token)
             if record is not None and is_new_answer(record, answer, earlier and earlier[1]):
-                todo[token] = record, answer
+                new[token] = record, answer
         out = Outbox()
-        plain: list[AttemptRecord] = []
-        for record, answer in todo.values():
+        without_plugins: list[AttemptRecord] = []
+        for record, answer in new.values():
             record.answer = answer
             if answer.outcome is BindOutcome.BOUND and record.binds_without_plugins:
-                plain.append(record)
+                without_plugins.append(record)
             else:
                 self._apply_answer(record, answer, out)
-        self._store.transition_all(plain, AttemptEvent.COMMIT)
-        out.confirm += [record.placed_attempt for record in plain]
-        out.add_done(plain)
+        self._store.transition_all(without_plugins, AttemptEvent.COMMIT)
+        out.confirm += [record.placed_attempt for record in without_plugins]
+        out.add_done(without_plugins)
         return self._commands(out)
 
     def timed_out(self, tokens: Sequence[str]) -> list[Command]:
@@ -258,8 +258,9 @@ class AttemptsCore(AttemptTransitions):
         for record in records:
             if record is not None and TABLE.allows(record.state, AttemptEvent.ASK):
                 self._store.transition(record, AttemptEvent.ASK)
-                box = out.assume if record.state is AttemptState.ASSUMING else out.retry_bind
-                box.append(record.placed_attempt)
+                is_assuming = record.state is AttemptState.ASSUMING
+                repeated = out.assume if is_assuming else out.retry_bind
+                repeated.append(record.placed_attempt)
         return out.commands()
 
     def deleted(self, uids: Iterable[str]) -> list[Command]:
@@ -307,12 +308,12 @@ class AttemptsCore(AttemptTransitions):
         self._store.validate()
 
     def _commands(self, out: Outbox) -> list[Command]:
-        """Apply plugins' recorded decisions about waiting pods; return all effects of a call.
+        """Apply plugins' recorded decisions about waiting pods; return all commands of a call.
 
         The loop ends, because a decision that is not ignored moves a pod forward, and none moves
-        one back. Binds are sent in the order of their decisions: the pod that completes a gang is
-        permitted before the pods that waited for it, but its decision counted on their placements,
-        and the binder runs the filters again.
+        one back. Binds are sent in the order of the pods' decisions: the pod that completes a gang
+        is permitted before the pods that waited for it, but its decision counted on their
+        placements, and the binder runs the filters again.
         """
         while permits := [
             permit for registry in self._waiting_registries for permit in registry.pop_decisions()
@@ -324,7 +325,7 @@ class AttemptsCore(AttemptTransitions):
                 status = refused_by(permit.plugin, permit.reason)
                 for record in self._store.before_permit(permit):
                     record.refusal = record.refusal or status
-                for uid in self._store.waiting_for(permit):
+                for uid in self._store.uids_of(permit):
                     self._reject(uid, status, out)
         if len(out.bind) > 1:
             out.bind.sort(key=self._store.attempt_number)

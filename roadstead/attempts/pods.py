@@ -56,7 +56,7 @@ PASSING = frozenset({_S.ASSUMED, _S.PERMITTED})
 """States that a pod enters and leaves within one call."""
 
 AT_BINDER = frozenset({_S.BINDING, _S.ASKED})
-"""A bind request was sent, and its outcome is not known."""
+"""A bind request was sent (ASKED: more than once), and its outcome is not known."""
 
 RESERVED = frozenset({_S.ASSUMED, _S.WAITING, _S.PERMITTED, *AT_BINDER})
 """The cache counts the pod on its node, and Reserve plugins hold its resources."""
@@ -196,9 +196,9 @@ class PermitWait:
 class AttemptRecord:
     """The core's record of a pod from lease to end.
 
-    seq: its number, unique. decided: (attempt number, node or None, error) of the applied decision.
-    answer: the binder's. waits: plugin → its wait, while WAITING. refusal: a plugin's refusal while
-    the pod was ASSUMING, which ends the attempt when the cache accepts it.
+    seq: unique number, in order of lease. decided: (attempt number, node or None, error) of the
+    applied decision. answer: the binder's. waits: plugin → its wait, while WAITING. refusal: a
+    plugin's refusal while the pod was ASSUMING, which ends the attempt when the cache accepts it.
     """
 
     uid: str
@@ -229,12 +229,12 @@ class AttemptRecord:
     def target(self) -> Target:
         """The pod and its node as plugins see them."""
         namespace, _, name = self.pod.key.partition("/")
-        who = PodIdentity(self.uid, namespace, name)
-        return who, self.pod.pod_class.facts, self.placed_attempt.node_name
+        identity = PodIdentity(self.uid, namespace, name)
+        return identity, self.pod.pod_class.facts, self.placed_attempt.node_name
 
     @property
     def deadline_s(self) -> float:
-        """The earliest deadline of its waits."""
+        """The earliest deadline of the pod's waits."""
         return min(wait.deadline_s for wait in self.waits.values())
 
 

@@ -27,14 +27,14 @@ Target = tuple[PodIdentity, PodFacts, str]
 def reserve(profile: Profile, target: Target) -> Status:
     """Run Reserve; return the first status that is not Success, or Success."""
     for plugin in profile.reserve:
-        status = _named(plugin.reserve(*target), plugin.name)
+        status = _with_plugin(plugin.reserve(*target), plugin.name)
         if not status.is_success:
             return _final("Reserve", status)
     return SUCCESS
 
 
 def unreserve(profile: Profile, target: Target) -> Iterator[str]:
-    """Run all Unreserves in reverse order, even after no Reserve; yield messages of failures."""
+    """Run all Unreserves in reverse order, also if no Reserve ran; yield messages of failures."""
     for plugin in reversed(profile.reserve):
         yield from _failure_messages("Unreserve", plugin.name, plugin.unreserve, target)
 
@@ -47,7 +47,7 @@ def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
     waits: dict[str, float] = {}
     for plugin in profile.permit:
         answer, wait_s = plugin.permit(*target)
-        status = _named(answer, plugin.name)
+        status = _with_plugin(answer, plugin.name)
         if status.code is Code.WAIT:
             # With the arguments in this order, NaN becomes a wait of 0 s.
             waits[plugin.name] = min(max(0.0, wait_s), MAX_PERMIT_WAIT_S)
@@ -58,12 +58,12 @@ def permit(profile: Profile, target: Target) -> tuple[Status, dict[str, float]]:
 
 def pre_bind_and_bind(profile: Profile, target: Target) -> Status:
     """Run PreBind and Bind; after Success the pod is sent to the binder."""
-    for before in profile.pre_bind:
-        status = _named(before.pre_bind(*target), before.name)
+    for pre_binding in profile.pre_bind:
+        status = _with_plugin(pre_binding.pre_bind(*target), pre_binding.name)
         if not status.is_success:
             return _final("PreBind", status)
     for plugin in profile.bind:
-        status = _named(plugin.bind(*target), plugin.name)
+        status = _with_plugin(plugin.bind(*target), plugin.name)
         if not status.is_skip:
             return _final("Bind", status)
     return error("no Bind plugin took the pod")
@@ -91,7 +91,7 @@ def _failure_messages(
         yield f'running {point} plugin "{name}": {failure.status.message}'
 
 
-def _named(status: Status, name: str) -> Status:
+def _with_plugin(status: Status, name: str) -> Status:
     return SUCCESS if status.is_success else Status(status.code, status.reasons, name)
 
 

@@ -45,8 +45,9 @@ MAX_NAMED_BEST = 50
 class PodInCycle(NamedTuple):
     """A pod as a cycle sees it.
 
-    key: namespace/name. attempt: number of the attempt, from 1. tie_break_number: 1, plus 1 for
-    each chosen node that failed. substitute: a class that gets the same answers, and whose
+    key: namespace/name. signature: equal for pods that share all results (`Profile.signature_of`).
+    attempt: number of the attempt, from 1. tie_break_number: 1, plus 1 for each chosen node that
+    failed. substitute: a class that gets the same answers, and whose
     signature the pod then has: pods that differ only in the names of their device claims have one
     substitute and are evaluated once (`Profile.substitute`).
     """
@@ -105,7 +106,7 @@ class ClassInput:
     """A class in a batch, after PreFilter and PreScore.
 
     shared_evaluation: of a class that differs only in resource amounts. The kernel uses it in place
-    of that of `scores`, which then runs only for pods that the kernel does not decide.
+    of the evaluation of `scores`, which then runs only for pods that the kernel does not decide.
     """
 
     scores: ClassScores
@@ -130,7 +131,8 @@ class Batch:
 
     compiled_kernel: decides pods if its preconditions hold, with the same result.
     kernels: caches a kernel for later batches on the same table. has_unassumed: pods that are not
-    assumed yet were placed on the table before this batch.
+    assumed yet were placed on the table before this batch. name_best: decisions name the best nodes
+    (`Decision.best`).
     """
 
     def __init__(
@@ -173,22 +175,22 @@ class Batch:
             compiled_kernel.coverage.by_reference["nominated pods"] += 1
             return []
         kernel, why_not = self._kernel_of_batch(code), self._why_not
-        if why := why_not(kernel, pods[0].signature):
-            compiled_kernel.coverage.by_reference[why] += 1
+        if reason := why_not(kernel, pods[0].signature):
+            compiled_kernel.coverage.by_reference[reason] += 1
             return []
         classes = {pod.signature: pod for pod in pods}
         # The kernel does not recompute what placements outside of it change on other rows.
-        left = {
+        not_covered = {
             signature
             for signature, pod in classes.items()
             if (signature != pods[0].signature and why_not(kernel, signature))
             or self._is_out_of_date_for_kernel(pod)
         }
         # `Kernel.best_rows` returns those of the last pod that the kernel decided.
-        if self._name_best and pods[0].signature not in left:
+        if self._name_best and pods[0].signature not in not_covered:
             pods = pods[:1]
-        elif left:
-            pods = list(takewhile(lambda pod: pod.signature not in left, pods))
+        elif not_covered:
+            pods = list(takewhile(lambda pod: pod.signature not in not_covered, pods))
         return self._decide_pods(pods, compiled_kernel.coverage)
 
     def _kernel_of_batch(self, code: CompiledCode) -> Kernel:
@@ -196,12 +198,14 @@ class Batch:
         if self._kernel is not None:
             return self._kernel
         classes = kernel_classes(self._classes)
-        may_keep = self._kernels is not None and len(classes) == len(self._classes)
-        kernels = self._kernels if self._kernels is not None and may_keep else KernelCache()
+        # A kernel that lacks classes of this batch must not be used for a later one.
+        may_cache = self._kernels is not None and len(classes) == len(self._classes)
+        kernels = self._kernels if self._kernels is not None and may_cache else KernelCache()
         self._kernel = kernels.get(code, self.table, classes, self._chooser)
         return self._kernel
 
     def _why_not(self, kernel: Kernel, signature: Hashable) -> str:
+        """Return why the kernel must not decide a class; "" if it may."""
         return kernel.why_not(signature)
 
     def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> DecidedPods:
@@ -209,20 +213,22 @@ class Batch:
 
     def _decide_pods(self, pods: Sequence[PodInCycle], coverage: Coverage) -> list[Decision]:
         assert self._kernel is not None
-        done = self._run_kernel(self._kernel, pods)
+        result = self._run_kernel(self._kernel, pods)
         names = self.table.columns.names
         best: tuple[str, ...] = ()
-        if self._name_best and done.rows:
-            best = self._names(self._kernel.best_rows(pods[0].signature, done.totals[0]))
-        decided = zip(pods, done.rows, done.feasible, done.totals, done.tied_best, strict=False)
+        if self._name_best and result.rows:
+            best = self._names(self._kernel.best_rows(pods[0].signature, result.totals[0]))
+        numbers = (result.rows, result.feasible, result.totals, result.tied_best)
+        # The kernel may have stopped before the last pods.
+        decided = zip(pods, *numbers, strict=False)
         decisions = [
             Decision(pod, names[row], feasible, total, size, best)
             for pod, row, feasible, total, size in decided
         ]
         self._placed.add(each.pod.pod_class for each in decisions)
         coverage.by_kernel += len(decisions)
-        if done.stopped:
-            coverage.stops[done.stopped] += 1
+        if result.stopped:
+            coverage.stops[result.stopped] += 1
         return decisions
 
     def flush(self) -> None:
@@ -236,25 +242,26 @@ class Batch:
         if self._has_ended:
             return None
         decision = self._decide(pod)
-        # Placed or not, the pod's nomination ends: results that counted it are out of date.
+        # Placed or not, the pod's nomination ends: results that counted the nomination are out of
+        # date, so that no further pod is decided in this batch.
         self._has_ended = decision is not None and bool(pod.pod_class.facts.nominated_node_name)
         return decision
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
         """As `decide`, on a table that has all placements."""
-        each = self._classes[pod.signature]
-        scores = each.scores
+        class_input = self._classes[pod.signature]
+        scores = class_input.scores
         if self._is_out_of_date(pod):
             return self._decide_changed(pod, scores)
         if scores.error and self._placed:
             # An extender failed; earlier placements may have changed which rows it would receive.
             return None
-        failure = scores.filter(each.pre_filter)
+        failure = scores.filter(class_input.pre_filter)
         if failure:
             return Decision(pod, None, scores.passed_count(), error=failure)
         if not scores.evaluation.pre_filter.status.is_success:
             return self._failed(pod, scores)
-        status = scores.score(each.pre_score)
+        status = scores.score(class_input.pre_score)
         # Upstream returns the only feasible node before it scores (schedulePod): a failed PreScore
         # or Score does not fail the pod. Here classes are scored before pods are decided.
         only_row = scores.only_row()
@@ -273,9 +280,10 @@ class Batch:
         return None
 
     def _failed(self, pod: PodInCycle, scores: ClassScores) -> Decision | None:
-        """Return a decision without a node; None if preemption must wait for assumptions.
+        """Return a decision without a node.
 
-        No pod is evicted for pods that are placed but not assumed yet.
+        None if preemption must wait until the placed pods are assumed: no pod is evicted because of
+        a placement that the cache may still refuse.
         """
         diagnosis, profile = scores.diagnosis(), scores.evaluation.profile
         are_assumed = not (self._placed or self.has_unassumed)
@@ -332,9 +340,9 @@ def kernel_classes(classes: Mapping[Hashable, ClassInput]) -> dict[Hashable, Ker
     }
 
 
-def may_be_covered(each: ClassInput) -> bool:
+def may_be_covered(class_input: ClassInput) -> bool:
     """Whether a kernel may decide a class: it has no search result, and no filter failed."""
-    scores = each.scores
+    scores = class_input.scores
     return (
         scores.search_result is None
         and not scores.error
@@ -342,7 +350,7 @@ def may_be_covered(each: ClassInput) -> bool:
     )
 
 
-def kernel_class(each: ClassInput) -> KernelClass:
+def kernel_class(class_input: ClassInput) -> KernelClass:
     """Return a class as input of a kernel."""
-    own = each.scores.evaluation
-    return KernelClass(each.shared_evaluation or own, own.pod, each.pre_filter, each.pre_score)
+    own, shared = class_input.scores.evaluation, class_input.shared_evaluation
+    return KernelClass(shared or own, own.pod, class_input.pre_filter, class_input.pre_score)

@@ -1,14 +1,15 @@
 """BatchBuilder: builds the batches of a scheduler, over a node table that holds all nodes.
 
-    begin(pods) ──► Batch over the table ──► decided pods are on it
+    begin(pods) ──► Batch over the table ──► decided pods are on the table
          ▲                                              │
          └── results of a class are cached ◄────────────┘
              while nothing that they depend on changes
 
 The table follows the cache's changes, but not while a batch is decided. A pod that extenders handle
-is a batch by itself: `begin` returns a `PendingSearch`, and `searched` receives its result. So is a
-pod with a nominated node, which is evaluated first (`nominated_batch.py`). A pod for which `decide`
-returns None, and those behind it, go into the next batch.
+is a batch by itself: `begin` returns a `PendingSearch`, and `searched` receives its result. A pod
+with a nominated node is also a batch by itself: that node is evaluated first
+(`nominated_batch.py`). A pod for which `decide` returns None, and the pods behind it, are left for
+the next batch.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 MAX_BATCH_PODS = 1 << 20
+"""Where doubling the length of batches ends (`BatchBuilder.record_length`); hardly ever reached."""
 
 MAX_WORKER_RESULTS = 512
 """Classes whose results from workers are stored for a later batch."""
@@ -60,7 +62,11 @@ MAX_WORKER_RESULTS = 512
 
 @dataclass(slots=True)
 class _CachedClass:
-    """The cached results of a class, and their validity. lasting: see `holds_without_current`."""
+    """The cached results of a class, and their validity.
+
+    lasting: the inputs without the state that some filters read anew at each call
+    (`FilterPlugin.reads_current`).
+    """
 
     class_input: ClassInput
     validity: Validity
@@ -74,10 +80,10 @@ class _CachedClass:
         return self.validity.holds(table, profile, profile.cross_node, pod)
 
     def holds_without_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Whether the results are valid but for filters that read the current state.
+        """Whether the results are valid, except those of filters that read the current state.
 
-        The kernel calls these before each pod, and an evaluation filters again once their state
-        differs. lasting: the inputs without that state.
+        The kernel calls such filters before each pod, and an evaluation filters again once their
+        state differs. lasting: the inputs without that state.
         """
         class_input, evaluation = self.class_input, self.class_input.scores.evaluation
         current = filters_called_per_pod(evaluation)
@@ -91,8 +97,8 @@ class _CachedClass:
     def renew(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
         """Bring own results up to date if only nodes changed since; return whether they are.
 
-        The outcomes remain the same objects, by which a kernel knows that it is still valid. Not
-        where an outcome depends on other nodes: the kernel has counted its own placements.
+        The outcomes remain the same objects, by which a kernel knows that it is still valid. False
+        where an outcome depends on other nodes, as the kernel has added its own placements to it.
         """
         class_input, scores = self.class_input, self.class_input.scores
         before, pod = self.validity.inputs, scores.evaluation.pod
@@ -100,8 +106,8 @@ class _CachedClass:
             return False
         if not self.validity.holds(table, profile, profile.cross_node, pod):
             return False
-        found = _run_class(scores)
-        if not _is_renewed(class_input, found):
+        rerun = _run_class(scores)
+        if not _are_outcomes_equal(class_input, rerun):
             return False
         self.validity.inputs = inputs
         return True
@@ -112,7 +118,7 @@ class BatchBuilder:
 
     profiles: by scheduler name. memory_sharers: number of builders that share the memory for
     classes. allocates_devices: see `ContinuingBatch`.
-    row_versions: by node, the versions of the rows that the last batches chose, for the cache to
+    row_versions: by node, the versions of the rows that the last batches chose, for the binder to
         compare; empty if it does not.
     _max_pods: maximum pods of the next batch. _cached: results by class; _shared: results that
         classes of one shape share, by profile and shape; _searched_classes: by class that
@@ -164,7 +170,7 @@ class BatchBuilder:
     def samples(self, pod: PodInCycle) -> bool:
         """Whether a pod's nodes are searched in order, and no extender handles the pod.
 
-        Where any profile samples, this includes pods of the others (`NodeSearch.applies_to`).
+        Where any profile samples, this includes pods of other profiles (`NodeSearch.applies_to`).
         """
         node_search = self._node_search
         if node_search is None or not node_search.applies_to(pod.pod_class.facts):
@@ -175,7 +181,7 @@ class BatchBuilder:
         """Return the pods of the next batch: the first ones, as many as may be decided together.
 
         Sampled pods form batches of their own; a pod that is nominated or that extenders handle is
-        a batch by itself. Without devices allocated ahead, a batch has one pod with claims of some.
+        a batch by itself. Unless the batch allocates devices, it has one pod with device claims.
         After an early end the next batch is short: results would be computed again.
         """
         pods = self._limit_classes(pods[: self._max_pods])
@@ -218,10 +224,13 @@ class BatchBuilder:
         shares = self.compiled_kernel is not None and profile.has_shape(pod.pod_class)
         return pod.evaluated.shape if shares else pod.signature
 
-    def record_length(self, asked: int, decided: int) -> None:
-        """Adapt the length of the next batch: shorter after an early end, else longer."""
+    def record_length(self, begun: int, decided: int) -> None:
+        """Adapt the length of the next batch: shorter after an early end, else longer.
+
+        begun: number of the batch's pods. decided: how many of them were decided.
+        """
         longer = min(MAX_BATCH_PODS, 2 * self._max_pods)
-        self._max_pods = longer if decided == asked else max(1, decided)
+        self._max_pods = longer if decided == begun else max(1, decided)
         search_result = None if self._single_pod is None else self._single_pod.scores.search_result
         if search_result is not None and self._node_search is not None:
             self._node_search.advance(search_result)
@@ -300,8 +309,8 @@ class BatchBuilder:
                 name_best=self._name_best,
                 compiled_kernel=self.compiled_kernel,
             )
-        except UnsupportedError as missing:
-            raise _of_pod(missing, pod) from missing
+        except UnsupportedError as unsupported:
+            raise _with_pod(unsupported, pod) from unsupported
 
     def place_one(self, pod: PodInCycle) -> str | None:
         """Decide one pod by the kernel and place it; return its node.
@@ -340,7 +349,10 @@ class BatchBuilder:
     def _classes_of(
         self, pods: Sequence[PodInCycle], *, without_substitutes: bool = False
     ) -> dict[Hashable, ClassInput]:
-        """Return the classes of pods by signature. without_substitutes: without substitutes."""
+        """Return the classes of pods by signature.
+
+        without_substitutes: each pod is evaluated by its own class.
+        """
         first: dict[Hashable, PodInCycle] = {}
         for pod in pods:
             first.setdefault(pod.signature, pod)
@@ -356,16 +368,16 @@ class BatchBuilder:
         """Return the search for a pod that extenders handle; its batch if PreFilter refuses it."""
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.snapshot(self.table)
-        itself = pod.without_substitute()
-        scores = self._searched_classes.get(itself.signature) or self._new_scores(profile, itself)
-        self._searched_classes.put(itself.signature, scores, len(self.table))
+        alone = pod.without_substitute()
+        scores = self._searched_classes.get(alone.signature) or self._new_scores(profile, alone)
+        self._searched_classes.put(alone.signature, scores, len(self.table))
         try:
-            self._single_pod = one = SinglePodCycle(scores, pod)
-        except UnsupportedError as missing:
-            raise _of_pod(missing, pod) from missing
-        if one.found is None or self._node_search is None:
-            return one.batch(self._chooser, name_best=self._name_best)
-        return PendingSearch(self._node_search, profile, pod, order, one.found)
+            self._single_pod = cycle = SinglePodCycle(scores, pod)
+        except UnsupportedError as unsupported:
+            raise _with_pod(unsupported, pod) from unsupported
+        if cycle.found is None or self._node_search is None:
+            return cycle.batch(self._chooser, name_best=self._name_best)
+        return PendingSearch(self._node_search, profile, pod, order, cycle.found)
 
     def searched(self, search_result: SearchResult) -> Batch:
         """Return the batch of the pod whose nodes were searched."""
@@ -419,9 +431,9 @@ class BatchBuilder:
         if not shared.class_input.scores.evaluation.is_for(*inputs):
             return None
         scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
-        found, validity = shared.class_input, shared.validity
+        other, validity = shared.class_input, shared.validity
         # By constructor: `dataclasses.replace` takes several times as long, for each new class.
-        class_input = ClassInput(scores, found.pre_filter, found.pre_score, found.scores.evaluation)
+        class_input = ClassInput(scores, other.pre_filter, other.pre_score, other.scores.evaluation)
         unaffected_by = validity.unaffected_by
         return _CachedClass(class_input, Validity(validity.inputs, validity.changes, unaffected_by))
 
@@ -431,8 +443,8 @@ class BatchBuilder:
         """Return cached results, up to date after changes of nodes; None if that is impossible."""
         try:
             is_renewed = cached is not None and cached.renew(inputs, self.table, profile)
-        except UnsupportedError as missing:
-            raise _of_pod(missing, pod) from missing
+        except UnsupportedError as unsupported:
+            raise _with_pod(unsupported, pod) from unsupported
         return cached if is_renewed else None
 
     def _evaluated(
@@ -448,8 +460,8 @@ class BatchBuilder:
         lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
         try:
             found = _CachedClass(_run_class(scores), validity, lasting)
-        except UnsupportedError as missing:
-            raise _of_pod(missing, pod) from missing
+        except UnsupportedError as unsupported:
+            raise _with_pod(unsupported, pod) from unsupported
         if profile.has_shape(pod.pod_class) and _is_shareable(found.class_input):
             shape = profile.scheduler_name, pod.evaluated.shape
             self._shared.put(shape, found, len(self.table))
@@ -459,8 +471,9 @@ class BatchBuilder:
         return ClassScores(Evaluation(profile, pod.evaluated, self.table))
 
 
-def _of_pod(missing: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
-    return UnsupportedError(missing.plugin, f'Pod "{pod.key}"', missing.field)
+def _with_pod(unsupported: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
+    """Return the error with the name of the pod that a plugin does not support."""
+    return UnsupportedError(unsupported.plugin, f'Pod "{pod.key}"', unsupported.field)
 
 
 def _run_class(scores: ClassScores) -> ClassInput:
@@ -477,17 +490,20 @@ def _run_class(scores: ClassScores) -> ClassInput:
     return ClassInput(scores, pre_filter, evaluation.run_pre_score())
 
 
-def _is_renewed(before: ClassInput, found: ClassInput) -> bool:
+def _are_outcomes_equal(before: ClassInput, after: ClassInput) -> bool:
     """Whether a class has equal outcomes as before, none of which depends on other nodes."""
-    if any(kernel_class(each).reads_other_nodes for each in (before, found)):
+    if any(kernel_class(each).reads_other_nodes for each in (before, after)):
         return False
-    return found.pre_filter.is_same(before.pre_filter) and found.pre_score.is_same(before.pre_score)
+    return after.pre_filter.is_same(before.pre_filter) and after.pre_score.is_same(before.pre_score)
 
 
-def _is_shareable(found: ClassInput) -> bool:
-    """Whether the results of a class that do not depend on rows are valid for its whole shape."""
+def _is_shareable(class_input: ClassInput) -> bool:
+    """Whether the results of a class that do not depend on rows are valid for its whole shape.
+
+    Those of a PreScore that reads which rows are feasible are not: amounts decide that.
+    """
     return (
-        found.pre_filter.status.is_success
-        and bool(found.scores.evaluation.feasible.any())
-        and not found.pre_score.weighs_feasible
+        class_input.pre_filter.status.is_success
+        and bool(class_input.scores.evaluation.feasible.any())
+        and not class_input.pre_score.weighs_feasible
     )

@@ -3,12 +3,13 @@
     batch ──► a pod tried to preempt, or a nominated one was placed ──► the table shows it ──► batch
       └── ended by anything else ──► the chain ends
 
-Such a pod ends its batch, since results for the pods behind it are out of date. The outcome is
-known before the cache reports it: its victims leave, and it is nominated. So the next batch begins
-immediately, and the messages of all batches to the cache (pods to assume and to nominate, victims)
-are sent in one group (docs/decisions, record 42).
+A pod that preempts, or a nominated one that is placed, ends its batch, since results for the pods
+behind it are out of date. The outcome of a preemption is known before the cache reports it: the
+victims leave, and the pod is nominated. So the next batch begins immediately, and the messages of
+all batches to the cache (pods to assume and to nominate, victims) are sent in one group
+(docs/decisions, record 42).
 
-No pod is evicted for pods that are not assumed yet: behind a placed pod none preempts.
+No pod is evicted for pods that are not assumed yet: behind a placed pod, no pod preempts.
 
 Upstream: pkg/scheduler/framework/preemption/executor.go (evictions run during the next cycle).
 """
@@ -30,10 +31,10 @@ for its end, and plugins may be slow."""
 class Chain:
     """Chooses the pods of each batch. decisions: those of all batches so far.
 
-    processed: number of pods that these batches decided or left to be decided alone. pods: those of
+    processed: number of pods that these batches decided or passed on to all nodes. pods: those of
     the next batch; empty once the chain has ended. has_placed: a batch placed a pod, so that no
-    later pod may preempt. first: the pods of the first batch. chain_pods: these and the pods that
-    may follow them; if empty, no other pods follow.
+    later pod may preempt. first: the pods of the first batch. chain_pods: the first batch's pods
+    and the pods that may follow; if empty, no other pods follow.
     """
 
     def __init__(
@@ -62,8 +63,8 @@ class Chain:
 
     def record_batch(self, decisions: Sequence[Decision], processed: int) -> None:
         """Record the outcome of `pods` and choose the next batch."""
-        # With 0 no pod was decided, as on a table read earlier on which it fits nowhere: the batch
-        # begins again.
+        # 0: the first pod fits nowhere on a table that was read for an earlier batch; this batch
+        # begins again on a new reading, with the same pods.
         if processed:
             self._builder.record_length(len(self.pods), processed)
         self._batches += 1

@@ -1,7 +1,7 @@
 """ClassCache: caches results of pod classes across batches, with bounds on number and memory.
 
-Results of a class of its own take some ninety bytes per row, so few are cached for a large table;
-results that it shares with other classes of its shape take hardly any memory (decision 26).
+The own results of a class take some ninety bytes per row, so few are cached for a large table;
+results that the class shares with others of its shape take hardly any memory (decision 26).
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+ResultsT = TypeVar("ResultsT")
+"""The results of a class, as one cache holds them."""
 
 MAX_CLASSES = 4096
 """Maximum number of cached classes; the least recently used is dropped."""
 
 MIN_CLASSES = 16
-"""Minimum number of cached classes for a table of any size, divided among the memory_sharers."""
+"""Classes with own results that are cached even for the largest table, divided among the caches
+that share the memory."""
 
 MAX_RESULTS = 12_000_000
-"""Rows times classes: about a gigabyte. With more shapes than are cached, all results would be
-computed again in every batch."""
+"""Rows times classes with own results: about a gigabyte. If a workload has more shapes than are
+cached, all results are computed again in every batch."""
 
 
 MAX_TOTALS = 250_000_000
@@ -36,52 +38,55 @@ def max_batch_classes(rows: int, memory_sharers: int = 1) -> int:
 
 
 def max_cached_classes(rows: int, memory_sharers: int = 1) -> int:
-    """Return how many classes with results of their own are cached over so many rows, as above."""
-    fits = MAX_RESULTS // (memory_sharers * max(1, rows))
-    return max(MIN_CLASSES // memory_sharers, min(MAX_CLASSES, fits), 1)
+    """Return the maximum number of classes with own results in a cache over so many rows.
+
+    memory_sharers: number of caches, over so many rows each, that share the memory.
+    """
+    affordable = MAX_RESULTS // (memory_sharers * max(1, rows))
+    return max(MIN_CLASSES // memory_sharers, min(MAX_CLASSES, affordable), 1)
 
 
-class ClassCache(Generic[T]):
-    """A cache by class, with a bound for own results and another one for shared ones.
+class ClassCache(Generic[ResultsT]):
+    """A cache by class, with a bound for own results and another one for shared results.
 
     memory_sharers: number of caches that share the memory for own results.
     """
 
     def __init__(self, memory_sharers: int = 1) -> None:
         self._memory_sharers = memory_sharers
-        self._own: OrderedDict[Hashable, T] = OrderedDict()
-        self._sharing: OrderedDict[Hashable, T] = OrderedDict()
+        self._own: OrderedDict[Hashable, ResultsT] = OrderedDict()
+        self._shared: OrderedDict[Hashable, ResultsT] = OrderedDict()
 
-    def get(self, key: Hashable) -> T | None:
-        """Return the cached value of a class, or None; marks it as used."""
-        for kept in (self._own, self._sharing):
-            found = kept.get(key)
+    def get(self, key: Hashable) -> ResultsT | None:
+        """Return the cached results of a class, or None; marks them as used."""
+        for cache in (self._own, self._shared):
+            found = cache.get(key)
             if found is not None:
-                kept.move_to_end(key)
+                cache.move_to_end(key)
                 return found
         return None
 
-    def put(self, key: Hashable, value: T, rows: int, *, shares: bool = False) -> None:
-        """Cache the value of a class over so many rows, in place of the former one."""
+    def put(self, key: Hashable, results: ResultsT, rows: int, *, shares: bool = False) -> None:
+        """Cache the results of a class over so many rows, in place of its former results."""
         self._own.pop(key, None)
-        self._sharing.pop(key, None)
-        kept, most = (
-            (self._sharing, MAX_CLASSES)
+        self._shared.pop(key, None)
+        cache, most = (
+            (self._shared, MAX_CLASSES)
             if shares
             else (self._own, max_cached_classes(rows, self._memory_sharers))
         )
-        kept[key] = value
-        while len(kept) > most:
-            kept.popitem(last=False)
+        cache[key] = results
+        while len(cache) > most:
+            cache.popitem(last=False)
 
 
 def prefix_length(keys: Iterable[Hashable], most: int) -> int:
-    """Return how many of the first keys have at most `most` distinct values."""
-    seen: set[Hashable] = set()
+    """Return the length of the longest prefix with at most `most` distinct keys."""
+    distinct: set[Hashable] = set()
     index = 0
     for index, key in enumerate(keys):
-        if key not in seen:
-            if len(seen) == most:
+        if key not in distinct:
+            if len(distinct) == most:
                 return index
-            seen.add(key)
-    return index + 1 if seen else 0
+            distinct.add(key)
+    return index + 1 if distinct else 0

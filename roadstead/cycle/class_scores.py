@@ -34,7 +34,8 @@ class ClassScores:
     total: int64[row], INFEASIBLE for rows that are not feasible. _extremes: by index of the score
     plugin, the least and greatest raw score with which `total` was normalized. _static_plugins:
     indices of the score plugins that read only NODE facts; _static_sums: the sums of their weighted
-    scores, for the rows in _has_static_sum. _dynamic_plugins: the other score plugins.
+    scores, int64[row], valid where _has_static_sum is true. _dynamic_plugins: indices of the other
+    score plugins.
     search_result: the result of sampling and extenders; then only one pod is decided with this
     object.
     """
@@ -109,7 +110,7 @@ class ClassScores:
         """Sum up the rows whose scores changed (None: all); return an Error for a failure."""
         status = SUCCESS
         try:
-            if rescored is None or self._extremes_moved(rescored):
+            if rescored is None or self._must_normalize_anew(rescored):
                 status = self._sum_all()
             elif len(rescored):
                 status = self._sum_rows(rescored)
@@ -119,14 +120,15 @@ class ClassScores:
             self.evaluation.forget_scores()
         return status
 
-    def _extremes_moved(self, rows: Rows) -> bool:
+    def _must_normalize_anew(self, rows: Rows) -> bool:
         """Whether changed rows changed the extremes of a plugin, and so all normalized scores."""
+        # `total` still shows which rows were feasible before.
         feasibility_changed = (self.total[rows] == INFEASIBLE) == self.evaluation.feasible[rows]
         scorers = self.evaluation.profile.score
         has_dynamic = any(
             scorers[index].plugin.reads is not Reads.NODE for index in self.normalizing
         )
-        # Raw scores from node facts do not change: extremes move only if a row's feasibility did.
+        # Raw scores from NODE facts do not change: their extremes change only with feasibility.
         if not (has_dynamic or feasibility_changed.any()):
             return False
         return any(self._find_extremes(i) != self._extremes.get(i) for i in self.normalizing)

@@ -26,8 +26,9 @@ from roadstead.kernel.lists import BestRows
 class ContinuingBatch(Batch):
     """Decides pods over all nodes, to the same result as one pod after another.
 
-    allocates_devices: devices of placed pods are allocated for those behind them. Its user undoes
-    that before it assumes the pods (`DevicesAhead`). _has_allocated_all: so far they all were.
+    allocates_devices: devices are allocated to placed pods, so that the pods behind them are
+    decided on the rest. The user of the batch undoes that before it assumes the pods
+    (`DevicesAhead`). _has_allocated_all: the devices of every pod placed so far were allocated.
 
     A pod's substitute is a class with the same results, evaluated in place of the pod's own: pods
     that differ only in the names of their device claims share one.
@@ -35,7 +36,7 @@ class ContinuingBatch(Batch):
 
     allocates_devices = False
     _has_allocated_all = True
-    _claims_found: bool | None = None
+    _has_claims_cached: bool | None = None
 
     def decide_by_kernel(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """As any batch, but a pod with claims of devices is decided alone."""
@@ -57,11 +58,11 @@ class ContinuingBatch(Batch):
         return decisions
 
     def _has_claims(self) -> bool:
-        """Whether a class of the batch has claims of devices; found once for all its pods."""
-        if self._claims_found is None:
+        """Whether a class of the batch has claims of devices; computed once per batch."""
+        if self._has_claims_cached is None:
             evaluations = (each.scores.evaluation for each in self._classes.values())
-            self._claims_found = any(each.pod.facts.device_claims for each in evaluations)
-        return self._claims_found
+            self._has_claims_cached = any(each.pod.facts.device_claims for each in evaluations)
+        return self._has_claims_cached
 
     def _has_valid_substitute(self, pod: PodInCycle) -> bool:
         """Whether the substitute of a pod's class still has the results of that class."""
@@ -78,10 +79,10 @@ class ContinuingBatch(Batch):
         if code is None or self.table.nominations or self._name_best:
             return []
         counts = Counter(pod.signature for pod in pods)
-        plain = {
+        listable = {
             each for each in self._kernel_of_batch(code).listable_classes() if counts[each] == 1
         }
-        return [pod for pod in pods if pod.signature in plain]
+        return [pod for pod in pods if pod.signature in listable]
 
     def tie_break_hashes(self, pods: Sequence[PodInCycle]) -> U64:
         """Return the hash of each pod for tie-breaks: uint64[pod]."""
@@ -105,6 +106,7 @@ class ContinuingBatch(Batch):
 
     def _decide_by_substitute(self, pod: PodInCycle) -> Decision | None:
         """Decide a pod by the results of its substitute, or by its own if these may differ."""
+        # Allocations of this batch that the cache does not have yet (`DevicesAhead`).
         ahead = self._classes[pod.signature].scores.evaluation.profile.storage.ahead
         if not self._has_allocated_all or ahead.concerns(pod.pod_class.facts):
             # As in `_decide_changed`: the pods before it must be assumed first.
@@ -117,17 +119,17 @@ class ContinuingBatch(Batch):
 
     def _without_substitute(self, pod: PodInCycle) -> PodInCycle:
         """Return a pod as one without substitute, whose class is evaluated."""
-        itself = pod.without_substitute()
-        if itself is not pod:
+        alone = pod.without_substitute()
+        if alone is not pod:
             profile = self._classes[pod.signature].scores.evaluation.profile
-            scores = ClassScores(Evaluation(profile, itself.pod_class, self.table))
-            one = SinglePodCycle(scores, itself)
-            own = ClassInput(scores, one.pre_filter, one.pre_score())
-            self._classes = {**self._classes, itself.signature: own}
-        return itself
+            scores = ClassScores(Evaluation(profile, alone.pod_class, self.table))
+            cycle = SinglePodCycle(scores, alone)
+            own = ClassInput(scores, cycle.pre_filter, cycle.pre_score())
+            self._classes = {**self._classes, alone.signature: own}
+        return alone
 
     def _reserve(self, pod: PodInCycle, node_name: str) -> bool:
-        """Allocate a placed pod's devices; return whether this was done."""
+        """Allocate devices to a placed pod; return whether all its claims are allocated."""
         facts = pod.pod_class.facts
         if not self.allocates_devices or facts.volumes:
             return False
@@ -138,9 +140,9 @@ class ContinuingBatch(Batch):
     def _decide_changed(self, pod: PodInCycle, scores: ClassScores) -> Decision | None:
         """Return a decision that is computed for this pod alone on the current table.
 
-        None if the pods before it must be assumed first: claims of volumes are bound only then, as
-        are claims of devices that several pods share, and no pod is evicted for pods that are not
-        assumed yet.
+        None if the pods before it must be assumed first: claims of volumes, and claims of devices
+        that several pods share, are bound only when a pod is assumed, and no pod is evicted for
+        pods that are not assumed yet.
         """
         facts, profile = pod.pod_class.facts, scores.evaluation.profile
         if facts.volumes or (facts.device_claims and not self._has_allocated_all):

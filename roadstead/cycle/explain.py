@@ -34,6 +34,7 @@ from roadstead.protocol.status import SUCCESS, Code, Status
 Json = dict[str, object]
 
 FIRST = TieBreak("first")
+"""The tie-break of the recordings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ class PluginScores:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Every node's result for a pod. names: sorted bytewise. statuses[i]: None if i is feasible.
+    """Every node's result for a pod. names: sorted bytewise.
 
+    statuses: by node, in the order of `names`; None for a feasible node.
     feasible: indices into `names`. total: int64[feasible].
     nominated: the nominated node, if it is feasible. cycle_error: why the attempt fails.
     score_error: why scoring fails, which fails the attempt only if nodes must be compared.
@@ -146,7 +148,7 @@ class Explanation:
     def _score_fields(self) -> Json:
         if self.cycle_error or self.score_error:
             return {"best": [], "cycleError": self.cycle_error or self.score_error}
-        fields: Json = {"scores": [_score(line) for line in self.scores]}
+        fields: Json = {"scores": [_score_entry(each) for each in self.scores]}
         if self.pre_score_skipped:
             fields["preScoreSkipped"] = list(self.pre_score_skipped)
         best = self.best
@@ -207,11 +209,11 @@ def post_filter_fields(result: PostFilterResult) -> Json:
     return fields
 
 
-def _score(line: PluginScores) -> Json:
-    fields: Json = {"plugin": line.plugin, "weight": line.weight}
-    if line.raw is None or line.normalized is None:
+def _score_entry(scores: PluginScores) -> Json:
+    fields: Json = {"plugin": scores.plugin, "weight": scores.weight}
+    if scores.raw is None or scores.normalized is None:
         return fields | {"skipped": True}
-    return fields | {"raw": line.raw.tolist(), "normalized": line.normalized.tolist()}
+    return fields | {"raw": scores.raw.tolist(), "normalized": scores.normalized.tolist()}
 
 
 def explain(
@@ -231,8 +233,8 @@ def explain(
     passed = pre_filter.is_success
     by_row = _statuses(evaluation)
     statuses = tuple(by_row[i] for i in order)
-    fits = [status is None for status in statuses] if passed else []
-    feasible = np.flatnonzero(np.array(fits, dtype=np.bool_))
+    is_feasible = [status is None for status in statuses] if passed else []
+    feasible = np.flatnonzero(np.array(is_feasible, dtype=np.bool_))
     has_failed = evaluation.pre_score.code is Code.ERROR and len(feasible)
     score_error = evaluation.pre_score.message if has_failed else ""
     nominated = pod.pod_class.facts.nominated_node_name
@@ -246,14 +248,15 @@ def explain(
         cycle_error = failure.message
     elif pre_filter.code is Code.ERROR:
         cycle_error = pre_filter.message
-    lines: tuple[PluginScores, ...] = ()
+    scores: tuple[PluginScores, ...] = ()
     if len(feasible) and not (cycle_error or score_error):
-        lines, score_error = _scored(evaluation, order[feasible])
+        scores, score_error = _all_scores(evaluation, order[feasible])
         cycle_error = "" if nominated or len(feasible) == 1 else score_error
         if search_result is not None and search_result.scores and not score_error:
-            lines = (*lines, _extender_scores(search_result, [names[i] for i in order[feasible]]))
+            scored = [names[i] for i in order[feasible]]
+            scores = (*scores, _extender_scores(search_result, scored))
     diagnosis = _diagnosis(evaluation, statuses if passed else (), search_result)
-    failed = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
+    runs_post_filter = bool(not len(feasible) and names and not cycle_error and profile.post_filter)
     explanation = Explanation(
         pod_key=pod.key,
         names=tuple(names[i] for i in order),
@@ -262,18 +265,18 @@ def explain(
         pre_score_skipped=tuple(sorted(evaluation.score_state.skipped)),
         statuses=statuses,
         feasible=feasible,
-        scores=lines,
+        scores=scores,
         total=np.zeros(0, dtype=np.int64)
         if cycle_error or score_error
-        else _total(lines, len(feasible)),
+        else _total(scores, len(feasible)),
         nominated=nominated,
         cycle_error=cycle_error,
         score_error=score_error,
         is_terminating=pod.pod_class.facts.is_terminating,
         diagnosis=diagnosis,
-        dry_run=dry_run_to_make(profile, pod, diagnosis, tie_break) if failed else None,
+        dry_run=dry_run_to_make(profile, pod, diagnosis, tie_break) if runs_post_filter else None,
     )
-    if failed and explanation.dry_run is None:
+    if runs_post_filter and explanation.dry_run is None:
         return with_post_filter(explanation, profile, pod, tie_break)
     return explanation
 
@@ -289,20 +292,20 @@ def _statuses(evaluation: Evaluation) -> list[Status | None]:
     ]
 
 
-def _scored(evaluation: Evaluation, rows: Rows) -> tuple[tuple[PluginScores, ...], str]:
+def _all_scores(evaluation: Evaluation, rows: Rows) -> tuple[tuple[PluginScores, ...], str]:
     """Return the scores of each plugin, or the error that ends the cycle."""
     try:
-        lines = tuple(
+        scores = tuple(
             _plugin_scores(evaluation, each, raw, rows)
             for each, raw in zip(evaluation.profile.score, evaluation.raw, strict=True)
         )
     except PluginFailure as failure:
         return (), normalize_failure(failure.status).message
-    for line in lines:
-        refused = None if line.normalized is None else out_of_range(line.plugin, line.normalized)
-        if refused is not None:
-            return (), refused.message
-    return lines, ""
+    for each in scores:
+        error = None if each.normalized is None else out_of_range(each.plugin, each.normalized)
+        if error is not None:
+            return (), error.message
+    return scores, ""
 
 
 def _plugin_scores(
@@ -315,7 +318,7 @@ def _plugin_scores(
     if each.plugin.normalizes:
         extremes = Extremes.of(raw)
         normalized = each.plugin.normalize(evaluation.score_state, evaluation.pod, raw, extremes)
-    # Upstream's Score returns 0 for these rows.
+    # Upstream's Score returns 0 for rows that the plugin does not score.
     shown = np.where(raw == IGNORED, 0, raw)
     return PluginScores(each.plugin.name, each.weight, shown, normalized)
 
@@ -326,12 +329,13 @@ def _extender_scores(search_result: SearchResult, names: Sequence[str]) -> Plugi
     return PluginScores(EXTENDER, 1, added, added)
 
 
-def _total(lines: Sequence[PluginScores], feasible: int) -> I64:
+def _total(scores: Sequence[PluginScores], feasible: int) -> I64:
     total: I64 = np.zeros(feasible, dtype=np.int64)
-    for line in lines:
-        if line.normalized is not None:
-            total += line.weight * line.normalized
-    return total if lines else total + 1
+    for each in scores:
+        if each.normalized is not None:
+            total += each.weight * each.normalized
+    # As upstream: without any score plugin, every node has 1.
+    return total if scores else total + 1
 
 
 def _diagnosis(

@@ -32,12 +32,13 @@ def may_list(settings: Settings) -> bool:
 
 
 class _WorkerLists:
-    """The answer of one worker, as arrays. Raises ValueError if it does not fit the request.
+    """The answer of one worker, as arrays.
+
 
     own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
     counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the
     table, END in unused slots. bound: int64[class], no unlisted row has a higher total; INFEASIBLE
-    if all feasible rows are listed.
+    if all feasible rows are listed. Raises ValueError for arrays of another shape than requested.
     """
 
     def __init__(self, answer: RankAnswer, own: Rows, classes: int, most: int) -> None:
@@ -89,32 +90,32 @@ def best_rows(
     if not parts or len(rows) > MAX_EXCLUDED:
         return None
     # A class has a list only if every worker that answered has one for it.
-    kept = np.flatnonzero(np.logical_and.reduce([part.is_listed for part in parts]))
-    if not len(kept):
+    listed = np.flatnonzero(np.logical_and.reduce([part.is_listed for part in parts]))
+    if not len(listed):
         return None
     bound, ranks = _highest([part.bound for part in parts], [part.ranks for part in parts])
     summaries = np.column_stack([_merge_summaries([part.summaries for part in parts]), bound])
     return BestRows(
-        [signatures[index] for index in kept.tolist()],
-        np.concatenate([part.rows for part in parts], axis=1)[kept],
-        np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[kept],
-        np.ascontiguousarray(summaries[kept]),
-        ranks[kept],
-        tie_break_hashes[kept],
+        [signatures[index] for index in listed.tolist()],
+        np.concatenate([part.rows for part in parts], axis=1)[listed],
+        np.concatenate([part.totals[:, :-1] for part in parts], axis=1)[listed],
+        np.ascontiguousarray(summaries[listed]),
+        ranks[listed],
+        tie_break_hashes[listed],
         rows,
     )
 
 
 def _merge_summaries(parts: Sequence[I64]) -> I64:
     """Return (highest total, number of rows with it, number of feasible rows) of each class."""
-    every = np.array(parts)
-    highest = every[:, :, 0].max(axis=0)
-    many = (every[:, :, 1] * (every[:, :, 0] == highest)).sum(axis=0)
-    return np.column_stack([highest, many, every[:, :, 2].sum(axis=0)])
+    stacked = np.array(parts)
+    highest = stacked[:, :, 0].max(axis=0)
+    with_highest = (stacked[:, :, 1] * (stacked[:, :, 0] == highest)).sum(axis=0)
+    return np.column_stack([highest, with_highest, stacked[:, :, 2].sum(axis=0)])
 
 
 def _highest(totals: Sequence[I64], ranks: Sequence[U64]) -> tuple[I64, U64]:
     """Return the highest total of an unlisted row, and the highest rank of rows with it."""
-    every, rank_of = np.array(totals), np.array(ranks)
-    highest = every.max(axis=0)
-    return highest, np.where(every == highest, rank_of, 0).max(axis=0).astype(np.uint64)
+    stacked, rank_of = np.array(totals), np.array(ranks)
+    highest = stacked.max(axis=0)
+    return highest, np.where(stacked == highest, rank_of, 0).max(axis=0).astype(np.uint64)

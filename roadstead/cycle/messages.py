@@ -33,7 +33,7 @@ class ScoreRequest:
     """Scheduler → worker: evaluate users' plugins for classes on the worker's rows. Idempotent.
 
     seq: number of the last change in the scheduler's table. node_count: of the cluster.
-    classes: as bytes (see `roadstead.facts.wire`).
+    classes: their encoded facts (`roadstead.facts.wire`).
     """
 
     seq: int
@@ -78,9 +78,9 @@ class ScoreAnswer:
 class RankRequest:
     """Scheduler → worker: list the best of the worker's rows for classes of one pod. Idempotent.
 
-    seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of rows
-    that differ in that table, which are excluded. draws: uint64[class], hashes for tie-breaks.
-    most: maximum rows per class.
+    seq: number of the last change in the scheduler's table. excluded: int64[k], arrivals of the
+    rows that are not listed, because they differ in the scheduler's table from the cache's changes.
+    draws: uint64[class], hashes for tie-breaks. most: maximum rows per class.
     """
 
     seq: int
@@ -97,8 +97,9 @@ class RankAnswer:
     rows, digest: number and digest of the worker's rows. touched: int64[k], arrivals of rows that
     changed since the request's `seq`; None if unknown, or if the worker has not reached it.
     positions, totals: int32[class, most + 1], the best rows by position in order of arrival, and
-    their totals; the last slot is not listed: its row bounds all unlisted ones by total and rank.
-    counts: int64[class], used slots. ranks: uint64[class], rank (in the tie-break) of the last row.
+    their totals; the last slot has the best row that is not listed, a bound for all others by total
+    and rank. counts: int64[class], used slots. ranks: uint64[class], rank (in the tie-break) of the
+    row in the last slot.
     summaries: int64[class, 3], the highest total, the number of rows with it, and the number of
     feasible rows.
     is_listed: bool[class], whether pods of the class may be decided by lists.

@@ -20,7 +20,8 @@ from roadstead.kernel.arrays import U64
 from roadstead.kernel.lists import BestRows
 from roadstead.protocol.errors import RoadsteadError
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+"""What a generator of needs, or a function that calls extenders, returns."""
 
 
 class CatchUpTimeoutError(RoadsteadError):
@@ -65,7 +66,7 @@ class YieldToMessages:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Bring claims up to date for a batch of so many pods.
+    """Bring claims up to date for a batch of so many pods, and offer it the kernel.
 
     Answer: the compiled kernel that decides the batch, or None.
     """
@@ -75,7 +76,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ScoreClasses:
-    """Let workers score the classes of pods that are new to a scope. Answer: the time."""
+    """Let workers score the pods' classes for which the scope has no results. Answer: the time."""
 
     scope: Scope
     pods: Sequence[PodInCycle]
@@ -113,8 +114,8 @@ TimeNeed: TypeAlias = (
 """Needs whose answer is the time at which they were met."""
 
 Need: TypeAlias = TimeNeed | Prepare | ListBest | CallExtenders | Phase
-NeedGenerator: TypeAlias = Generator[Need, object, T]
-"""A generator that yields needs, receives their answers, and returns a result of type T."""
+NeedGenerator: TypeAlias = Generator[Need, object, ResultT]
+"""A generator that yields needs, receives their answers, and returns a result."""
 
 
 def time_after(need: TimeNeed) -> NeedGenerator[float]:
@@ -138,7 +139,7 @@ def request_lists(need: ListBest) -> NeedGenerator[BestRows | None]:
     return answer
 
 
-def run_with_extenders(extenders: Extenders, work: Callable[[], T]) -> NeedGenerator[T]:
+def run_with_extenders(extenders: Extenders, work: Callable[[], ResultT]) -> NeedGenerator[ResultT]:
     """Return the result of a function that calls extenders."""
     answer = yield CallExtenders(extenders, work)
-    return cast("T", answer)
+    return cast("ResultT", answer)

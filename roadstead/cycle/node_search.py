@@ -1,8 +1,8 @@
 """NodeSearch: sampling and extenders, which reduce the feasible nodes between Filter and Score.
 
-    Filter ──► Found (feasible nodes) ──► NodeSearch ──► SearchResult ──► PreScore, Score
-                                       sampling: some are not evaluated
-                                       extenders: some are refused, the rest scored
+    Filter ──► FilteredNodes ──► NodeSearch ──► SearchResult ──► PreScore, Score
+                                 sampling: some nodes are not evaluated
+                                 extenders: some nodes are refused, the rest scored
 
 One NodeSearch per scheduler; it stores where the next search starts. Extenders are called from
 `search`, which therefore may block; nothing else here does.
@@ -40,7 +40,8 @@ MAX_SCORE = 1 << 60
 class OrderedNodes:
     """The ordered node list of a cycle.
 
-    rows, arrivals: int64[node], aligned with `nodes`: row in the table, number of arrival.
+    rows, arrivals: int64[node], aligned with `nodes`: the row in the table, and the position in the
+    order of arrival, which identifies a node here.
     """
 
     __slots__ = ("_index_of_name", "arrivals", "nodes", "rows")
@@ -67,7 +68,8 @@ class OrderedNodes:
 class FilteredNodes:
     """The nodes that passed Filter, by arrival.
 
-    considered: nodes that PreFilter selected; None for all. failing: errors of filters, by node.
+    considered: nodes that PreFilter selected; None for all. failing: arrival of a node → the error
+    of a filter there.
     """
 
     feasible: I64
@@ -128,7 +130,7 @@ class NodeSearch:
     def applies_to(self, facts: PodFacts) -> bool:
         """Whether a pod's nodes are sampled or sent to extenders.
 
-        Where any profile samples, pods of the others move the start of the next search as well.
+        Where any profile samples, pods of other profiles move the start of the next search as well.
         """
         return bool(self._percentages) or self.extenders.handles(facts)
 
@@ -236,8 +238,8 @@ class _Search:
 
     def visit(self, to_find: int, start: int) -> list[NodeFacts]:
         """Return the feasible nodes that the search finds, in order of the search."""
-        local = indices_to_visit(self.fits[self.considered], to_find, start)
-        self._visited = self.considered[local]
+        visited = indices_to_visit(self.fits[self.considered], to_find, start)
+        self._visited = self.considered[visited]
         if self.failing:
             self._end_at_failure()
         return [self.order.nodes[p] for p in self._visited[self.fits[self._visited]].tolist()]
@@ -252,7 +254,10 @@ class _Search:
                 return
 
     def next_start(self, start: int) -> int:
-        """Return the start of the next search: behind all found or refused nodes, as upstream."""
+        """Return the start of the next search, as upstream.
+
+        It moves by the number of nodes that were found or refused, wherever these are.
+        """
         fits = self.fits[self._visited]
         refused = self.counted.union(self._visited[~fits].tolist())
         unknown_nodes = sum(self.order.index_of(name) is None for name in self._refused)
@@ -281,10 +286,12 @@ class _Search:
                 unknown_nodes.append(status)
             else:
                 by_status.setdefault(status, []).append(name)
-        refused = tuple((status, self._arrivals(them)) for status, them in by_status.items())
+        refused = tuple((status, self._arrivals(nodes)) for status, nodes in by_status.items())
         found_nodes = FoundNodes(remaining, added, self._seen(), refused, passed.is_bare)
-        kept = {name: scores[name] for name in names if name in scores}
-        return SearchResult(found_nodes, kept, tuple(unknown_nodes), by_extender, "", next_start)
+        of_remaining = {name: scores[name] for name in names if name in scores}
+        return SearchResult(
+            found_nodes, of_remaining, tuple(unknown_nodes), by_extender, "", next_start
+        )
 
     def _seen(self) -> I64 | None:
         """Return the nodes whose refusals count, by arrival; None for all."""

@@ -5,8 +5,8 @@
                   └─ no ──► all nodes ◄────────────────────┘ (as without partitions)
 
 `latency-first` tries own nodes first, `quality-first` all nodes, `adaptive` own nodes while the
-queue is long. At an interval, each partition moves to the next scheduler: a new turn begins. In a
-turn no two schedulers own the same partition.
+queue is long. At regular intervals, each partition moves to the next scheduler: a new turn begins.
+In a turn no two schedulers own the same partition.
 
 A scheduler's table has all nodes, so that plugins that read other nodes read all of them; only the
 choice is limited to own nodes. Pods whose hard constraints read other nodes are decided on all
@@ -55,7 +55,7 @@ def reads_other_nodes(facts: PodFacts) -> bool:
 
 
 class OwnNodes(FilterPlugin):
-    """Filter for the nodes of some partitions. partition_of: node → partition, for every row."""
+    """Refuses nodes of other partitions. partition_of: node → partition, for every row."""
 
     name = "OwnNodes"
     reads = Reads.NODE
@@ -90,21 +90,23 @@ class Partition:
         self._long_queue_pods = settings.partition_long_queue_pods
         self._rank = profiles[:index].count(profiles[index])
         self._schedulers = profiles.count(profiles[index])
-        self._is_long = True
+        self._is_queue_long = True
         self._passed_on: set[tuple[str, int]] = set()
         self.nodes = OwnNodes(
             partition_of, partitions_of(self._partitions, self._rank, self._schedulers, 0)
         )
 
-    def leased(self, waiting: int, turn: int) -> None:
+    def record_lease(self, waiting: int, turn: int) -> None:
         """Record a new lease: the number of pods that still wait, and the turn."""
-        self._is_long = waiting > self._long_queue_pods
+        self._is_queue_long = waiting > self._long_queue_pods
         self._passed_on.clear()
         self.nodes.own = partitions_of(self._partitions, self._rank, self._schedulers, turn)
 
     def tries_own_nodes_first(self, pod: PodInCycle) -> bool:
         """Whether a pod is tried on own nodes first."""
-        if self._policy == "quality-first" or (self._policy == "adaptive" and not self._is_long):
+        if self._policy == "quality-first":
+            return False
+        if self._policy == "adaptive" and not self._is_queue_long:
             return False
         if pod.attempt > 1 or (pod.uid, pod.attempt) in self._passed_on:
             return False

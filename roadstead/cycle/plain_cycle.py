@@ -1,6 +1,6 @@
-"""PlainCycle: decides pods one by one on one table; keeps only evaluations from pod to pod.
+"""PlainCycle: decides pods one by one on one table; only evaluations are reused from pod to pod.
 
-Batches are tested against it; it also explains pods.
+It is the reference with which batches are compared in tests, and it explains pods.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ class PlainCycle:
         return decision._replace(post_filter=result)
 
     def _nominated(self, pod: PodInCycle) -> Batch | None:
-        """Return the batch of a pod that passes on its nominated node; None with extenders."""
+        """Return the batch of a pod that passes on its nominated node, else None.
+
+        None also for a pod that extenders handle: its search evaluates the nominated node.
+        """
         if self._node_search is not None and self._node_search.extenders.handles(
             pod.pod_class.facts
         ):
@@ -90,11 +93,11 @@ class PlainCycle:
         )
 
     def _batch_of(self, scores: ClassScores, pod: PodInCycle) -> Batch:
-        one = SinglePodCycle(scores, pod)
-        self._restrict(one)
+        cycle = SinglePodCycle(scores, pod)
+        self._restrict(cycle)
         if scores.search_result is not None and self._node_search is not None:
             self._node_search.advance(scores.search_result)
-        return one.batch(
+        return cycle.batch(
             self._chooser, name_best=self._name_best, compiled_kernel=self._compiled_kernel
         )
 
@@ -123,36 +126,36 @@ class PlainCycle:
         pod = pod.without_substitute()
         take_snapshot(self.table, self.table.arrived)
         scores = self._scores_of(pod)
-        evaluation, one = scores.evaluation, SinglePodCycle(scores, pod)
-        self._restrict(one)
+        evaluation, cycle = scores.evaluation, SinglePodCycle(scores, pod)
+        self._restrict(cycle)
         pre_score = NO_PRE_SCORE
         if evaluation.pre_filter.status.is_success:
             pre_score = evaluation.run_pre_score()
-        failure = scores.filter(one.pre_filter)
+        failure = scores.filter(cycle.pre_filter)
         name = pod.pod_class.facts.nominated_node_name
         is_chosen = self.table.has_node(name) and evaluation.feasible[self.table.row_of(name)]
         if is_chosen or not failure:
             # If the pod passes on its nominated node, filters that fail on others do not matter.
             scores.score(pre_score)
         profile, tie_break = evaluation.profile, self._chooser.tie_break
-        found = explain(evaluation, pod, scores.search_result, tie_break)
-        if found.dry_run is None:
-            return found
+        explanation = explain(evaluation, pod, scores.search_result, tie_break)
+        if explanation.dry_run is None:
+            return explanation
         budgets = evaluation.profile.budgets
-        tried = self._call_extenders(pod, dry_run(evaluation, found.dry_run, budgets))
-        return with_post_filter(found, profile, pod, tie_break, tried)
+        tried = self._call_extenders(pod, dry_run(evaluation, explanation.dry_run, budgets))
+        return with_post_filter(explanation, profile, pod, tie_break, tried)
 
-    def _restrict(self, one: SinglePodCycle) -> None:
+    def _restrict(self, cycle: SinglePodCycle) -> None:
         """Apply sampling and extenders, for this pod only."""
-        node_search, pod = self._node_search, one.pod
+        node_search, pod = self._node_search, cycle.pod
         if (
             node_search is None
-            or one.found is None
+            or cycle.found is None
             or not node_search.applies_to(pod.pod_class.facts)
         ):
             return
-        order, profile = self._ordered_nodes.snapshot(self.table), one.scores.evaluation.profile
-        one.restrict(node_search.search(profile, pod, order, one.found))
+        order, profile = self._ordered_nodes.snapshot(self.table), cycle.scores.evaluation.profile
+        cycle.restrict(node_search.search(profile, pod, order, cycle.found))
 
     def _scores_of(self, pod: PodInCycle) -> ClassScores:
         scores = self._scores.get(pod.signature)

@@ -1,12 +1,13 @@
 """SampledBatch: decides pods whose nodes are sampled, one after another, over one table.
 
     decide_by_kernel ──► the kernel evaluates as many rows as upstream would, in the node order
-    decide     ──► Filter, search, PreScore, Score for one pod, as the reference does
+    decide     ──► Filter, search, PreScore, Score for one pod, on the reference path
                        │
                        └── either way the next search starts where this one ended
 
 Each pod is evaluated separately, on the table with all placements before it, so that sums over
-nodes are never out of date; only volumes that this batch reserved are not visible.
+nodes are never out of date. Only claims that its placements bind are not visible: before a second
+pod with claims, the batch ends.
 
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
@@ -60,26 +61,26 @@ class SampledBatch(Batch):
         return super()._why_not(kernel, signature) or kernel.why_not_sampled(signature)
 
     def _run_kernel(self, kernel: Kernel, pods: Sequence[PodInCycle]) -> DecidedPods:
-        found = kernel.decide(
+        decided = kernel.decide(
             pods, Sampling(self._order.rows, self._node_search.start, self._to_find)
         )
-        self._node_search.start = found.next_start
-        return found
+        self._node_search.start = decided.next_start
+        return decided
 
     def _decide(self, pod: PodInCycle) -> Decision | None:
         """Decide one pod with a search of its own; None ends the batch."""
         if self._has_bound_claims and pod.pod_class.facts.may_bind_claims:
             return None
         scores = self._classes[pod.signature].scores
-        one = SinglePodCycle(scores, pod)
-        if one.found is not None:
+        cycle = SinglePodCycle(scores, pod)
+        if cycle.found is not None:
             profile = scores.evaluation.profile
-            search_result = self._node_search.search(profile, pod, self._order, one.found)
-            one.restrict(search_result)
+            search_result = self._node_search.search(profile, pod, self._order, cycle.found)
+            cycle.restrict(search_result)
             self._node_search.advance(search_result)
-        decision = one.batch(self._chooser, name_best=self._name_best).decide(pod)
+        decision = cycle.batch(self._chooser, name_best=self._name_best).decide(pod)
         assert decision is not None, "one pod alone is always decided"
-        # The kernel decides no class with a search result (`kernel_classes`).
+        # With a search result, the class would not be covered by a later kernel (`may_be_covered`).
         scores.search_result = None
         if decision.node_name is not None:
             self._record_placement(pod.pod_class)

@@ -7,7 +7,8 @@
 
 The cycle does no I/O and reads no clock: `decide` is a generator that yields requests (`needs.py`),
 which a driver answers. Between `hold` and `release` only its own decisions change the table. The
-delay is simulated latency.
+delay is simulated latency. The state that a batch is decided on was read when the table last caught
+up for its scope; it is stale if that was for an earlier batch.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), for a batch of pods in place of one.
 """
@@ -53,7 +54,8 @@ from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.nodes.table import NodeTable
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+"""What steps on a held table return."""
 
 DECISIONS_PER_PAUSE = 128
 """Number of decisions between two pauses, in which this process answers messages. One call of the
@@ -63,8 +65,8 @@ Decided: TypeAlias = tuple[list[Decision], int]
 """Decisions for the first pods of a batch, and how many pods were decided or passed on."""
 
 LimitBatch: TypeAlias = Callable[[BatchBuilder, Sequence[PodInCycle]], Sequence[PodInCycle]]
-"""Returns the first pods of a batch: fewer if workers score or list their classes. What workers
-computed is out of date for each row on which the batch places a pod."""
+"""Returns the first pods of a batch: fewer if workers score or list their classes, because each
+placement makes what the workers computed for its row out of date."""
 
 
 class HeldTable(Protocol):
@@ -115,8 +117,8 @@ class SchedulingCycle:
         self._tie_break = TieBreak(settings.tie_break, settings.seed)
         self._own_nodes = self._all_nodes = Scope(self._new_builder(profiles))
         if partition is not None:
-            bounded = {name: each.with_filter(partition.nodes) for name, each in profiles.items()}
-            self._own_nodes = Scope(self._new_builder(bounded), is_own=True)
+            limited = {name: each.with_filter(partition.nodes) for name, each in profiles.items()}
+            self._own_nodes = Scope(self._new_builder(limited), is_own=True)
         self.passed_on = 0
 
     @property
@@ -191,12 +193,13 @@ class SchedulingCycle:
     ) -> NeedGenerator[Decided]:
         """Return decisions for the first pods, and how many pods were decided or passed on.
 
-        One reading of the state serves as many pods as possible, at least one. Pods that are passed
-        on to all nodes have no decision. chain_pods: the pods and those behind them, see `Chain`.
+        As many pods as possible, at least one, are decided on one reading of the state. Pods that
+        are passed on to all nodes have no decision. chain_pods: the pods and those behind them, see
+        `Chain`.
         """
         wait_s = self._latency.wait_s(pods)
         if wait_s and self._parts.settings.concurrency == "exact":
-            # In mode exact there is one scheduler: the state may as well be read after the latency.
+            # In mode exact no other scheduler changes the state: it is read after the latency.
             now_s = yield from time_after(WaitUntil(now_s + wait_s))
             wait_s = 0.0
         is_fresh = not scope.is_reusable(now_s, self._staleness_s)
@@ -288,11 +291,11 @@ class SchedulingCycle:
             if self._passes_on(scope, decision):
                 continue
             profile = self._parts.profiles[decision.pod.pod_class.facts.scheduler_name]
-            decision, has_tried = yield from after_failure(
+            decision, tried_to_preempt = yield from after_failure(
                 decision, profile, self._tie_break, batch, scope.builder.extenders
             )
             decisions.append(decision)
-            if has_tried or fails_gang(decision, decisions, self._waiting_for_permit):
+            if tried_to_preempt or fails_gang(decision, decisions, self._waiting_for_permit):
                 # Its evictions, or the end of its gang, change the table for the next pod.
                 scope.drop()
                 break
@@ -312,7 +315,7 @@ class SchedulingCycle:
         return True
 
 
-def with_held_table(nodes: HeldTable, steps: NeedGenerator[T]) -> NeedGenerator[T]:
+def with_held_table(nodes: HeldTable, steps: NeedGenerator[ResultT]) -> NeedGenerator[ResultT]:
     """Return the result of steps; no change of the cluster is applied to the table meanwhile."""
     nodes.hold()
     try:

@@ -19,7 +19,7 @@ from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.table import NodeTable, Rows
 
 MIN_PLUGINS_S = 0.001
-"""Minimum time of plugins per class for which workers are called; below it messages take longer."""
+"""If users' plugins take less than this per class, messages to workers would take longer."""
 
 Column = tuple[str, str]
 """(plugin, point)."""
@@ -48,35 +48,36 @@ class ScoredParts:
         version = self._table.version if version is None else version
         # Rows that the scheduler evaluates itself.
         redo: Bools = np.ones(len(self._table), np.bool_)
-        useful: dict[int, ScoreAnswer] = {}
+        usable: dict[int, ScoreAnswer] = {}
         for worker, answer in answers.items():
             names = touched[worker]
-            if names is None or answer.touched is None or not self._agrees(worker, answer, classes):
+            fits_request = self._has_rows_and_classes(worker, answer, classes)
+            if names is None or answer.touched is None or not fits_request:
                 continue
-            useful[worker] = answer
+            usable[worker] = answer
             redo[self.rows.of(worker)] = False
             arrivals = np.frombuffer(answer.touched, np.int64)
             redo[np.flatnonzero(np.isin(self._table.arrivals, arrivals))] = True
             redo[self._table.rows_of(n for n in names if self._table.has_node(n))] = True
-        if not useful:
+        if not usable:
             return None
-        return [self._class_results(useful, index, redo, version) for index in range(classes)]
+        return [self._class_results(usable, index, redo, version) for index in range(classes)]
 
-    def _agrees(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
-        same = self.rows.are_rows_of(worker, answer.rows, answer.digest)
-        return same and len(answer.classes) == classes
+    def _has_rows_and_classes(self, worker: int, answer: ScoreAnswer, classes: int) -> bool:
+        has_rows = self.rows.are_rows_of(worker, answer.rows, answer.digest)
+        return has_rows and len(answer.classes) == classes
 
     def _class_results(
-        self, useful: Mapping[int, ScoreAnswer], index: int, redo: Bools, version: int
+        self, usable: Mapping[int, ScoreAnswer], index: int, redo: Bools, version: int
     ) -> WorkerResults:
         """Merge the results of one class for plugins of which all these workers have results."""
         by_column: dict[Column, list[tuple[Rows, PluginColumn]]] = {}
-        for worker, answer in useful.items():
+        for worker, answer in usable.items():
             for column in answer.classes[index]:
                 columns = by_column.setdefault((column.plugin, column.point), [])
                 columns.append((self.rows.of(worker), column))
         complete = {
-            key: columns for key, columns in by_column.items() if len(columns) == len(useful)
+            key: columns for key, columns in by_column.items() if len(columns) == len(usable)
         }
         filters = {
             key[0]: self._filter(columns) for key, columns in complete.items() if key[1] == FILTER

@@ -31,7 +31,7 @@ from roadstead.nodes.table import NodeTable, Table
 from roadstead.protocol.status import Code, Status
 
 _DTYPES = (np.int8, np.int16, np.int32, np.int64)
-_DTYPE_OF = {np.dtype(kind).itemsize: kind for kind in _DTYPES}
+_DTYPE_OF_SIZE = {np.dtype(each).itemsize: each for each in _DTYPES}
 
 
 class Scorer:
@@ -58,13 +58,13 @@ class Scorer:
         state = CycleState(node_count)
         states = {FILTER: state, SCORE: CycleState(node_count, state)}
         plugins = worker_calls(profile)
-        unprepared = _prepare(profile, states, pod)
-        found = (
+        failed = _prepare(profile, states, pod)
+        columns = (
             self._column(plugin, point, states[point], pod)
             for plugin, point in plugins
-            if plugin.name not in unprepared
+            if plugin.name not in failed
         )
-        return tuple(each for each in found if each is not None)
+        return tuple(each for each in columns if each is not None)
 
     def _column(
         self, plugin: Plugin, point: str, state: CycleState, pod: PodClass
@@ -78,7 +78,7 @@ class Scorer:
                 values = np.zeros(1, np.int64) if answer.codes is None else answer.codes
                 statuses = answer.statuses
             else:
-                assert isinstance(plugin, ScorePlugin), "filters and scores are all that is asked"
+                assert isinstance(plugin, ScorePlugin), "`worker_calls` has filters and scores only"
                 values = plugin.score(state, pod, self.table)
         except PluginFailure:
             return None
@@ -90,7 +90,7 @@ def _prepare(profile: Profile, states: Mapping[str, CycleState], pod: PodClass) 
     """Run PreFilter and PreScore of users' plugins; return the names of those that failed.
 
     They read what other users' plugins wrote to the state, but nothing of in-tree plugins, which
-    may read other nodes. None can read the nodes, because the worker has only some of them.
+    may read other nodes. A plugin that reads the nodes fails, because the worker has only some.
     """
     failed: set[str] = set()
     phases: tuple[tuple[str, Sequence[Plugin]], ...] = (
@@ -139,19 +139,19 @@ class _UnreadableTable:
 
 
 def packed(values: I32 | I64) -> tuple[int, bytes]:
-    """Return (bytes per integer, the integers), or (0, one of 8 bytes) if all are equal."""
+    """Return (bytes per integer, the integers), or (0, one integer of 8 bytes) if all are equal."""
     if not len(values) or (values[0] == values).all():
         return 0, np.array(values[:1], np.int64).tobytes()
     least, most = int(values.min()), int(values.max())
-    kind = next(k for k in _DTYPES if np.iinfo(k).min <= least and most <= np.iinfo(k).max)
-    return np.dtype(kind).itemsize, values.astype(kind).tobytes()
+    dtype = next(d for d in _DTYPES if np.iinfo(d).min <= least and most <= np.iinfo(d).max)
+    return np.dtype(dtype).itemsize, values.astype(dtype).tobytes()
 
 
 def unpacked(column: PluginColumn, rows: int) -> I64:
     """Return a column's values: int[1] or int[rows]. Raises ValueError for another length."""
     if column.size == 0:
         return np.frombuffer(column.data, np.int64)
-    values: I64 = np.frombuffer(column.data, _DTYPE_OF[column.size])
+    values: I64 = np.frombuffer(column.data, _DTYPE_OF_SIZE[column.size])
     if len(values) != rows:
         raise ValueError(f"{column.plugin} answered for {len(values)} of {rows} rows")
     return values

@@ -4,14 +4,15 @@ decided ──► record_decisions ──► the cache's changes confirm it
               └────► undo_unconfirmed removes it, if it was not assumed
 
 A pod may be decided while it is on the table: an earlier attempt, of any scheduler, has ended and
-the cache's change has not arrived; or it has not ended, and the new attempt will be refused. The
-pod is then removed from its row. It is restored if the batch does not place it, or if the placement
-is undone and that change has not arrived. Victims, too, are removed, and their preemptor is
-nominated, before the cache reports it.
+the cache's change has not arrived; or that attempt has not ended, and the new one will be refused.
+The pod is then removed from its row. It is restored if the batch does not place it, or if the
+placement is undone and the cache's change has still not arrived. Victims, too, are removed, and
+their preemptor is nominated, before the cache reports it.
 
 The table counts nominations by class; here they are stored by pod, because a placed pod ends its
 own nomination and not that of another pod of its class. If the cache's nomination of a pod differs
-from the one in its lease, the lease is valid: the cache's ends here when the pod is decided.
+from the one in its lease, the lease is right: the cache's nomination ends here (it is overruled)
+when the pod is decided.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Tentative:
     By UID, except the counts:
     _pods: placements that are not confirmed, (node, class).
     _nominated: nominations of the cache and of `preempt`, (node, class without nominated node).
-    _ended_nominations: those of `_nominated` that ended here and that the table does not count.
-    _overruled: those of them that ended because the pod's lease has another nomination.
+    _ended_nominations: pods of `_nominated` whose nomination ended here; the table does not count
+        it.
+    _overruled: pods of `_ended_nominations` whose lease has another nomination.
     _nomination_counts: (node, class) → number of nominations that did not end, as the table should
         count them.
     _own_nominations: nominations of `preempt` that the cache has not made yet.
@@ -57,8 +59,8 @@ class Tentative:
 
     def nodes(self) -> set[str]:
         """Return the nodes whose rows differ from the cache's changes."""
-        away = (node_name for node_name, _ in (*self._removed.values(), *self._victims.values()))
-        return {*(node_name for node_name, _ in self._pods.values()), *away}
+        removed = (node_name for node_name, _ in (*self._removed.values(), *self._victims.values()))
+        return {*(node_name for node_name, _ in self._pods.values()), *removed}
 
     def remove_from_table(self, pods: Sequence[PodInCycle]) -> None:
         """Remove pods that are about to be decided from the table, until `record_decisions`.
@@ -99,18 +101,19 @@ class Tentative:
         """
         uids = [victim.uid for victim in victims]
         residents, is_on = self._table.residents, self._table.residents.is_on
-        facts, there = pod.pod_class.facts, self._table.nominations.to(node_name)
+        facts, nominated = pod.pod_class.facts, self._table.nominations.to(node_name)
         if pod.uid in self._nominated or facts.nominated_node_name:
             return False
-        # Preemption also ends these nominations, which the table would not show (decision 42).
-        if any(other.facts.priority < facts.priority for other in there):
+        # A preemption also ends nominations of lower priority, which the table would not show
+        # (decision 42).
+        if any(other.facts.priority < facts.priority for other in nominated):
             return False
         if not all(is_on(node_name, uid) and uid not in self._pods for uid in uids):
             return False
-        leaving = [residents.resident(uid) for uid in uids]
-        if any(each.pod_class.facts.may_bind_claims for each in leaving):
+        evicted = [residents.resident(uid) for uid in uids]
+        if any(each.pod_class.facts.may_bind_claims for each in evicted):
             return False
-        for each in leaving:
+        for each in evicted:
             self._table.remove_pod(node_name, each.pod_class, uid=each.uid)
             self._victims[each.uid] = node_name, each
         self.nominate(pod.uid, node_name, pod.pod_class)
@@ -119,9 +122,9 @@ class Tentative:
 
     def was_removed(self, uid: str, node_name: str) -> bool:
         """Whether a pod that leaves a node was removed here before; forgets the removal."""
-        for away in (self._removed, self._victims):
-            if uid in away and away[uid][0] == node_name:
-                del away[uid]
+        for removed in (self._removed, self._victims):
+            if uid in removed and removed[uid][0] == node_name:
+                del removed[uid]
                 return True
         return False
 
@@ -137,7 +140,7 @@ class Tentative:
 
         The other pods are on these nodes already.
         """
-        unknown_nodes: list[int] = []
+        to_add: list[int] = []
         for uid in self._own_nominations.intersection(uids):
             self._end_own_nomination(uid)
         pop, is_on = self._pods.pop, self._table.residents.is_on
@@ -149,22 +152,22 @@ class Tentative:
             self._victims.pop(uid, None)
             if known is not None and known == (name, pod_class) and is_on(name, uid):
                 continue
-            # It is on another node, or its node was removed and added again.
+            # The placement here is on another node, or the node was removed and added again.
             if known is not None:
                 self._undo(uid, *known)
-            unknown_nodes.append(index)
-        return unknown_nodes
+            to_add.append(index)
+        return to_add
 
     def nominate(self, uid: str, node_name: str, pod_class: PodClass) -> None:
         """Apply the cache's nomination of a pod to a node."""
-        own = node_name, self._table.as_nominated(pod_class)
+        nomination = node_name, self._table.as_nominated(pod_class)
         if uid in self._own_nominations:
-            if self._nominated[uid] == own:
+            if self._nominated[uid] == nomination:
                 self._own_nominations.discard(uid)
                 return
             self._end_own_nomination(uid)
-        self._nominated[uid] = own
-        self._nomination_counts[own] += 1
+        self._nominated[uid] = nomination
+        self._nomination_counts[nomination] += 1
         self._table.nominate(node_name, pod_class)
 
     def withdraw(self, uid: str, node_name: str, pod_class: PodClass) -> None:
@@ -187,10 +190,10 @@ class Tentative:
         for uid in self._overruled:
             self._reinstate(uid)
         self._overruled.clear()
-        for away in (self._removed, self._victims):
-            for node_name, resident in away.values():
+        for removed in (self._removed, self._victims):
+            for node_name, resident in removed.values():
                 self._restore(node_name, resident)
-            away.clear()
+            removed.clear()
         for uid in [*self._own_nominations]:
             self._end_own_nomination(uid)
 

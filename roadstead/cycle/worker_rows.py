@@ -1,4 +1,4 @@
-"""The rows of workers: every Nth by arrival, which schedulers compute without a message."""
+"""The rows of workers: every Nth node by arrival, so that a scheduler can compute them itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RowsByArrival:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._order: Rows = np.zeros(0, np.intp)
-        self._ordered = -1
+        self._ordered_at = -1
         self._digest = digest_of(np.zeros(0, np.int64))
 
     @property
@@ -44,10 +44,10 @@ class RowsByArrival:
         return result
 
     def _sort(self) -> None:
-        if self._ordered != self._table.node_version:
+        if self._ordered_at != self._table.node_version:
             self._order = np.argsort(self._table.arrivals, kind="stable")
             self._digest = digest_of(self._table.arrivals[self._order])
-            self._ordered = self._table.node_version
+            self._ordered_at = self._table.node_version
 
 
 class WorkerRows:
@@ -85,7 +85,7 @@ class WorkerRows:
         return self._rows[worker]
 
     def are_rows_of(self, worker: int, rows: int, digest: int) -> bool:
-        """Whether a worker's number and digest of rows are those of this table."""
+        """Whether a worker's rows, by their number and digest, are those of this table."""
         self._divide()
         return (rows, digest) == (len(self._rows[worker]), self._digests[worker])
 

@@ -9,9 +9,10 @@ from enum import Enum
 from types import NoneType
 from typing import TypeVar
 
-T = TypeVar("T")
+ValueT = TypeVar("ValueT")
+"""The type of a value that is read."""
 
-_FIXED = (str, bytes, int, float, frozenset, Enum, NoneType)
+_IMMUTABLE_TYPES = (str, bytes, int, float, frozenset, Enum, NoneType)
 
 
 class CycleState:
@@ -47,31 +48,32 @@ class CycleState:
             return self._values.get(key)
         return self._before.get(key)
 
-    def read(self, key: str, kind: type[T]) -> T:
+    def read(self, key: str, expected: type[ValueT]) -> ValueT:
         """Return the value under `key`. KeyError if there is none, TypeError for another type."""
         if not self.has(key):
             raise KeyError(key)
         value = self.get(key)
-        if not isinstance(value, kind):
-            raise TypeError(f"state {key!r} holds {type(value).__name__}, not {kind.__name__}")
+        if not isinstance(value, expected):
+            raise TypeError(f"state {key!r} holds {type(value).__name__}, not {expected.__name__}")
         return value
 
     def with_value(self, key: str, value: object) -> CycleState:
         """Return a copy with another value under `key`."""
-        found = CycleState(self.node_count, self._before)
-        found.skipped = self.skipped
-        found._values = {**self._values, key: value}
-        return found
+        changed = CycleState(self.node_count, self._before)
+        changed.skipped = self.skipped
+        changed._values = {**self._values, key: value}
+        return changed
 
     def is_same(self, other: CycleState) -> bool:
         """Whether both have equal values and skipped plugins; `before` is not compared."""
         if (self.node_count, self.skipped) != (other.node_count, other.skipped):
             return False
-        theirs = other._values
+        other_values = other._values
         try:
-            # An object may have been modified in place since it was written the last time.
-            return self._values.keys() == theirs.keys() and all(
-                _is_immutable(value) if value is theirs[key] else value == theirs[key]
+            # One object under both may have been modified in place since the other state was
+            # written: it is the same only if it cannot change.
+            return self._values.keys() == other_values.keys() and all(
+                _is_immutable(value) if value is other_values[key] else value == other_values[key]
                 for key, value in self._values.items()
             )
         except Exception:
@@ -83,7 +85,7 @@ def _is_immutable(value: object) -> bool:
     """Whether a value is immutable, so that it has not changed since it was last written."""
     if isinstance(value, tuple):
         return all(map(_is_immutable, value))
-    if isinstance(value, _FIXED):
+    if isinstance(value, _IMMUTABLE_TYPES):
         return True
     parameters = getattr(value, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:

@@ -25,9 +25,9 @@ class Diagnosis:
     """How many nodes were refused with which status.
 
     refused: status → number of nodes. lowest_priority: of all pods on all nodes; None for no pods.
-    pre_filter: PreFilter's status, if it rejected the pod.
+    pre_filter: PreFilter's status; not Success if it rejected the pod.
     unreached: plugins whose PreFilter did not run in that case.
-    narrowed_by: plugins whose PreFilter restricted the nodes.
+    narrowed_by: plugins whose PreFilter restricted the nodes by name, and "Extender".
     refused_nodes: by plugin, the nodes that it refused, for PostFilter plugins that read them.
     """
 

@@ -11,6 +11,8 @@ PreFilter; added or removed nodes; changed nodes, if a plugin reads other nodes.
     run_pre_score()                PreScore
     update_scores(pre_score)       Score
 
+Filters that read only NODE facts are *static*, all others *live*.
+
 Upstream: pkg/scheduler/schedule_one.go (findNodesThatFitPod, prioritizeNodes) and
 framework/runtime/framework.go (RunPreFilterPlugins, RunFilterPlugins, RunScorePlugins).
 """
@@ -53,7 +55,9 @@ EXCLUDED = -1
 _NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
 _NO_CODES: I32 = np.zeros(0, dtype=np.int32)
 _NO_FLAGS: Bools = np.zeros(0, dtype=np.bool_)
-_PARTS_MAX = 64  # sets of changed rows that wait for Score before they are merged
+_PARTS_MAX = 64
+"""Sets of changed rows that wait for Score; more are merged, so that classes which are filtered
+again and again without a Score use little memory."""
 _NO_POSITION = np.int32(2**31 - 1)
 
 
@@ -65,7 +69,8 @@ class Evaluation:
     raw: per score plugin int64[row], or None where it was skipped.
     state, score_state: the states that Filter and Score read.
     pre_score: Success, or the Error of PreScore or Score.
-    is_bare: feasible rows are scored as bare nodes (`roadstead.nodes.bare`).
+    is_bare: feasible rows are scored as nodes without pods and images, because an extender returned
+    node objects (`roadstead.nodes.bare`).
     worker_results: of users' plugins, for the next full run; None once it has scored all rows.
     dry_runs: results of dry runs of preemption per row, for these inputs.
     before_restriction: codes and feasible rows of Filter, while `restrict` has replaced them.
@@ -73,11 +78,11 @@ class Evaluation:
     """
 
     __slots__ = (
-        "_dirty", "_has_failed", "_node_version", "_pending_pre_filter", "_pending_pre_score",
-        "_renewed", "_scored", "_scores_failed", "_static_codes", "_static_positions",
-        "_status_code", "_version", "before_restriction", "codes", "dry_runs", "extender_scores",
-        "feasible", "is_bare", "pod", "positions", "pre_filter", "pre_score", "profile", "raw",
-        "score_state", "state", "statuses", "table", "worker_results",
+        "_has_failed", "_node_version", "_pending_pre_filter", "_pending_pre_score",
+        "_renewed", "_scored_with", "_scores_failed", "_static_codes", "_static_positions",
+        "_status_code", "_unscored", "_version", "before_restriction", "codes", "dry_runs",
+        "extender_scores", "feasible", "is_bare", "pod", "positions", "pre_filter", "pre_score",
+        "profile", "raw", "score_state", "state", "statuses", "table", "worker_results",
     )  # fmt: skip
 
     def __init__(self, profile: Profile, pod: PodClass, table: NodeTable) -> None:
@@ -93,11 +98,11 @@ class Evaluation:
         self._status_code: dict[Status, int] = {}
         self._node_version = self._version = -1
         # Rows that were filtered but not scored since; None: all rows.
-        self._dirty: list[Rows] | None = None
+        self._unscored: list[Rows] | None = None
         # Of these, the rows whose nodes' own facts changed.
         self._renewed: list[Rows] = []
         # The PreScore that `raw` was computed with; None if all rows must be scored again.
-        self._scored: PreScoreOutcome | None = None
+        self._scored_with: PreScoreOutcome | None = None
         self._scores_failed = False
         # Outcomes that are computed but not applied yet: they are not computed again.
         self._pending_pre_filter: PreFilterOutcome | None = None
@@ -115,8 +120,8 @@ class Evaluation:
 
         Raises UnsupportedError if a plugin does not support the pod.
         """
-        self._pending_pre_filter = found = run_pre_filter(self.profile, self.pod, self.table)
-        return found
+        self._pending_pre_filter = outcome = run_pre_filter(self.profile, self.pod, self.table)
+        return outcome
 
     def update(self, pre_filter: PreFilterOutcome) -> Rows | None:
         """Run Filter, after a PreFilter, on changed rows; return these rows (None: all).
@@ -125,7 +130,7 @@ class Evaluation:
         runs again if the plugins' own state of the pod changed (`Profile.state_version`).
         """
         self._undo_restriction()
-        # A fresh outcome was computed for this update.
+        # A pending outcome was computed for this update.
         if pre_filter is not self._pending_pre_filter and self._must_run_again(pre_filter):
             pre_filter = self.run_pre_filter()
         self._pending_pre_filter = None
@@ -133,10 +138,10 @@ class Evaluation:
         renewed = _NO_ROWS if changed is None else self.table.facts_changed_since(self._version)
         if changed is None:
             self.restart(pre_filter)
-            # Computed for older nodes. If PreFilter rejects, no Filter run replaces them.
+            # These codes are of older nodes, and if PreFilter rejects, no Filter replaces them.
             self._static_codes = None
         else:
-            # The next comparison with this outcome is then one by identity.
+            # An equal outcome: stored, so that the next comparison is one by identity.
             self.pre_filter, self.state = pre_filter, pre_filter.state
             self._renew_static(renewed)
         self._node_version, self._version = self.table.node_version, self.table.version
@@ -146,9 +151,9 @@ class Evaluation:
             self._run_filters(changed)
             self._apply_nominated(changed)
         if changed is None:
-            self._dirty, self._renewed = None, []
-        elif self._dirty is not None and len(changed):
-            self._dirty = _added(self._dirty, changed)
+            self._unscored, self._renewed = None, []
+        elif self._unscored is not None and len(changed):
+            self._unscored = _added(self._unscored, changed)
             self._renewed = _added(self._renewed, renewed)
         return changed
 
@@ -178,12 +183,12 @@ class Evaluation:
             self.extender_scores = np.array(
                 [score_of.get(each, 0) for each in arrivals.tolist()], np.int64
             )
-        self._scored = None
+        self._scored_with = None
 
     def _undo_restriction(self) -> None:
         if self.before_restriction is not None:
             self.codes, self.feasible = self.before_restriction
-            self.before_restriction = self.extender_scores = self._scored = None
+            self.before_restriction = self.extender_scores = self._scored_with = None
             self.is_bare = False
 
     def filter_failure(self) -> Status | None:
@@ -220,11 +225,11 @@ class Evaluation:
             self._node_version = -1
         self._has_failed = pre_filter.status.code is Code.ERROR
         self.pre_filter, self.state = pre_filter, pre_filter.state
-        self._scored = None
+        self._scored_with = None
 
-    def is_for(self, node_version: int, known: Hashable) -> bool:
+    def is_for(self, node_version: int, state_version: Hashable) -> bool:
         """Whether the last update had these nodes and this `Profile.state_version`."""
-        return (self._node_version, self.pre_filter.state_version) == (node_version, known)
+        return (self._node_version, self.pre_filter.state_version) == (node_version, state_version)
 
     @property
     def node_version(self) -> int:
@@ -277,8 +282,8 @@ class Evaluation:
         if not self.table.nominations:
             return
         nominations, names = self.table.nominations, self.table.columns.names
-        asked = nominations if changed is None else [names[row] for row in changed.tolist()]
-        rows = self.table.rows_of(name for name in asked if self.nominated_to(name))
+        checked = nominations if changed is None else [names[row] for row in changed.tolist()]
+        rows = self.table.rows_of(name for name in checked if self.nominated_to(name))
         rows = rows[self.codes[rows] != EXCLUDED]
         if len(rows):
             codes = WhatIf(self, rows).filter_with_nominated(np.arange(len(rows)))
@@ -353,12 +358,12 @@ class Evaluation:
     ) -> None:
         if plugin.name in self.state.skipped:
             return
-        found = None
+        result = None
         if self.worker_results is not None and table is self.table:
-            found = self.worker_results.filter(plugin, self.state, self.pod, self.table)
-        if found is None:
-            found = plugin.filter(self.state, self.pod, table)
-        self.apply_result(plugin, position, found, codes, positions)
+            result = self.worker_results.filter(plugin, self.state, self.pod, self.table)
+        if result is None:
+            result = plugin.filter(self.state, self.pod, table)
+        self.apply_result(plugin, position, result, codes, positions)
 
     def apply_result(
         self, plugin: Plugin, position: int, result: FilterResult, codes: I32, positions: I32
@@ -379,10 +384,10 @@ class Evaluation:
 
     def run_pre_score(self) -> PreScoreOutcome:
         """Run PreScore on the current table and feasible rows, without applying the outcome."""
-        self._pending_pre_score = found = run_pre_score(
+        self._pending_pre_score = outcome = run_pre_score(
             self.profile, self.pre_filter, self.pod, self.table, lambda: self.feasible
         )
-        return found
+        return outcome
 
     def update_scores(self, pre_score: PreScoreOutcome) -> tuple[Status, Rows | None]:
         """Run Score, after a PreScore, on changed rows; an Error ends the cycle.
@@ -394,17 +399,17 @@ class Evaluation:
         if pre_score is not self._pending_pre_score and has_failed:
             pre_score = self.run_pre_score()
         self._pending_pre_score = None
-        is_same = self._scored is not None and pre_score.is_same(self._scored)
+        is_same = self._scored_with is not None and pre_score.is_same(self._scored_with)
         if not is_same or (self._renewed and self._score_reads_others(pre_score)):
-            self._dirty = None
+            self._unscored = None
             self.restart_scores(pre_score)
-        self._scored, self._scores_failed = pre_score, False
+        self._scored_with, self._scores_failed = pre_score, False
         redone, renewed = None, _NO_ROWS
-        if self._dirty is not None:
-            redone, renewed = _union(self._dirty), _union(self._renewed)
+        if self._unscored is not None:
+            redone, renewed = _union(self._unscored), _union(self._renewed)
         if self.pre_score.is_success:
             self._run_scores(redone, renewed)
-            self._dirty, self._renewed = [], []
+            self._unscored, self._renewed = [], []
         if not self.pre_score.is_success:
             self.forget_scores()
         # Sums of scores from NODE facts are valid while no node changes (`ClassScores`).
@@ -416,7 +421,7 @@ class Evaluation:
 
     def forget_scores(self) -> None:
         """Discard the scores after a failure: the next attempt scores all rows again."""
-        self._scored, self._scores_failed = None, True
+        self._scored_with, self._scores_failed = None, True
 
     def restart_scores(self, pre_score: PreScoreOutcome) -> None:
         """Apply an outcome of PreScore; no row is scored yet."""
@@ -455,9 +460,9 @@ class Evaluation:
         """Return raw scores of one plugin over all rows, after PreScore: int64[row]."""
         plugin = self.profile.score[index].plugin
         if self.worker_results is not None and not self.is_bare:
-            found = self.worker_results.score(plugin, self.score_state, self.pod, self.table)
-            if found is not None:
-                return found
+            of_workers = self.worker_results.score(plugin, self.score_state, self.pod, self.table)
+            if of_workers is not None:
+                return of_workers
         if self.is_bare:
             return bare_scores(plugin, self.score_state, self.pod, self.table, self.feasible)
         return raw_scores(plugin, self.score_state, self.pod, self.table)

@@ -119,21 +119,21 @@ class EventPod:
     assigned: bool
 
 
-T = TypeVar("T")
+ObjectT = TypeVar("ObjectT")
+"""EventPod, NodeFacts, or the facts of a storage or device object."""
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectChange(Generic[T]):
+class ObjectChange(Generic[ObjectT]):
     """The object of an event before and after; `old` is None for Add, `new` for Delete.
 
-    T: EventPod, NodeFacts, or the facts of a storage object.
     of_waiting_pod: the change is an update of the waiting pod itself (upstream: equal UIDs).
     thorough: also consider changes that upstream's hint ignores. Upstream's queue retries every pod
     after five minutes; a `roadstead schedule` command or a simulated run is often over by then.
     """
 
-    old: T | None = None
-    new: T | None = None
+    old: ObjectT | None = None
+    new: ObjectT | None = None
     of_waiting_pod: bool = False
     thorough: bool = False
 
@@ -153,7 +153,7 @@ class HintError(RoadsteadError):
     """A hint failed; the queue treats it as QUEUE, so that no pod is stuck."""
 
 
-Hint = Callable[[PodFacts, ObjectChange[T], ClusterFacts], QueueingHint]
+Hint = Callable[[PodFacts, ObjectChange[ObjectT], ClusterFacts], QueueingHint]
 """(facts of the waiting pod, the change, the current cluster) → hint. May raise HintError."""
 
 
@@ -168,7 +168,8 @@ class RegisteredEvent:
     """An event that may help pods that a plugin rejected; `hint` None: always. Built by `on`.
 
     may_matter: for an event about a pod on a node, the queue calls hints only for the waiting pods
-    for which `may_matter` returns true; None: for none. One function applies to all such events.
+    for which `may_matter` returns true; None: for none. It is called for every such event, not only
+    for the event that it is registered with.
     whoever_rejected: `may_matter` is called also for pods that only other plugins rejected.
     """
 
@@ -181,12 +182,12 @@ class RegisteredEvent:
 def on(
     resource: EventResource,
     action: ActionType,
-    hint: Hint[T] | None = None,
+    hint: Hint[ObjectT] | None = None,
     *,
     may_matter: MayMatter | None = None,
     whoever_rejected: bool = False,
 ) -> RegisteredEvent:
-    """Return a registered event; the hint receives changes of T, the facts of `resource`."""
+    """Return a registered event; the hint receives changes of the facts of `resource`."""
     event, untyped = ClusterEvent(resource, action), cast("Hint[object] | None", hint)
     return RegisteredEvent(event, untyped, may_matter, whoever_rejected)
 

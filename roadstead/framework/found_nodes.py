@@ -29,9 +29,9 @@ def no_arrivals() -> I64:
 class FoundNodes:
     """The remaining nodes, by arrival: int64[k] each.
 
-    remaining: nodes that remain feasible. scores: points added to their totals, aligned with stays.
-    seen: nodes whose refusals count; None for all. refused: refusals that replace those of Filter.
-    is_bare: the remaining nodes are scored as bare nodes (`roadstead.nodes.bare`).
+    remaining: nodes that remain feasible. scores: points added to their totals, aligned with
+    `remaining`. seen: nodes whose refusals count; None for all. refused: refusals that replace
+    those of Filter. is_bare: the remaining nodes are scored as bare nodes (`roadstead.nodes.bare`).
     """
 
     remaining: I64

@@ -73,8 +73,9 @@ from roadstead.framework.post_filter_answers import PostFilterResult
 from roadstead.protocol.errors import UnsupportedError
 from roadstead.protocol.status import Code, Status
 
-P = TypeVar("P", bound=Plugin)
-T = TypeVar("T")
+PluginT = TypeVar("PluginT", bound=Plugin)
+AnswerT = TypeVar("AnswerT")
+"""The type of a checked answer."""
 
 MAX_TEXT = 300
 """Maximum length of the text of a plugin's failure, in characters."""
@@ -92,8 +93,8 @@ class PluginFailure(Exception):
     def __init__(self, point: str, status: Status, args: Args = ()) -> None:
         self.point, self.status, self.facts = point, status, facts_of(args)
         self.pod = next((each.key for each in args if isinstance(each, PodIdentity)), "")
-        whom = f" for pod {self.pod}" if self.pod else ""
-        super().__init__(f'plugin "{status.plugin}" failed at {point}{whom}: {status.message}')
+        for_pod = f" for pod {self.pod}" if self.pod else ""
+        super().__init__(f'plugin "{status.plugin}" failed at {point}{for_pod}: {status.message}')
 
 
 Check = Callable[[object, Args], object]
@@ -121,7 +122,7 @@ class GuardedMethod:
     point: the method's name in messages. check: returns the answer, or raises WrongAnswerError.
     fallback: the answer that a failure becomes; None if the failure is raised.
     guard_answer: an answer may contain functions (hints, `Effect.may_change`); returns the answer
-    with guards around them. Arguments: the caller, the answer, whether failures are raised.
+    with guards around them. Arguments: the plugin, the answer, whether failures are raised.
     """
 
     base: type[Plugin]
@@ -129,12 +130,12 @@ class GuardedMethod:
     point: str
     check: Check
     fallback: Fallback | None = None
-    guard_answer: Callable[[PluginOrigin, Any, bool], object] = lambda caller, answer, strict: (
+    guard_answer: Callable[[PluginOrigin, Any, bool], object] = lambda origin, answer, strict: (
         answer
     )
 
 
-def guard(plugin: P, *, is_strict: bool = False) -> P:
+def guard(plugin: PluginT, *, is_strict: bool = False) -> PluginT:
     """Guard the methods of a plugin, and return it.
 
     is_strict: every failure is raised, as in tests of a plugin.
@@ -160,19 +161,20 @@ def guard(plugin: P, *, is_strict: bool = False) -> P:
 
 
 def _guarded(
-    caller: PluginOrigin, how: GuardedMethod, method: Callable[..., object]
+    origin: PluginOrigin, how: GuardedMethod, method: Callable[..., object]
 ) -> Callable[..., object]:
+    """Return a function that calls a plugin's method and checks its answer, as `how` says."""
     point, check, fallback, guard_answer = how.point, how.check, how.fallback, how.guard_answer
 
     def call(*args: object) -> object:
         try:
-            answer = check(_call_with_deadline(caller.name, point, method, args), args)
-            return guard_answer(caller, answer, fallback is None)
+            answer = check(_call_with_deadline(origin.name, point, method, args), args)
+            return guard_answer(origin, answer, fallback is None)
         except (PluginFailure, UnsupportedError):
             # A feature that this version lacks ends the run; it is no failure of the plugin.
             raise
         except BaseException as raised:
-            failure = _failure(caller, point, _text_of(caller, raised), args)
+            failure = _failure(origin, point, _text_of(origin, raised), args)
         if fallback is None:
             raise failure
         return fallback(failure, args)
@@ -195,12 +197,12 @@ def _call_with_deadline(name: str, point: str, method: Callable[..., object], ar
         RUNNING_CALLS.leave(call)
 
 
-def _text_of(caller: PluginOrigin, raised: BaseException) -> str:
+def _text_of(origin: PluginOrigin, raised: BaseException) -> str:
     """Return text and line of an exception; re-raise one that is not a plugin's failure."""
     if isinstance(raised, PluginSuspendedError):
         return str(raised)
     if isinstance(raised, WrongAnswerError):
-        return with_location(_cut(str(raised)), caller.location)
+        return with_location(_cut(str(raised)), origin.location)
     if isinstance(raised, PluginInterrupt):
         # It may have arrived just before `leave` recorded the end of the call.
         RUNNING_CALLS.clear()
@@ -209,44 +211,44 @@ def _text_of(caller: PluginOrigin, raised: BaseException) -> str:
         text = _cut(f"{type(raised).__name__}: {raised}")
     else:
         raise raised
-    return with_location(text, raised_at(caller.module, raised) or caller.location)
+    return with_location(text, raised_at(origin.module, raised) or origin.location)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
-def _failure(caller: PluginOrigin, point: str, text: str, args: Args) -> PluginFailure:
-    failure = PluginFailure(point, Status(Code.ERROR, (text,), caller.name), args)
+def _failure(origin: PluginOrigin, point: str, text: str, args: Args) -> PluginFailure:
+    failure = PluginFailure(point, Status(Code.ERROR, (text,), origin.name), args)
     _LOG.info("%s", failure)
     return failure
 
 
-def _with_guarded_effect(caller: PluginOrigin, effect: Effect, is_strict: bool) -> Effect:
+def _with_guarded_effect(origin: PluginOrigin, effect: Effect, is_strict: bool) -> Effect:
     how = GuardedMethod(Plugin, "may_change", "effect", checked.truth, _always(True))
     may_change = _guarded(
-        caller, replace(how, fallback=None) if is_strict else how, effect.may_change
+        origin, replace(how, fallback=None) if is_strict else how, effect.may_change
     )
     return replace(effect, may_change=lambda pod: bool(may_change(pod)))
 
 
 def _with_guarded_hints(
-    caller: PluginOrigin, events: tuple[RegisteredEvent, ...], is_strict: bool
+    origin: PluginOrigin, events: tuple[RegisteredEvent, ...], is_strict: bool
 ) -> tuple[RegisteredEvent, ...]:
     return tuple(
         replace(
             each,
-            hint=None if each.hint is None else _guarded_hint(caller, each.hint),
+            hint=None if each.hint is None else _guarded_hint(origin, each.hint),
             may_matter=None
             if each.may_matter is None
-            else _guarded_predicate(caller, each.may_matter),
+            else _guarded_predicate(origin, each.may_matter),
         )
         for each in events
     )
 
 
-def _guarded_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
-    caller = replace(caller, location=function_at(caller.module, hint))
+def _guarded_hint(origin: PluginOrigin, hint: Hint[object]) -> Hint[object]:
+    origin = replace(origin, location=function_at(origin.module, hint))
 
     def check(answer: object, args: Args) -> QueueingHint:
         if not isinstance(answer, QueueingHint):
@@ -254,13 +256,13 @@ def _guarded_hint(caller: PluginOrigin, hint: Hint[object]) -> Hint[object]:
         return answer
 
     def call(pod: PodFacts, change: ObjectChange[object], cluster: ClusterFacts) -> QueueingHint:
-        return _call_hint_function(caller, "QueueingHint", hint, check, (pod, change, cluster))
+        return _call_hint_function(origin, "QueueingHint", hint, check, (pod, change, cluster))
 
     return call
 
 
-def _guarded_predicate(caller: PluginOrigin, may_matter: MayMatter) -> MayMatter:
-    caller = replace(caller, location=function_at(caller.module, may_matter))
+def _guarded_predicate(origin: PluginOrigin, may_matter: MayMatter) -> MayMatter:
+    origin = replace(origin, location=function_at(origin.module, may_matter))
 
     def check(answer: object, args: Args) -> bool:
         if not isinstance(answer, bool):
@@ -269,24 +271,24 @@ def _guarded_predicate(caller: PluginOrigin, may_matter: MayMatter) -> MayMatter
 
     def call(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
         return _call_hint_function(
-            caller, "may_matter", may_matter, check, (pod, assigned, cluster)
+            origin, "may_matter", may_matter, check, (pod, assigned, cluster)
         )
 
     return call
 
 
 def _call_hint_function(
-    caller: PluginOrigin,
+    origin: PluginOrigin,
     point: str,
     function: Callable[..., object],
-    check: Callable[[object, Args], T],
+    check: Callable[[object, Args], AnswerT],
     args: Args,
-) -> T:
+) -> AnswerT:
     """Return the answer of a hint or `may_matter`; HintError for a failure, as upstream queues."""
     try:
-        return check(_call_with_deadline(caller.name, point, function, args), args)
+        return check(_call_with_deadline(origin.name, point, function, args), args)
     except BaseException as raised:
-        failure = _failure(caller, point, _text_of(caller, raised), args)
+        failure = _failure(origin, point, _text_of(origin, raised), args)
         raise HintError(failure.status.message) from raised
 
 

@@ -36,7 +36,7 @@ WITHOUT_NODES = "no nodes"
 class OccurredEvent:
     """An event that occurred, with the object that changed; compared by identity.
 
-    spares_gangs: the event does not help pods of gangs.
+    spares_gangs: pods of gangs are not requeued by the event.
     """
 
     event: ClusterEvent
@@ -56,8 +56,9 @@ class HintMap:
         self._registered = {
             name: profile.registered_events() | any_node for name, profile in profiles.items()
         }
+        # Caches: by (scheduler name, plugin, event), by (plugin, event), and by event.
         self._hints: dict[tuple[str, str, ClusterEvent], Hints] = {}
-        self._by_any_profile: dict[tuple[str, ClusterEvent], bool] = {}
+        self._is_registered: dict[tuple[str, ClusterEvent], bool] = {}
         self._of_interest: dict[ClusterEvent, bool] = {}
         self._with_may_matter = tuple(
             (plugin, each)
@@ -67,27 +68,27 @@ class HintMap:
             if each.may_matter is not None
         )
 
-    def may_help(self, plugin: str, seen: OccurredEvent, pod: PodFacts) -> bool:
+    def may_help(self, plugin: str, occurred: OccurredEvent, pod: PodFacts) -> bool:
         """Whether the event may help the pod, according to a plugin that rejected it.
 
         Also true if a hint fails, and for a pod of no profile: a retry in vain is better than a pod
         that is stuck.
         """
-        if seen.spares_gangs and group_key(pod) is not None:
+        if occurred.spares_gangs and group_key(pod) is not None:
             return False
-        if seen.event.is_wildcard or pod.scheduler_name not in self._registered:
+        if occurred.event.is_wildcard or pod.scheduler_name not in self._registered:
             return True
-        hints = self._hints_for(pod.scheduler_name, plugin, seen.event)
-        return any(hint is None or self._hint_queues(hint, seen.change, pod) for hint in hints)
+        hints = self._hints_for(pod.scheduler_name, plugin, occurred.event)
+        return any(hint is None or self._hint_queues(hint, occurred.change, pod) for hint in hints)
 
-    def is_registered(self, plugin: str, seen: OccurredEvent) -> bool:
+    def is_registered(self, plugin: str, occurred: OccurredEvent) -> bool:
         """Whether a plugin registered the event, in any profile."""
-        key = (plugin, seen.event)
-        known = self._by_any_profile.get(key)
+        key = (plugin, occurred.event)
+        known = self._is_registered.get(key)
         if known is None:
             profiles = self._registered
-            known = any(self._hints_for(name, plugin, seen.event) for name in profiles)
-            self._by_any_profile[key] = known
+            known = any(self._hints_for(name, plugin, occurred.event) for name in profiles)
+            self._is_registered[key] = known
         return known
 
     def may_matter(self, pod: PodFacts, assigned: PodFacts, rejected_by: Sequence[str]) -> bool:
@@ -97,8 +98,7 @@ class HintMap:
         of them fails.
         """
         return any(
-            (each.whoever_rejected or plugin in rejected_by)
-            and self._calls_may_matter(each, pod, assigned)
+            (each.whoever_rejected or plugin in rejected_by) and self._matters(each, pod, assigned)
             for plugin, each in self._with_may_matter
         )
 
@@ -124,9 +124,10 @@ class HintMap:
             self._hints[key] = known
         return known
 
-    def _calls_may_matter(self, by: RegisteredEvent, pod: PodFacts, assigned: PodFacts) -> bool:
+    def _matters(self, registered: RegisteredEvent, pod: PodFacts, assigned: PodFacts) -> bool:
+        may_matter = registered.may_matter
         try:
-            return by.may_matter is not None and by.may_matter(pod, assigned, self.cluster)
+            return may_matter is not None and may_matter(pod, assigned, self.cluster)
         except HintError:
             return True
 

@@ -1,4 +1,4 @@
-"""The number of pods of each gang, and how many of them are bound.
+"""The number of pods of each gang (a pod group), and how many of them are bound.
 
 The process of the queue counts them, and PreEnqueue reads the counts there. Schedulers receive with
 each lease how many pods of its gangs are bound, by any scheduler. Upstream's Coscheduling lists
@@ -16,8 +16,8 @@ from roadstead.facts.pod_groups import GroupKey, group_key
 class GroupMembers:
     """The pods of each group by UID, and the numbers of bound pods that were reported.
 
-    is_known: this process counts the pods of groups (`add`, `remove`, `bind`). A process that does
-    not count them only receives reports (`record_bound`).
+    counts_pods: this process counts the pods of groups (`add`, `remove`, `bind`). A process that
+    does not count them only receives reports (`record_bound`).
     """
 
     __slots__ = (
@@ -27,11 +27,11 @@ class GroupMembers:
         "_reported_bound",
         "_reports",
         "_uids",
-        "is_known",
+        "counts_pods",
     )
 
-    def __init__(self, *, is_known: bool = False) -> None:
-        self.is_known = is_known
+    def __init__(self, *, counts_pods: bool = False) -> None:
+        self.counts_pods = counts_pods
         self._uids: dict[GroupKey, set[str]] = {}
         self._group_of: dict[str, GroupKey] = {}
         self._bound: dict[GroupKey, set[str]] = {}

@@ -150,8 +150,8 @@ def adapt(plugin_class: type[NodePlugin]) -> type[Plugin]:
         raise TypeError(f"{plugin_class.__name__} overrides neither filter nor score")
     base = _AdaptedBoth if filters and scores else _AdaptedFilter if filters else _AdaptedScore
 
-    def build(self: _Adapted, *args: object, **named: object) -> None:
-        _Adapted.__init__(self, plugin_class(*args, **named))
+    def build(self: _Adapted, *args: object, **keywords: object) -> None:
+        _Adapted.__init__(self, plugin_class(*args, **keywords))
 
     members: dict[str, object] = {
         "name": plugin_class.name,
@@ -162,11 +162,11 @@ def adapt(plugin_class: type[NodePlugin]) -> type[Plugin]:
     members["__module__"] = plugin_class.__module__
     # Not inherited: only the class's own declaration counts.
     members["shares_by_shape"] = vars(plugin_class).get("shares_by_shape", False)
-    made = type(
+    adapted = type(
         plugin_class.__name__,
         (base,),
         {**members, "__init__": build, "__doc__": plugin_class.__doc__},
     )
     # `factory_of` reads from it which of `args` and `handle` the constructor takes.
-    made.__signature__ = inspect.signature(plugin_class)  # type: ignore[attr-defined]
-    return made
+    adapted.__signature__ = inspect.signature(plugin_class)  # type: ignore[attr-defined]
+    return adapted

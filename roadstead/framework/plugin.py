@@ -3,7 +3,8 @@
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (1.34). The difference: a plugin
 answers for all rows of a table in one call, and declares what its answers depend on, so that a
 scheduler knows which answers a placement may have changed. PreFilter and PreScore read all nodes
-and write to the CycleState the data that Filter and Score need; those are called for some rows.
+and write to the CycleState the data that Filter and Score need; Filter and Score are called for
+some rows.
 
     PreFilter    pre_filter(state, pod, table), with_pods_moved(prepared, pod, row, moves)
     Filter       filter(state, pod, rows)
@@ -142,7 +143,10 @@ ONLY_SUCCEED: set[object] = set()
 
 
 def only_succeeds(method: MethodT) -> MethodT:
-    """Mark a `reserve`, `unreserve`, `pre_bind` or `bind` that does nothing but return Success."""
+    """Mark a `reserve`, `unreserve`, `pre_bind` or `bind` that does nothing but return Success.
+
+    If a profile has no others, its pods are bound without calls of plugins.
+    """
     ONLY_SUCCEED.add(method)
     return method
 
@@ -151,7 +155,8 @@ def only_succeeds(method: MethodT) -> MethodT:
 class Effect:
     """Which answers for other nodes a pod may change when it is placed on a node or removed.
 
-    key: what was read of the placed pod; effects of one plugin with equal keys are the same.
+    key: the part of the placed pod that `may_change` reads: effects of one plugin with equal keys
+        are the same.
     may_change: whether the answer for another pod may change, in the current state.
     """
 
@@ -211,15 +216,15 @@ class Plugin(ABC):
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         """Return claims of devices in place of the pod's own; None for none.
 
-        The pod's facts with them, and without `claims_as`, get its answers now, and more pods
-        share them (`Profile.substitute`). Only answers that name no pod, claim or other object of
-        its own may be equal. Not called for users' plugins, nor together with them: they may read
-        what the facts leave out.
+        The pod's facts with these claims, and without `claims_as`, must get the pod's own answers
+        now, and more pods share such facts (`Profile.substitute`). Answers that name the pod or its
+        claims are excepted. Not called in profiles with users' plugins, which may read what these
+        facts leave out.
         """
         return None
 
     def substitutes_for(self, substitute: PodFacts, pod: PodFacts) -> bool:
-        """Whether facts that were a pod's `substitute` still get its answers."""
+        """Whether facts that were a pod's `substitute` still get the pod's answers."""
         return False
 
     def effect(self, placed: PodClass) -> Effect:
@@ -290,22 +295,25 @@ class FilterPlugin(Plugin):
         """Return which rows can take the pod, and why the others cannot."""
 
     def reads_current(self, pod: PodClass) -> bool:
-        """Whether Filter reads `state_version` as it is at each call, not as PreFilter found it."""
+        """Whether Filter reads the state of `state_version` anew at each call.
+
+        Otherwise Filter may use it as PreFilter read it.
+        """
         return False
 
     def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
-        """Return the rows that Filter may answer otherwise now, and the position of this answer.
+        """Return the rows whose Filter answers may have changed, and the position of this answer.
 
-        position: that of an earlier call for the table, or 0. None: all rows may have changed. For
-        pods of `reads_current`.
+        position: that of an earlier answer for the table, or 0. None: any row may have changed.
+        Called for pods for which `reads_current` holds.
         """
         return None, 0
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """Return how many of the first pods pass, each on its row, on top of the pods before it.
 
-        pods[i] goes to rows[i]. The table itself is read, because the outcome of PreFilter may be
-        out of date. The pod after these need not be refused: Filter decides on it.
+        pods[i] is placed on rows[i]. The table itself is read, because the outcome of PreFilter may
+        be out of date. The result may be too low: Filter decides on the first pod not counted.
         """
         return 0
 

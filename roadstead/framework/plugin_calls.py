@@ -26,9 +26,13 @@ from roadstead.nodes.pod_class import PodClass
 MAX_FOR_CLASS = 2
 """Strikes of a plugin for one pod class, after which it is not called for the class any more."""
 MAX_IN_PROCESS = 4
-"""Below the number of times that an actor is replaced in a minute (`actors.replacing.Budget`)."""
+"""Strikes of all plugins in a process, after which no plugin with a strike is called any more.
+
+Below the number of times that an actor is replaced in a minute (`actors.replacing.Budget`).
+"""
 
 _ABSORB_S, _ABSORB_TIMES = 0.001, 1000
+"""Length and maximum number of the sleeps in which a pending interrupt is raised."""
 
 
 class PluginInterrupt(BaseException):
@@ -62,7 +66,7 @@ class PluginCalls:
     """The calls of this process. Only the outermost call is recorded.
 
     mark: records the running call where it outlives the process; called with None at its end.
-    limit_s: the deadline, as messages name it.
+    limit_s: the deadline, for messages; the watchdog measures the time.
     """
 
     def __init__(self) -> None:
@@ -90,8 +94,8 @@ class PluginCalls:
         with self._lock:
             self.clear()
         if call.is_interrupted and not call.interrupt_has_arrived:
-            # The interrupt is pending in this thread, and must not be raised outside the call.
-            # It is raised between two bytecodes: during one of these sleeps, in 1 s at most.
+            # The interrupt is pending in this thread, and must not be raised outside the call. The
+            # interpreter raises it between two bytecodes, thus during one of these sleeps.
             for _ in range(_ABSORB_TIMES):
                 time.sleep(_ABSORB_S)
             raise PluginInterrupt
@@ -127,9 +131,9 @@ class PluginCalls:
         if why is None:
             return
         if self._strikes[call.plugin, call.pod_class] >= MAX_FOR_CLASS:
-            raise PluginSuspendedError(f"is not asked about such pods any more: it {why}")
+            raise PluginSuspendedError(f"is not called for such pods any more: it {why}")
         if self._strikes.total() >= MAX_IN_PROCESS:
-            raise PluginSuspendedError(f"is not asked any more: it {why}")
+            raise PluginSuspendedError(f"is not called any more: it {why}")
 
 
 def facts_of(args: tuple[object, ...]) -> PodFacts | None:

@@ -46,7 +46,7 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.status import SUCCESS, Code, Status
 from roadstead.storage import BindingProfiles
 
-P = TypeVar("P", bound=Plugin)
+PluginT = TypeVar("PluginT", bound=Plugin)
 
 UNSIGNED = -1
 """In place of the code of a signature: some plugin signs the class with None."""
@@ -99,7 +99,7 @@ class Profile:
         self.pre_bind = self._at("preBind", PreBindPlugin)
         self.bind = self._at("bind", BindPlugin)
         self.post_bind = self._at("postBind", PostBindPlugin)
-        self.binds_without_plugins = self._binds_plainly()
+        self.binds_without_plugins = self._has_idle_plugins_from_reserve()
         self.gang_plugins = frozenset(
             name for name, plugin in self._built.items() if plugin.places_gangs
         )
@@ -107,34 +107,36 @@ class Profile:
         self.waiting = handle.waiting
         self.storage = handle.storage
         self.budgets = handle.cluster.budgets
+        # Code of each class's signature, or UNSIGNED.
         self._signature_of: dict[PodClass, int] = {}
         self._signatures: CodeInterner[Hashable] = CodeInterner()
-        self._find_cross_node()
+        self._group_plugins()
 
-    def _find_cross_node(self) -> None:
+    def _group_plugins(self) -> None:
+        """Group the plugins from PreFilter to Score by what they declare."""
         filtering: Iterable[Plugin] = (*self.pre_filter, *self.filter)
         scoring: Iterable[Plugin] = (*self.pre_score, *(each.plugin for each in self.score))
         self.cross_node = tuple(
             dict.fromkeys(p for p in (*filtering, *scoring) if p.reads is Reads.CLUSTER)
         )
-        unlisted = (p for p in scoring if not isinstance(p, PreScorePlugin))
-        self.preparing_score = _of_type((*self.pre_score, *unlisted), PreparesScore)
+        not_at_pre_score = (p for p in scoring if not isinstance(p, PreScorePlugin))
+        self.preparing_score = _of_type((*self.pre_score, *not_at_pre_score), PreparesScore)
         self._signing = tuple(dict.fromkeys((*filtering, *scoring, *self.post_filter)))
         self._with_state_version = tuple(
             p for p in dict.fromkeys((*filtering, *scoring)) if _overrides(p, "state_version")
         )
         # Users' plugins may read what a substitute leaves out.
         has_users = any(plugin.is_guarded for plugin in self._signing)
-        found = (p for p in self._signing if _overrides(p, "substitute_claims"))
-        self._substituting = () if has_users else tuple(found)
+        substituting = (p for p in self._signing if _overrides(p, "substitute_claims"))
+        self._substituting = () if has_users else tuple(substituting)
         self._without_state_version: set[int] = set()
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
             for plugin in self._signing
         )
-        # A number that classes with equal effects share. No in-tree plugin's effect depends on the
-        # names of claims of devices; those of users' plugins may.
+        # Returns a number that classes with equal effects share. No in-tree plugin's effect depends
+        # on the names of claims of devices; effects of users' plugins may.
         self.effect_key: Callable[[PodClass], int] = (
             attrgetter("effect_shape")
             if self.shares_by_shape and not has_users
@@ -145,18 +147,18 @@ class Profile:
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._shape_parts: dict[int, tuple[Hashable, ...] | None] = {}
 
-    def with_filter(self, bounds: FilterPlugin) -> Profile:
+    def with_filter(self, restriction: FilterPlugin) -> Profile:
         """Return this profile with one more filter before all others; plugins and keys are shared.
 
-        It has no PostFilter: a pod that fits nowhere here is decided again without the bounds.
+        It has no PostFilter: a pod that fits nowhere here is decided again without the restriction.
         """
-        found = copy(self)
-        found.filter, found.post_filter = (bounds, *self.filter), ()
-        found._with_state_version = (bounds, *self._with_state_version)
-        found._without_state_version = set()
-        return found
+        restricted = copy(self)
+        restricted.filter, restricted.post_filter = (restriction, *self.filter), ()
+        restricted._with_state_version = (restriction, *self._with_state_version)
+        restricted._without_state_version = set()
+        return restricted
 
-    def _at(self, point: str, plugin_class: type[P]) -> tuple[P, ...]:
+    def _at(self, point: str, plugin_class: type[PluginT]) -> tuple[PluginT, ...]:
         plugins = []
         for ref in self._config.at(point):
             plugin = self._built[ref.name]
@@ -167,7 +169,7 @@ class Profile:
             plugins.append(plugin)
         return tuple(plugins)
 
-    def _binds_plainly(self) -> bool:
+    def _has_idle_plugins_from_reserve(self) -> bool:
         """Whether no plugin does anything from Reserve to PostBind: assumed pods are bound."""
         only_succeed = (
             *(_only_succeeds(each, "reserve", "unreserve") for each in self.reserve),
@@ -230,9 +232,9 @@ class Profile:
         return self.shares_by_shape and not pod.facts.nominated_node_name
 
     def shape_or_class(self, pod: PodClass) -> int:
-        """Return a number that classes with equal results share: the shape's, or a negative one.
+        """Return a number that classes with equal results share.
 
-        Negative numbers are those of single classes, if the plugins do not share by shape.
+        It is the shape's, or, if the plugins do not share by shape, a negative one of the class.
         """
         return pod.shape if self.shares_by_shape else -1 - pod.index
 
@@ -256,7 +258,10 @@ class Profile:
         return tuple([plugin.lasting_state_version(pod) for plugin in self._with_state_version])
 
     def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
-        """Return the class by which a pod may be evaluated, with others; None for its own."""
+        """Return the class in place of the pod's own by which it may be evaluated; None for none.
+
+        Pods that differ only in the names of their device claims have one substitute.
+        """
         if not (self._substituting and self.has_shape(pod)):
             return None
         for plugin in self._substituting:
@@ -266,7 +271,7 @@ class Profile:
         return None
 
     def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:
-        """Whether a class by which a pod was to be evaluated still gets its answers."""
+        """Whether a pod's `substitute`, as returned earlier, still gets the pod's answers."""
         return any(each.substitutes_for(substitute.facts, pod.facts) for each in self._substituting)
 
     @property
@@ -305,7 +310,7 @@ def _overrides(plugin: Plugin, method: str) -> bool:
     return getattr(type(plugin), method) is not getattr(Plugin, method)
 
 
-def _of_type(plugins: Iterable[Plugin], plugin_class: type[P]) -> tuple[P, ...]:
+def _of_type(plugins: Iterable[Plugin], plugin_class: type[PluginT]) -> tuple[PluginT, ...]:
     return tuple(dict.fromkeys(plugin for plugin in plugins if isinstance(plugin, plugin_class)))
 
 

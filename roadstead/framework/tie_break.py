@@ -21,6 +21,7 @@ from roadstead.nodes.table import NodeTable, Rows
 TieBreakKind = Literal["random", "first"]
 
 BUCKET_BITS = 12
+"""Leading bits of a node's hash that form its bucket (`ranked`): 4096 buckets."""
 LAST_BUCKET = (1 << BUCKET_BITS) - 1
 
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -61,12 +62,13 @@ def ranked(pod_hash: int, node_hashes: NDArray[np.uint64]) -> NDArray[np.uint64]
 def _bucket_ranks(pod_hash: int, buckets: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return each bucket's rank in the order of a pod hash: two rounds of add, multiply and fold.
 
-    Among a few nodes, the probabilities of being first are equal to within some hundredths.
+    Five 12-bit parts of the pod hash parametrize the rounds. Among a few nodes, the probabilities
+    of being first are equal to within some hundredths.
     """
     parts = [pod_hash >> shift & LAST_BUCKET for shift in range(0, 60, BUCKET_BITS)]
     first, times, second, again, last = (np.uint64(part) for part in parts)
     mask, half, one = np.uint64(LAST_BUCKET), np.uint64(BUCKET_BITS // 2), np.uint64(1)
-    # A product with an odd factor, as each other step, maps the buckets one to one.
+    # Each step, as the product with an odd factor, maps the buckets one to one.
     rank = (buckets ^ first) * (times | one) & mask
     rank = rank ^ rank >> half
     rank = (rank + second) * (again | one) & mask

@@ -1,4 +1,4 @@
-"""Users' plugins: found by dotted path or entry point, and built like the in-tree ones.
+"""Users' plugins: found by dotted path or entry point, and built like in-tree plugins.
 
 A path is given on the command line or by an installed package, never by a manifest, because the
 module is imported. A configuration can only name a plugin that is already known.
@@ -177,7 +177,7 @@ def factories_of(
 
 
 def factory_of(plugin_class: type[Plugin], *, is_strict: bool = False) -> Factory:
-    """Return a factory that calls the constructor with those of `args` and `handle` that it names.
+    """Return a factory; it passes `args` and `handle` if the constructor has such parameters.
 
     args: an instance of the class's `arguments` model, or the raw value if the class has none.
     """
@@ -288,8 +288,8 @@ def _text_of_failure(failure: BaseException, module_name: str, directory: str) -
     location = raised_at(module_name, failure)
     if location:
         return f"{reason}, at {location}"
-    also = f" and in {directory}" if directory else ""
-    return f"{reason}; looked among the installed packages{also}"
+    and_directory = f" and in {directory}" if directory else ""
+    return f"{reason}; looked among the installed packages{and_directory}"
 
 
 def _refused(path: str, rule: str) -> InputError:

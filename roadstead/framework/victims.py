@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 _LIFT = 2**31
+"""Added to each priority in a sum: the lowest possible priority then counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod that would be evicted. started_s: None if it is not known to have started."""
+    """A pod that would be evicted. key: namespace/name. started_s: None if no start is known."""
 
     uid: str
     key: str

@@ -30,6 +30,7 @@ class WaitingPod:
 
 
 PodPredicate = Callable[[PodFacts], bool]
+"""Whether a plugin's decision applies to a pod with these facts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ to a node, the pod must pass the filters with them on the node and without them.
 preemption, which removes pods from a node and adds some of them again.
 
 A plugin that reads only the row is called with the overlay. For one that reads other nodes,
-`with_pods_moved` returns what its Filter reads after the moves; one whose PreFilter returned Skip
-at first stays skipped.
+`with_pods_moved` returns what its Filter reads after the moves. A plugin whose PreFilter returned
+Skip stays skipped.
 
 Upstream: pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods,
 addNominatedPods, RunPreFilterExtensionAddPod, RunPreFilterExtensionRemovePod).
@@ -62,7 +62,7 @@ class Filtered(Protocol):
 
 
 class WhatIf:
-    """An overlay of some rows of an up-to-date evaluation; row i is the i-th of the given rows.
+    """An overlay of some rows of an up-to-date evaluation; row i is the i-th of these rows.
 
     Codes are those of the evaluation: PASSED, or k > 0 for `statuses[k - 1]`. static: codes and
     positions of the filters that read NODE facts, if the evaluation has not computed them.
@@ -117,13 +117,13 @@ class WhatIf:
         codes: I32 = np.zeros(len(rows), dtype=np.int32)
         contended = [index for index, row in enumerate(rows.tolist()) if row in self._nominated]
         if contended:
-            asked = rows[contended]
-            # Removing the nominated pods also frees ports that the node's own pods use.
-            ports = self.table.columns.port_set[asked]
-            self._move_nominated(asked, 1)
-            codes[contended] = self._run(asked)
-            self._move_nominated(asked, -1)
-            self.table.columns.port_set[asked] = ports
+            contended_rows = rows[contended]
+            # Ports are sets: removing the nominated pods also frees ports of the node's own pods.
+            ports = self.table.columns.port_set[contended_rows]
+            self._move_nominated(contended_rows, 1)
+            codes[contended] = self._run(contended_rows)
+            self._move_nominated(contended_rows, -1)
+            self.table.columns.port_set[contended_rows] = ports
         return codes
 
     def _move_nominated(self, rows: Rows, change: int) -> None:
@@ -140,13 +140,13 @@ class WhatIf:
             if plugin.reads is Reads.NODE or plugin.name in evaluation.state.skipped:
                 continue
             if has_pre_filter_extensions(plugin):
-                self._run_across(plugin, position, rows, codes, positions)
+                self._run_cross_node(plugin, position, rows, codes, positions)
             else:
                 result = plugin.filter(evaluation.state, evaluation.pod, view)
                 evaluation.apply_result(plugin, position, result, codes, positions)
         return codes
 
-    def _run_across(
+    def _run_cross_node(
         self, plugin: FilterPlugin, position: int, rows: Rows, codes: I32, positions: I32
     ) -> None:
         """Run a filter that reads other nodes; rows without moves are evaluated in one call."""

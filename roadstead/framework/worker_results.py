@@ -46,8 +46,8 @@ def worker_calls(profile: Profile) -> tuple[tuple[Plugin, str], ...]:
 
 
 def _is_stateful(plugin: Plugin) -> bool:
-    keeps = (PodDeletionPlugin, ReservePlugin, PermitPlugin)
-    return isinstance(plugin, keeps) or type(plugin).state_version is not Plugin.state_version
+    storing = (PodDeletionPlugin, ReservePlugin, PermitPlugin)
+    return isinstance(plugin, storing) or type(plugin).state_version is not Plugin.state_version
 
 
 @dataclass(slots=True)
@@ -63,8 +63,8 @@ class WorkerResults:
     redo: Bools
     filters: Mapping[str, FilterResult]
     scores: Mapping[str, I64]
-    # (version of the table, rows to evaluate at that version).
-    _found: tuple[int, Rows] | None = field(default=None, init=False)
+    # Cached: (version of the table, rows to evaluate at that version).
+    _redo_at: tuple[int, Rows] | None = field(default=None, init=False)
 
     def filter(
         self, plugin: FilterPlugin, state: CycleState, pod: PodClass, table: NodeTable
@@ -92,11 +92,11 @@ class WorkerResults:
     def _rows_to_redo(self, table: NodeTable) -> Rows | None:
         if table.node_version != self.node_version:
             return None
-        if self._found is None or self._found[0] != table.version:
+        if self._redo_at is None or self._redo_at[0] != table.version:
             redo = self.redo.copy()
             redo[table.rows_changed_since(self.version)] = True
-            self._found = table.version, np.flatnonzero(redo)
-        return self._found[1]
+            self._redo_at = table.version, np.flatnonzero(redo)
+        return self._redo_at[1]
 
 
 def merged(all_rows: FilterResult, some: FilterResult, rows: Rows, count: int) -> FilterResult:

@@ -44,7 +44,7 @@ def violated_anti_affinity(world: World, pod: PodFacts, node: NodeFacts) -> Iter
             if _same_domain(there, node, term) and _selects_other(world, term, other):
                 yield f"anti-affinity over {term.topology_key}: such a pod is near"
                 return
-    for there, other in world.running_that_exclude():
+    for there, other in world.running_with_anti_affinity():
         for term in other.pod_anti_affinity:
             if _same_domain(there, node, term) and _selects(world, term, pod):
                 yield f"a pod near excludes it over {term.topology_key}"

@@ -58,8 +58,8 @@ class Violation:
 class Checked:
     """The result for a journal. records: by kind. binds_checked: binds checked against the rules.
 
-    counts, which violate no rule: `evictions`, those `beyond_budget`, `preemptors_waiting` at the
-    end, `claims_bound`, binds by which an equal pod was `overtaken`.
+    counts, which violate no rule: `evictions`, evictions `beyond_budget`, `preemptors_waiting` at
+    the end, `claims_bound`, binds by which an equal pod was `overtaken`.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,12 @@ class Checked:
 
 
 class Checker:
-    """Applies records in order; `finish` returns the result."""
+    """Applies records in order; `finish` returns the result.
+
+    world: the cluster as the records so far describe it. _filters: by scheduler name. _min_members:
+    of each group. _snapshot_groups: groups of pods whose binds a snapshot replaced.
+    _removed_before_snapshot: number of pods that ended before a snapshot (its records have lsn 0).
+    """
 
     def __init__(self) -> None:
         self.world = World()
@@ -78,18 +83,18 @@ class Checker:
         self._pods, self._tokens, self._order = PodHistory(), TokenHistory(), PendingOrder()
         self._claims, self._evictions = ClaimBinding(), Evictions()
         self._bound_in_group: Counter[GroupKey] = Counter()
-        self._least: dict[GroupKey, int] = {}
+        self._min_members: dict[GroupKey, int] = {}
         self._snapshot_groups: set[GroupKey] = set()
-        self._gone_before = 0
+        self._removed_before_snapshot = 0
         self._last_lsn = 0
 
     def apply(self, record: JournalRecord) -> None:
         """Apply and check one record."""
         self.result.records[record.kind.value] += 1
         if record.kind not in (RecordKind.BIND, RecordKind.STORAGE):
-            self._note_all(self._claims.flush())
+            self._report_all(self._claims.flush())
         if record.kind not in (RecordKind.DELETE, RecordKind.EVICT, RecordKind.STORAGE):
-            self._note_all(self._claims.check_ended())
+            self._report_all(self._claims.check_ended())
         _HANDLERS[record.kind](self, record)
         # Records of a snapshot have the lsn of their commit, or 0 if there was none.
         if 0 < record.lsn <= self._last_lsn and record.kind is not RecordKind.LOAD:
@@ -98,15 +103,16 @@ class Checker:
 
     def finish(self) -> Checked:
         """Check, after the last record, that gangs are all-or-nothing; return the result."""
-        self._note_all(self._claims.flush())
-        self._note_all(self._claims.check_ended())
+        self._report_all(self._claims.flush())
+        self._report_all(self._claims.check_ended())
         for key, bound in sorted(self._bound_in_group.items()):
-            least = self._least.get(key, bound)
+            needed = self._min_members.get(key, bound)
             # The groups of pods that were removed before a snapshot are unknown.
-            missing = least - bound - (self._gone_before if key in self._snapshot_groups else 0)
+            is_in_snapshot = key in self._snapshot_groups
+            missing = needed - bound - (self._removed_before_snapshot if is_in_snapshot else 0)
             if missing > 0:
                 name = "/".join(key)
-                text = f"{bound} of at least {least} pods of group {name} were bound"
+                text = f"{bound} of at least {needed} pods of group {name} were bound"
                 self.result.violations.append(Violation(0, "I10", name, "", text))
         self._evictions.finish(self._pods.waiting())
         counts = {"overtaken": self._order.overtaken, "claims_bound": self._claims.bound}
@@ -117,11 +123,11 @@ class Checker:
         found = Violation(record.lsn, invariant, record.key, record.node_name, text)
         self.result.violations.append(found)
 
-    def _note(self, record: JournalRecord, found: Iterable[tuple[str, str]]) -> None:
+    def _report_findings(self, record: JournalRecord, found: Iterable[tuple[str, str]]) -> None:
         for invariant, text in found:
             self._report(record, invariant, text)
 
-    def _note_all(self, found: Iterable[tuple[JournalRecord, str, str]]) -> None:
+    def _report_all(self, found: Iterable[tuple[JournalRecord, str, str]]) -> None:
         for record, invariant, text in found:
             self._report(record, invariant, text)
 
@@ -138,7 +144,7 @@ class Checker:
             self._evictions.begin(record.subject.budgets)
             for group in record.subject.pod_groups:
                 if group.min_member is not None:
-                    self._least[group.key] = group.min_member
+                    self._min_members[group.key] = group.min_member
 
     def _node(self, record: JournalRecord) -> None:
         assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
@@ -149,7 +155,7 @@ class Checker:
 
     def _add(self, record: JournalRecord) -> None:
         found = list(self._pods.add(record))
-        self._note(record, found)
+        self._report_findings(record, found)
         if record.facts is None:
             return
         self._evictions.record_pod(record.uid, record.key, record.facts)
@@ -163,16 +169,17 @@ class Checker:
 
     def _load(self, record: JournalRecord) -> None:
         is_first = not self._pods.was_bound(record.uid)
-        self._note(record, self._tokens.commit(record))
+        self._report_findings(record, self._tokens.commit(record))
         found = list(self._pods.load(record))
-        self._note(record, found)
+        self._report_findings(record, found)
         if not found:
             self._put(record, is_first=is_first)
 
     def _bind(self, record: JournalRecord) -> None:
-        is_first, before = not self._pods.was_bound(record.uid), self._pods.node_of.get(record.uid)
-        self._note(record, self._pods.bind(record))
-        self._note(record, self._tokens.commit(record))
+        is_first = not self._pods.was_bound(record.uid)
+        before = self._pods.node_of.get(record.uid)
+        self._report_findings(record, self._pods.bind(record))
+        self._report_findings(record, self._tokens.commit(record))
         self._order.bind(record.uid)
         self._check_rules(record)
         if before:
@@ -191,7 +198,7 @@ class Checker:
             if filters is None or plugin in filters:
                 for text in rule(self.world, facts, node):
                     self._report(record, invariant, text)
-        self._note_all(self._claims.bind(record, node, filters))
+        self._report_all(self._claims.bind(record, node, filters))
 
     def _put(self, record: JournalRecord, *, is_first: bool) -> None:
         assert record.facts is not None, f"record {record.lsn} has no facts"
@@ -202,7 +209,7 @@ class Checker:
                 self._snapshot_groups.add(group)
             membership = record.facts.pod_group
             if membership is not None and membership.min_member is not None:
-                self._least.setdefault(group, membership.min_member)
+                self._min_members.setdefault(group, membership.min_member)
         self._evictions.record_pod(record.uid, record.key, record.facts)
         self.world.put(record.uid, record.node_name, record.facts)
         if record.kind is RecordKind.LOAD:
@@ -210,19 +217,19 @@ class Checker:
             self._claims.storage.put(record.uid, record.node_name, record.facts)
 
     def _claims_bound(self, record: JournalRecord) -> None:
-        self._note_all(self._claims.change(record))
+        self._report_all(self._claims.change(record))
 
     def _mark(self, record: JournalRecord) -> None:
         self._tokens.mark(record)
 
     def _release(self, record: JournalRecord) -> None:
-        # Claims of devices end with their pods: what follows is not of the commit before.
-        self._note_all(self._claims.flush())
+        # Records of device claims follow, which end with the pod: check those of the last commit.
+        self._report_all(self._claims.flush())
         self._claims.end(record)
         node_name = self._pods.node_of.get(record.uid)
-        self._note(record, self._pods.release(record))
+        self._report_findings(record, self._pods.release(record))
         self._order.leave(record.uid)
-        self._gone_before += not record.lsn
+        self._removed_before_snapshot += not record.lsn
         if not node_name:
             return
         victim = self.world.pods[node_name][record.uid]

@@ -41,7 +41,12 @@ RecordViolation = tuple[JournalRecord, str, str]
 
 @dataclass(slots=True)
 class ClaimBinding:
-    """Collects the records of one commit. filters: of the pod's profile; None for all."""
+    """Collects the records of one commit, and checks them when it is complete.
+
+    bound: number of claims that were bound with their pods. _binds: (record, node, filters of the
+    pod's profile; None for all). _changes: records of bound claims. _ended: records of pods that
+    were deleted or evicted, whose claims' records are still to follow.
+    """
 
     storage: Storage = field(default_factory=Storage)
     devices: Devices = field(default_factory=Devices)
@@ -67,8 +72,8 @@ class ClaimBinding:
         if record.lsn:
             self._changes.append(record)
         else:
-            self.storage.change(_of(record))
-            for _ in self.devices.change(_of(record)):
+            self.storage.change(_claims_in(record))
+            for _ in self.devices.change(_claims_in(record)):
                 pass
         yield from ()
 
@@ -91,9 +96,9 @@ class ClaimBinding:
         """Check the commit, of which no more records follow."""
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
-        for change in [each for each in changes if is_of_devices(_of(each))]:
+        for change in [each for each in changes if is_of_devices(_claims_in(each))]:
             changes.remove(change)
-            for text in self.devices.change(_of(change)):
+            for text in self.devices.change(_claims_in(change)):
                 yield change, "I1", text
         for record, node, filters in binds:
             assert record.facts is not None
@@ -107,15 +112,15 @@ class ClaimBinding:
                 for text in self.devices.pod_errors(record.facts, record.uid, node):
                     yield record, "I2", text
             self.storage.put(record.uid, record.node_name, record.facts)
-        for left in changes:
-            keys = ", ".join(each.key for each in _of(left).claims)
-            yield left, "I2", f"claim {keys} is bound, and no pod of the commit waited for it"
-            self.storage.change(_of(left))
+        for change in changes:
+            keys = ", ".join(each.key for each in _claims_in(change).claims)
+            yield change, "I2", f"claim {keys} is bound, and no pod of the commit waited for it"
+            self.storage.change(_claims_in(change))
 
     def _bind_claims(
         self, record: JournalRecord, node: NodeFacts, changes: list[JournalRecord]
     ) -> Iterator[RecordViolation]:
-        """Check the changes of a pod's own claims; move them from the list to the storage."""
+        """Check the changes of a pod's own claims, apply them, and remove them from `changes`."""
         assert record.facts is not None
         waiting = {
             key: claim
@@ -123,18 +128,18 @@ class ClaimBinding:
             if claim is not None and self.storage.waits(claim)
         }
         for key, claim in waiting.items():
-            own = [each for each in changes if key in [c.key for c in _of(each).claims]]
-            if not own:
+            of_claim = [each for each in changes if key in [c.key for c in _claims_in(each).claims]]
+            if not of_claim:
                 yield record, "I2", f"claim {key} was not bound with the pod"
-            for each in own:
-                for text in binding_errors(self.storage, claim, _of(each), node):
+            for each in of_claim:
+                for text in binding_errors(self.storage, claim, _claims_in(each), node):
                     yield each, "I2", text
-                self.storage.change(_of(each))
+                self.storage.change(_claims_in(each))
                 changes.remove(each)
                 self.bound += 1
 
 
-def _of(record: JournalRecord) -> BoundClaims:
+def _claims_in(record: JournalRecord) -> BoundClaims:
     assert isinstance(record.subject, BoundClaims), f"record {record.lsn} has no claims"
     return record.subject
 
@@ -166,7 +171,7 @@ def _mismatches(
     storage: Storage, claim: ClaimFacts, volume: VolumeFacts, node: NodeFacts
 ) -> Iterator[str]:
     """Yield how the volume differs from the claim's request."""
-    least = claim.requested_bytes or 0
+    requested_bytes = claim.requested_bytes or 0
     for what, has, wanted in (
         ("class", volume.storage_class, claim.storage_class),
         ("mode", volume.volume_mode, claim.volume_mode),
@@ -174,8 +179,8 @@ def _mismatches(
     ):
         if has != wanted:
             yield f"volume {volume.name} has {what} {has}, claim {claim.key} wants {wanted}"
-    if volume.capacity_bytes < least:
-        yield f"volume {volume.name} has {volume.capacity_bytes} of {least} bytes"
+    if volume.capacity_bytes < requested_bytes:
+        yield f"volume {volume.name} has {volume.capacity_bytes} of {requested_bytes} bytes"
 
 
 def _unavailable(
@@ -211,35 +216,34 @@ def _not_provisionable(
     """Yield why a new volume could not have been made by the provisioner of the claim's class."""
     if volume.name in storage.volumes:
         return
-    found = storage.classes.get(claim.storage_class)
-    if found is None or found.provisioner in ("", NO_PROVISIONER):
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         yield f"volume {volume.name} is not there, and its class makes none"
         return
     if tuple(volume.access_modes) != tuple(claim.access_modes):
         yield f"volume {volume.name} has not the access modes of claim {claim.key}"
-    if volume.csi is None or volume.csi.driver not in (
-        found.provisioner,
-        DRIVERS.get(found.provisioner),
-    ):
-        yield f"volume {volume.name} was not made by {found.provisioner}"
+    provisioner = storage_class.provisioner
+    if volume.csi is None or volume.csi.driver not in (provisioner, DRIVERS.get(provisioner)):
+        yield f"volume {volume.name} was not made by {provisioner}"
     labels = dict(node.labels)
-    terms = found.allowed_topologies
+    terms = storage_class.allowed_topologies
     if terms and not any(
         bool(term) and all(labels.get(key) in values for key, values in term) for term in terms
     ):
-        yield f"class {found.name} makes no volumes for the node"
-    if not _has_free_storage(storage, found, claim, labels):
-        yield f"no storage of class {found.name} has room for claim {claim.key} near the node"
+        yield f"class {storage_class.name} makes no volumes for the node"
+    if not _has_free_storage(storage, storage_class, claim, labels):
+        name = storage_class.name
+        yield f"no storage of class {name} has room for claim {claim.key} near the node"
 
 
 def _has_free_storage(
-    storage: Storage, found: StorageClassFacts, claim: ClaimFacts, labels: dict[str, str]
+    storage: Storage, storage_class: StorageClassFacts, claim: ClaimFacts, labels: dict[str, str]
 ) -> bool:
-    driver = storage.csi_drivers.get(found.provisioner)
+    driver = storage.csi_drivers.get(storage_class.provisioner)
     if driver is None or not driver.tracks_capacity or claim.requested_bytes is None:
         return True
     return any(
-        each.storage_class == found.name
+        each.storage_class == storage_class.name
         and each.limit_bytes is not None
         and each.limit_bytes >= claim.requested_bytes
         and selects(each.selector, labels)

@@ -32,14 +32,17 @@ DeviceId = tuple[str, str, str]
 Pool = tuple[str, str]
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
-"""Before the name of a class: a resource that it serves without saying so."""
+"""With the name of a class: an extended resource that every class serves by default."""
 
 
 @dataclass(slots=True)
 class Devices:
     """Claims by `namespace/name`, devices by driver, pool and name.
 
-    makes_claims: pods get claims for extended resources that classes serve.
+    makes_claims: pods get claims for extended resources that device classes serve. _served:
+    resource → class. _counters: shared counters, by pool, counter set and counter. _in_pool: claims
+    with devices of a pool. _keys_of_pod: by UID, claims that a pod consumes or that were made for
+    it.
     """
 
     makes_claims: bool = False
@@ -48,11 +51,11 @@ class Devices:
     _served: dict[str, str] = field(default_factory=dict)
     _counters: dict[Pool, dict[tuple[str, str], Fraction]] = field(default_factory=dict)
     _in_pool: dict[Pool, dict[str, DeviceClaimFacts]] = field(default_factory=dict)
-    _of_pod: dict[str, set[str]] = field(default_factory=dict)
+    _keys_of_pod: dict[str, set[str]] = field(default_factory=dict)
 
     def begin(self, facts: DevicesFacts) -> None:
         """Set the devices of the cluster."""
-        self.claims, self._in_pool, self._of_pod = {}, {}, {}
+        self.claims, self._in_pool, self._keys_of_pod = {}, {}, {}
         for claim in facts.claims:
             self._put(claim)
         self.devices = {
@@ -63,13 +66,13 @@ class Devices:
         self._served = served_by_classes(facts.classes)
         self._counters = {}
         for each in facts.slices:
-            found = self._counters.setdefault((each.driver, each.pool), {})
+            of_pool = self._counters.setdefault((each.driver, each.pool), {})
             for shared in each.shared_counters:
                 for name, amount in shared.counters:
-                    found[shared.name, name] = _amount(amount)
+                    of_pool[shared.name, name] = _amount(amount)
 
     def change(self, change: BoundClaims) -> Iterator[str]:
-        """Apply a record's claims; yield what no claim may be."""
+        """Apply a record's claims; yield why new allocations are not allowed."""
         for key in change.removed_claims:
             self._drop(key)
         new = []
@@ -87,7 +90,7 @@ class Devices:
         for pool in _pools(claim):
             self._in_pool.setdefault(pool, {})[claim.key] = claim
         for uid in _pods(claim):
-            self._of_pod.setdefault(uid, set()).add(claim.key)
+            self._keys_of_pod.setdefault(uid, set()).add(claim.key)
 
     def _drop(self, key: str) -> None:
         claim = self.claims.pop(key, None)
@@ -96,11 +99,11 @@ class Devices:
         for pool in _pools(claim):
             del self._in_pool[pool][key]
         for uid in _pods(claim):
-            self._of_pod[uid].discard(key)
+            self._keys_of_pod[uid].discard(key)
 
     def claims_left_by(self, uid: str) -> Iterator[str]:
         """Yield the claims that a pod should not have left when it ended."""
-        for key in sorted(self._of_pod.get(uid, ())):
+        for key in sorted(self._keys_of_pod.get(uid, ())):
             claim = self.claims[key]
             if claim.owner_kind == "Pod" and claim.owner_uid == uid:
                 yield f"claim {key} was made for the pod, and does not end with it"
@@ -129,9 +132,11 @@ class Devices:
         if not self.makes_claims:
             return
         offered = {name for name, _ in node.allocatable}
-        asked = [each for each in pod.device_claims[-1].extended if each.resource in self._served]
-        left = [each.resource for each in asked if each.resource not in offered]
-        if not left:
+        requests = [
+            each for each in pod.device_claims[-1].extended if each.resource in self._served
+        ]
+        not_offered = [each.resource for each in requests if each.resource not in offered]
+        if not not_offered:
             return
         claims = [
             each
@@ -139,24 +144,24 @@ class Devices:
             if each.is_for_extended_resources and each.owner_uid == uid
         ]
         if len(claims) != 1:
-            yield f"{len(claims)} claims were made for {', '.join(dict.fromkeys(left))}"
+            yield f"{len(claims)} claims were made for {', '.join(dict.fromkeys(not_offered))}"
             return
         yield from _claim_errors(claims[0], uid, node)
         found = Counter(result.request for result in _results(claims))
-        if found != Counter({each.name: each.count for each in asked}):
+        if found != Counter({each.name: each.count for each in requests}):
             yield f"claim {claims[0].key} does not have the devices that the containers request"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
         for result in _results([claim]):
             if result.id not in self.devices:
                 yield f"claim {claim.key} has device {_text(result)}, which is not there"
-        mine = {each.id for each in _results([claim]) if _is_exclusive(each)}
-        near = [other for pool in _pools(claim) for other in self._in_pool[pool].values()]
-        for other in {each.key: each for each in near}.values():
-            if other.key == claim.key or not mine:
+        exclusive = {each.id for each in _results([claim]) if _is_exclusive(each)}
+        in_pools = [other for pool in _pools(claim) for other in self._in_pool[pool].values()]
+        for other in {each.key: each for each in in_pools}.values():
+            if other.key == claim.key or not exclusive:
                 continue
             for each in _results([other]):
-                if _is_exclusive(each) and each.id in mine:
+                if _is_exclusive(each) and each.id in exclusive:
                     yield f"device {_text(each)} is in claims {other.key} and {claim.key}"
         for pool in _pools(claim):
             yield from self._overdrawn(pool)
@@ -173,18 +178,18 @@ class Devices:
         for counter, drawn in counted.items():
             if drawn > self._counters.get(pool, {}).get(counter, Fraction(0)):
                 yield f"counter {'/'.join(counter)} of pool {'/'.join(pool)} is overdrawn"
-        taken: defaultdict[tuple[DeviceId, str], Fraction] = defaultdict(Fraction)
+        consumed_of: defaultdict[tuple[DeviceId, str], Fraction] = defaultdict(Fraction)
         for each in used:
             for name, text in each.consumed or ():
-                taken[each.id, name] += _amount(text)
-        for (device_id, name), drawn in taken.items():
+                consumed_of[each.id, name] += _amount(text)
+        for (device_id, name), drawn in consumed_of.items():
             capacity = {each.name: each.amount for each in self.devices[device_id][1].capacity}
             if name not in capacity or drawn > _amount(capacity[name]):
                 yield f"capacity {name} of device {'/'.join(device_id)} is overdrawn"
 
 
 def served_by_classes(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
-    """Return the class that serves each resource; of several the last."""
+    """Return the class that serves each extended resource; of several, the last."""
     served: dict[str, str] = {}
     for each in classes:
         if each.extended_resource:

@@ -12,11 +12,15 @@ Finding = tuple[str, str]
 """(invariant, text)."""
 
 PENDING, GONE = "", None
+"""Values of `PodHistory.node_of` for a pod that is accepted, and for one that ended."""
 
 
 @dataclass(slots=True)
 class PodHistory:
-    """The node of every pod: a node's name, "" if pending, None if deleted or evicted."""
+    """The node of every pod: a node's name, PENDING, or GONE (deleted or evicted).
+
+    _knows_accepted: the journal has records of accepted pods, so that an unknown pod is a mistake.
+    """
 
     node_of: dict[str, str | None] = field(default_factory=dict)
     _ever_bound: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Rules that concern only the pod's node and its pods, except `claim_shared`."""
+"""Rules that concern only the chosen node and the pods on it, except `claim_shared`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I1: requests and number of pods are within what the node can allocate."""
-    there = world.on(node.name)
-    if len(there) + 1 > node.allocatable_pods:
-        yield f"{len(there) + 1} pods on a node for {node.allocatable_pods}"
+    pods = world.on(node.name)
+    if len(pods) + 1 > node.allocatable_pods:
+        yield f"{len(pods) + 1} pods on a node for {node.allocatable_pods}"
     offered = dict(node.allocatable)
     for resource, amount in pod.requests:
         if not amount or not is_counted_resource(resource):
             continue
         if resource not in offered and _is_left_to_devices(world, pod, resource):
             continue
-        used = sum(dict(each.requests).get(resource, 0) for each in there)
+        used = sum(dict(each.requests).get(resource, 0) for each in pods)
         if used + amount > offered.get(resource, 0):
             yield f"{resource}: {used} + {amount} of {offered.get(resource, 0)}"
 
@@ -37,8 +37,8 @@ def overfull(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
     """Whether a node that does not offer a resource may have the pod, as in kube-scheduler 1.34.
 
-    Classes of devices serve it, or the pod has no extended resource at all: then no resource but
-    those of every node is counted there.
+    Device classes serve the resource, or the pod requests no extended resource at all: then only
+    the standard resources are compared on a node that does not offer others.
     """
     if not world.leaves_to_devices or resource in STANDARD_RESOURCES:
         return False
@@ -50,11 +50,11 @@ def _is_left_to_devices(world: World, pod: PodFacts, resource: str) -> bool:
 def port_in_use(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I1: no two pods of a node use the same host port."""
     for other in world.on(node.name):
-        for theirs in other.host_ports:
-            for mine in pod.host_ports:
-                same_ip = mine.ip == theirs.ip or _ANY_IP in (mine.ip, theirs.ip)
-                if same_ip and (mine.protocol, mine.port) == (theirs.protocol, theirs.port):
-                    yield f"port {mine.protocol} {mine.port} is taken"
+        for used in other.host_ports:
+            for wanted in pod.host_ports:
+                same_ip = wanted.ip == used.ip or _ANY_IP in (wanted.ip, used.ip)
+                if same_ip and (wanted.protocol, wanted.port) == (used.protocol, used.port):
+                    yield f"port {wanted.protocol} {wanted.port} is taken"
 
 
 def other_node_name(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
@@ -76,10 +76,10 @@ def tainted(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
 def tolerates(pod: PodFacts, taint: Taint) -> bool:
     """Whether any toleration of the pod matches this taint."""
     for each in pod.tolerations:
-        effect = each.effect in ("", taint.effect)
-        key = each.key in ("", taint.key)
-        by_value = each.operator in ("", "Equal") and each.value == taint.value
-        if effect and key and (each.operator == "Exists" or by_value):
+        has_effect = each.effect in ("", taint.effect)
+        has_key = each.key in ("", taint.key)
+        has_value = each.operator in ("", "Equal") and each.value == taint.value
+        if has_effect and has_key and (each.operator == "Exists" or has_value):
             return True
     return False
 
@@ -95,10 +95,10 @@ def matches_node_affinity(pod: PodFacts, node: NodeFacts) -> bool:
     if any(labels.get(key) != wanted for key, wanted in pod.node_selector):
         return False
     terms = pod.required_node_terms
-    return terms is None or any(_fits(term, labels, node.name) for term in terms)
+    return terms is None or any(_matches(term, labels, node.name) for term in terms)
 
 
-def _fits(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
+def _matches(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
     if term.error or not (term.expressions or term.fields):
         return False
     fields = {"metadata.name": name}
@@ -108,14 +108,14 @@ def _fits(term: NodeSelectorTerm, labels: dict[str, str], name: str) -> bool:
 
 def claim_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: a ReadWriteOncePod claim is used by one pod in the whole cluster."""
-    alone = {
+    exclusive = {
         (claim.namespace, claim.name)
         for claim in world.cluster.storage.claims
         if READ_WRITE_ONCE_POD in claim.access_modes
     }
-    mine = alone & _claims(pod)
-    for _, other in world.running() if mine else ():
-        for namespace, name in sorted(mine & _claims(other)):
+    wanted = exclusive & _claims(pod)
+    for _, other in world.running() if wanted else ():
+        for namespace, name in sorted(wanted & _claims(other)):
             yield f"claim {namespace}/{name} is for one pod alone"
 
 
@@ -139,13 +139,14 @@ _DISKS = {
 def disk_shared(world: World, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
     """I2: two pods of a node share a disk only if both mount it read-only; EBS disks never."""
     for other in world.on(node.name):
-        for theirs in other.volumes:
-            for mine in pod.volumes:
-                if mine.kind == theirs.kind and mine.kind in _DISKS and _same_disk(mine, theirs):
-                    yield f"{mine.kind} {dict(mine.source).get(_DISKS[mine.kind], '')} is in use"
+        for used in other.volumes:
+            for own in pod.volumes:
+                if own.kind == used.kind and own.kind in _DISKS and _conflict(own, used):
+                    yield f"{own.kind} {dict(own.source).get(_DISKS[own.kind], '')} is in use"
 
 
-def _same_disk(one: Volume, other: Volume) -> bool:
+def _conflict(one: Volume, other: Volume) -> bool:
+    """Whether two disks of one kind are the same and must not be mounted by two pods."""
     name, of_one, of_other = _DISKS[one.kind], dict(one.source), dict(other.source)
     if of_one.get(name, "") != of_other.get(name, ""):
         return False

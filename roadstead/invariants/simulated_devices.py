@@ -20,8 +20,8 @@ from roadstead.invariants.simulated_rows import (
 from roadstead.protocol.quantity import parse_quantity
 
 RULE = "devices"
-STAR = "*"
-"""The name of the pod in the names of its claims."""
+POD_NAME = "*"
+"""Stands for the pod's name in the names of its claims, as the table `classes` has them."""
 
 
 def check_devices(
@@ -37,20 +37,21 @@ def check_devices(
         if row.time_us < now_us:
             yield RunViolation(RULE, row.claim, f"a row of {row.time_us} us is after {now_us} us")
         if row.time_us != now_us:
-            yield from state.end_of_time(now_us)
+            yield from state.finish_time(now_us)
         now_us = row.time_us
         yield from state.apply(row)
-    yield from state.end_of_time(now_us)
-    yield from state.end()
+    yield from state.finish_time(now_us)
+    yield from state.finish()
     yield from _claims_of_pods(pods, claims_of_class, state.first_reserved_us)
 
 
 @dataclass(slots=True)
 class _Allocations:
-    """The claims at a time. held: their devices. users: numbers of the pods that reserve them.
+    """The claims at a time. held: by claim, the rows of its devices. on_device: the same by device.
 
-    on_device: the same rows by device. changed: claims that changed at this time. used: claims that
-    a pod has reserved. first_reserved_us: by pod and claim.
+    users: by claim, numbers of the pods that reserve it. counted: what devices in use consume, by
+    (driver, pool, slice, counter). changed: claims that changed at this time. used: claims that a
+    pod has reserved. first_reserved_us: by pod and claim.
     """
 
     devices: Mapping[DeviceId, DeviceRow]
@@ -81,8 +82,8 @@ class _Allocations:
         else:
             yield from apply(row)
 
-    def end_of_time(self, now_us: int) -> Iterator[RunViolation]:
-        """Yield the claims that no pod uses any more and that keep devices."""
+    def finish_time(self, now_us: int) -> Iterator[RunViolation]:
+        """Yield, after all rows of a time, the claims that keep devices without any pod."""
         for claim in self.changed:
             if claim in self.used and not self.users[claim]:
                 for row in self.held.get(claim, ()):
@@ -90,8 +91,8 @@ class _Allocations:
                     yield RunViolation(RULE, claim, text)
         self.changed.clear()
 
-    def end(self) -> Iterator[RunViolation]:
-        """Yield the pods that ended and reserve a claim still."""
+    def finish(self) -> Iterator[RunViolation]:
+        """Yield, at the end of the run, the pods that ended and still reserve a claim."""
         for claim, users in self.users.items():
             for number in users:
                 pod = None if number is None else self.pods.get(number)
@@ -158,10 +159,10 @@ class _Allocations:
             text = f"loses device {_text(row.device)} at {row.time_us} us, while a pod reserves it"
             yield RunViolation(RULE, row.claim, text)
         self.held[row.claim].remove(found)
-        left = self.on_device[row.device]
-        left.remove(found)
+        remaining = self.on_device[row.device]
+        remaining.remove(found)
         known = self.devices.get(row.device)
-        is_last = not any(not each.has_admin_access for each in left)
+        is_last = all(each.has_admin_access for each in remaining)
         if known is not None and is_last and not found.has_admin_access:
             for name, text in known.consumes.items():
                 counter = (known.id[0], known.id[1], known.slice, name)
@@ -208,12 +209,15 @@ def _claims_of_pods(
     claims_of_class: Mapping[int, Sequence[str]],
     first_reserved_us: Mapping[tuple[int, str], int],
 ) -> Iterator[RunViolation]:
-    """A pod is bound when its claims are reserved for it; pods that run at the start may lack."""
+    """Yield pods that were bound before their claims were reserved.
+
+    Pods that run at the start, without an owner, may have claims without rows.
+    """
     for pod in pods:
         if pod.bound_us is None or (pod.owner is None and pod.bound_us == 0):
             continue
         for name in claims_of_class.get(pod.pod_class, ()):
-            claim = f"{pod.namespace}/{name.replace(STAR, pod.name)}"
+            claim = f"{pod.namespace}/{name.replace(POD_NAME, pod.name)}"
             reserved_us = first_reserved_us.get((pod.number, claim))
             if reserved_us is None or reserved_us > pod.bound_us:
                 text = f"is bound at {pod.bound_us} us without its claim {claim}"

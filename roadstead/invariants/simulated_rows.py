@@ -53,7 +53,10 @@ class SampleRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRow:
-    """A row of `devices`. Amounts are quantities."""
+    """A row of `devices`. Amounts are quantities.
+
+    consumes: amount by counter of the slice. counters: the slice's counters.
+    """
 
     id: DeviceId
     slice: str
@@ -65,7 +68,7 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class AllocationRow:
-    """A row of `allocations`. consumed: quantities by capacity."""
+    """A row of `allocations`. what: the change of the claim. consumed: quantities by capacity."""
 
     time_us: int
     what: str
@@ -82,8 +85,8 @@ class AllocationRow:
 class RunTables:
     """The tables of a run. requests: by class. bound_attempts: (time, pod, node) of each bind.
 
-    from_devices: by class, extended resources that devices may serve on nodes without them.
-    claims: by class, the names of a pod's claims, with a star for its own name.
+    from_devices: by class, extended resources that devices may serve on nodes that do not offer
+    them. claims: by class, the names of a pod's claims, with a star in place of the pod's name.
     """
 
     pods: Sequence[PodRow]

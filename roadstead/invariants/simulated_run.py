@@ -1,6 +1,10 @@
 """Rules of a simulated run, checked on its tables alone.
 
-Nothing here is shared with what simulates: the rules read rows, as anyone else could.
+    one place       a pod has one row, its times are in order, and one attempt bound it
+    conservation    every created pod is pending, running or ended
+    capacity        no bind exceeds what its node has
+
+Nothing here is shared with the simulator: the rules read only rows.
 """
 
 from __future__ import annotations
@@ -22,14 +26,14 @@ _Change = tuple[int, int, int, NodeRow | PodRow]
 
 def check_run(tables: RunTables) -> Iterator[RunViolation]:
     """Yield all violations in the tables of a run."""
-    yield from _lives(tables.pods)
-    yield from _binds(tables)
-    yield from _nodes(tables)
-    yield from _samples(tables)
+    yield from _check_pods(tables.pods)
+    yield from _check_attempts(tables)
+    yield from _check_nodes(tables)
+    yield from _check_samples(tables)
     yield from check_devices(tables.pods, tables.claims, tables.devices, tables.allocations)
 
 
-def _lives(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
+def _check_pods(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
     """One place: a UID is one pod, and what happens to it is in order."""
     numbers: set[int] = set()
     uids: set[str] = set()
@@ -51,23 +55,23 @@ def _lives(pods: Iterable[PodRow]) -> Iterator[RunViolation]:
         yield RunViolation("conservation", f"pod {missing}", "was created and is in no row")
 
 
-def _binds(tables: RunTables) -> Iterator[RunViolation]:
-    """Each bound pod has exactly one attempt that bound it, then and there."""
+def _check_attempts(tables: RunTables) -> Iterator[RunViolation]:
+    """Each bound pod has exactly one attempt that bound it, at its time and to its node."""
     bound = {pod.number: (pod.bound_us, pod.node) for pod in tables.pods if pod.node is not None}
-    seen: Counter[int] = Counter()
+    attempts: Counter[int] = Counter()
     for time_us, number, node in tables.bound_attempts:
-        seen[number] += 1
+        attempts[number] += 1
         if bound.get(number) != (time_us, node):
             text = f"was bound to {node} at {time_us} us by an attempt, not so in pods"
             yield RunViolation("one place", f"pod {number}", text)
     for number in bound:
-        if seen[number] != 1:
-            text = f"was bound by {seen[number]} attempts"
+        if attempts[number] != 1:
+            text = f"was bound by {attempts[number]} attempts"
             yield RunViolation("one place", f"pod {number}", text)
 
 
-def _nodes(tables: RunTables) -> Iterator[RunViolation]:
-    """Capacity: no node ever holds more than it has, and no pod is on a node that is not there."""
+def _check_nodes(tables: RunTables) -> Iterator[RunViolation]:
+    """Capacity: no bind exceeds what a node has, and no pod is on a node that does not exist."""
     changes: defaultdict[str, list[_Change]] = defaultdict(list)
     for order, row in enumerate(tables.nodes):
         # At one time: pods leave, then nodes change, then pods arrive.
@@ -78,21 +82,21 @@ def _nodes(tables: RunTables) -> Iterator[RunViolation]:
             if pod.ended_us is not None:
                 changes[pod.node].append((pod.ended_us, 0, pod.number, pod))
     for name in sorted(changes):
-        yield from _node(name, sorted(changes[name], key=lambda each: each[:3]), tables)
+        yield from _check_node(name, sorted(changes[name], key=lambda each: each[:3]), tables)
 
 
-def _node(
+def _check_node(
     name: str,
     changes: Iterable[_Change],
     tables: RunTables,
 ) -> Iterator[RunViolation]:
-    room: Mapping[str, int] | None = None
+    allocatable: Mapping[str, int] | None = None
     limit = count = 0
     used: Counter[str] = Counter()
     for time_us, phase, _, change in changes:
         if isinstance(change, NodeRow):
-            room, limit = change.allocatable, change.pods
-            if room is None and count:
+            allocatable, limit = change.allocatable, change.pods
+            if allocatable is None and count:
                 text = f"was removed at {time_us} us with {count} pods"
                 yield RunViolation("capacity", name, text)
             # A node may shrink below what it holds: only a bind must fit.
@@ -102,36 +106,36 @@ def _node(
         for resource, amount in tables.requests[change.pod_class].items():
             used[resource] += sign * amount
         if phase:
-            yield from _bind(name, change, time_us, room, limit, count, used, tables)
+            yield from _check_bind(name, change, time_us, allocatable, limit, count, used, tables)
 
 
-def _bind(
+def _check_bind(
     name: str,
     pod: PodRow,
     time_us: int,
-    room: Mapping[str, int] | None,
+    allocatable: Mapping[str, int] | None,
     limit: int,
     count: int,
     used: Counter[str],
     tables: RunTables,
 ) -> Iterator[RunViolation]:
     where = f"{pod.uid} was bound to it at {time_us} us"
-    if room is None:
+    if allocatable is None:
         yield RunViolation("capacity", name, f"{where}, when there was no such node")
         return
     if count > limit:
         yield RunViolation("capacity", name, f"{where}: {count} pods, and room for {limit}")
     from_devices = tables.from_devices.get(pod.pod_class, frozenset())
     for resource, amount in tables.requests[pod.pod_class].items():
-        if resource in from_devices and resource not in room:
+        if resource in from_devices and resource not in allocatable:
             continue
-        if amount and used[resource] > room.get(resource, 0):
-            text = f"{where}: {used[resource]} of {resource}, of {room.get(resource, 0)}"
+        if amount and used[resource] > allocatable.get(resource, 0):
+            text = f"{where}: {used[resource]} of {resource}, of {allocatable.get(resource, 0)}"
             yield RunViolation("capacity", name, text)
 
 
-def _samples(tables: RunTables) -> Iterator[RunViolation]:
-    """Conservation: at each sample, created pods are pending, running or ended, as rows say."""
+def _check_samples(tables: RunTables) -> Iterator[RunViolation]:
+    """Conservation: each sample has the numbers of pods that follow from the rows of `pods`."""
     events: list[tuple[int, str, int]] = []
     for pod in tables.pods:
         events.append((pod.created_us, "pending", 1))
@@ -146,14 +150,14 @@ def _samples(tables: RunTables) -> Iterator[RunViolation]:
                 events.append((pod.ended_us, "running", -1))
     events.sort(key=lambda each: each[0])
     counts: Counter[str] = Counter()
-    place = 0
+    position = 0
     for row in sorted(tables.samples, key=lambda each: each.time_us):
         if row.metric not in ("pending", "running", "ended"):
             continue
-        while place < len(events) and events[place][0] <= row.time_us:
-            _, metric, change = events[place]
+        while position < len(events) and events[position][0] <= row.time_us:
+            _, metric, change = events[position]
             counts[metric] += change
-            place += 1
+            position += 1
         if counts[row.metric] != row.value:
             text = f"{row.value:.0f} {row.metric} pods, and {counts[row.metric]} by the rows"
             yield RunViolation("conservation", f"sample at {row.time_us} us", text)

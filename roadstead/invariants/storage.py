@@ -26,13 +26,16 @@ CLAIM, EPHEMERAL = "persistentVolumeClaim", "ephemeral"
 _BETA = "failure-domain.beta.kubernetes.io/"
 _STABLE = "topology.kubernetes.io/"
 _TOPOLOGY_LABELS = tuple(
-    start + label for start in (_BETA, _STABLE) for label in ("zone", "region")
+    prefix + label for prefix in (_BETA, _STABLE) for label in ("zone", "region")
 )
 
 
 @dataclass(slots=True)
 class Storage:
-    """Claims by `namespace/name`, the rest by name; users: node name → uid → pod with volumes."""
+    """Claims by `namespace/name`, other objects by name.
+
+    users: node name → uid → pod with volumes.
+    """
 
     claims: dict[str, ClaimFacts] = field(default_factory=dict)
     volumes: dict[str, VolumeFacts] = field(default_factory=dict)
@@ -78,8 +81,8 @@ class Storage:
 
     def waits(self, claim: ClaimFacts) -> bool:
         """Whether a claim is bound together with the first pod that uses it."""
-        found = self.classes.get(claim.storage_class)
-        return not claim.volume_name and found is not None and found.waits
+        storage_class = self.classes.get(claim.storage_class)
+        return not claim.volume_name and storage_class is not None and storage_class.waits
 
 
 def reaches(terms: NodeTerms, node: NodeFacts) -> bool:
@@ -120,27 +123,27 @@ def _unreached(storage: Storage, claim: ClaimFacts, node: NodeFacts) -> Iterator
         yield f"volume {claim.volume_name} of claim {claim.key} is not there"
         return
     csi_node = storage.csi_nodes.get(node.name)
-    has_moved = csi_node is not None and translates_topology(volume.in_tree, csi_node.migrated)
-    if not reaches(volume.migrated_terms if has_moved else volume.node_terms, node):
+    is_migrated = csi_node is not None and translates_topology(volume.in_tree, csi_node.migrated)
+    if not reaches(volume.migrated_terms if is_migrated else volume.node_terms, node):
         yield f"the node does not reach volume {volume.name} of claim {claim.key}"
 
 
 def another_zone(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterator[str]:
-    """I2: a node with zone or region labels has those of the volume."""
+    """I2: a node with zone or region labels has the zones and regions of the volume."""
     for volume, key, claim in storage.claims_of(pod):
         if volume.kind != CLAIM:
             continue
         if claim is None or not (claim.volume_name or storage.waits(claim)):
             yield f"claim {key} has no volume"
         elif claim.volume_name:
-            found = storage.volumes.get(claim.volume_name)
-            if found is None:
+            bound = storage.volumes.get(claim.volume_name)
+            if bound is None:
                 yield f"volume {claim.volume_name} of claim {key} is not there"
             elif any(label_value(node, label) is not None for label in _TOPOLOGY_LABELS):
-                yield from _elsewhere(found, node)
+                yield from _zone_mismatches(bound, node)
 
 
-def _elsewhere(volume: VolumeFacts, node: NodeFacts) -> Iterator[str]:
+def _zone_mismatches(volume: VolumeFacts, node: NodeFacts) -> Iterator[str]:
     for label, values in volume.labels:
         wanted = [each.strip() for each in values.split("__")]
         if label not in _TOPOLOGY_LABELS or not all(wanted):

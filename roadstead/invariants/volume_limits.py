@@ -26,22 +26,22 @@ def too_many_volumes(storage: Storage, pod: PodFacts, node: NodeFacts) -> Iterat
     csi_node = storage.csi_nodes.get(node.name)
     if csi_node is None:
         return
-    there: set[Attached] = set()
+    attached: set[Attached] = set()
     for other in storage.users.get(node.name, {}).values():
-        there |= set(_attached(storage, other, csi_node))
+        attached |= set(_attached(storage, other, csi_node))
     # As upstream: a volume that is attached, but used by no pod of the node, counts twice when the
     # new pod uses it.
-    new = set(_attached(storage, pod, csi_node)) - there
+    new = set(_attached(storage, pod, csi_node)) - attached
     for each in storage.attachments:
         volume = storage.volumes.get(each.volume_name)
         if each.node_name == node.name and volume is not None:
-            there |= set(_of_volume(volume, csi_node))
-    used = Counter(driver for driver, _ in there)
-    coming = Counter(driver for driver, _ in new)
+            attached |= set(_of_volume(volume, csi_node))
+    used_by_driver = Counter(driver for driver, _ in attached)
+    new_by_driver = Counter(driver for driver, _ in new)
     for driver in csi_node.drivers:
-        count, more = used[driver.name], coming[driver.name]
-        if driver.limit is not None and more and count + more > driver.limit:
-            yield f"volumes of {driver.name}: {count} + {more} of {driver.limit}"
+        used, added = used_by_driver[driver.name], new_by_driver[driver.name]
+        if driver.limit is not None and added and used + added > driver.limit:
+            yield f"volumes of {driver.name}: {used} + {added} of {driver.limit}"
 
 
 def _attached(storage: Storage, pod: PodFacts, node: CsiNodeFacts) -> Iterator[Attached]:
@@ -72,13 +72,14 @@ def _of_claim(storage: Storage, claim: ClaimFacts, node: CsiNodeFacts) -> Iterat
                 yield driver, handle
         return
     # A claim without a volume counts for the driver that would make one, under the claim's key.
-    found = storage.classes.get(claim.storage_class)
-    if found is None or not found.provisioner:
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is None or not storage_class.provisioner:
         return
-    if found.provisioner not in DRIVERS:
-        yield found.provisioner, f"unbound {claim.key}"
-    elif counts_as_csi_volume(found.provisioner, node.migrated):
-        yield DRIVERS[found.provisioner], f"unbound {claim.key}"
+    provisioner = storage_class.provisioner
+    if provisioner not in DRIVERS:
+        yield provisioner, f"unbound {claim.key}"
+    elif counts_as_csi_volume(provisioner, node.migrated):
+        yield DRIVERS[provisioner], f"unbound {claim.key}"
 
 
 def _of_volume(volume: VolumeFacts, node: CsiNodeFacts) -> Iterator[Attached]:

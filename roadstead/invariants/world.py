@@ -15,14 +15,14 @@ from roadstead.facts.selectors import LabelSelector, Requirement, parse_int64
 class World:
     """Nodes and pods. nodes: by name. pods: node name → uid → facts, also of removed nodes.
 
-    excluding: uid → node name, of the pods that have anti-affinity terms: they are few.
+    with_anti_affinity: uid → node name, of the few pods that have required anti-affinity terms.
     leaves_to_devices: whether DRAExtendedResource is on.
     """
 
     cluster: ClusterFacts = field(default_factory=ClusterFacts)
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     pods: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
-    excluding: dict[str, str] = field(default_factory=dict)
+    with_anti_affinity: dict[str, str] = field(default_factory=dict)
     leaves_to_devices: bool = False
 
     def on(self, node_name: str) -> list[PodFacts]:
@@ -35,20 +35,20 @@ class World:
             for facts in self.pods.get(name, {}).values():
                 yield node, facts
 
-    def running_that_exclude(self) -> Iterator[tuple[NodeFacts, PodFacts]]:
-        """Yield those of them that have anti-affinity terms."""
-        for uid, name in self.excluding.items():
+    def running_with_anti_affinity(self) -> Iterator[tuple[NodeFacts, PodFacts]]:
+        """Yield every pod with required anti-affinity terms on a node that exists."""
+        for uid, name in self.with_anti_affinity.items():
             if name in self.nodes:
                 yield self.nodes[name], self.pods[name][uid]
 
     def put(self, uid: str, node_name: str, facts: PodFacts) -> None:
         self.pods.setdefault(node_name, {})[uid] = facts
         if facts.pod_anti_affinity:
-            self.excluding[uid] = node_name
+            self.with_anti_affinity[uid] = node_name
 
     def remove(self, uid: str, node_name: str) -> None:
         self.pods.get(node_name, {}).pop(uid, None)
-        self.excluding.pop(uid, None)
+        self.with_anti_affinity.pop(uid, None)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         return next(
@@ -68,17 +68,17 @@ def selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
     )
 
 
-def meets(has: str | None, wanted: Requirement) -> bool:
+def meets(value: str | None, wanted: Requirement) -> bool:
     """Whether the value of a label (None: there is none) meets a requirement."""
     if wanted.operator == "Exists":
-        return has is not None
+        return value is not None
     if wanted.operator == "DoesNotExist":
-        return has is None
+        return value is None
     if wanted.operator == "In":
-        return has in wanted.values
+        return value in wanted.values
     if wanted.operator == "NotIn":
-        return has not in wanted.values
-    label, limit = parse_int64(has or ""), parse_int64(wanted.values[0])
-    if label is None or limit is None:
+        return value not in wanted.values
+    number, limit = parse_int64(value or ""), parse_int64(wanted.values[0])
+    if number is None or limit is None:
         return False
-    return label > limit if wanted.operator == "Gt" else label < limit
+    return number > limit if wanted.operator == "Gt" else number < limit

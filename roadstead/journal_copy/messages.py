@@ -1,4 +1,8 @@
-"""Messages between the sender and the receiver of a journal copy, and the steps that they carry."""
+"""Messages between the sender and the receiver of a journal copy, and the steps that they contain.
+
+A binder pairs with a copy before it sends steps; its attempts to pair are numbered. The copy's
+process has a number, too (its incarnation), since a new process may find other files.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ CHUNK_BYTES = 4 << 20
 
 MAX_WAITING_BYTES = 64 << 20
 """Bytes of steps that wait for the copy. With more, the sender drops them and catches up from the
-files instead, so that no behaviour of the copy fills its memory."""
+files instead, so that a slow copy does not fill the memory of the binder's process."""
 
 
 class CopyFencedError(RoadsteadError):
@@ -24,8 +28,8 @@ class StepKind(StrEnum):
 
     CREATE: an empty file. APPEND: bytes at an offset, which is the file's size. SYNC: make a file
     durable; without a name, the names of the folder. CUT: shorten a file to an offset. RENAME:
-    give a file another name, durably. REMOVE: delete a file. ASIDE: set all files of the folder
-    aside, since they are of another journal.
+    give a file another name, durably. REMOVE: delete a file. ASIDE: move all files of the folder to
+    another folder, because they are those of another journal.
     """
 
     CREATE = "create"
@@ -54,7 +58,7 @@ Pairing = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CopyBegin:
-    """Binder → copy: pair, and report the files. A second copy of it changes nothing."""
+    """Binder → copy: pair, and report the files. Idempotent."""
 
     epoch: int
     attempt: int
@@ -66,11 +70,12 @@ class CopyBegin:
 
 @dataclass(frozen=True, slots=True)
 class CopyWrite:
-    """Binder → copy: carry out these steps durably. A second copy of it changes nothing.
+    """Binder → copy: carry out these steps durably. Idempotent.
 
-    copy: the incarnation of the copy whose files the steps continue; another one refuses them.
-    number: of the message within its pairing, from 1. lsn: the last record that the copy has after
-    it, for certain. is_complete: after it, the copy has everything that was ever acknowledged.
+    copy: the incarnation of the copy whose files the steps continue; another one ignores them.
+    number: of the message within its pairing, from 1. lsn: a record that the copy certainly has
+    after this message, with all before it. is_complete: after this message, the copy has everything
+    that was ever acknowledged.
     """
 
     epoch: int
@@ -99,8 +104,8 @@ class CopyFile:
 class CopyState:
     """Copy → binder: its pairing, and the number of the last message that is durable.
 
-    copy: its incarnation. files: before the first message of the pairing, the files that the folder
-    has; else none.
+    copy: its incarnation. files: the files of its folder, if no `CopyWrite` of the pairing was
+    carried out yet; else none.
     """
 
     epoch: int = 0
@@ -123,7 +128,10 @@ class Promote:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """Copy → supervisor. lsn: of a record that it has. why: it is not promoted; "" if it is."""
+    """Copy → supervisor. lsn: of the last record that it certainly has.
+
+    why: the reason why it is not promoted; "" if it is.
+    """
 
     lsn: int = 0
     why: str = ""

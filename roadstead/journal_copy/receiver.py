@@ -7,10 +7,11 @@ States and events, as `scripts/diagrams.py` draws them from `journal_copy.receiv
     PROMOTED   ↺ promote
     FAILED     (no event is allowed)
 
-A message is carried out and durable before it is answered. It is `complete` if the copy then has
-everything that the binder ever acknowledged: only such a copy is promoted. Messages of an earlier
-pairing change nothing, and those of an earlier binder, or for a promoted copy, are refused: from
-its promotion on, an old binder gets no confirmation, and so acknowledges nothing.
+A message is carried out and durable before it is answered. The copy is COMPLETE if it has
+everything that the binder ever acknowledged: only such a copy is promoted. The folder of any other
+copy has a mark (the file INCOMPLETE). Messages of an earlier pairing change nothing. Messages of an
+earlier binder, or to a promoted copy, are refused: from the promotion on, an old binder gets no
+confirmation, and so acknowledges nothing.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ class CopyReceiver:
         self._disk, self._set_aside = disk, set_aside
         self._pairing: Pairing = (0, 0)
         self._number = 0
-        # The files when the present pairing began: their digests may take longer than the sender
-        # waits, and it then asks again.
+        # The files when the present pairing began, for further answers: to compute their digests
+        # may take longer than the sender waits, which then repeats its message.
         self._paired_with: tuple[CopyFile, ...] = ()
         self._history: History = ()
         self._files: dict[str, DiskFile] = {}
@@ -116,8 +117,8 @@ class CopyReceiver:
         than the steps expect; then nothing is written any more.
         """
         self._check(message.epoch)
-        at = message.pairing, message.copy, message.number
-        if at == (self._pairing, self.epoch, self._number + 1):
+        received = message.pairing, message.copy, message.number
+        if received == (self._pairing, self.epoch, self._number + 1):
             try:
                 self._carry_out(message)
             except OSError as failure:
@@ -160,23 +161,23 @@ class CopyReceiver:
             )
 
     def _carry_out(self, message: CopyWrite) -> None:
-        # First: nothing of a message that is refused is carried out or counts as complete.
+        # Checked first: no step of a message that is refused is carried out.
         names = {name for step in message.steps for name in (step.name, step.to)} - {""}
-        if others := sorted(name for name in names if not is_copied(name)):
-            raise JournalError(f"journal copy: {others} are no files of a journal")
+        if wrong_names := sorted(name for name in names if not is_copied(name)):
+            raise JournalError(f"journal copy: {wrong_names} are no files of a journal")
         was_complete = self.state is ReceiverState.COMPLETE
         # A complete copy has no mark: its folder is not listed for each message.
         is_marked = not was_complete and INCOMPLETE in self._disk.names()
-        # A folder that is set aside is replaced by an empty one, in one message or in several.
-        is_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
-        stays_complete = was_complete and message.is_complete and not is_aside
+        # An empty folder replaces one that is set aside: it is incomplete until the message ends.
+        sets_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
+        stays_complete = was_complete and message.is_complete and not sets_aside
         if not is_marked and not stays_complete:
             self._mark()
         self._apply(ReceiverEvent.COMPLETE if message.is_complete else ReceiverEvent.WRITE)
         for step in message.steps:
-            self._do(step, keeps_mark=is_marked)
+            self._carry_out_step(step, keeps_mark=is_marked)
         self._sync()
-        # The journal appends to one file; others are opened again where a step needs them.
+        # The journal appends to one file; other files are opened again when a step needs them.
         appended = {step.name for step in message.steps if step.kind is StepKind.APPEND}
         appended |= {step.to for step in message.steps}
         for name in self._files.keys() - appended:
@@ -191,9 +192,9 @@ class CopyReceiver:
         self._disk.create(INCOMPLETE).close()
         self._disk.sync_names()
 
-    def _do(self, step: Step, *, keeps_mark: bool) -> None:
+    def _carry_out_step(self, step: Step, *, keeps_mark: bool) -> None:
         if step.kind is StepKind.ASIDE:
-            self._aside(keeps_mark=keeps_mark)
+            self._set_files_aside(keeps_mark=keeps_mark)
         elif step.kind is StepKind.CREATE:
             if step.name in self._disk.names():
                 self._remove(step.name)
@@ -247,7 +248,7 @@ class CopyReceiver:
             self._unsynced.discard(name)
 
     def _sync(self) -> None:
-        """Make everything durable: what a message says is confirmed by its answer."""
+        """Make everything durable, since the answer to a message confirms it."""
         for name in sorted(self._unsynced):
             self._sync_file(name)
         if self._names_changed:
@@ -265,8 +266,11 @@ class CopyReceiver:
         if file is not None:
             file.close()
 
-    def _aside(self, *, keeps_mark: bool) -> None:
-        """Begin with an empty folder; the former one is kept as it was before this message."""
+    def _set_files_aside(self, *, keeps_mark: bool) -> None:
+        """Begin with an empty folder; the former one stays as it was before this message.
+
+        keeps_mark: it was marked as incomplete before.
+        """
         for name in list(self._files):
             self._close(name)
         if not copied_names(self._disk):

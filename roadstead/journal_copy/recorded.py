@@ -1,4 +1,4 @@
-"""RecordedDisk: a disk that records what it did to its files."""
+"""RecordedDisk: a disk that records its operations on files as steps, for a copy of the journal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ class StepRecorder(Protocol):
 
 
 class _RecordedFile:
-    """A file whose appends and syncs are recorded. Its size is counted from that of the disk."""
+    """A file whose appends and syncs are recorded.
+
+    key: of the open file in its disk, because a file may be renamed while it is open. size_bytes:
+    the size when it was opened, from which offsets are counted.
+    """
 
     def __init__(self, disk: RecordedDisk, file: DiskFile, key: int, size_bytes: int) -> None:
         self._disk, self._file, self._key = disk, file, key
@@ -31,7 +35,7 @@ class _RecordedFile:
         return written
 
     def sync(self) -> None:
-        # Before the sync, so that the copy's disk and this one work at the same time.
+        # Sent before the sync, so that the copy's disk and this one work at the same time.
         self._disk.steps.record(Step(StepKind.SYNC, self._disk.name_of(self._key)))
         self._disk.send()
         self._file.sync()
@@ -47,7 +51,7 @@ class _RecordedFile:
 class RecordedDisk:
     """A disk that carries out each operation and then records it as a step.
 
-    steps: receives them. send: is called before a file is synced, to send what was recorded.
+    steps: receives the steps. send: is called before a file is synced, to send the recorded steps.
     `rewrite` writes equal bytes and is not recorded; nor is the lock.
     """
 
@@ -56,6 +60,7 @@ class RecordedDisk:
     ) -> None:
         self.steps, self.send = steps, send
         self._disk = disk
+        # By key of an open file: its present name. Keys are numbers in order of opening.
         self._names: dict[int, str] = {}
         self._opened = 0
 

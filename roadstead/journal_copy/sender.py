@@ -1,4 +1,4 @@
-"""CopySender: what of the journal is sent to its copy, what is confirmed, and what is caught up.
+"""CopySender: sends the journal's steps to its copy, and tracks what the copy has confirmed.
 
 States and events, as `scripts/diagrams.py` draws them from `journal_copy.sender.TABLE`:
 
@@ -7,17 +7,16 @@ States and events, as `scripts/diagrams.py` draws them from `journal_copy.sender
     COPYING     ── lose ──► UNPAIRED   ── fence ──► FENCED   ↺ confirm
     FENCED      ↺ fence
 
-- UNPAIRED: the next message is a `CopyBegin`. Nothing is recorded for later but the position: the
-  files have it.
-- CATCHING_UP: the copy reported its files. Where they are the beginnings of the journal's, the rest
-  is sent; otherwise all of it, after the copy has set its files aside. Files are read in parts when
-  these are sent; steps that are recorded meanwhile wait.
+- UNPAIRED: the next message is a `CopyBegin`. Steps are counted (`position`) and not stored: the
+  next pairing reads their results from the journal's files.
+- CATCHING_UP: the copy reported its files. If each is the beginning of the journal's file of that
+  name, the rest is sent; otherwise the whole journal, after the copy has set its files aside. Files
+  are read in parts, each when it is sent; steps that are recorded meanwhile wait.
 - COPYING: recorded steps are sent in order, in messages of bounded size.
 - FENCED: another binder uses the copy. Final.
 
-One message is sent at a time, again and again until it is answered. `lose` (a copy that knows
-nothing of the pairing, too many waiting bytes, a file that changes before it is caught up) begins
-the next attempt.
+One message is sent at a time, again and again until it is answered. `lose` (the copy does not know
+the pairing, too many bytes wait, a file is changed before it was sent) begins the next attempt.
 """
 
 from __future__ import annotations
@@ -77,19 +76,18 @@ TABLE: TransitionTable[SenderState, SenderEvent] = TransitionTable(
     },
 )
 
-MOVES = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
-"""Steps after which a file that is not caught up cannot be read as it was."""
+DESTRUCTIVE = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
+"""Steps after which a file can no longer be read as it was when its parts were planned."""
 
-DURABLE = MOVES | {StepKind.SYNC}
-"""Steps whose caller relies on them."""
+DURABLE = DESTRUCTIVE | {StepKind.SYNC}
+"""Steps whose result the journal relies on: the copy must have them before an acknowledgement."""
 
 
 class CopySender:
     """The sender of one binder. Steps are recorded in any state, also before there is a copy.
 
-    position: number of recorded steps. wanted: the position that must be durable on both disks
-    before anything that follows from it may leave the binder. confirmed: the position up to which
-    the copy is durable.
+    position: number of recorded steps. wanted: the position up to which both disks must be durable
+    before the binder may send a reply. confirmed: the position up to which the copy is durable.
     """
 
     def __init__(
@@ -114,10 +112,12 @@ class CopySender:
         self._sent: CopyBegin | CopyWrite | None = None
         # The position after the message that is sent, and the record that the copy has by then.
         self._sent_position = self._sent_lsn = 0
+        # Parts of files that the copy lacks: (name, offset, end), see `_plan`.
         self._parts: deque[tuple[str, int, int]] = deque()
+        # Recorded steps that wait until all parts are sent.
         self._queue: deque[Step] = deque()
         self._waiting_bytes = 0
-        # The journal's last record at a position, for positions that are not sent.
+        # (position, the journal's last record there), for positions that are not sent.
         self._lsns: deque[tuple[int, int]] = deque()
 
     @property
@@ -126,14 +126,14 @@ class CopySender:
         return self.confirmed >= self.wanted
 
     def record(self, step: Step) -> None:
-        """Note a step that the binder's own disk has carried out, or begins to."""
+        """Record a step that the binder's own disk has carried out, or is about to."""
         self.position += 1
         if step.kind in DURABLE:
             self.wanted = self.position
         if self.state not in (SenderState.CATCHING_UP, SenderState.COPYING):
             return
         unread = {name for name, _, _ in self._parts}
-        if step.kind in MOVES and unread & {step.name, step.to}:
+        if step.kind in DESTRUCTIVE and unread & {step.name, step.to}:
             self._restart_pairing()
             return
         self._queue.append(step)
@@ -157,7 +157,7 @@ class CopySender:
         return self._sent
 
     def _is_due(self) -> bool:
-        # A FLUSHED frame, which no caller waits for, is sent with the records after it.
+        # Steps for which no caller waits, such as a FLUSHED frame, are sent with later ones.
         return self.state is SenderState.CATCHING_UP or not self.is_confirmed
 
     def _next_write(self) -> CopyWrite:
@@ -183,7 +183,7 @@ class CopySender:
         )
 
     def _next_part(self, room_bytes: int) -> Step:
-        """Return the next step of catching up: what is to be done first, or a part of a file."""
+        """Return the next step of catching up: ASIDE, CREATE, or a part of a file (`_plan`)."""
         name, offset, end = self._parts.popleft()
         if not name:
             return Step(StepKind.ASIDE)
@@ -208,13 +208,13 @@ class CopySender:
         return Step(step.kind, step.name, offset=step.offset, data=first)
 
     def answered(self, answer: CopyState) -> None:
-        """Apply the copy's answer to the message that was sent last. A second copy does nothing."""
+        """Apply the copy's answer to the message that was sent last; ignore a repeated answer."""
         if self.state is SenderState.FENCED or self._sent is None:
             return
         if answer.epoch > self._pairing[0]:
             self.fence()
         elif answer.pairing != self._pairing:
-            # A copy whose process is new.
+            # The process of the copy is a new one, which does not know the pairing.
             self._restart_pairing()
         elif isinstance(self._sent, CopyBegin):
             self._apply(SenderEvent.PAIR)
@@ -232,23 +232,26 @@ class CopySender:
         self.confirmed = max(self.confirmed, self._sent_position)
 
     def _plan(self, files: Iterable[CopyFile]) -> None:
-        """Plan the parts of files that the copy lacks. ("", 0, 0): set aside; offset -1: create."""
+        """Plan the parts of files that the copy lacks: (name, offset, end).
+
+        The name "" stands for ASIDE, an offset of -1 for CREATE.
+        """
         self._sent_position = self.confirmed
         self._lsns.append((self.position, self.lsn()))
         sizes = {name: self._disk.size(name) for name in copied_names(self._disk)}
-        there = {each.name: each for each in files}
+        on_copy = {each.name: each for each in files}
         is_beginning = all(
             each.size_bytes <= sizes.get(each.name, -1)
             and each.digest == digest_of(self._disk, each.name, each.size_bytes)
-            for each in there.values()
+            for each in on_copy.values()
         )
         if not is_beginning:
-            there = {}
+            on_copy = {}
             self._parts.append(("", 0, 0))
         for name, size_bytes in sizes.items():
-            found = there.get(name)
-            offset = 0 if found is None else found.size_bytes
-            if found is None:
+            copied = on_copy.get(name)
+            offset = 0 if copied is None else copied.size_bytes
+            if copied is None:
                 self._parts.append((name, -1, size_bytes))
             if offset < size_bytes:
                 self._parts.append((name, offset, size_bytes))
@@ -259,18 +262,19 @@ class CopySender:
             self._restart_pairing()
 
     def fence(self) -> None:
-        """Note that a newer binder uses the copy."""
+        """Record that a newer binder uses the copy."""
         self._apply(SenderEvent.FENCE)
-        self._drop()
+        self._drop_unsent()
 
     def _restart_pairing(self) -> None:
         self._apply(SenderEvent.LOSE)
-        self._drop()
+        self._drop_unsent()
         epoch, attempt = self._pairing
         self._pairing = epoch, attempt + 1
         self._number = 0
 
-    def _drop(self) -> None:
+    def _drop_unsent(self) -> None:
+        """Drop the unanswered message and everything that waits to be sent."""
         self._sent = None
         self._parts.clear()
         self._queue.clear()

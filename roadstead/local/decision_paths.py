@@ -1,8 +1,9 @@
 """The paths that a decision can take, behind one interface.
 
-plain: pod by pod. beside: in batches, as a scheduler decides, with results of classes cached from
-batch to batch. A number W: the same, with W workers that score new classes. Each of them also with
-the kernel, pod by pod (`+kernel`) or in runs of pods (`+runs`).
+plain: pod by pod. batches: in batches, as a scheduler decides, with results of classes cached from
+batch to batch. A number W: the same, with W workers that score new classes. Each path also with the
+kernel, pod by pod (`+kernel`) or in runs of pods (`+runs`). Replays of recordings and tests compare
+the paths.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import UnsupportedError
 
 FIRST = TieBreak("first")
+"""The tie-break of the recordings."""
+
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
+"""Returns profiles by scheduler name, for one path's classes."""
 
 PLAIN = "plain"
-BESIDE = "beside"
+BATCHES = "batches"
 WITH_KERNEL = "+kernel"
 IN_RUNS = "+runs"
 """Suffixes of a path's name: the kernel decides the pods that it covers, one by one with all best
@@ -83,10 +87,12 @@ class DecisionPath(Protocol):
 
     def remove_node(self, name: str) -> None: ...
 
-    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None: ...
+    def add_pod(
+        self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY
+    ) -> None: ...
 
     def remove_pod(
-        self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY
+        self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY
     ) -> None: ...
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
@@ -115,17 +121,17 @@ class DecisionPath(Protocol):
 class PlainPath:
     """Decisions pod by pod on one table, without messages."""
 
-    def __init__(self, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS) -> None:
-        self.names_best = way.names_best
+    def __init__(self, profiles_of: Profiles, options: PathOptions = DEFAULT_OPTIONS) -> None:
+        self.names_best = options.names_best
         self.classes = PodClasses()
         self.profiles = profiles_of(self.classes)
         self.table = NodeTable(self.classes)
-        self._tie_break = way.tie_break
+        self._tie_break = options.tie_break
         self._cycle = PlainCycle(
-            *(self.table, self.profiles, way.tie_break),
-            name_best=way.names_best,
-            node_search=way.node_search,
-            compiled_kernel=way.compiled_kernel,
+            *(self.table, self.profiles, options.tie_break),
+            name_best=options.names_best,
+            node_search=options.node_search,
+            compiled_kernel=options.compiled_kernel,
         )
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
@@ -141,12 +147,16 @@ class PlainPath:
     def node(self, name: str) -> NodeFacts:
         return self.table.facts(self.table.row_of(name))
 
-    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
+    def add_pod(self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY) -> None:
         pod_class = self.classes.pod_class(facts)
-        self.table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
+        self.table.add_pod(
+            node_name, pod_class, uid=identity.uid, key=identity.key, started_s=identity.started_s
+        )
 
-    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
-        self.table.remove_pod(node_name, self.classes.pod_class(facts), uid=who.uid)
+    def remove_pod(
+        self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY
+    ) -> None:
+        self.table.remove_pod(node_name, self.classes.pod_class(facts), uid=identity.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         self._cycle.forget(pod, node_name)
@@ -185,13 +195,13 @@ class PlainPath:
 class BatchPath(PlainPath):
     """Decisions in batches on one table; `PlainCycle` explains pods."""
 
-    def __init__(self, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS) -> None:
-        super().__init__(profiles_of, way)
+    def __init__(self, profiles_of: Profiles, options: PathOptions = DEFAULT_OPTIONS) -> None:
+        super().__init__(profiles_of, options)
         self._batch_builder = BatchBuilder(
-            *(self.table, self.profiles, way.tie_break),
-            name_best=way.names_best,
-            node_search=way.node_search,
-            compiled_kernel=way.compiled_kernel,
+            *(self.table, self.profiles, options.tie_break),
+            name_best=options.names_best,
+            node_search=options.node_search,
+            compiled_kernel=options.compiled_kernel,
         )
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
@@ -211,18 +221,19 @@ class BatchPath(PlainPath):
             if not run:
                 run = batch.decide_by_kernel(pods[len(decisions) :])[::-1]
                 batch.flush()
-                # All are placed already; each counts when its turn comes.
+                # All of the run are placed already, but each must change its row for snapshots only
+                # when its turn comes.
                 count_as_unchanged(table, _nodes_of(run))
             decision = run.pop() if run else batch.decide(pod)
             if decision is None:
                 break
-            decisions.append(self._after(batch, decision))
+            decisions.append(self._with_post_filter(batch, decision))
             batch.flush()
             if decision.node_name is not None:
                 count_as_changed(table, decision.node_name)
             if decision.node_name is None or is_behind(table, decision.node_name, table.arrived):
-                # The next snapshot renews this row, which changes scores of images: the kernel made
-                # the other decisions of its run without it.
+                # The next snapshot renews this row, which changes scores of images. The kernel made
+                # the later decisions of its run without this change.
                 self._undo(run, decision.node_name)
                 break
         self._batch_builder.record_length(len(pods), len(decisions))
@@ -235,19 +246,22 @@ class BatchPath(PlainPath):
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
         """Do nothing: there are no workers to list the best rows of new classes."""
 
-    def _after(self, batch: Batch, decision: Decision) -> Decision:
+    def _with_post_filter(self, batch: Batch, decision: Decision) -> Decision:
         """Return the decision with the result of PostFilter."""
         profile = self.profiles[decision.pod.pod_class.facts.scheduler_name]
         extenders = self._batch_builder.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
-        decision, has_tried = run_now(steps)
-        if has_tried or decision.diagnosis is None:
+        decision, tried_to_preempt = run_now(steps)
+        if tried_to_preempt or decision.diagnosis is None:
             return decision
         result = post_filter_result(profile, decision.pod, decision.diagnosis, self._tie_break)
         return decision._replace(post_filter=result)
 
     def _undo(self, decisions: Sequence[Decision], last: str | None) -> None:
-        """Remove placed pods. last: the node of the pod before them, the next to be renewed."""
+        """Remove placed pods.
+
+        last: the node of the pod before them, whose row the next snapshot must renew.
+        """
         for each in decisions:
             assert each.node_name is not None, "the kernel decides only pods that fit"
             self.table.remove_pod(each.node_name, each.pod.pod_class, uid=each.pod.uid)
@@ -269,9 +283,9 @@ class WorkersPath(BatchPath):
     """
 
     def __init__(
-        self, workers: int, profiles_of: Profiles, way: PathOptions = DEFAULT_OPTIONS
+        self, workers: int, profiles_of: Profiles, options: PathOptions = DEFAULT_OPTIONS
     ) -> None:
-        super().__init__(profiles_of, way)
+        super().__init__(profiles_of, options)
         self._parts = ScoredParts(self.table, workers)
         tables = [NodeTable(PodClasses()) for _ in range(workers)]
         profiles = [profiles_of(table.classes) for table in tables]
@@ -280,7 +294,8 @@ class WorkersPath(BatchPath):
             Ranker(worker.own, worker.table, own)
             for worker, own in zip(self._workers, profiles, strict=True)
         ]
-        self._worker_of: dict[str, NodeTable] = {}
+        # By node: the table of the worker that has it.
+        self._worker_table_of: dict[str, NodeTable] = {}
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
@@ -288,44 +303,49 @@ class WorkersPath(BatchPath):
             super().add_nodes([facts])
             table = self._workers[arrival % len(self._workers)].table
             table.add_node(facts, arrival)
-            self._worker_of[facts.name] = table
+            self._worker_table_of[facts.name] = table
 
     def remove_node(self, name: str) -> None:
         super().remove_node(name)
-        self._worker_of.pop(name).remove_node(name)
+        self._worker_table_of.pop(name).remove_node(name)
 
     def update_node(self, facts: NodeFacts) -> None:
         super().update_node(facts)
-        self._worker_of[facts.name].update_node(facts)
+        self._worker_table_of[facts.name].update_node(facts)
 
-    def add_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
-        super().add_pod(node_name, facts, who)
-        table = self._worker_of[node_name]
+    def add_pod(self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY) -> None:
+        super().add_pod(node_name, facts, identity)
+        table = self._worker_table_of[node_name]
         pod_class = table.classes.pod_class(facts)
-        table.add_pod(node_name, pod_class, uid=who.uid, key=who.key, started_s=who.started_s)
+        table.add_pod(
+            node_name, pod_class, uid=identity.uid, key=identity.key, started_s=identity.started_s
+        )
 
-    def remove_pod(self, node_name: str, facts: PodFacts, who: PodIdentity = NO_IDENTITY) -> None:
-        super().remove_pod(node_name, facts, who)
-        table = self._worker_of[node_name]
-        table.remove_pod(node_name, table.classes.pod_class(facts), uid=who.uid)
+    def remove_pod(
+        self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY
+    ) -> None:
+        super().remove_pod(node_name, facts, identity)
+        table = self._worker_table_of[node_name]
+        table.remove_pod(node_name, table.classes.pod_class(facts), uid=identity.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         super().forget(pod, node_name)
-        table = self._worker_of[node_name]
+        table = self._worker_table_of[node_name]
         table.remove_pod(node_name, table.classes.pod_class(pod.pod_class.facts), uid=pod.uid)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
-        """Ask workers to score new classes, then decide as without workers."""
-        self._ask(self._batch_builder.missing_classes(self._batch_builder.next_batch(pods)))
+        """Have workers score new classes, then decide as without workers."""
+        pods_in_batch = self._batch_builder.next_batch(pods)
+        self._request_scores(self._batch_builder.missing_classes(pods_in_batch))
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:
-                table = self._worker_of[each.node_name]
+                table = self._worker_table_of[each.node_name]
                 pod_class = table.classes.pod_class(each.pod.pod_class.facts)
                 table.add_pod(each.node_name, pod_class, uid=each.pod.uid, key=each.pod.key)
         return decisions
 
-    def _ask(self, pods: Sequence[PodInCycle]) -> None:
+    def _request_scores(self, pods: Sequence[PodInCycle]) -> None:
         if not pods:
             return
         classes = [encode_facts(pod.pod_class.facts) for pod in pods]
@@ -334,8 +354,8 @@ class WorkersPath(BatchPath):
             for number in self._parts.rows.with_rows()
         }
         touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
-        given = self._parts.merge_answers(answers, touched, len(pods))
-        for pod, each in zip(pods, given or (), strict=False):
+        results = self._parts.merge_answers(answers, touched, len(pods))
+        for pod, each in zip(pods, results or (), strict=False):
             self._batch_builder.store_worker_results(pod.signature, each)
 
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
@@ -343,15 +363,16 @@ class WorkersPath(BatchPath):
         new, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
         if not new or compiled_kernel is None:
             return
-        draws, none = batch.tie_break_hashes(new), np.zeros(0, np.int64)
+        hashes, no_rows = batch.tie_break_hashes(new), np.zeros(0, np.int64)
         classes = tuple(encode_facts(pod.pod_class.facts) for pod in new)
-        ask = RankRequest(0, b"", classes, draws.tobytes(), LISTED_PER_WORKER)
+        request = RankRequest(0, b"", classes, hashes.tobytes(), LISTED_PER_WORKER)
         answers: dict[int, RankAnswer] = {}
         for worker in self._parts.rows.with_rows():
-            answer = self._rankers[worker].rank(ask, compiled_kernel, none)
+            answer = self._rankers[worker].rank(request, compiled_kernel, no_rows)
             answers[worker] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
         signatures = [pod.signature for pod in new]
-        best = best_rows(self._parts.rows, answers, signatures, draws, LISTED_PER_WORKER, none)
+        rows = self._parts.rows
+        best = best_rows(rows, answers, signatures, hashes, LISTED_PER_WORKER, no_rows)
         if best is not None:
             batch.use_lists(best, len(pods))
 
@@ -374,18 +395,18 @@ def _prepare(
 def open_path(
     name: str, profiles_of: Profiles, node_search: NodeSearch | None = None
 ) -> DecisionPath:
-    """Return a path by name: `plain`, `beside`, or the number of workers, with the kernel or not.
+    """Return a path by name: `plain`, `batches`, or a number of workers, with the kernel or not.
 
     node_search: samples the nodes of every pod; None for a search over all of them.
     """
     plain_name = without_kernel(name)
     compiled_kernel = CompiledKernel(load(), Coverage()) if plain_name != name else None
-    way = PathOptions(compiled_kernel, node_search, names_best=not name.endswith(IN_RUNS))
+    options = PathOptions(compiled_kernel, node_search, names_best=not name.endswith(IN_RUNS))
     if plain_name == PLAIN:
-        return PlainPath(profiles_of, way)
-    if plain_name == BESIDE:
-        return BatchPath(profiles_of, way)
-    return WorkersPath(int(plain_name), profiles_of, way)
+        return PlainPath(profiles_of, options)
+    if plain_name == BATCHES:
+        return BatchPath(profiles_of, options)
+    return WorkersPath(int(plain_name), profiles_of, options)
 
 
 def without_kernel(name: str) -> str:

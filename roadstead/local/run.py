@@ -58,7 +58,8 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 from roadstead.storage import StorageChange
 from roadstead.storage.claim_messages import BoundVolumes
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+"""What steps of the queue return."""
 
 OWNER, EPOCH = "scheduler-0", 1
 
@@ -111,60 +112,63 @@ class LocalRun:
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         """Add or change nodes; waiting pods that they may help are requeued."""
-        coming, known = list(nodes), self.state.core.placements.nodes
-        listed = NodeList.of(coming)
-        changes = [NodeChange(known.get(each.name), each) for each in coming]
-        self.binder.add_nodes(listed)
-        self.cache.add_nodes(listed)
-        self._driven(self.queue.observe(changes, (), (), self.now_s))
+        added, known = list(nodes), self.state.core.placements.nodes
+        node_list = NodeList.of(added)
+        changes = [NodeChange(known.get(each.name), each) for each in added]
+        self.binder.add_nodes(node_list)
+        self.cache.add_nodes(node_list)
+        self._drive_queue(self.queue.observe(changes, (), (), self.now_s))
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes; their pods remain bound to them."""
         known = self.state.core.placements.nodes
         changes = [NodeChange(known[name], None) for name in names if name in known]
         self.binder.remove_nodes(names)
-        aside = self.cache.remove_nodes(names)
-        self._driven(self.queue.observe(changes, aside, (), self.now_s))
+        freed = self.cache.remove_nodes(names)
+        self._drive_queue(self.queue.observe(changes, freed, (), self.now_s))
 
     def add_running(self, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
         """Add pods that run already, each on its node."""
         self.binder.add_running([_keyed(each) for each in pods], nodes)
-        started_s = {who.uid: who.started_s for who, _ in pods if who.started_s is not None}
+        identities = [identity for identity, _ in pods]
+        started_s = {each.uid: each.started_s for each in identities if each.started_s is not None}
         self.cache.add_running(pods, nodes, started_s=started_s)
 
     def delete_pods(self, uids: Sequence[str]) -> None:
         """Delete pods, bound or not; waiting pods that this may help are requeued."""
-        gone = [(identity_of(uid, key), of) for uid, key, of in self.binder.delete_pods(uids)]
+        deleted = [
+            (identity_of(uid, key), facts) for uid, key, facts in self.binder.delete_pods(uids)
+        ]
         self.cache.remove_pods(uids)
         self.queue.end_device_claims(uids)
-        self.queue.remove_deleted(gone, self.now_s)
+        self.queue.remove_deleted(deleted, self.now_s)
 
     def submit(self, pods: Sequence[Pod]) -> tuple[str, ...]:
         """Submit pods to the queue; return the UIDs of those for which it has no room."""
         self.binder.add_pending([_keyed(each) for each in pods])
-        return self._driven(self.queue.submit(pods, self.now_s)).refused
+        return self._drive_queue(self.queue.submit(pods, self.now_s)).refused
 
     def add_device_claims(self, claims: Sequence[DeviceClaimFacts]) -> None:
         """Add claims of devices that were made for pods which are about to be submitted.
 
-        The binder does not get them: a run whose binder has claims, too, must add them there.
+        They are not added to the binder: a caller whose binder checks claims must do that.
         """
         if claims:
             self.state.volumes.apply([StorageChange(device_claims=tuple(claims))])
             self.queue.add_device_claims(claims)
 
     def catch_up(self) -> None:
-        """Let the scheduler know all claims as the cache has them."""
+        """Apply the cache's changes of claims and volumes to the scheduler."""
         self._volumes.store_changes(self.state.volumes.changes_since(self._volumes.known))
         self._volumes.catch_up()
 
     def observe_bound(self, pods: Sequence[PodFacts], now_s: float) -> None:
-        """Requeue waiting pods that pods help which were bound without the queue."""
-        self._driven(self.queue.observe_bound(pods, now_s))
+        """Requeue waiting pods that may be helped by pods that were bound without the queue."""
+        self._drive_queue(self.queue.observe_bound(pods, now_s))
 
     def observe_gone(self, pods: Sequence[Pod], now_s: float) -> None:
-        """Requeue waiting pods that it helps that other pods left their nodes."""
-        self._driven(self.queue.observe((), pods, (), now_s))
+        """Requeue waiting pods that may be helped by pods that left their nodes."""
+        self._drive_queue(self.queue.observe((), pods, (), now_s))
 
     # Scheduling.
 
@@ -178,7 +182,7 @@ class LocalRun:
         return bool(self.queue.core.active_count) or not self.scheduler.core.idle
 
     def run(self, now_s: float, *, until_refused: bool = False) -> int:
-        """Decide and bind until nothing is left to do at this time; return how many were placed.
+        """Decide and bind until no pod can be decided at this time; return how many were placed.
 
         until_refused: end after the lease in which a pod was found unschedulable.
         """
@@ -217,13 +221,13 @@ class LocalRun:
             case AssumePods() | UpdateAttempts() | NominatePods():
                 return self._answer_of_cache(need)
             case BindPods():
-                return self._bound(need)
+                return self._bind(need)
             case RunConcurrently(steps):
                 return drive(steps, self._answer)
             case EvictPods(uids, preemptors, claims):
                 self.binder.deallocate(claims)
-                gone = self.binder.evict(uids, preemptors)
-                return [(identity_of(uid, key), facts) for uid, key, facts in gone]
+                evicted = self.binder.evict(uids, preemptors)
+                return [(identity_of(uid, key), facts) for uid, key, facts in evicted]
             case RequestLease() | RenewLeases() | ReportPods():
                 return self._answer_of_queue(need)
             case CallExtenders(_, work):
@@ -232,7 +236,7 @@ class LocalRun:
                 self.catch_up()
                 return self._compiled_kernel
             case CatchUp():
-                # The table has every change already: placements not confirmed were refused.
+                # The cache's changes are applied at once: what is not confirmed was refused.
                 self.nodes.tentative.undo_unconfirmed()
             case WaitUntil(at_s):
                 self.advance(at_s)
@@ -240,20 +244,19 @@ class LocalRun:
 
     def _answer_of_queue(self, need: RequestLease | RenewLeases | ReportPods) -> object:
         if isinstance(need, RequestLease):
-            return self._leased(need)
+            return self._lease(need)
         if isinstance(need, RenewLeases):
             return self.queue.renew(need.lease_ids, self.now_s)
         if self._on_report is not None:
             self._on_report(need)
-        about = need.lease_id, need.bound, need.returned, need.pending_reasons, need.evicted
-        self._driven(self.queue.report(*about, self.now_s))
+        results = need.lease_id, need.bound, need.returned, need.pending_reasons, need.evicted
+        self._drive_queue(self.queue.report(*results, self.now_s))
         self.queue.begin_gang_turn(self.now_s)
         return None
 
-    def _leased(self, need: RequestLease) -> LeasedPods:
+    def _lease(self, need: RequestLease) -> LeasedPods:
         self.queue.activate_gangs(need.gangs, self.now_s)
-        asked = need.max_pods, self.now_s, need.profile
-        batch = self.queue.lease(OWNER, EPOCH, *asked)
+        batch = self.queue.lease(OWNER, EPOCH, need.max_pods, self.now_s, need.profile)
         self.has_leased = bool(batch.pods)
         return LeasedPods(
             batch.lease_id,
@@ -279,7 +282,7 @@ class LocalRun:
                 need.forget, need.sent_to_binder, need.confirm, need.row_versions, self.now_s
             )
             if freed:
-                self._driven(self.queue.observe((), freed, (), self.now_s))
+                self._drive_queue(self.queue.observe((), freed, (), self.now_s))
         else:
             pods = [(identity_of(n.uid, n.key), n.facts) for n in need.nominations]
             nodes = [n.node_name for n in need.nominations]
@@ -288,7 +291,7 @@ class LocalRun:
             self.cache.nominate(pods, nodes, preempts, need.evicted)
         return CacheAnswer(refused, 0, bound, self.state.volumes.changes_since(need.known_changes))
 
-    def _bound(self, need: BindPods) -> BindAnswers:
+    def _bind(self, need: BindPods) -> BindAnswers:
         count = len(need.attempts)
         versions = need.read_versions or (0,) * count
         transactions = need.transactions or ("",) * count
@@ -302,11 +305,11 @@ class LocalRun:
         ]
         return bind_answers(self.binder.bind(requests, need.volumes))
 
-    def _driven(self, steps: QueueSteps[T]) -> T:
+    def _drive_queue(self, steps: QueueSteps[ResultT]) -> ResultT:
         """Return the result of the queue's steps; their nominations are sent to the cache."""
-        return drive(steps, self._nominated)
+        return drive(steps, self._nominate)
 
-    def _nominated(self, need: SendNominations) -> float:
+    def _nominate(self, need: SendNominations) -> float:
         self.cache.nominate(need.pods, need.nodes, [False] * len(need.pods))
         return self.now_s
 

@@ -12,8 +12,11 @@ from roadstead.nodes.pods_on_row import NO_PODS
 
 
 def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
-    """Append rows without pods and return each node's zone; the table sets arrival and version."""
-    classes, of_class = _used(nodes)
+    """Append rows without pods and return each node's zone; the table sets arrival and version.
+
+    A class here is the facts that several nodes share, all but their names.
+    """
+    classes, of_class = _used_classes(nodes)
     start, stop = columns.size, columns.size + len(nodes)
     columns.fit_rows(stop)
     columns.size = stop
@@ -40,10 +43,10 @@ def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
     return [zones[code] for code in of_class.tolist()]
 
 
-def _used(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
+def _used_classes(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
     """Return the used classes in order of their first node, and each node's index among them.
 
-    In this order values get the codes that insertion node by node would give them.
+    In this order, labels, taints, … get the codes that insertion node by node would give them.
     """
     used, first, code = np.unique(nodes.codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -76,7 +79,7 @@ def _label_codes(columns: Columns, classes: list[NodeFacts]) -> dict[str, I32]:
             codes = found.get(key)
             if codes is None:
                 codes = found[key] = np.full(len(classes), MISSING, dtype=np.int32)
-            # `label` would assign codes to own names (`LabelColumn.encode_own_names`).
+            # `label` would assign codes to all own names (`LabelColumn.encode_own_names`).
             column = columns.labels.get(key) or columns.label(key)
             codes[index] = OWN if value == NAME_PLACEHOLDER else column.values.code(value)
     return found

@@ -54,8 +54,8 @@ class Columns:
     name_hash: uint64[capacity], computed on first use.
     version: int64[capacity], the table version of the row's last change; facts_version: of the last
         change of its node's own facts.
-    changes: number of times that pods were added or removed; class_changed: class → the number of
-        its last change, in ascending order.
+    class_counts: class → number of its pods on all rows. changes: number of changes of these
+        counts; class_changed: class → the number of its last change, in ascending order.
     snapshot_at: int64[capacity], how many nodes had arrived at the row's last snapshot;
         first_snapshot_at: at the first snapshot of the table. snapshot_version: int64[capacity],
         the row's version at its last snapshot (`roadstead.nodes.snapshots`).
@@ -136,13 +136,14 @@ class Columns:
 
     def count_class(self, pod_class: PodClass, change: int) -> None:
         """Count pods of a class as added or, with a negative change, removed."""
-        left = self.class_counts.get(pod_class, 0) + change
-        assert left >= 0, f"fewer than no pods of {pod_class!r}"
+        count = self.class_counts.get(pod_class, 0) + change
+        assert count >= 0, f"fewer than no pods of {pod_class!r}"
         self.changes += 1
+        # Removed first, so that the class moves to the end.
         self.class_changed.pop(pod_class, None)
         self.class_changed[pod_class] = self.changes
-        if left:
-            self.class_counts[pod_class] = left
+        if count:
+            self.class_counts[pod_class] = count
         else:
             del self.class_counts[pod_class]
 
@@ -178,7 +179,7 @@ class Columns:
 
     def move_row(self, source: int, target: int) -> None:
         """Copy every column of one row over another."""
-        # All rows below `_hashed` must have their hash, and that of the source may be missing.
+        # All rows below `_hashed` must have their hashes, and the source may have none yet.
         if source >= self._hashed > target:
             self._name_hash[source] = name_hash(self.names[source])
         for name in self.matrices():

@@ -1,7 +1,8 @@
 """Label columns: per key one code per row, so that a selector is evaluated on values, not nodes.
 
-A requirement is evaluated once per distinct value of its key and gathered over the rows. So unique
-hostnames cost one column and nothing else.
+A requirement is evaluated once per distinct value of its key and gathered over the rows. Selectors
+`In` and `NotIn` only look up their own values, so that a label with a value per node, as the
+hostname, is not evaluated value by value.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from roadstead.facts.selectors import NodeSelectorTerm, Requirement
 from roadstead.nodes.interning import CodeInterner
 
 MISSING = -1
+"""The node lacks the key."""
 OWN = -2
 """The value is the node's own name, which has no code yet: see `LabelColumn.encode_own_names`."""
 
@@ -33,7 +35,7 @@ class LabelColumn:
         self.has_own = False
 
     def encode_own_names(self, names: list[str]) -> None:
-        """Assign codes to own names; names that no selector reads are never stored twice."""
+        """Assign codes to own names, before a selector reads them: most are never stored twice."""
         if not self.has_own:
             return
         rows = np.flatnonzero(self.codes == OWN)
@@ -52,7 +54,8 @@ def match_requirement(
 ) -> NDArray[np.bool_]:
     """Return which rows satisfy a requirement on `key`. codes: int32[row] → bool[row]."""
     absent = requirement.matches({})
-    # These look up their few values; others are evaluated for every value of the key.
+    # In and NotIn look up their few values; other operators are evaluated for every value of the
+    # key.
     if requirement.operator in ("In", "NotIn"):
         hit = np.zeros(len(values) + 1, dtype=np.bool_)
         for value in requirement.values:
@@ -91,7 +94,7 @@ def match_fields(term: NodeSelectorTerm, names: list[str]) -> NDArray[np.bool_]:
     for field in term.fields:
         # One look-up per node in a set: a DaemonSet names a node for each of its pods.
         hit = {name for name in field.values if field.matches_field(name)}
-        # The answer for every other name: no node has this one.
+        # The answer for every name that the field does not list, by one that no node has.
         miss = field.matches_field("\x00")
         values = set(field.values)
         wanted = [name in hit if name in values else miss for name in names]

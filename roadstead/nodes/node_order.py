@@ -21,8 +21,8 @@ from itertools import chain, zip_longest
 class NodeTree:
     """Nodes by zone; `version` grows with every change.
 
-    Bulk additions, and single ones behind them, are collected and applied when the order is read or
-    a node is removed: the order of most tables is never read.
+    Bulk additions, and single additions after them, are collected and applied when the order is
+    read or a node is removed: the order of most tables is never read.
     """
 
     __slots__ = ("_pending", "_zone_of", "_zones", "version")
@@ -54,9 +54,9 @@ class NodeTree:
         self.version += 1
 
     def _apply_pending(self) -> None:
-        late, self._pending = self._pending, []
+        pending, self._pending = self._pending, []
         version = self.version
-        for names, zones in late:
+        for names, zones in pending:
             for name, zone in zip(names, zones, strict=True):
                 self._put(name, zone)
         # `put_all` has counted these changes already.
@@ -87,8 +87,8 @@ class NodeTree:
     def listed(self) -> tuple[str, ...]:
         """Return all names, round robin over zones."""
         self._apply_pending()
-        turns = zip_longest(*self._zones.values())
-        return tuple(name for name in chain.from_iterable(turns) if name is not None)
+        rounds = zip_longest(*self._zones.values())
+        return tuple(name for name in chain.from_iterable(rounds) if name is not None)
 
 
 class NodeOrder:

@@ -1,4 +1,4 @@
-"""Partitions of nodes by zone: large zones are split, small zones share a partition.
+"""Partitions of nodes by zone (mode `partitioned`): large zones are split, small ones share one.
 
 The nodes at the start are assigned together (`assign_first`): zones in order of size go to the
 partition with the fewest nodes, and a zone larger than a fair share is split first. A node added

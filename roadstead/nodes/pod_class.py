@@ -20,6 +20,7 @@ LARGE_REQUEST = 1 << 50
 """Above this, sums over the pods of a node may wrap around; 8,000 pods of less can not."""
 
 _Coding = Callable[[str], int]
+"""Returns the code of a resource name."""
 
 
 class PodClass:
@@ -28,19 +29,20 @@ class PodClass:
     index: number of the class in its `PodClasses`, in order of first use.
     shape: equal for classes that differ only in the amounts of their requests.
     effect_shape: equal for classes that differ only in these amounts and in the names of their
-        claims of devices.
+        claims of devices: a key of their effects (`Profile.effect_key`).
     request_of: requested amount by resource, of the resources that nodes count.
-    asked: (code of a resource, amount) for each request, without zero amounts.
-    nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node.
-    scored: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory with their
-        defaults.
+    coded_requests: (code of a resource, amount) for each of `request_of`, without zero amounts.
+    nonzero: cpu in milli-CPU and memory in bytes as scoring counts a pod on a node (upstream's
+        NonZeroRequested).
+    scoring_requests: resource → amount as NodeResourcesFit scores the pod itself, cpu and memory
+        with their defaults.
     labels: the pod's labels as a mapping.
     is_large: whether one of these amounts is above LARGE_REQUEST.
     """
 
     __slots__ = (
         "_only_class",
-        "asked",
+        "coded_requests",
         "effect_shape",
         "facts",
         "index",
@@ -48,7 +50,7 @@ class PodClass:
         "labels",
         "nonzero",
         "request_of",
-        "scored",
+        "scoring_requests",
         "shape",
     )  # fmt: skip
 
@@ -63,14 +65,14 @@ class PodClass:
         self._only_class: dict[int, dict[PodClass, int]] = {}
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
-        self.asked = tuple([(code(name), n) for name, n in self.request_of.items() if n])
+        self.coded_requests = tuple([(code(name), n) for name, n in self.request_of.items() if n])
         self.nonzero = facts.nonzero_cpu_milli, facts.nonzero_memory_bytes
-        self.scored: dict[str, int] = (
+        self.scoring_requests: dict[str, int] = (
             self.request_of | dict(zip(("cpu", "memory"), self.nonzero, strict=True))
             if facts.container_requests is None
             else dict(facts.container_requests)
         )
-        amounts = (*self.request_of.values(), *self.nonzero, *self.scored.values())
+        amounts = (*self.request_of.values(), *self.nonzero, *self.scoring_requests.values())
         self.is_large = max(amounts) > LARGE_REQUEST
 
     def only_class(self, count: int) -> dict[PodClass, int]:

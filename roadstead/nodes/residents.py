@@ -19,7 +19,7 @@ from roadstead.nodes.pods_by_node import PodsByNode
 
 
 class Resident(NamedTuple):
-    """One pod on a node. started_s: seconds since 1970, None where it is not known to run."""
+    """One pod on a node. key: namespace/name. started_s: seconds since 1970; None if unknown."""
 
     uid: str
     key: str

@@ -30,7 +30,7 @@ FEW_PODS = 4
 """Fewer pods of a class than this are counted one by one, since NumPy has a fixed cost per call."""
 
 MAX_LAST_ROWS = 256
-"""Number of last changes whose rows `rows_changed_since` returns without reading all rows."""
+"""Number of recent changes whose rows `rows_changed_since` returns without reading all rows."""
 
 
 class NodeTable(Table):
@@ -41,9 +41,9 @@ class NodeTable(Table):
     are added or removed: while it stays equal, each row is of the same node, and
     `facts_changed_since` returns the rows with other facts. `arrived` is the arrival of the next
     node: in a table of all nodes, how many were ever added, removed ones included. `tree` has
-    the nodes that events added, by zone; copies of rows have none. residents, nominations: copies
-    of rows have none either. ports_as_set: ports are in use or not, as in upstream's what-ifs,
-    instead of being counted.
+    the nodes that events added, by zone. residents: the pods on nodes, by UID. nominations: number
+    of nominated pods by node. Copies of rows have none of these three. ports_as_set: it is recorded
+    whether ports are in use, as in upstream's what-ifs, and not by how many pods.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class NodeTable(Table):
         self.residents = Residents()
         self.nominations = NominationCounts()
         self._row_of: dict[str, int] = {}
-        # The row of each of the last changes, the last one at the end; none after a bulk change.
+        # The row of each recent change, oldest first; emptied by a bulk change.
         self._last_rows: list[int] = []
 
     @staticmethod
@@ -110,7 +110,7 @@ class NodeTable(Table):
         self.change_all_rows()
 
     def change_all_rows(self) -> None:
-        """Record that the present version changed nodes or rows in ways that no row records."""
+        """Record that nodes were added, removed or changed in a way that no row's version shows."""
         self.columns.node_version = self.rows_version = self.version
         self._last_rows.clear()
 
@@ -211,8 +211,8 @@ class NodeTable(Table):
             columns.move_row(last, row)
             self._row_of[columns.names[row]] = row
         columns.clear_row(last)
-        for stack in (columns.names, columns.facts, columns.pods):
-            stack.pop()
+        for column in (columns.names, columns.facts, columns.pods):
+            column.pop()
         columns.size = last
         self.version += 1
         self.change_all_rows()
@@ -305,12 +305,12 @@ class NodeTable(Table):
         rows_of: defaultdict[PodClass, list[int]] = defaultdict(list)
         for row, pod_class in zip(rows, pod_classes, strict=True):
             rows_of[pod_class].append(row)
-        for pod_class, its_rows in rows_of.items():
-            if len(its_rows) < FEW_PODS:
-                for row in its_rows:
+        for pod_class, class_rows in rows_of.items():
+            if len(class_rows) < FEW_PODS:
+                for row in class_rows:
                     self._count_pods(row, pod_class, 1)
                 continue
-            self._count_rows(its_rows, pod_class, [1] * len(its_rows))
+            self._count_rows(class_rows, pod_class, [1] * len(class_rows))
 
     def change_pods(self, changes: Mapping[int, int], pod_class: PodClass) -> None:
         """Add pods of a class to rows or, with a number below 0, remove them: row → number.
@@ -323,14 +323,14 @@ class NodeTable(Table):
         self._count_rows(list(changes), pod_class, list(changes.values()))
 
     def _count_rows(self, on: Sequence[int], pod_class: PodClass, changes: Sequence[int]) -> None:
-        """Do `_count_pods` on many rows, which may repeat."""
+        """Do `_count_pods` for changes[i] pods on row on[i], for each i; rows may repeat."""
         # `np.add.at`, because `+=` on repeated rows would add only once.
         columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
         for row, each in zip(on, changes, strict=True) if pod_class.facts.host_ports else ():
             self._count_ports(row, pod_class, each)
         if len(columns.requested) < len(columns.classes.resources):
             columns.fit_resources()
-        for code, amount in pod_class.asked:
+        for code, amount in pod_class.coded_requests:
             np.add.at(columns.requested[code], rows, change * amount)
         np.add.at(columns.nonzero_requested[0], rows, change * pod_class.facts.nonzero_cpu_milli)
         np.add.at(columns.nonzero_requested[1], rows, change * pod_class.facts.nonzero_memory_bytes)
@@ -351,12 +351,12 @@ class NodeTable(Table):
     def nominate(self, node_name: str, pod_class: PodClass, count: int = 1) -> None:
         """Nominate pods of a class to a node, which may be unknown."""
         self.nominations.add(node_name, self.as_nominated(pod_class), count)
-        self._touch(node_name)
+        self._change_row_of(node_name)
 
     def withdraw(self, node_name: str, pod_class: PodClass) -> None:
         """Remove one nomination, if there is one."""
         if self.nominations.remove(node_name, self.as_nominated(pod_class)):
-            self._touch(node_name)
+            self._change_row_of(node_name)
 
     def as_nominated(self, pod_class: PodClass) -> PodClass:
         """Return the class under which a nominated pod is counted, without its nominated node."""
@@ -364,7 +364,7 @@ class NodeTable(Table):
             return pod_class
         return self.classes.pod_class(replace(pod_class.facts, nominated_node_name=""))
 
-    def _touch(self, node_name: str) -> None:
+    def _change_row_of(self, node_name: str) -> None:
         row = self._row_of.get(node_name)
         if row is not None:
             self._change_row(row)
@@ -379,7 +379,7 @@ class NodeTable(Table):
             columns.fit_resources()
         # One number at a time: for a few numbers, vectorized NumPy takes four times as long.
         requested, nonzero = columns.requested, columns.nonzero_requested
-        for code, amount in pod_class.asked:
+        for code, amount in pod_class.coded_requests:
             requested[code, row] += change * amount
         nonzero[0, row] += change * pod_class.facts.nonzero_cpu_milli
         nonzero[1, row] += change * pod_class.facts.nonzero_memory_bytes
@@ -405,6 +405,7 @@ class NodeTable(Table):
             rebuilt.add_node(facts)
             assert self._row_of[facts.name] == row, f"{facts.name} is not found at its row"
             counts = self.columns.pods[row]
+            # A mapping of one class is the shared one (`PodClass.only_class`).
             assert len(counts) > 1 or counts is duplicate(counts), f"{facts.name} shares no mapping"
             for pod_class, count in counts.items():
                 rebuilt.add_pod(facts.name, pod_class, count)
@@ -415,16 +416,16 @@ class NodeTable(Table):
         """Return the differences between two tables of the same classes, except row order."""
         found = [f"{name}: only on one side" for name in self._row_of.keys() ^ other._row_of.keys()]
         for name in sorted(self._row_of.keys() & other._row_of.keys()):
-            ours, theirs = (table.row_facts(name) for table in (self, other))
+            first, second = (table.row_facts(name) for table in (self, other))
             found += [
-                f"{name}: {what}: {ours[what]} is not {theirs[what]}"
-                for what in ours
-                if ours[what] != theirs[what]
+                f"{name}: {what}: {first[what]} is not {second[what]}"
+                for what in first
+                if first[what] != second[what]
             ]
         return found
 
     def row_facts(self, name: str) -> dict[str, object]:
-        """Return a node's row with values instead of codes, for comparisons and for people."""
+        """Return a node's row with values instead of codes, for comparisons and messages."""
         row, columns = self._row_of[name], self.columns
         resources = self.resource_names
         return {

@@ -18,6 +18,7 @@ from roadstead.nodes.labels import match_requirement, match_term
 from roadstead.nodes.pod_class import PodClass
 
 Rows = NDArray[np.intp]
+"""Rows of a table: int[k]."""
 
 
 class Table:
@@ -126,7 +127,7 @@ class Table:
 
     @property
     def arrivals(self) -> I64:
-        """Place of each node in the order of arrival in the cluster: int64[row]."""
+        """Position of each node in the order of arrival in the cluster: int64[row]."""
         return self._int_column(self.columns.arrival)
 
     @property

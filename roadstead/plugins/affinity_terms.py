@@ -17,11 +17,11 @@ from roadstead.framework.events import HintError
 from roadstead.nodes.interning import CodeInterner
 from roadstead.nodes.pod_class import PodClass
 
-NamespaceLabels = Mapping[str, Mapping[str, str]]
+LabelsByNamespace = Mapping[str, Mapping[str, str]]
 """Namespace → its labels."""
 
 
-def labels_of_namespaces(cluster: ClusterFacts) -> NamespaceLabels:
+def labels_of_namespaces(cluster: ClusterFacts) -> LabelsByNamespace:
     """Return the labels of the namespaces in a cluster's facts."""
     return {name: dict(labels) for name, labels in cluster.namespaces}
 
@@ -30,7 +30,7 @@ def labels_of_namespaces(cluster: ClusterFacts) -> NamespaceLabels:
 class Term:
     """A valid term; a selector of None matches nothing.
 
-    match_code: a code; terms that match the same pods, with any topology key and weight, share it.
+    match_code: equal for terms that match the same pods; topology keys and weights may differ.
     """
 
     topology_key: str
@@ -49,23 +49,23 @@ class Term:
     ) -> bool:
         """Whether the term matches a pod of this namespace with these labels."""
         if namespace not in self.namespaces:
-            chosen = self.namespace_selector
-            if chosen is None or not chosen.matches(namespace_labels):
+            of_namespaces = self.namespace_selector
+            if of_namespaces is None or not of_namespaces.matches(namespace_labels):
                 return False
         return self.selector is not None and self.selector.matches(labels)
 
-    def merged(self, known: NamespaceLabels) -> Term:
-        """Return the term of a new pod, with the namespaces that its selector selects added.
+    def merged(self, labels_of: LabelsByNamespace) -> Term:
+        """Return the term of a new pod, with the namespaces that its namespaceSelector selects.
 
         The selector is kept, and terms of new pods are matched with no namespace labels. So, as
         upstream since 1.34, a selector that is satisfied without any label (NotIn, DoesNotExist)
         selects every namespace.
         """
-        chosen = self.namespace_selector
-        if chosen is None:
+        selector = self.namespace_selector
+        if selector is None:
             return self
-        found = {name for name, labels in known.items() if chosen.matches(labels)}
-        return replace(self, namespaces=self.namespaces | found)
+        selected = {name for name, labels in labels_of.items() if selector.matches(labels)}
+        return replace(self, namespaces=self.namespaces | selected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,10 @@ class Terms:
     def groups(self) -> tuple[tuple[Term, ...], ...]:
         return (self.affinity, self.anti_affinity, self.preferred, self.preferred_anti)
 
-    def merged(self, known: NamespaceLabels) -> Terms:
+    def merged(self, labels_of: LabelsByNamespace) -> Terms:
         """See `Term.merged`."""
         affinity, anti, preferred, preferred_anti = (
-            tuple(term.merged(known) for term in group) for group in self.groups
+            tuple(term.merged(labels_of) for term in group) for group in self.groups
         )
         return Terms(affinity, anti, preferred, preferred_anti, self.error)
 
@@ -103,30 +103,30 @@ class TermCompiler:
 
     def compile(self, pod: PodFacts) -> Terms:
         """Return the terms of a pod; NO_TERMS itself for one without any."""
-        named = {
+        groups = {
             "requiredAffinityTerms": pod.pod_affinity,
             "requiredAntiAffinityTerms": pod.pod_anti_affinity,
             "preferredAffinityTerms": pod.preferred_pod_affinity,
             "preferredAntiAffinityTerms": pod.preferred_pod_anti_affinity,
         }
-        if not any(named.values()):
+        if not any(groups.values()):
             return NO_TERMS
-        errors = {name: _first_error(terms) for name, terms in named.items()}
+        errors = {name: _first_error(terms) for name, terms in groups.items()}
         affinity, anti, preferred, preferred_anti = (
-            () if errors[name] else tuple(map(self._term, terms)) for name, terms in named.items()
+            () if errors[name] else tuple(map(self._term, terms)) for name, terms in groups.items()
         )
-        text = join_errors(f"{name}: {error}" for name, error in errors.items() if error)
-        return Terms(affinity, anti, preferred, preferred_anti, text)
+        joined = join_errors(f"{name}: {error}" for name, error in errors.items() if error)
+        return Terms(affinity, anti, preferred, preferred_anti, joined)
 
     def _term(self, term: PodAffinityTerm) -> Term:
-        meaning = (term.selector, term.namespaces, term.namespace_selector)
+        matched_by = (term.selector, term.namespaces, term.namespace_selector)
         return Term(
             term.topology_key,
             term.selector,
             frozenset(term.namespaces),
             term.namespace_selector,
             term.weight,
-            self._match_codes.code(meaning),
+            self._match_codes.code(matched_by),
         )
 
 
@@ -142,16 +142,16 @@ def matches_all(terms: Sequence[Term], pod: PodClass) -> bool:
 class WaitingTerms:
     """The required terms of a rejected pod, for its queueing hints.
 
-    Raises HintError if one does not parse.
+    Raises HintError if a term does not parse.
     """
 
     __slots__ = ("affinity", "anti_affinity")
 
-    def __init__(self, pod: PodFacts, known: NamespaceLabels) -> None:
+    def __init__(self, pod: PodFacts, labels_of: LabelsByNamespace) -> None:
         problem = _first_error(pod.pod_affinity) or _first_error(pod.pod_anti_affinity)
         if problem:
             raise HintError(problem)
-        terms = TermCompiler().compile(pod).merged(known)
+        terms = TermCompiler().compile(pod).merged(labels_of)
         self.affinity, self.anti_affinity = terms.affinity, terms.anti_affinity
 
     def matches_affinity(self, other: PodFacts) -> bool:

@@ -77,7 +77,7 @@ def _is_migrated(plugin: str, node: CsiNodeFacts | None) -> bool:
 def _of_claim(
     storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
 ) -> Iterator[CsiSource]:
-    """Yield a claim's volume; for an unbound claim, a placeholder of its class's driver."""
+    """Yield a claim's volume; of an unbound claim, a placeholder for its class's driver."""
     volume = storage.volumes.get(claim.volume_name)
     if volume is None:
         yield from _of_class(storage, claim, node)
@@ -92,21 +92,22 @@ def _of_claim(
 def _of_class(
     storage: StorageState, claim: ClaimFacts, node: CsiNodeFacts | None
 ) -> Iterator[CsiSource]:
-    found = storage.classes.get(claim.storage_class)
-    if found is None or not found.provisioner:
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is None or not storage_class.provisioner:
         return
-    driver = DRIVERS.get(found.provisioner)
+    provisioner = storage_class.provisioner
+    driver = DRIVERS.get(provisioner)
     if driver is None:
-        yield CsiSource(found.provisioner, f"unbound {claim.key}")
-    elif _is_migrated(found.provisioner, node):
+        yield CsiSource(provisioner, f"unbound {claim.key}")
+    elif _is_migrated(provisioner, node):
         yield CsiSource(driver, f"unbound {claim.key}")
 
 
 class AttachedVolumes:
     """The volumes on the rows of one table's columns, for the current storage state.
 
-    row_groups: the rows of each set of migrated plugins in CSINode; None for nodes without a
-    CSINode.
+    row_groups: rows by the migrated plugins of their CSINode, as a CsiNodeFacts with only these;
+    None for nodes without a CSINode.
     """
 
     def __init__(self, storage: StorageState, users: VolumeUsers, columns: Columns) -> None:
@@ -116,10 +117,12 @@ class AttachedVolumes:
         self._names: list[str] = []
         self._versions: I64 = np.zeros(0, dtype=np.int64)
         self._storage_version = -1
+        # By row: its volumes, and its pod classes with volumes. Then the rows of each.
         self._on_row: dict[int, dict[CsiSource, None]] = {}
+        self._classes_on: dict[int, tuple[PodClass, ...]] = {}
         self._rows_of: dict[CsiSource, set[int]] = {}
         self._rows_with: dict[PodClass, set[int]] = {}
-        self._classes_on: dict[int, tuple[PodClass, ...]] = {}
+        # By driver: int64[row].
         self._limits: dict[str, I64] = {}
         self._counts: dict[str, I64] = {}
         self.row_groups: dict[CsiNodeFacts | None, Rows] = {}
@@ -164,14 +167,14 @@ class AttachedVolumes:
         self._counts.clear()
         self._limits.clear()
         self._storage_version = self._storage.version
-        rows_of: dict[CsiNodeFacts | None, list[int]] = {}
+        groups: dict[CsiNodeFacts | None, list[int]] = {}
         for row, name in enumerate(self._names):
             node = self._storage.csi_nodes.get(name)
             migrated = CsiNodeFacts("", migrated=node.migrated) if node is not None else None
-            rows_of.setdefault(migrated, []).append(row)
+            groups.setdefault(migrated, []).append(row)
             self._set_limits(row, node)
         self.row_groups = {
-            migrated: np.array(rows, dtype=np.intp) for migrated, rows in rows_of.items()
+            migrated: np.array(rows, dtype=np.intp) for migrated, rows in groups.items()
         }
 
     def _set_limits(self, row: int, node: CsiNodeFacts | None) -> None:

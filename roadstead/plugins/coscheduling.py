@@ -58,7 +58,7 @@ from roadstead.nodes.table import Table
 from roadstead.protocol.status import SUCCESS, Code, Status, unresolvable, unschedulable
 
 MAX_GROUPS = 65_536
-"""Groups whose first arrival QueueSort keeps; the oldest is dropped first."""
+"""Groups whose first arrival QueueSort keeps, to bound memory; the oldest is dropped first."""
 
 WAIT = Status(Code.WAIT)
 
@@ -94,9 +94,9 @@ class Coscheduling(
         self._members.listen(self._allow_if_complete)
         self._groups = {group.key: group for group in handle.cluster.pod_groups}
         self._reserved: dict[GroupKey, dict[str, _MemberState]] = {}
-        # UID of each bound pod → the number of the queue's reports at that time.
+        # Per group: UID of each bound pod → how often the queue had reported the group before.
         self._bound: dict[GroupKey, dict[str, int]] = {}
-        self._first_s: OrderedDict[GroupKey, float] = OrderedDict()
+        self._first_queued_s: OrderedDict[GroupKey, float] = OrderedDict()
 
     def events_to_register(self) -> tuple[Event, ...]:
         return (
@@ -114,20 +114,21 @@ class Coscheduling(
         key = group_key(pod)
         if key is None:
             return (-pod.priority, queued_s, "", queued_s)
-        first_s = self._first_s.setdefault(key, queued_s)
-        if len(self._first_s) > MAX_GROUPS:
-            self._first_s.popitem(last=False)
-        return (-pod.priority, first_s, "/".join(key), queued_s)
+        first_queued_s = self._first_queued_s.setdefault(key, queued_s)
+        if len(self._first_queued_s) > MAX_GROUPS:
+            self._first_queued_s.popitem(last=False)
+        return (-pod.priority, first_queued_s, _group_name(key), queued_s)
 
     def pre_enqueue(self, pod: PodFacts) -> Status:
         key = group_key(pod)
-        if key is None or not self._members.is_known:
+        # Only the queue's process counts the pods of groups.
+        if key is None or not self._members.counts_pods:
             return SUCCESS
         existing, needed = self._members.count(key) + self._running(key), self._needed(pod, key)
         if needed is None or existing >= needed:
             return SUCCESS
         return unresolvable(
-            f'waiting for pod group "{_named(key)}": {existing} of {needed} pods exist'
+            f'waiting for pod group "{_group_name(key)}": {existing} of {needed} pods exist'
         )
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
@@ -138,26 +139,27 @@ class Coscheduling(
         key = group_key(pod)
         if key is None or self._is_complete(pod, key):
             return PostFilterResult(unschedulable())
-        reason = f'a pod of pod group "{_named(key)}" fits nowhere'
-        self._waiting.reject_where(self._lacking(pod, key), self.name, reason)
-        return PostFilterResult(unschedulable(f'pod group "{_named(key)}" does not fit.'))
+        reason = f'a pod of pod group "{_group_name(key)}" fits nowhere'
+        self._waiting.reject_where(self._in_incomplete_group(pod, key), self.name, reason)
+        return PostFilterResult(unschedulable(f'pod group "{_group_name(key)}" does not fit.'))
 
-    def _lacking(self, pod: PodFacts, key: GroupKey) -> PodPredicate:
-        """Return a predicate that chooses the pods of a group, or none if enough have nodes.
+    def _in_incomplete_group(self, pod: PodFacts, key: GroupKey) -> PodPredicate:
+        """Return a predicate that is true for a group's pods, unless enough of them have nodes.
 
-        It counts when it is first called: at the end of the call, when all decisions are known.
+        It counts once, when it is first called: at the end of the core's current call, when all
+        decisions of this call are known.
         """
-        lacks: list[bool] = []
+        counted: list[bool] = []
 
-        def choose(facts: PodFacts) -> bool:
+        def is_rejected(facts: PodFacts) -> bool:
             if group_key(facts) != key:
                 return False
-            if not lacks:
-                coming = sum(group_key(each) == key for each in self._waiting.before_permit())
-                lacks.append(not self._is_complete(pod, key, coming))
-            return lacks[0]
+            if not counted:
+                placed = sum(group_key(each) == key for each in self._waiting.before_permit())
+                counted.append(not self._is_complete(pod, key, before_permit=placed))
+            return counted[0]
 
-        return choose
+        return is_rejected
 
     def reserve(self, pod: PodIdentity, facts: PodFacts, node_name: str) -> Status:
         key = group_key(facts)
@@ -171,7 +173,7 @@ class Coscheduling(
         if key is None or members is None or pod.uid not in members:
             return
         self._forget(key, pod.uid)
-        reason = f'pod "{pod.key}" of pod group "{_named(key)}" was unreserved'
+        reason = f'pod "{pod.key}" of pod group "{_group_name(key)}" was unreserved'
         # No longer waiting: when these pods are unreserved in turn, they reject no others.
         for uid in _waiting_uids(members):
             members[uid] = _MemberState.RESERVED
@@ -212,7 +214,7 @@ class Coscheduling(
             self._forget(key, pod.uid)
 
     def sign(self, pod: PodFacts) -> str:
-        """PreFilter's refusal, not the group: equal pods of different gangs share a signature."""
+        """Return PreFilter's refusal, not the group: equal pods of two gangs share a signature."""
         return self._group_error(pod)
 
     def _forget(self, key: GroupKey, uid: str) -> None:
@@ -223,25 +225,26 @@ class Coscheduling(
                     del memory[key]
 
     def _drop_counted_by_queue(self, key: GroupKey) -> None:
-        """Drop pods bound before the queue's last count: it includes them, or they are deleted."""
+        """Drop pods bound before the queue's last count, which has them unless they are deleted."""
         times = self._members.times_reported(key)
         for uid in [uid for uid, before in self._bound.get(key, {}).items() if before < times]:
             self._forget(key, uid)
 
-    def _is_complete(self, pod: PodFacts, key: GroupKey, coming: int = 0) -> bool:
+    def _is_complete(self, pod: PodFacts, key: GroupKey, before_permit: int = 0) -> bool:
         """Whether enough pods of a group have nodes.
 
-        coming: further pods that have a node but have not reached Permit yet.
+        before_permit: number of further pods that have a node but have not reached Permit yet.
         """
         needed = self._needed(pod, key)
         if needed is None:
             return False
         self._drop_counted_by_queue(key)
         members = self._reserved.get(key, {})
-        placed, bound = len(members) + self._running(key) + coming, self._members.bound(key)
+        placed = len(members) + self._running(key) + before_permit
+        bound = self._members.bound(key)
         if placed >= needed or not bound:
             return placed >= needed
-        # Pods allowed here are in the queue's count or will be: do not count them twice.
+        # `bound` includes this scheduler's allowed pods, or will: do not count them twice.
         allowed = sum(each is _MemberState.ALLOWED for each in members.values())
         return placed + max(0, bound - allowed) >= needed
 
@@ -265,14 +268,14 @@ class Coscheduling(
             return ""
         assert pod.pod_group is not None, "it has a key"
         why = pod.pod_group.error or "no PodGroup, label or annotation says how many pods it needs"
-        return f'pod group "{_named(key)}": {why}'
+        return f'pod group "{_group_name(key)}": {why}'
 
 
 def _waiting_uids(members: dict[str, _MemberState]) -> list[str]:
     return [uid for uid, each in members.items() if each is _MemberState.WAITING]
 
 
-def _named(key: GroupKey) -> str:
+def _group_name(key: GroupKey) -> str:
     return "/".join(key)
 
 
@@ -286,6 +289,6 @@ def _is_of_same_group(
 
 
 def _is_of_own_group(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:
-    """Whether the assigned pod is of the pod's group, which it may complete."""
+    """Whether an assigned pod is of a waiting pod's group, so that it may complete the group."""
     key = group_key(pod)
     return key is not None and key == group_key(assigned)

@@ -1,4 +1,8 @@
-"""`count_passing_affinity`: how many pods may be placed one after another by inter-pod affinity."""
+"""`count_passing_affinity`: how many pods may be placed one after another by inter-pod affinity.
+
+Pods are related if a term of one matches the other. A counter, for one family of terms and one
+topology key (`term_relations`), counts the pods in each domain that are related to a class.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,13 @@ from roadstead.plugins.inter_pod_counts import Counts
 from roadstead.plugins.term_relations import CounterKey, Family
 
 ANTI_FAMILIES = (Family.EXISTING_ANTI, Family.ANTI_AFFINITY)
-
+"""Counters of these must be 0 in a domain that admits the pod; those of AFFINITY must not."""
 
 _REQUIRED = (*ANTI_FAMILIES, Family.AFFINITY)
 
 
 MAX_CLASSES = 16
-"""Most classes that `count_passing_affinity` compares pairwise; for more it returns 0."""
+"""Classes that are compared pairwise; for more the result is 0, as the work is quadratic."""
 
 
 Codes = Callable[[str], I32]
@@ -27,7 +31,7 @@ Codes = Callable[[str], I32]
 
 
 class _Sums:
-    """Related pods by domain for one counter of a class: int64[code]."""
+    """One counter of a class, updated as pods are placed. by_code: related pods: int64[code]."""
 
     __slots__ = ("by_code", "codes", "is_anti")
 
@@ -41,10 +45,10 @@ class _Sums:
             found = np.bincount(codes[has_key], weights=vector[has_key], minlength=size)
             self.by_code = found.astype(np.int64)
 
-    def lets_pass(self, row: int) -> bool:
-        """Whether the counter lets a pod of the class pass on a row.
+    def admits(self, row: int) -> bool:
+        """Whether the counter admits a pod of the class on a row.
 
-        The rule for the first pod of a group (`FilterState.first`) is left out.
+        The rule for the first pod of a group (`FilterState.is_first`) is left out.
         """
         code = self.codes[row]
         has_related = code >= 0 and self.by_code[code] > 0
@@ -65,10 +69,11 @@ def count_passing_affinity(
 ) -> int:
     """Return how many of the first pods pass Filter if placed on `rows` in this order.
 
-    counts_of: of all classes of the pods, without invalid terms. The result may be too low: there
-    may be too many classes to compare, and the first pod of a group is not admitted without others.
+    counts_of: by class, of all classes of the pods; none has invalid terms. The result may be too
+    low: there may be too many classes to compare, and the first pod of a group is not admitted
+    without others.
     """
-    # Without terms, none of these pods adds to a counter of another.
+    # If no class has terms, no pod of these adds to a counter of another.
     related = counts_of if any(any(each.pod.terms.groups) for each in counts_of.values()) else {}
     if len(related) > MAX_CLASSES:
         return 0
@@ -80,7 +85,7 @@ def count_passing_affinity(
             wanted |= {
                 counter for counter, _ in counts.relation_to(other) if counter[0] in _REQUIRED
             }
-        # Also without matching pods: a sum of 0 refuses the node.
+        # Also affinity terms that match no pod: their sum of 0 refuses the node.
         wanted |= {(Family.AFFINITY, each.topology_key) for each in counts.pod.terms.affinity}
         counters[pod_class] = {
             counter: _Sums(counter, vectors.get(counter), codes(counter[1])) for counter in wanted
@@ -89,7 +94,7 @@ def count_passing_affinity(
         return len(pods)
     added_by = {pod_class: _added_by(pod_class, related, counters) for pod_class in counts_of}
     for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        if not all(sums.lets_pass(row) for sums in counters[pod_class].values()):
+        if not all(sums.admits(row) for sums in counters[pod_class].values()):
             return index
         for sums, number in added_by[pod_class]:
             sums.add(row, number)

@@ -1,4 +1,4 @@
-"""`count_passing_spread`: how many pods keep their spread constraints, placed one after another.
+"""`count_passing_spread`: how many pods meet their spread constraints, placed one after another.
 
 domains of each constraint, counted once  ──►  for each pod: within maxSkew?  ──►  count it
 """
@@ -15,15 +15,16 @@ from roadstead.nodes.table import Rows, Table
 from roadstead.plugins.matching_pods import included, label_codes, with_all_keys
 from roadstead.plugins.pod_topology_spread_constraints import Spread
 
-OnNodes = Callable[[PodClass, Spread, Table], I64]
+PodsOnRows = Callable[[PodClass, Spread, Table], I64]
 """Returns how many pods on each row a constraint of a pod counts: int64[row]."""
 
 
 class _Domains:
     """The domains of one constraint of a class, by label code, updated as pods are placed.
 
-    counts: int64[code]. present: bool[code], the codes that some counted row has; only these are
-    domains.
+    counted: bool[row], the rows whose nodes the constraint's inclusion policies include. pods:
+    int64[row], the pods that it counts. counts: int64[code]. present: bool[code], the codes that
+    some counted row has; only these are domains.
     """
 
     def __init__(self, spread: Spread, table: Table, counted: Bools, pods: I64) -> None:
@@ -35,7 +36,7 @@ class _Domains:
         self.present = np.bincount(codes[counted], minlength=size) > 0
         weights = np.bincount(codes[counted], weights=pods[counted], minlength=size)
         self.counts = weights.astype(np.int64)
-        self._is_enough = np.count_nonzero(self.present) >= spread.min_domains
+        self._has_min_domains = np.count_nonzero(self.present) >= spread.min_domains
         self._find_lowest()
 
     def _find_lowest(self) -> None:
@@ -43,9 +44,9 @@ class _Domains:
         self._lowest = int(counts.min()) if len(counts) else 0
         self._at_lowest = int(np.count_nonzero(counts == self._lowest))
 
-    def keeps_skew(self, row: int, own: int) -> bool:
-        """Whether a pod keeps the skew on a row. own: 1 if the constraint counts the pod itself."""
-        lowest = self._lowest if self._is_enough else 0
+    def is_within_skew(self, row: int, own: int) -> bool:
+        """Whether a pod on a row is within maxSkew. own: 1 if the constraint counts the pod."""
+        lowest = self._lowest if self._has_min_domains else 0
         return int(self.counts[self._codes[row]]) + own - lowest <= self._spread.max_skew
 
     def add(self, row: int) -> None:
@@ -62,25 +63,25 @@ class _Domains:
                 self._find_lowest()
 
 
-class _Class:
+class _ClassConstraints:
     """The hard constraints of a class: their domains, and which of them count the pod itself."""
 
     def __init__(
-        self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: OnNodes
+        self, pod: PodClass, hard: Sequence[Spread], table: Table, on_nodes: PodsOnRows
     ) -> None:
-        self._keys = with_all_keys(hard, table)
-        rows = included(pod.facts, hard, table, self._keys)
+        self._has_all_keys = with_all_keys(hard, table)
+        rows = included(pod.facts, hard, table, self._has_all_keys)
         self.domains = [
             _Domains(spread, table, counted, on_nodes(pod, spread, table))
             for spread, counted in zip(hard, rows, strict=True)
         ]
         self._own = [int(spread.matches(pod.labels)) for spread in hard]
 
-    def keeps_skew(self, row: int) -> bool:
-        if not self._keys[row]:
+    def are_met(self, row: int) -> bool:
+        if not self._has_all_keys[row]:
             return False
         pairs = zip(self.domains, self._own, strict=True)
-        return all(each.keeps_skew(row, own) for each, own in pairs)
+        return all(each.is_within_skew(row, own) for each, own in pairs)
 
 
 def count_passing_spread(
@@ -88,21 +89,22 @@ def count_passing_spread(
     rows: Rows,
     table: Table,
     hard_of: Mapping[PodClass, Sequence[Spread]],
-    on_nodes: OnNodes,
+    on_nodes: PodsOnRows,
 ) -> int:
-    """Return how many of the first pods keep their constraints if placed on `rows` in this order.
+    """Return how many of the first pods meet their constraints if placed on `rows` in this order.
 
     hard_of: by class, of all classes of the pods.
     """
-    classes = {
-        pod_class: _Class(pod_class, hard, table, on_nodes)
+    constraints_of = {
+        pod_class: _ClassConstraints(pod_class, hard, table, on_nodes)
         for pod_class, hard in hard_of.items()
         if hard
     }
-    counted_by = {
+    # By class: the domains in which its pods count, of constraints of all classes.
+    counted_in = {
         pod_class: [
             domains
-            for other, found in classes.items()
+            for other, found in constraints_of.items()
             for spread, domains in zip(hard_of[other], found.domains, strict=True)
             if other.facts.namespace == pod_class.facts.namespace
             and spread.matches(pod_class.labels)
@@ -110,9 +112,9 @@ def count_passing_spread(
         for pod_class in hard_of
     }
     for index, (pod_class, row) in enumerate(zip(pods, rows.tolist(), strict=True)):
-        found = classes.get(pod_class)
-        if found is not None and not found.keeps_skew(row):
+        constraints = constraints_of.get(pod_class)
+        if constraints is not None and not constraints.are_met(row):
             return index
-        for domains in counted_by[pod_class]:
+        for domains in counted_in[pod_class]:
             domains.add(row)
     return len(pods)

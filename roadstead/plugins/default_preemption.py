@@ -6,8 +6,9 @@
                  of them, minCandidateNodesAbsolute) candidates are found
     choice       the candidate with the smallest loss
 
-The dry run itself is in `roadstead.preemption`. This plugin computes how many candidates it should
-find, and turns its result into a nomination or into upstream's message.
+The dry run itself is in `roadstead.preemption`: the caller of the plugin makes it between
+`dry_run_size`, which says how many candidates it should find, and `post_filter`, which turns its
+result (`PostFilterView.tried`) into a nomination or into upstream's message.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
 pkg/scheduler/framework/preemption/preemption.go.
@@ -67,7 +68,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         return QueueingHint.QUEUE_SKIP
 
     def dry_run_size(self, pod: PodFacts, failed: PostFilterView) -> int | None:
-        helpful, lowest = self._helpful(failed), failed.lowest_priority
+        helpful, lowest = self._helpful_nodes(failed), failed.lowest_priority
         if pod.preemption_policy == "Never" or not helpful:
             return None
         if lowest is None or lowest >= pod.priority:
@@ -80,7 +81,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             return PostFilterResult(_NEVER)
         wanted, helpful, tried = (
             self.dry_run_size(pod, failed),
-            self._helpful(failed),
+            self._helpful_nodes(failed),
             failed.tried,
         )
         if wanted is None:
@@ -90,6 +91,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
             raise UnsupportedError(self.name, "", f"spec.priority: {pod.priority}")
         if not tried.candidates:
             return _no_candidate(failed.node_count, tried)
+        # All candidates with the smallest loss: upstream would choose any of them.
         equals = best(tried.candidates)
         node = failed.pick([each.node_name for each in equals])
         return PostFilterResult(
@@ -101,7 +103,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, EnqueueExtensions):
         )
 
     @staticmethod
-    def _helpful(failed: PostFilterView) -> int:
+    def _helpful_nodes(failed: PostFilterView) -> int:
         """Count the nodes on which preemption might help: all if PreFilter was Unschedulable."""
         if failed.pre_filter.code is Code.UNSCHEDULABLE:
             return failed.node_count

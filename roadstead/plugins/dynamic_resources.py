@@ -9,9 +9,15 @@ Filter, in this order:
     allocated claims       their node selector matches the node
 PostFilter: deallocates a claim that was unavailable on some node and that no other pod reserves.
 
-Extended resources that classes of devices serve (DRAExtendedResource) are claimed by a claim of the
+Extended resources that device classes serve (DRAExtendedResource) are claimed by a claim of the
 pod's own, which depends on the node: rows are filtered in groups by which of these resources their
-device plugins offer. A claim that an earlier attempt left is in the way; PostFilter deletes it.
+device plugins offer. A claim that an earlier attempt left blocks the pod; PostFilter deletes it.
+
+Few nodes are searched for devices. The claims to allocate are compiled into a *plan*; the
+allocator's *screen* gives a verdict for all nodes in one pass: NO, YES, or UNKNOWN, and only nodes
+with UNKNOWN are searched. The screen gives each node a number and also records the outcomes of
+searches. Pods whose claims differ only in their names are evaluated by one *substitute*
+(`roadstead.devices.substitutes`), the facts with claims under made-up names.
 
 Upstream's Reserve allocates, and PreBind writes the allocation. Here the cache allocates when it
 assumes the pod (see `roadstead.devices.assumed`), and the binder commits the claims with the pod.
@@ -88,8 +94,9 @@ _NO, _UNKNOWN = (bytes((each.value,)) for each in (Verdict.NO, Verdict.UNKNOWN))
 
 @dataclass(frozen=True, slots=True)
 class _PodClaims:
-    """A pod's claims in its order. may_need_own: it may get a further claim of its own.
+    """A pod's claims, in the pod's order.
 
+    may_need_own: on some nodes, the pod gets a further claim of its own for extended resources.
     waiting: the claims that have no allocation yet.
     """
 
@@ -102,7 +109,7 @@ class _PodClaims:
         object.__setattr__(self, "waiting", waiting)
 
     def with_own(self, own: DeviceClaimFacts | None) -> _PodClaims:
-        """Return the claims with the pod's own on some nodes."""
+        """Return the claims with the pod's own claim on certain nodes; None for none there."""
         return _PodClaims(self.claims if own is None else (*self.claims, own))
 
 
@@ -162,12 +169,12 @@ class DynamicResources(
         offers = np.array([self._offered.offering(table, each) for each in names]).T
         codes = np.zeros(len(table), np.int32)
         statuses: tuple[Status, ...] = ()
-        # Sub-tables of a known table cost less.
+        # Once the whole table's nodes have numbers, the views below only look these up.
         self._nodes.numbers(table)
         groups, group_of = np.unique(offers, axis=0, return_inverse=True)
-        for index, has in enumerate(groups.tolist()):
+        for index, offers_each in enumerate(groups.tolist()):
             rows = np.flatnonzero(group_of.reshape(-1) == index)
-            offer = {name for name, offered in zip(names, has, strict=True) if offered}
+            offer = {name for name, offered in zip(names, offers_each, strict=True) if offered}
             try:
                 own = own_claim_on(self._devices, pod, offer, has_claims=bool(pod_claims.claims))
             except PodClaimError as problem:
@@ -180,19 +187,20 @@ class DynamicResources(
         return _merged(codes, statuses)
 
     def _filtered(self, pod_claims: _PodClaims, table: Table) -> FilterResult:
+        """Filter by screen, recorded outcomes and search; then compare the allocated claims."""
         waiting = pod_claims.waiting
         plan = self._devices.allocator.plan(waiting) if waiting else None
         numbers = self._nodes.numbers(table)
         verdicts = self._verdicts(plan, numbers)
         # Verdicts are bytes: to search them takes less time than to compare them.
-        found = verdicts.tobytes()
-        is_searched = _UNKNOWN in found
-        if not is_searched and len(waiting) == len(pod_claims.claims):
-            if _NO not in found:
+        verdict_bytes = verdicts.tobytes()
+        needs_search = _UNKNOWN in verdict_bytes
+        if not needs_search and len(waiting) == len(pod_claims.claims):
+            if _NO not in verdict_bytes:
                 return ALL_PASS
             return FilterResult((verdicts == _NO[0]).astype(np.int32), (_NOT_ALLOCATED,))
         searched = verdicts == _UNKNOWN[0]
-        key = plan.shape if plan is not None and is_searched else None
+        key = plan.shape if plan is not None and needs_search else None
         if key is not None:
             known = self._devices.allocator.nodes.outcomes(key, numbers)
             verdicts = np.where(searched, known, verdicts)
@@ -201,9 +209,9 @@ class DynamicResources(
         codes = refused.astype(np.int32)
         code_of = {_NOT_ALLOCATED: 1} if refused.any() else {}
         # Allocated claims are compared with each node that has devices for the others.
-        left = searched if len(waiting) == len(pod_claims.claims) else ~refused
+        undecided = searched if len(waiting) == len(pod_claims.claims) else ~refused
         node_of, rows = table.columns.node, table.row_index
-        for index in np.flatnonzero(left).tolist():
+        for index in np.flatnonzero(undecided).tolist():
             node = node_of(int(rows[index]))
             status = SUCCESS
             if plan is not None and searched[index]:
@@ -273,24 +281,26 @@ class DynamicResources(
         may_need_own = may_need_claim(self._devices, pod)
         if not (claims or may_need_own) or failed.pre_filter.plugin == self.name:
             return PostFilterResult(_NOTHING_TO_FREE)
-        left = left_claim(self._devices, pod) if may_need_own else None
-        if left is not None:
+        earlier = left_claim(self._devices, pod) if may_need_own else None
+        if earlier is not None:
             done = unschedulable("deletion of ResourceClaim completed")
-            return PostFilterResult(done, deallocated=left.key, deallocatable=(left.key,))
+            return PostFilterResult(done, deallocated=earlier.key, deallocatable=(earlier.key,))
         unavailable = {
             claim.key
             for node in failed.refused_nodes.get(self.name, ())
             for claim in self._blocking(claims, pod, node)
         }
-        free = [
+        deallocatable = [
             each.key
             for each in dict.fromkeys(claims)
             if each.key in unavailable and self._is_only_for(pod, each)
         ]
-        if not free:
+        if not deallocatable:
             return PostFilterResult(unschedulable("still not schedulable"))
         done = unschedulable("deallocation of ResourceClaim completed")
-        return PostFilterResult(done, deallocated=free[0], deallocatable=tuple(free))
+        return PostFilterResult(
+            done, deallocated=deallocatable[0], deallocatable=tuple(deallocatable)
+        )
 
     def _blocking(
         self, claims: tuple[DeviceClaimFacts, ...], pod: PodFacts, node: NodeFacts
@@ -333,7 +343,7 @@ class DynamicResources(
         if not pod.facts.device_claims:
             return None
         if is_substitute(pod.facts):
-            # It names no claim, so that changes of claims count only if devices are used or freed.
+            # A substitute names no real claim: what counts of changed claims is the use of devices.
             return self.lasting_state_version(pod), self._devices.allocator.nodes.version
         return self._devices.version
 
@@ -363,6 +373,7 @@ class DynamicResources(
         with_claims = [index for index, pod in enumerate(pods) if pod.facts.device_claims]
         if not with_claims:
             return len(pods)
+        # Only one pod with claims is counted: the next may need the devices that it allocates.
         first, *later = with_claims
         facts = pods[first].facts
         if not is_substitute(facts):
@@ -375,9 +386,9 @@ class DynamicResources(
         """Whether a single row passes for claims without allocation."""
         allocator = self._devices.allocator
         plan = allocator.plan(claims)
-        known = allocator.known_verdict(plan, self._nodes.number(table, int(row[0])))
-        if known is not Verdict.UNKNOWN:
-            return known is Verdict.YES
+        verdict = allocator.known_verdict(plan, self._nodes.number(table, int(row[0])))
+        if verdict is not Verdict.UNKNOWN:
+            return verdict is Verdict.YES
         return self._filtered(_PodClaims(claims), table.view(row)) is ALL_PASS
 
     def effect(self, placed: PodClass) -> Effect:
@@ -393,11 +404,11 @@ class DynamicResources(
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         node = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL
         changes = ActionType.ADD | ActionType.UPDATE
-        claims_made = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        claims_generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return (
             on(EventResource.NODE, node),
             on(EventResource.RESOURCE_CLAIM, changes, self.after_claim_change),
-            on(EventResource.POD, claims_made, self.after_pod_change),
+            on(EventResource.POD, claims_generated, self.after_pod_change),
             on(EventResource.DEVICE_CLASS, changes),
             on(EventResource.RESOURCE_SLICE, changes),
         )
@@ -429,12 +440,12 @@ class DynamicResources(
 
 
 def _merged(codes: NDArray[np.int32], statuses: tuple[Status, ...]) -> FilterResult:
-    """Return a result in which equal statuses are one."""
-    different = tuple(dict.fromkeys(statuses))
-    if not different:
+    """Return a result in which equal statuses share one code."""
+    distinct = tuple(dict.fromkeys(statuses))
+    if not distinct:
         return ALL_PASS
-    new = np.array([0, *(different.index(each) + 1 for each in statuses)], np.int32)
-    return FilterResult(new[codes], different)
+    new_codes = np.array([0, *(distinct.index(each) + 1 for each in statuses)], np.int32)
+    return FilterResult(new_codes[codes], distinct)
 
 
 def _has_claims(pod: PodClass) -> bool:

@@ -35,7 +35,10 @@ MAX_CONTAINER_THRESHOLD = 1000 * MIB
 
 
 ImageOnNodes = tuple[str, int, int, int]
-"""(image, number of nodes that have it, arrival of the first of them, size there in bytes)."""
+"""(image, number of nodes that have it, arrival of the first of them, size there in bytes).
+
+An arrival is a node's position in the order in which nodes joined the cluster.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,8 @@ class ImageLocality(ScorePlugin, PreparesScore):
         found = [_nodes_with(image, *each, table) for image, each in rows.items() if len(each[0])]
         late = sorted(
             (image, arrival)
-            for image, (having, _) in rows.items()
-            for arrival in _late_arrivals(having, table)
+            for image, (with_image, _) in rows.items()
+            for arrival in _late_arrivals(with_image, table)
         )
         if found:
             state.write(self.name, ImageNodes(tuple(found), tuple(late)))
@@ -82,24 +85,24 @@ class ImageLocality(ScorePlugin, PreparesScore):
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         if not state.has(self.name):
             return np.zeros(len(table), dtype=np.int64)
-        known_nodes = state.read(self.name, ImageNodes)
-        if not known_nodes.late:
-            return _by_set(state, pod, table, known_nodes)[table.image_codes]
-        known, at = np.unique(table.snapshot_at, return_inverse=True)
-        by_time = [_by_set(state, pod, table, known_nodes.at(when)) for when in known.tolist()]
-        return np.array(by_time, dtype=np.int64).reshape(-1, len(table.image_sets))[
-            at, table.image_codes
+        image_nodes = state.read(self.name, ImageNodes)
+        if not image_nodes.late:
+            return _by_set(state, pod, table, image_nodes)[table.image_codes]
+        snapshots, snapshot_of = np.unique(table.snapshot_at, return_inverse=True)
+        scores = [_by_set(state, pod, table, image_nodes.at(each)) for each in snapshots.tolist()]
+        return np.array(scores, dtype=np.int64).reshape(-1, len(table.image_sets))[
+            snapshot_of, table.image_codes
         ]
 
     def sign(self, pod: PodFacts) -> Hashable:
         return (pod.images, pod.container_count)
 
 
-def _by_set(state: CycleState, pod: PodClass, table: Table, known: ImageNodes) -> I64:
-    """Return the score of every image set of the table: int64[set]."""
+def _by_set(state: CycleState, pod: PodClass, table: Table, image_nodes: ImageNodes) -> I64:
+    """Return the score for every set of images that some node has: int64[set]."""
     scaled = {
         image: int(float(size_bytes) * (nodes / state.node_count))
-        for image, nodes, _, size_bytes in known.images
+        for image, nodes, _, size_bytes in image_nodes.images
     }
     wanted = [image for image in pod.facts.images if image in scaled]
     highest = MAX_CONTAINER_THRESHOLD * pod.facts.container_count

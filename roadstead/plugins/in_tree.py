@@ -48,7 +48,8 @@ from roadstead.plugins.volume_binding import VolumeBinding
 from roadstead.plugins.volume_restrictions import VolumeRestrictions
 from roadstead.plugins.volume_zone import VolumeZone
 
-A = TypeVar("A", bound=PluginArgs)
+ArgsT = TypeVar("ArgsT", bound=PluginArgs)
+"""The arguments that one plugin accepts."""
 
 _WITHOUT_ARGS: tuple[type[Plugin], ...] = (
     SchedulingGates,
@@ -74,6 +75,7 @@ def in_tree_classes() -> dict[str, type[Plugin]]:
 
 
 def _factories() -> dict[type[Plugin], Factory]:
+    # The arguments given here are the defaults for a profile without pluginConfig.
     return {
         **{plugin_class: _without_args(plugin_class) for plugin_class in _WITHOUT_ARGS},
         NodeAffinity: _with_args(NodeAffinity, NodeAffinityArgs()),
@@ -110,7 +112,7 @@ def _with_handle(plugin_class: Callable[[Handle], Plugin]) -> Factory:
     return build
 
 
-def _with_args(plugin_class: Callable[[A], Plugin], default: A) -> Factory:
+def _with_args(plugin_class: Callable[[ArgsT], Plugin], default: ArgsT) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
         if args is None:
             return plugin_class(default)
@@ -120,8 +122,10 @@ def _with_args(plugin_class: Callable[[A], Plugin], default: A) -> Factory:
     return build
 
 
-def _with_args_and_handle(plugin_class: Callable[[A, Handle], Plugin], default: A) -> Factory:
+def _with_args_and_handle(
+    plugin_class: Callable[[ArgsT, Handle], Plugin], default: ArgsT
+) -> Factory:
     def build(args: PluginArgs | None, handle: Handle) -> Plugin:
-        return _with_args(lambda found: plugin_class(found, handle), default)(args, handle)
+        return _with_args(lambda checked: plugin_class(checked, handle), default)(args, handle)
 
     return build

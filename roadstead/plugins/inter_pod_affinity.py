@@ -14,7 +14,9 @@ Score:
           pods with hardPodAffinityWeight
     normalized = int(100 * (float(raw - min) / float(max - min))), 0 if all are equal
 
-PreFilter and PreScore compute the counts by topology key and value over all nodes.
+PreFilter and PreScore compute the counts by topology key and value over all nodes, from the
+*relation* of the pod's class to each class on the nodes (`term_relations`): what one pod of the
+latter adds to each *counter*, which is named by a family of terms and a topology key.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -76,7 +78,10 @@ from roadstead.plugins.term_relations import FILTERING, CounterKey, Family, NewP
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
 MAX_CACHED_NUMBERS = 32_000_000
-"""Cached numbers of all classes; beyond it, the least recently used classes are dropped."""
+"""Bounds the memory of `Counts`; beyond it, those of the least recently used profiles are dropped.
+
+A profile (`PodProfile`) is two codes: of a class's namespace and labels, and of its terms.
+"""
 
 _STATUSES = (
     unresolvable("node(s) didn't match pod affinity rules"),
@@ -112,15 +117,16 @@ class TopologyScores:
 class FilterState:
     """The counts and values derived from them.
 
-    affinity, anti_affinity: one for each topology key of the pod's own terms. first: no pod matches
-    the pod's affinity terms, but the pod itself does.
+    affinity, anti_affinity: one for each topology key of the pod's own terms. existing_anti: one
+    for each topology key of the counts. is_first: no pod matches the pod's affinity terms, but the
+    pod itself does.
     """
 
     counts: PodCounts
     affinity: tuple[Domains, ...] = field(compare=False)
     anti_affinity: tuple[Domains, ...] = field(compare=False)
     existing_anti: tuple[Domains, ...] = field(compare=False)
-    first: bool = field(compare=False)
+    is_first: bool = field(compare=False)
 
 
 class InterPodAffinity(
@@ -145,7 +151,7 @@ class InterPodAffinity(
         self._cached_numbers = 0
 
     def relation(self, pod: PodClass, other: PodClass) -> Relation:
-        """Return what one pod of class `other` on a node adds to the counts of the class `pod`."""
+        """Return what one pod of class `other` on a node adds to each counter of class `pod`."""
         counts = self._counts_of(pod)
         relation = counts.relation_to(other)
         self._evict_excess(counts)
@@ -196,7 +202,7 @@ class InterPodAffinity(
             for counter, each in counts.relation_to(other):
                 added[counter] += change * each
         by_family = {
-            family: {key: n for (kind, key), n in added.items() if kind is family and n}
+            family: {key: n for (of_family, key), n in added.items() if of_family is family and n}
             for family in FILTERING
         }
         self._evict_excess(counts)
@@ -216,19 +222,19 @@ class InterPodAffinity(
             affinity=_domains(affinity_keys, counts.affinity),
             anti_affinity=_domains(anti_affinity_keys, counts.anti_affinity),
             existing_anti=_domains(counts.existing_anti, counts.existing_anti),
-            first=not counts.affinity and self.matches_itself(pod),
+            is_first=not counts.affinity and self.matches_itself(pod),
         )
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         filtering = state.read(self.name, FilterState)
         codes = np.zeros(len(table), dtype=np.int32)
-        # The reason with the highest precedence is written last.
+        # Later codes overwrite earlier ones: the reason that upstream checks first is written last.
         for domains in filtering.existing_anti:
             codes[domains.at(table) > 0] = _EXISTING_ANTI_MET
         for domains in filtering.anti_affinity:
             codes[domains.at(table) > 0] = _ANTI_AFFINITY_MET
         for domains in filtering.affinity:
-            if filtering.first:
+            if filtering.is_first:
                 codes[label_codes(table, domains.key)[1] < 0] = _AFFINITY_UNMET
             else:
                 codes[domains.at(table) == 0] = _AFFINITY_UNMET
@@ -343,16 +349,14 @@ class InterPodAffinity(
         terms = WaitingTerms(pod, {})
         new = dict(change.new.labels)
         if change.old is None:
-            near = any(term.topology_key in new for term in terms.affinity)
-            return QueueingHint.when(near or bool(terms.anti_affinity))
+            is_in_domain = any(term.topology_key in new for term in terms.affinity)
+            return QueueingHint.when(is_in_domain or bool(terms.anti_affinity))
         old = dict(change.old.labels)
-        moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        joined, left = changed & new.keys(), changed & old.keys()
         return QueueingHint.when(
-            any(term.topology_key in moved and term.topology_key in new for term in terms.affinity)
-            or any(
-                term.topology_key in moved and term.topology_key in old
-                for term in terms.anti_affinity
-            )
+            any(term.topology_key in joined for term in terms.affinity)
+            or any(term.topology_key in left for term in terms.anti_affinity)
         )
 
     def sign(self, pod: PodFacts) -> Hashable:
@@ -371,9 +375,9 @@ class InterPodAffinity(
         return vectors
 
     def _evict_excess(self, counts: Counts) -> None:
-        """Add the growth of counts to the cached numbers; drop counts beyond the maximum.
+        """Add the growth of `counts` to the cached numbers; drop counts beyond the maximum.
 
-        To be called after every use of counts, because they grow when they are used.
+        Must be called after every use of `counts`, because each use may make them grow.
         """
         self._cached_numbers += counts.update_size()
         while self._cached_numbers > MAX_CACHED_NUMBERS and len(self._counts) > 1:
@@ -389,12 +393,12 @@ class InterPodAffinity(
 
     def _new_pod(self, pod: PodClass, profile: PodProfile) -> NewPod:
         facts = pod.facts
-        preferring = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
+        preferred = facts.preferred_pod_affinity or facts.preferred_pod_anti_affinity
         return NewPod(
             pod_class=pod,
             terms=self._terms.terms[profile[1]].merged(self._namespaces),
             namespace_labels=self._namespaces.get(facts.namespace, {}),
-            runs_score=bool(preferring) or not self._args.ignore_preferred_terms_of_existing_pods,
+            runs_score=bool(preferred) or not self._args.ignore_preferred_terms_of_existing_pods,
             hard_weight=self._args.hard_pod_affinity_weight,
         )
 

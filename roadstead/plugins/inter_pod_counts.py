@@ -1,5 +1,8 @@
 """Counts of related pods on each row of a table, recounted for changed rows.
 
+Pods are related if a term of one matches the other. A counter is named by a family of terms and a
+topology key (`CounterKey`); its vector has, for each row, what the pods on the row add to it.
+
 `Counts` ──► sums by topology value, for Filter and Score of inter-pod affinity
 """
 
@@ -23,7 +26,8 @@ ByTopology = dict[str, dict[str, int]]
 class Counts:
     """Related pods on each row, for pods to be placed that have equal codes in `TermIndex`.
 
-    pod: these pods. size: numbers in memory: one per class, and one per counter and row.
+    pod: what these pods have in common. size: how many numbers are in memory, as a measure of it:
+    one per class, and one per counter and row.
     """
 
     __slots__ = (
@@ -47,7 +51,8 @@ class Counts:
         self.pod = pod
         self._has_terms = any(pod.terms.groups)
         self._index = index
-        # Relations by code, 0 for none; then the code of each class, and of each `PodProfile`.
+        # Relations by code, 0 for unrelated; the code of each class, by `PodClass.index`; and the
+        # code of each `PodProfile`. Its two halves, labels and terms, are related separately.
         self._relations: CodeInterner[Relation] = CodeInterner([()])
         self._codes: I64 = np.zeros(0, dtype=np.int64)
         self._by_profile: dict[PodProfile, int] = {}
@@ -104,7 +109,7 @@ class Counts:
             self._codes = codes
 
     def _code(self, other: PodClass, profile: PodProfile) -> int:
-        """Return the relation's code; each half of a `PodProfile` is compared only once."""
+        """Return the code of the relation to a class; each half of a profile is compared once."""
         code = self._by_profile.get(profile)
         if code is None:
             labels, terms = profile
@@ -130,7 +135,7 @@ class Counts:
         if not len(self._codes):
             return {}
         table_pods = self._index.table_pods
-        # Nothing is cached for views and overlays.
+        # Nothing is cached for views and overlays (`roadstead.nodes.view`), which are short-lived.
         if not isinstance(table, NodeTable) or not table_pods.adopts(table):
             return self._count({}, table, read_pods(table, np.arange(len(table))))
         if self._columns is not table.columns or self._node_version != table.node_version:
@@ -173,8 +178,8 @@ def label_codes(table: Table, key: str) -> tuple[CodeInterner[str], I32]:
 def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family) -> ByTopology:
     """Return the sums of a family by topology key and value, without zeros."""
     found = {}
-    for (kind, key), vector in vectors.items():
-        if kind is family:
+    for (of_family, key), vector in vectors.items():
+        if of_family is family:
             values, sums = _sums(table, key, vector)
             listed = np.flatnonzero(sums)
             if len(listed):
@@ -185,8 +190,8 @@ def by_topology(table: Table, vectors: Mapping[CounterKey, I64], family: Family)
 def scores_by_topology(table: Table, vectors: Mapping[CounterKey, I64]) -> ByTopology:
     """Return scores by topology key and value, with zeros where matches cancel each other."""
     found = {}
-    for (kind, key), vector in vectors.items():
-        if kind is Family.SCORED:
+    for (of_family, key), vector in vectors.items():
+        if of_family is Family.SCORED:
             values, matches = _sums(table, key, vector)
             listed = np.flatnonzero(matches)
             if len(listed):
@@ -212,7 +217,7 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
     """Return the counts that one row needs after pods of its node added `added` by topology key.
 
     These are the counts of its own domains and, for each key, of one other domain that is not
-    empty: of other domains, Filter reads only whether any has a count (`FilterState.first`).
+    empty: of other domains, Filter reads only whether any has a count (`FilterState.is_first`).
     """
     found = {}
     for key in counts.keys() | added.keys():
@@ -220,12 +225,12 @@ def counts_for_row(counts: ByTopology, row: Table, added: Mapping[str, int]) -> 
         values, codes = label_codes(row, key)
         own = values.values[codes[0]] if codes[0] >= 0 else None
         own_count = of_key.get(own, 0) + added.get(key, 0) if own is not None else 0
-        seen = {own: own_count} if own is not None and own_count else {}
+        needed = {own: own_count} if own is not None and own_count else {}
         elsewhere = next(((value, n) for value, n in of_key.items() if value != own), None)
         if elsewhere is not None:
-            seen[elsewhere[0]] = elsewhere[1]
-        if seen:
-            found[key] = seen
+            needed[elsewhere[0]] = elsewhere[1]
+        if needed:
+            found[key] = needed
     return found
 
 

@@ -44,20 +44,20 @@ def with_all_keys(spreads: Iterable[Spread], table: Table) -> Bools:
 def included(
     facts: PodFacts, spreads: Sequence[Spread], table: Table, rows: Bools
 ) -> tuple[Bools, ...]:
-    """Return for each constraint those of `rows` that its node inclusion policies include."""
-    fitting = rows
+    """Return for each constraint which of `rows` its node inclusion policies include."""
+    affine = rows
     if any(each.honors_affinity for each in spreads):
-        fitting = rows & _fits_affinity(facts, table)
+        affine = rows & _matches_node_affinity(facts, table)
     tolerable = np.ones_like(rows)
     if any(each.honors_taints for each in spreads):
         tolerable = _tolerates(facts, table)
     return tuple(
-        (fitting if each.honors_affinity else rows) & (tolerable if each.honors_taints else True)
+        (affine if each.honors_affinity else rows) & (tolerable if each.honors_taints else True)
         for each in spreads
     )
 
 
-def _fits_affinity(facts: PodFacts, table: Table) -> Bools:
+def _matches_node_affinity(facts: PodFacts, table: Table) -> Bools:
     matching = np.ones(len(table), dtype=np.bool_)
     for key, value in facts.node_selector:
         matching &= table.match(Requirement(key, "In", (value,)))
@@ -89,11 +89,12 @@ def sum_by_value(table: Table, key: str, rows: Bools, amounts: I64) -> dict[str,
     codes = label_codes(table, key)[rows] + 1
     present = np.flatnonzero(np.bincount(codes))
     sums: list[int] = np.bincount(codes, weights=amounts[rows])[present].astype(np.int64).tolist()
+    # Codes are raised by 1, so that 0 stands for rows without the label.
     found = present.tolist()
-    without = sums.pop(0) if found[:1] == [0] else None
+    unlabelled = sums.pop(0) if found[:1] == [0] else None
     result = dict(zip([values[code - 1] for code in found if code], sums, strict=True))
-    if without is not None:
-        result[""] = result.get("", 0) + without
+    if unlabelled is not None:
+        result[""] = result.get("", 0) + unlabelled
     return result
 
 
@@ -123,23 +124,28 @@ def apply_moves(
 ) -> tuple[dict[str, int], ...]:
     """Return the counts per constraint and topology value after `moves` on a row.
 
-    Returns the same object if no selector matches a moved pod (or as many are added as removed).
-    As upstream's updateWithPod, this counts terminating pods, and every pod for an empty selector;
-    the first count (`MatchingPods`) does neither.
+    moves: class → number of pods added (below 0: removed). Returns `counts` itself if no selector
+    matches a moved pod (or as many are added as removed). As upstream's updateWithPod, this counts
+    terminating pods, and every pod for an empty selector; `MatchingPods`, the count that the moves
+    change, does neither.
     """
-    mine = {other: n for other, n in moves.items() if other.facts.namespace == pod.facts.namespace}
-    added = [sum(n for other, n in mine.items() if s.matches(other.labels)) for s in spreads]
+    namespace = pod.facts.namespace
+    in_namespace = {other: n for other, n in moves.items() if other.facts.namespace == namespace}
+    added = [
+        sum(n for other, n in in_namespace.items() if each.matches(other.labels))
+        for each in spreads
+    ]
     if not any(added):
         return counts
     changed = []
     rows = included(pod.facts, spreads, row, with_all_keys(spreads, row))
-    for spread, amount, of_each, counted in zip(spreads, added, counts, rows, strict=True):
-        after = of_each
+    for spread, amount, before, counted in zip(spreads, added, counts, rows, strict=True):
+        after = before
         if amount and counted[0]:
             value = row.columns.label(spread.topology_key).values.values[
                 label_codes(row, spread.topology_key)[0]
             ]
-            after = {**of_each, value: of_each.get(value, 0) + amount}
+            after = {**before, value: before.get(value, 0) + amount}
         changed.append(after)
     return tuple(changed)
 

@@ -68,9 +68,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, E
         self._added_required: tuple[NodeSelectorTerm, ...] | None = None
         self._added_preferred: tuple[WeightedTerm, ...] | None = None
         if args.added_affinity is not None:
-            self._add(args.added_affinity)
+            self._parse_added(args.added_affinity)
 
-    def _add(self, manifest: object) -> None:
+    def _parse_added(self, manifest: object) -> None:
         # Imported here so that processes without added affinity do not load the manifest models.
         from roadstead.facts.parse_selectors import parse_node_selector, parse_preferred_terms
         from roadstead.protocol import objects
@@ -175,8 +175,8 @@ def _match_any(terms: Iterable[NodeSelectorTerm], table: Table) -> Bools:
 def _named_nodes(terms: Iterable[NodeSelectorTerm]) -> frozenset[str] | None:
     """Return the node names that any term allows.
 
-    None if some term does not name nodes, or if there are no terms. A term that requires several
-    names in turn allows those that are in all its lists.
+    None if some term does not name nodes, or if there are no terms. A term with several lists of
+    names allows the names that are in all of them.
     """
     named: set[str] = set()
     any_term = False

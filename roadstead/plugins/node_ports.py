@@ -57,14 +57,15 @@ class NodePorts(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         port_sets, sets = table.columns.port_set, table.columns.port_sets.values
-        met: set[int] = set()
+        with_ports: set[int] = set()
         for index, pod in enumerate(pods):
             if ports := pod.facts.host_ports:
                 row = int(rows[index])
-                # Of several pods with ports on one row only the first: others may conflict with it.
-                if row in met or conflicts(ports, sets[port_sets[row]]):
+                # Of several pods with ports on one row, only the first passes for sure: its ports
+                # are not in the row's set yet, and the others may conflict with them.
+                if row in with_ports or conflicts(ports, sets[port_sets[row]]):
                     return index
-                met.add(row)
+                with_ports.add(row)
         return len(pods)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:

@@ -45,8 +45,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
     ) -> Status:
-        asked = any(pod.request_of.get(resource.name) for resource in self.resources)
-        return SUCCESS if asked else SKIP
+        requests_any = any(pod.request_of.get(resource.name) for resource in self.resources)
+        return SUCCESS if requests_any else SKIP
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         fractions: list[F64] = []
@@ -66,7 +66,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 def _deviation(fractions: F64, present: NDArray[np.bool_]) -> F64:
     """Return the standard deviation over the resources that are present: float64[row].
 
-    fractions: float64[k, row]. present: bool[k, row].
+    fractions: float64[resource, row]. present: bool[resource, row], whether the node has any of it.
     """
     if len(fractions) == 2:
         return np.where(present[0] & present[1], np.abs((fractions[0] - fractions[1]) / 2), 0.0)
@@ -88,11 +88,11 @@ def _of_many(fractions: F64, present: NDArray[np.bool_]) -> F64:
     count = np.maximum(present.sum(axis=0), 1)
     # Added in the order of the resources, so that float64 rounds as upstream.
     total = np.zeros(fractions.shape[1])
-    for line, is_present in zip(fractions, present, strict=True):
-        total = np.where(is_present, total + line, total)
+    for fraction, is_present in zip(fractions, present, strict=True):
+        total = np.where(is_present, total + fraction, total)
     mean = total / count
     squares = np.zeros(fractions.shape[1])
-    for line, is_present in zip(fractions, present, strict=True):
-        squares = np.where(is_present, squares + (line - mean) * (line - mean), squares)
+    for fraction, is_present in zip(fractions, present, strict=True):
+        squares = np.where(is_present, squares + (fraction - mean) * (fraction - mean), squares)
     deviation = np.sqrt(squares / count)
     return np.where(present.sum(axis=0) > 2, deviation, 0.0)

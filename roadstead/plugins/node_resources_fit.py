@@ -4,9 +4,9 @@ Filter compares milli-CPU and integer bytes with real requests; a request above 
 allocatable is unresolvable, since no preemption can help. Score counts cpu and memory with
 non-zero requests (`resource_scoring`).
 
-With DRAExtendedResource, DynamicResources decides on resources that classes of devices serve, where
-the node does not offer them. As upstream, a pod without extended resources is not checked for any
-scalar resource (huge pages among them) that a node does not offer.
+With DRAExtendedResource, DynamicResources decides on resources that device classes serve, where
+the node does not offer them in its allocatable. As upstream, a pod without extended resources is
+not checked for any scalar resource (huge pages among them) that a node does not offer.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
@@ -63,7 +63,7 @@ bool[row]; None for no row.
 """
 
 _FEW_ROWS = 64
-"""Up to so many rows, the results are combined in a loop (`_combine_few`)."""
+"""Up to so many rows, a loop (`_combine_few`) combines the results faster than np.unique."""
 _MAX_CHECKS = 31
 """Reasons per int64: each takes two bits of a combination (short, short even when empty)."""
 
@@ -89,7 +89,7 @@ class NodeResourcesFit(
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         checks: list[Check] = [(TOO_MANY_PODS, table.pod_count >= table.allocatable_pods, None)]
-        for code, amount in pod.asked:
+        for code, amount in pod.coded_requests:
             name = table.resource_names[code]
             if self.is_ignored(name):
                 continue
@@ -111,15 +111,17 @@ class NodeResourcesFit(
             return False
         if is_extended_resource(name):
             return bool(pod.facts.extended_requests) and name in self._devices.served
-        asked = (each for each, amount in pod.request_of.items() if amount)
-        return name in self._devices.served or not any(map(is_extended_resource, asked))
+        requested = (each for each, amount in pod.request_of.items() if amount)
+        return name in self._devices.served or not any(map(is_extended_resource, requested))
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         if self._leaves_to_devices:
-            # Filter decides on pods that may be left to devices: `_has_room` does not know them.
+            # Stop before the first pod with such a resource: only Filter leaves it to devices.
             resources = table.resource_names
             for index, pod in enumerate(pods):
-                if any(self.is_left_to_devices(pod, resources[code]) for code, _ in pod.asked):
+                if any(
+                    self.is_left_to_devices(pod, resources[code]) for code, _ in pod.coded_requests
+                ):
                     pods, rows = pods[:index], rows[:index]
                     break
             if not pods:
@@ -135,17 +137,17 @@ class NodeResourcesFit(
         begin_of = np.repeat(begins, np.diff(begins, append=len(rows)))
         number = np.arange(len(rows)) - begin_of
         is_short = columns.pod_count[rows] + number >= columns.allocatable_pods[rows]
-        asked = {pod_class: dict(pod_class.asked) for pod_class in pods}
-        for code in sorted({code for each in asked.values() for code in each}):
+        requests = {pod_class: dict(pod_class.coded_requests) for pod_class in pods}
+        for code in sorted({code for each in requests.values() for code in each}):
             if code >= len(columns.allocatable):
                 # No node has this resource. 0 may be too low, and then Filter decides.
                 return 0
-            amount_of = {pod_class: each.get(code, 0) for pod_class, each in asked.items()}
+            amount_of = {pod_class: each.get(code, 0) for pod_class, each in requests.items()}
             amounts = np.array([amount_of[pod_class] for pod_class in pods], dtype=np.int64)[order]
             up_to = np.cumsum(amounts)
             before = up_to - amounts
             requested = columns.requested[code, rows] + before - before[begin_of]
-            # As Filter compares: a sum with the pod's own amount might wrap around.
+            # Compared by subtraction, as in Filter: a sum with the amount might wrap around.
             free = columns.allocatable[code, rows] - requested
             is_short |= (amounts > 0) & (amounts > free)
         return int(order[is_short].min(initial=len(pods)))
@@ -204,32 +206,36 @@ class NodeResourcesFit(
         """Queue if the empty node fits the pod, and is new or has more of a requested resource."""
         new, old = change.new, change.old
         assert new is not None
-        left = self._not_offered(pod, new)
-        if not _fits_empty(pod, new, left):
+        left_to_devices = self._not_offered(pod, new)
+        if not _fits_empty(pod, new, left_to_devices):
             return QueueingHint.QUEUE_SKIP
-        return QueueingHint.when(old is None or bool(left) or _has_more(pod, old, new))
+        return QueueingHint.when(old is None or bool(left_to_devices) or _has_more(pod, old, new))
 
     def _not_offered(self, pod: PodFacts, node: NodeFacts) -> frozenset[str]:
-        """Return the scalar resources of a pod that are left to devices on a node, by any class."""
+        """Return the scalar resources of a pod that are left to devices on a node.
+
+        Whether a device class serves them is not read.
+        """
         if not self._leaves_to_devices:
             return frozenset()
         offered = {name for name, _ in node.allocatable}
-        asked = (name for name, amount in pod.requests if amount and is_scalar_resource(name))
-        return frozenset(name for name in asked if name not in offered)
+        requested = (name for name, amount in pod.requests if amount and is_scalar_resource(name))
+        return frozenset(name for name in requested if name not in offered)
 
     def sign(self, pod: PodFacts) -> Hashable:
         nonzero = (pod.nonzero_cpu_milli, pod.nonzero_memory_bytes)
         return (pod.requests, nonzero, pod.container_requests)
 
 
-def _fits_empty(pod: PodFacts, node: NodeFacts, left: frozenset[str]) -> bool:
-    """Whether the empty node fits the pod; as upstream, ignored resources count.
+def _fits_empty(pod: PodFacts, node: NodeFacts, left_to_devices: frozenset[str]) -> bool:
+    """Whether the pod fits the empty node.
 
-    left: resources that do not count.
+    As upstream, resources that the plugin's arguments ignore (`is_ignored`) are compared, too;
+    those left to devices are not.
     """
     has = dict(node.allocatable)
     return node.allocatable_pods > 0 and all(
-        amount <= has.get(name, 0) for name, amount in pod.requests if name not in left
+        amount <= has.get(name, 0) for name, amount in pod.requests if name not in left_to_devices
     )
 
 
@@ -246,10 +252,10 @@ def _combine(failed: Sequence[Check]) -> FilterResult:
         return _joined(_combine(failed[:_MAX_CHECKS]), _combine(failed[_MAX_CHECKS:]))
     bits: I64 | None = None
     names = []
-    for position, (name, short, hopeless) in enumerate(failed):
+    for position, (name, short, short_if_empty) in enumerate(failed):
         bit = short.astype(np.int64) << (2 * position)
-        if hopeless is not None:
-            bit |= (short & hopeless).astype(np.int64) << (2 * position + 1)
+        if short_if_empty is not None:
+            bit |= (short & short_if_empty).astype(np.int64) << (2 * position + 1)
         bits = bit if bits is None else bits | bit
         names.append(name)
     assert bits is not None
@@ -264,10 +270,7 @@ def _combine(failed: Sequence[Check]) -> FilterResult:
 
 
 def _combine_few(bits: list[int], names: list[str]) -> FilterResult:
-    """Return the result of `_combine` without the fixed cost of np.unique, which sorts.
-
-    Most calls have few rows.
-    """
+    """Return the result of `_combine` for few rows, as most calls have, without np.unique."""
     code_of = {0: 0}
     codes = [code_of.setdefault(each, len(code_of)) for each in bits]
     statuses = tuple(_status(combination, names) for combination in code_of if combination)
@@ -299,8 +302,8 @@ def _worse(one: Status, other: Status) -> Status:
 
 def _status(combination: int, names: list[str]) -> Status:
     reasons = [name for i, name in enumerate(names) if combination >> (2 * i) & 1]
-    hopeless = any(combination >> (2 * i + 1) & 1 for i in range(len(names)))
-    return unresolvable(*reasons) if hopeless else unschedulable(*reasons)
+    is_unresolvable = any(combination >> (2 * i + 1) & 1 for i in range(len(names)))
+    return unresolvable(*reasons) if is_unresolvable else unschedulable(*reasons)
 
 
 def _has_room(pod: PodClass, table: Table, row: int) -> bool:
@@ -309,5 +312,5 @@ def _has_room(pod: PodClass, table: Table, row: int) -> bool:
     free, requested = columns.allocatable, columns.requested
     return bool(columns.pod_count[row] < columns.allocatable_pods[row]) and all(
         code < len(free) and amount <= free[code, row] - requested[code, row]
-        for code, amount in pod.asked
+        for code, amount in pod.coded_requests
     )

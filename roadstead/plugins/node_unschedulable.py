@@ -71,7 +71,7 @@ class NodeUnschedulable(FilterPlugin, EnqueueExtensions):
     def after_pod_toleration_change(
         self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
     ) -> QueueingHint:
-        """Queue if this pod tolerates cordons now; before it did not, because it was rejected."""
+        """Queue if this pod now tolerates cordons; it was rejected because it did not."""
         assert change.new is not None
         return QueueingHint.when(
             change.of_waiting_pod and tolerated(UNSCHEDULABLE_TAINT, change.new.facts.tolerations)

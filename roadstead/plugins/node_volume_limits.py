@@ -63,7 +63,7 @@ _EXCEEDED = unschedulable("node(s) exceed max volume count")
 MAX_CACHED_TABLES = 2
 """Tables whose attached volumes are cached: that of all nodes, and one other."""
 MIN_CACHED_ROWS = 64
-"""The attached volumes of tables with fewer rows are not cached."""
+"""Smaller tables are not cached, so that they do not replace the two large ones."""
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
@@ -84,12 +84,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         codes = np.zeros(attached.columns.size, dtype=np.int32)
         statuses: list[Status] = [_EXCEEDED]
         for csi_node, rows in attached.row_groups.items():
-            answer = self._check_rows(pod.facts, csi_node, attached, rows)
-            if isinstance(answer, Status):
-                statuses.append(answer)
+            result = self._check_rows(pod.facts, csi_node, attached, rows)
+            if isinstance(result, Status):
+                statuses.append(result)
                 codes[rows] = len(statuses)
             else:
-                codes[rows[answer]] = 1
+                codes[rows[result]] = 1
         # So far there is a code for each row of the columns; a view has only some of these rows.
         codes = codes[table.row_index]
         return FilterResult(codes, tuple(statuses)) if codes.any() else ALL_PASS
@@ -135,10 +135,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
-        bound = unbound_keys(self._storage, placed.facts)
-        return Effect(bound, partial(self._may_change, bound))
+        # Placing the pod binds these claims.
+        to_bind = unbound_keys(self._storage, placed.facts)
+        return Effect(to_bind, partial(self._may_change, to_bind))
 
-    def _may_change(self, bound: Iterable[str], pod: PodClass) -> bool:
+    def _may_change(self, to_bind: Iterable[str], pod: PodClass) -> bool:
         """Whether binding some claims may change the volumes that are counted for a pod.
 
         Nothing changes for a claim of other pods whose volume is provisioned by a CSI driver: the
@@ -147,15 +148,18 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if not _attachable(pod.facts):
             return False
         own_claims = set(claim_keys(pod.facts))
-        claims = (self._storage.claims.get(key) for key in bound)
+        claims = (self._storage.claims.get(key) for key in to_bind)
         return any(
             claim is not None and not claim.is_bound and self._may_change_volumes(claim, own_claims)
             for claim in claims
         )
 
     def _may_change_volumes(self, claim: ClaimFacts, own_claims: set[str]) -> bool:
-        found = self._storage.classes.get(claim.storage_class)
-        if claim.key in own_claims or (found is not None and found.provisioner in DRIVERS):
+        storage_class = self._storage.classes.get(claim.storage_class)
+        if claim.key in own_claims:
+            return True
+        # An in-tree provisioner counts for a CSI driver only where its plugin is migrated.
+        if storage_class is not None and storage_class.provisioner in DRIVERS:
             return True
         _, free_volumes = candidates(self._storage, claim)
         return bool(free_volumes)

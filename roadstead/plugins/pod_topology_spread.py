@@ -82,8 +82,8 @@ from roadstead.plugins.pod_topology_spread_constraints import (
 )
 from roadstead.protocol.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 
-MAX_CACHED_PODS = 4096
-"""Pod classes whose constraints are cached."""
+MAX_CACHED_CLASSES = 4096
+"""Pod classes whose constraints are cached; the least recently used is dropped."""
 
 _NO_DOMAIN_COUNT = 2**31 - 1
 """The minimum over no domains (math.MaxInt32): no count exceeds the limit."""
@@ -133,7 +133,7 @@ class PodTopologySpread(
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._source = SpreadSource(args, handle.cluster)
-        self._of_pod = lru_cache(MAX_CACHED_PODS)(self._compile)
+        self._of_pod = lru_cache(MAX_CACHED_CLASSES)(self._compile)
         self._matching = MatchingPods()
 
     def _compile(self, pod: PodClass) -> PodSpread:
@@ -159,7 +159,7 @@ class PodTopologySpread(
             self._count_by_domain(pod, each, table, counted)
             for each, counted in zip(spread.hard, rows, strict=True)
         )
-        state.write(self.name, _limited(pod, spread.hard, counts))
+        state.write(self.name, _with_highest(pod, spread.hard, counts))
         return PreFilterResult()
 
     def with_pods_moved(
@@ -168,7 +168,7 @@ class PodTopologySpread(
         assert isinstance(prepared, DomainCounts)
         hard = self._of_pod(pod).hard
         counts = apply_moves(pod, hard, prepared.counts, row, moves)
-        return prepared if counts is prepared.counts else _limited(pod, hard, counts)
+        return prepared if counts is prepared.counts else _with_highest(pod, hard, counts)
 
     def _count_by_domain(
         self, pod: PodClass, spread: Spread, table: Table, rows: Bools
@@ -183,8 +183,8 @@ class PodTopologySpread(
             missing = label_codes(table, spread.topology_key) < 0
             too_many = amounts_by_row(table, spread.topology_key, counts) > highest
             # Codes of (_TOO_MANY, _NO_LABEL); the first constraint that refuses gives the reason.
-            answers = np.where(missing, 2, too_many).astype(np.int32)
-            codes = np.where(codes > 0, codes, answers)
+            codes_of_each = np.where(missing, 2, too_many).astype(np.int32)
+            codes = np.where(codes > 0, codes, codes_of_each)
         return FilterResult(codes, (_TOO_MANY, _NO_LABEL)) if codes.any() else ALL_PASS
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
@@ -257,8 +257,8 @@ class PodTopologySpread(
 
     def effect(self, placed: PodClass) -> Effect:
         facts = placed.facts
-        seen = facts.namespace, facts.labels, facts.is_terminating
-        return Effect(seen, partial(self._may_change, placed))
+        key = facts.namespace, facts.labels, facts.is_terminating
+        return Effect(key, partial(self._may_change, placed))
 
     def _may_change(self, placed: PodClass, pod: PodClass) -> bool:
         """Whether a placed pod may change the answers for `pod` on other nodes."""
@@ -289,18 +289,18 @@ class PodTopologySpread(
         pod's tolerations changed and a constraint honors taints. Other namespaces do not count.
         HintError if a selector does not parse.
         """
-        seen = [each for each in (change.old, change.new) if each is not None]
-        if not change.of_waiting_pod and any(_is_not_counted(each, pod) for each in seen):
+        states = [each for each in (change.old, change.new) if each is not None]
+        if not change.of_waiting_pod and any(_is_not_counted(each, pod) for each in states):
             return QueueingHint.QUEUE_SKIP
         hard = self._hard(pod)
-        labels = [dict(each.facts.labels) for each in seen]
-        if len(seen) == 1:
+        labels = [dict(each.facts.labels) for each in states]
+        if len(states) == 1:
             return QueueingHint.when(any(each.matches(labels[0]) for each in hard))
-        is_changed = change.of_waiting_pod and (
-            seen[0].facts.tolerations != seen[1].facts.tolerations
+        tolerates_otherwise = change.of_waiting_pod and (
+            states[0].facts.tolerations != states[1].facts.tolerations
         )
         return QueueingHint.when(
-            (is_changed and any(each.honors_taints for each in hard))
+            (tolerates_otherwise and any(each.honors_taints for each in hard))
             or any(each.matches(labels[0]) != each.matches(labels[1]) for each in hard)
         )
 
@@ -309,8 +309,8 @@ class PodTopologySpread(
     ) -> QueueingHint:
         """Queue if a node with all topology keys was added or deleted, or changed its domains.
 
-        Also if its taints changed, or if a node now has all keys, or no longer. HintError if a
-        selector does not parse.
+        Also if such a node's taints changed, or if a node gained or lost its last missing key.
+        HintError if a selector does not parse.
         """
         keys = {each.topology_key for each in self._hard(pod)}
         old, new = change.old, change.new
@@ -340,12 +340,12 @@ class PodTopologySpread(
         )
 
 
-def _limited(
+def _with_highest(
     pod: PodClass, hard: Sequence[Spread], counts: tuple[dict[str, int], ...]
 ) -> DomainCounts:
     """Add to the counts the highest count per constraint with which a domain admits the pod."""
-    both = zip(hard, counts, strict=True)
-    return DomainCounts(counts, tuple(_highest(pod, each, of_each) for each, of_each in both))
+    pairs = zip(hard, counts, strict=True)
+    return DomainCounts(counts, tuple(_highest(pod, each, counted) for each, counted in pairs))
 
 
 def _highest(pod: PodClass, spread: Spread, counts: Mapping[str, int]) -> int:
@@ -362,9 +362,9 @@ def _rounded(amounts: NDArray[np.float64]) -> I64:
     return rounded
 
 
-def _is_not_counted(seen: EventPod, pod: PodFacts) -> bool:
-    """Whether a pod has no node or is of another namespace than `pod`."""
-    return not seen.assigned or seen.facts.namespace != pod.namespace
+def _is_not_counted(changed: EventPod, pod: PodFacts) -> bool:
+    """Whether a changed pod has no node or is of another namespace than `pod`."""
+    return not changed.assigned or changed.facts.namespace != pod.namespace
 
 
 def _is_in_namespace_of(pod: PodFacts, assigned: PodFacts, cluster: object) -> bool:

@@ -1,7 +1,7 @@
 """The spread constraints of a pod, its own or the profile's defaults.
 
 A pod without constraints of its own has the profile's defaults, if a Service selects it or a
-ReplicationController, ReplicaSet or StatefulSet owns it: the selector of the defaults is theirs.
+ReplicationController, ReplicaSet or StatefulSet owns it; their selectors are used in the defaults.
 
 Upstream: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common}.go and
 pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
@@ -73,12 +73,13 @@ class SpreadSource:
     """Finds the constraints of pods, from a profile's arguments, Services and controllers."""
 
     def __init__(self, args: PodTopologySpreadArgs, cluster: ClusterFacts) -> None:
-        self._system = args.defaulting_type == "System"
+        self._has_system_defaults = args.defaulting_type == "System"
         self._defaults = (
             SYSTEM_DEFAULTS
-            if self._system
+            if self._has_system_defaults
             else tuple(_default_constraint(each) for each in args.default_constraints)
         )
+        # By namespace.
         self._services: dict[str, list[LabelSelector]] = {}
         # By the owner's (API version, kind), namespace and name.
         self._owners: dict[tuple[tuple[str, str], str, str], LabelSelector] = {}
@@ -107,7 +108,7 @@ class SpreadSource:
             tuple(_spread(c, selector) for c in self._defaults if c.when_unsatisfiable == kind)
             for kind in (HARD, SOFT)
         )
-        return PodSpread(hard, soft, needs_all_keys=not self._system)
+        return PodSpread(hard, soft, needs_all_keys=not self._has_system_defaults)
 
     def default_selector(self, facts: PodFacts) -> LabelSelector:
         """Return the joint selector of the pod's Services and controller; empty without any.

@@ -33,6 +33,7 @@ from roadstead.nodes.table import Table
 
 MAX_UTILIZATION = 100
 _SHAPE_SCORE_MAX = 10
+"""Highest score of a point of a shape (MaxCustomPriorityScore)."""
 
 
 class ResourceScorer(Protocol):
@@ -56,16 +57,17 @@ def usages(
 ) -> Iterator[tuple[int, I64, I64]]:
     """Yield (weight, requested with the pod, allocatable) of each resource that counts.
 
-    The last two are int64[row]. nonzero: use non-zero requests of cpu and memory, as scores do.
+    Requested and allocatable: int64[row]. nonzero: use upstream's non-zero requests of cpu and
+    memory, as scores do: defaults in place of requests that are missing or 0.
     """
     for resource in resources:
         code = table.resource_code(resource.name)
-        asked = (pod.scored if nonzero else pod.request_of).get(resource.name, 0)
-        if not asked and is_scalar_resource(resource.name):
+        amount = (pod.scoring_requests if nonzero else pod.request_of).get(resource.name, 0)
+        if not amount and is_scalar_resource(resource.name):
             continue
         is_nonzero = nonzero and code in (CPU, MEMORY)
         before = table.nonzero_requested(code) if is_nonzero else table.requested(code)
-        yield resource.weight, before + asked, table.allocatable(code)
+        yield resource.weight, before + amount, table.allocatable(code)
 
 
 def _quotient(dividend: I64, divisor: I64) -> I64:
@@ -111,7 +113,7 @@ class RatioScorer:
         for weight, requested, capacity in usages(pod, table, self.resources, nonzero=True):
             clipped = np.clip(requested, 0, capacity)
             share = _quotient(clipped * MAX_UTILIZATION, np.maximum(capacity, 1))
-            # Below 0 the function has its value at 0, as below its first point.
+            # Only sums that wrapped around give shares below 0; upstream scores them as 0.
             utilization = np.where(requested > capacity, MAX_UTILIZATION, np.maximum(share, 0))
             score = self.score_at[utilization] * (capacity != 0)
             weighted += score * weight
@@ -124,6 +126,8 @@ class RatioScorer:
 
 def broken_linear(shape: Sequence[ShapePoint]) -> NDArray[np.int64]:
     """Return a piecewise linear function at 0..100, by integer arithmetic as upstream: int64[101].
+
+    Upstream: BuildBrokenLinearFunction.
 
     Shape scores 0..10 become node scores 0..100; the function is constant outside the points.
     """

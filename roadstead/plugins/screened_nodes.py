@@ -1,4 +1,4 @@
-"""The numbers by which the allocator's screen of nodes knows the rows of a table."""
+"""The numbers of a table's nodes in the screen, which answers for nodes without a search."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from roadstead.nodes.table import Rows, Table
 
 
 class ScreenedNodes:
-    """Puts the nodes of tables into a screen; those of the last table's columns are kept.
+    """Puts the nodes of tables into a screen, and caches the numbers that it gives them.
 
-    Nodes that have left these columns leave the screen.
+    The cache holds the last large table's columns; nodes that left these columns are removed from
+    the screen.
     """
 
     def __init__(self, screen: NodeScreen) -> None:
@@ -23,30 +24,32 @@ class ScreenedNodes:
         self._columns: Columns | None = None
         self._names: list[str] = []
         self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
+        # Number → row of the columns.
         self._row_of: dict[int, int] = {}
+        # Version of the nodes, and `NodeScreen.removals`: numbers may change with either.
         self._valid_for = (-1, -1)
         # By row of other columns: facts of the node without its name, the name, and the labels.
         self._labels: dict[int, tuple[NodeFacts, str, Labels]] = {}
 
     def number(self, table: Table, row: int) -> int:
         """Return the number of the node of one row of the columns."""
-        if self._knows(table):
+        if self._is_cached(table):
             return int(self._numbers[row])
         columns = table.columns
         facts, name = columns.facts[row], columns.names[row]
         known = self._labels.get(row)
         if known is None or known[0] is not facts or known[1] != name:
-            # Labels are kept because a node is made of the facts that it shares at each call.
+            # Cached because `node` composes a node anew at each call.
             known = self._labels[row] = facts, name, columns.node(row).labels
         return self._screen.put(name, known[2])
 
     def numbers(self, table: Table) -> NDArray[np.intp]:
         """Return the number of each row's node: intp[row]."""
         columns, rows = table.columns, table.row_index
-        if self._knows(table):
+        if self._is_cached(table):
             return self._numbers[rows]
         if len(rows) < columns.size or columns.size < len(self._names) // 2:
-            # Some rows only, or a copy of some: the last columns are likely to come again.
+            # A view of some rows, or a copy of some: keep the cache, which will be used again.
             return self._put(columns, rows.tolist())
         for name in set(self._names).difference(columns.names):
             self._screen.remove(name)
@@ -57,23 +60,24 @@ class ScreenedNodes:
         return self._numbers[rows]
 
     def rows_since(self, table: Table, position: int) -> tuple[Rows | None, int]:
-        """Return the rows of a whole table whose nodes' verdicts may have changed, and the end.
+        """Return the rows of a whole table whose nodes' verdicts may have changed since a position.
 
-        position: an earlier end. None: all rows may.
+        And the end of the changes, which is the position for the next call. None: any row may have
+        changed.
         """
-        if not self._knows(table):
+        if not self._is_cached(table):
             self.numbers(table)
         changes = self._screen.changes
         changed = changes.since(position)
-        if changed is None or not self._knows(table):
+        if changed is None or not self._is_cached(table):
             return None, changes.end
-        # Few: one row after another takes less time than four calls of NumPy.
+        # There are few: a loop takes less time than four calls of NumPy.
         row_of = self._row_of
         rows = [row_of[number] for number in {*changed} if number in row_of]
         return np.array(rows, np.intp), changes.end
 
-    def _knows(self, table: Table) -> bool:
-        """Whether the numbers of all rows of a table's columns are known."""
+    def _is_cached(self, table: Table) -> bool:
+        """Whether the numbers of all rows of a table's columns are cached and valid."""
         valid_for = table.node_version, self._screen.removals
         return table.columns is self._columns and self._valid_for == valid_for
 

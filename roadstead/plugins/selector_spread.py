@@ -3,10 +3,9 @@
 A pod's selector joins those of its Services and of its ReplicationController, ReplicaSet or
 StatefulSet. count(node) and count(zone) are the matching pods there, over the feasible nodes:
 
-    of the node   100 * (max(count(node)) - count(node)) / max(count(node)), 100 when max is 0
-    of the zone   the same over zones
-    score         one third of the node's and two thirds of the zone's; only the node's for a
-                  node without zone
+    node part     100 * (max(count(node)) - count(node)) / max(count(node)), 100 when max is 0
+    zone part     the same over zones
+    score         1/3 node part + 2/3 zone part; for a node without zone, the node part
 
 Pods with spread constraints of their own are skipped: PodTopologySpread scores them. There is no
 NormalizeScore: the score depends on a row's zone, which a normalization of single numbers cannot
@@ -44,7 +43,8 @@ from roadstead.plugins.matching_pods import MatchingPods
 from roadstead.plugins.pod_topology_spread_constraints import SpreadSource
 from roadstead.protocol.status import SKIP, SUCCESS, Status
 
-MAX_CACHED_PODS = 4096
+MAX_CACHED_CLASSES = 4096
+"""Pod classes whose selectors are cached; the least recently used is dropped."""
 ZONE_WEIGHT = 2.0 / 3.0
 
 
@@ -64,7 +64,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
     def __init__(self, handle: Handle) -> None:
         self._source = SpreadSource(PodTopologySpreadArgs(), handle.cluster)
-        self._of_pod = lru_cache(MAX_CACHED_PODS)(self._compile)
+        self._of_pod = lru_cache(MAX_CACHED_CLASSES)(self._compile)
         self._matching = MatchingPods()
 
     def _compile(self, pod: PodClass) -> LabelSelector | None:
@@ -89,19 +89,19 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: PodClass, table: Table) -> I64:
         found = state.read(self.name, CountsByZone)
-        of_node = _inverse_share(self._counts(pod, table), found.most)
+        node_part = _inverse_share(self._counts(pod, table), found.most)
         in_zones = np.array([found.zones.get(zone, 0) for zone in table.zones], dtype=np.int64)
-        of_zone = _inverse_share(in_zones, max(found.zones.values(), default=0))[table.zone_codes]
-        both = of_node * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * of_zone
+        zone_part = _inverse_share(in_zones, max(found.zones.values(), default=0))[table.zone_codes]
+        both = node_part * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * zone_part
         has_zone = np.array([bool(zone) for zone in table.zones])[table.zone_codes]
-        score: I64 = np.where(has_zone, both, of_node).astype(np.int64)
+        score: I64 = np.where(has_zone, both, node_part).astype(np.int64)
         return score
 
     def effect(self, placed: PodClass) -> Effect:
-        """Return an effect of any pod: it may fill a node, and counts are over feasible nodes."""
-        return Effect(None, self._counts_pods)
+        """Return one effect for all pods: each may fill a node, and only feasible nodes count."""
+        return Effect(None, self._has_selector)
 
-    def _counts_pods(self, pod: PodClass) -> bool:
+    def _has_selector(self, pod: PodClass) -> bool:
         selector = self._of_pod(pod)
         return selector is not None and bool(selector.requirements)
 

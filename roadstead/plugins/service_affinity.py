@@ -1,9 +1,9 @@
 """ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them over labels.
 
 Filter, for each of affinityLabels: the node must have the value in the pod's nodeSelector. For a
-label that is not there, if a Service selects the pod, the value is that of a reference node: the
-node of the first pod in the namespace with all of this pod's labels. A label that the reference
-node lacks is not required.
+label that the nodeSelector lacks, if a Service selects the pod, the value is that of a reference
+node: the node of the first pod in the namespace with all of this pod's labels. A label that the
+reference node lacks is not required.
 
 Score, for antiAffinityLabelsPreference; count(value) is the number of the service's pods on
 feasible nodes with that value, n their number on all feasible nodes:
@@ -113,10 +113,10 @@ class ServiceAffinity(
         self._of_service = MatchingPods()
 
     def _first_nodes(self, pod: PodClass, table: Table) -> FirstNodes:
-        if not self._needs_running_pod(pod.facts):
+        if not self._needs_reference_node(pod.facts):
             return FirstNodes(())
         matching = self._matching_all_labels.on_rows(
-            table, pod.facts.namespace, _exactly(pod.facts.labels)
+            table, pod.facts.namespace, _requiring(pod.facts.labels)
         )
         rows = np.flatnonzero(matching)
         first = rows[np.argsort(table.arrivals[rows])[:2]].tolist()
@@ -131,18 +131,21 @@ class ServiceAffinity(
     def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """Apply moves; an added pod is the last of all, because upstream appends it to its list."""
+        """Apply moves; an added pod comes after all others, as in upstream's list.
+
+        moves: class → number of pods added (below 0: removed).
+        """
         change = sum(count for pod_class, count in moves.items() if _has_labels_of(pod, pod_class))
-        if not change or not self._needs_running_pod(pod.facts):
+        if not change or not self._needs_reference_node(pod.facts):
             return prepared
         assert isinstance(prepared, FirstNodes)
-        known = prepared.nodes
+        before = prepared.nodes
         name = row.names[0]
-        if not known and change > 0:
+        if not before and change > 0:
             return FirstNodes((self._node(row, 0, change),))
-        remaining = (replace(n, pods=n.pods + change) if n.name == name else n for n in known)
-        nodes = tuple(each for each in remaining if each.pods > 0)
-        return prepared if nodes == known else FirstNodes(nodes)
+        moved = (replace(n, pods=n.pods + change) if n.name == name else n for n in before)
+        nodes = tuple(each for each in moved if each.pods > 0)
+        return prepared if nodes == before else FirstNodes(nodes)
 
     def pre_filter(self, state: CycleState, pod: PodClass, table: Table) -> PreFilterResult:
         if not self._affinity:
@@ -153,8 +156,8 @@ class ServiceAffinity(
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         refused = np.zeros(len(table), dtype=np.bool_)
         first = state.read(self.name, FirstNodes).nodes[:1]
-        found = {key: value for node in first for key, value in node.labels}
-        for key, value in (found | self._named(pod.facts)).items():
+        of_reference = {key: value for node in first for key, value in node.labels}
+        for key, value in (of_reference | self._selected_labels(pod.facts)).items():
             refused |= ~table.match(Requirement(key, "In", (value,)))
         return FilterResult.refuse(refused, _REFUSED)
 
@@ -179,8 +182,8 @@ class ServiceAffinity(
         for key, counts in zip(self._spread, found.by_value, strict=True):
             share = np.ones(len(table), dtype=np.float64)
             if found.total:
-                others = (found.total - amounts_by_row(table, key, counts)).astype(np.float64)
-                share = others / float(found.total)
+                elsewhere = (found.total - amounts_by_row(table, key, counts)).astype(np.float64)
+                share = elsewhere / float(found.total)
             part = float(MAX_NODE_SCORE) * share / float(len(self._spread))
             score += np.where(label_codes(table, key) >= 0, part, 0.0)
         return score.astype(np.int64)
@@ -195,7 +198,7 @@ class ServiceAffinity(
         if self._service(pod.facts) is not None:
             # The score counts pods on feasible nodes, and any pod may fill a node.
             return True
-        return self._needs_running_pod(pod.facts) and _has_labels_of(pod, placed)
+        return self._needs_reference_node(pod.facts) and _has_labels_of(pod, placed)
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
         """Return upstream's events without those of Services, which do not change in a run."""
@@ -207,23 +210,23 @@ class ServiceAffinity(
         )
 
     def sign(self, pod: PodFacts) -> Hashable:
-        needs_running_pod = self._needs_running_pod(pod)
+        needs_reference_node = self._needs_reference_node(pod)
         service = self._service(pod)
         return (
-            tuple(self._named(pod).items()),
-            pod.labels if needs_running_pod else None,
+            tuple(self._selected_labels(pod).items()),
+            pod.labels if needs_reference_node else None,
             service,
-            pod.namespace if needs_running_pod or service is not None else None,
+            pod.namespace if needs_reference_node or service is not None else None,
         )
 
-    def _named(self, facts: PodFacts) -> dict[str, str]:
+    def _selected_labels(self, facts: PodFacts) -> dict[str, str]:
         """Return the affinity labels that the pod's nodeSelector has, with their values."""
-        named = dict(facts.node_selector)
-        return {key: named[key] for key in self._affinity if key in named}
+        selected = dict(facts.node_selector)
+        return {key: selected[key] for key in self._affinity if key in selected}
 
-    def _needs_running_pod(self, facts: PodFacts) -> bool:
+    def _needs_reference_node(self, facts: PodFacts) -> bool:
         """Whether the value of some affinity label depends on a reference node."""
-        if len(self._named(facts)) == len(self._affinity):
+        if len(self._selected_labels(facts)) == len(self._affinity):
             return False
         return self._first_service(facts) is not None
 
@@ -243,7 +246,7 @@ def _has_labels_of(pod: PodClass, other: PodClass) -> bool:
     return same_namespace and pod.labels.items() <= other.labels.items()
 
 
-def _exactly(labels: Labels) -> LabelSelector:
+def _requiring(labels: Labels) -> LabelSelector:
     """Return a selector that requires all these labels and allows others."""
     return LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels))
 

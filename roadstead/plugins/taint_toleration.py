@@ -3,7 +3,7 @@
     raw = number of PreferNoSchedule taints that the pod does not tolerate
     normalized = 100 - 100 * raw / max(raw), all 100 when max is 0
 
-Taints are interned as sets, so a pod is compared with each distinct set once.
+A table numbers the distinct sets of taints of its nodes, so a pod is compared with each set once.
 Upstream: pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go.
 """
 

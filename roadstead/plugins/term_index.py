@@ -1,6 +1,6 @@
 """TermIndex: the classes of a process by the facts that inter-pod affinity reads.
 
-It also reads the pods of a table's rows, which all counts of the table share.
+Its `TablePods` caches the pods on a table's rows, which all counts of the table share.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_pods(table: Table, rows: Rows) -> PodsByClass:
 class TablePods:
     """The pods on all rows of one table, updated by row and shared by all `Counts`.
 
-    Only the largest table is kept: overlays, which are no larger, must not replace it.
+    Only the largest table is cached: overlays on it (`roadstead.nodes.view`) must not replace it.
     """
 
     __slots__ = ("_columns", "_node_version", "_pods", "_version")
@@ -51,13 +51,13 @@ class TablePods:
         self._node_version = self._version = -1
 
     def adopts(self, table: NodeTable) -> bool:
-        """Whether this table is the kept one, or becomes it because it is larger."""
+        """Return whether this table is the cached one, after making it so if it is larger."""
         if self._columns is None or len(table) > self._columns.size:
             self._columns, self._version = table.columns, -1
         return self._columns is table.columns
 
     def read(self, table: NodeTable) -> PodsByClass:
-        """Return the pods on all rows of the kept table."""
+        """Return the pods on all rows of the cached table."""
         assert self._columns is table.columns, "another table"
         if self._version < 0 or self._node_version != table.node_version:
             self._pods = read_pods(table, np.arange(len(table)))
@@ -69,11 +69,11 @@ class TablePods:
     def _replace(self, table: NodeTable, rows: Rows) -> None:
         unchanged = np.ones(len(table), dtype=np.bool_)
         unchanged[rows] = False
-        old, new = unchanged[self._pods.rows], read_pods(table, rows)
+        is_kept, read = unchanged[self._pods.rows], read_pods(table, rows)
         self._pods = PodsByClass(
             *(
-                np.concatenate([mine[old], theirs])
-                for mine, theirs in zip(self._pods, new, strict=True)
+                np.concatenate([old[is_kept], new])
+                for old, new in zip(self._pods, read, strict=True)
             )
         )
 
@@ -84,7 +84,8 @@ class TermIndex:
     These are two codes (`PodProfile`): one for namespace and labels, one for terms. Classes that
     differ only in other facts, such as requests, have equal codes and share their counts.
 
-    profiles: by `PodClass.index`. terms: unmerged, by their code. with_terms: classes with terms.
+    profiles: by `PodClass.index`. terms: by their code, before `Term.merged`. with_terms: classes
+    with terms.
     """
 
     __slots__ = (

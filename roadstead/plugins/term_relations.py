@@ -1,6 +1,7 @@
 """Relations of two classes by their (anti-)affinity terms.
 
-A `Relation` is what one pod of a class on a node adds to which counts of another class.
+A counter of a class counts something about the pods in a domain: its `Family` says what, its
+topology key which domains. A `Relation` is what one pod of another class on a node adds to each.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ such a domain is scored, too.
 class NewPod:
     """Pods to be placed with equal namespace, labels and terms.
 
-    terms: merged. namespace_labels: of the pod's namespace. runs_score: whether Score runs for it.
+    terms: with the namespaces of their namespaceSelectors (`Term.merged`). namespace_labels: of the
+    pods' namespace. runs_score: whether Score runs for them. hard_weight: hardPodAffinityWeight.
     """
 
     __slots__ = ("_matched", "hard_weight", "namespace_labels", "pod_class", "runs_score", "terms")
@@ -83,17 +85,17 @@ class NewPod:
                     _add_score(counters, term.topology_key, sign * term.weight)
         return _relation(counters)
 
-    def existing_terms_relation(self, theirs: Terms) -> Relation:
-        """Return the relation of the (unmerged) terms of a pod on a node to this pod."""
+    def existing_terms_relation(self, existing: Terms) -> Relation:
+        """Return the relation of the terms of a pod on a node to this pod; they are not merged."""
         counters: Counter[CounterKey] = Counter()
-        for term in theirs.anti_affinity:
+        for term in existing.anti_affinity:
             if self._is_matched(term):
                 counters[Family.EXISTING_ANTI, term.topology_key] += 1
         if self.runs_score:
-            for term in theirs.affinity if self.hard_weight > 0 else ():
+            for term in existing.affinity if self.hard_weight > 0 else ():
                 if self._is_matched(term):
                     _add_score(counters, term.topology_key, self.hard_weight)
-            for sign, preferred in ((1, theirs.preferred), (-1, theirs.preferred_anti)):
+            for sign, preferred in ((1, existing.preferred), (-1, existing.preferred_anti)):
                 for term in preferred:
                     if self._is_matched(term):
                         _add_score(counters, term.topology_key, sign * term.weight)
@@ -118,10 +120,10 @@ def _relation(counters: Counter[CounterKey]) -> Relation:
     return tuple(sorted(counters.items())) if counters else ()
 
 
-def sum_relations(ours: Relation, theirs: Relation) -> Relation:
+def sum_relations(first: Relation, second: Relation) -> Relation:
     """Return the sum of two relations, by counter."""
-    if not ours or not theirs:
-        return ours or theirs
-    counters = Counter(dict(ours))
-    counters.update(dict(theirs))
+    if not first or not second:
+        return first or second
+    counters = Counter(dict(first))
+    counters.update(dict(second))
     return _relation(counters)

@@ -1,4 +1,4 @@
-"""VolumeBinding: the node must reach the volumes of the pod's claims, or can have them provisioned.
+"""VolumeBinding: a node must reach the volumes of the pod's claims, or allow to provision them.
 
 PreFilter: every claim must exist and be usable, and be bound unless its class is
 WaitForFirstConsumer; a pod without claims is skipped.
@@ -73,10 +73,11 @@ from roadstead.storage.claims import (
     usable_claims,
 )
 
+# A claim of a class that is not WaitForFirstConsumer is bound without the scheduler.
 _IMMEDIATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
 _STATUSES = tuple(
-    unresolvable(*(reason for bit, reason in enumerate(REASONS) if wrong >> bit & 1))
-    for wrong in range(1, 1 << len(REASONS))
+    unresolvable(*(reason for bit, reason in enumerate(REASONS) if bits >> bit & 1))
+    for bits in range(1, 1 << len(REASONS))
 )
 """One status for each combination of REASONS, so that bits can serve as `FilterResult.codes`."""
 
@@ -109,18 +110,18 @@ class VolumeBinding(
         if not claims:
             return PreFilterResult(SKIP)
         try:
-            found = grouped_by_state(self._storage, claims)
+            grouped = grouped_by_state(self._storage, claims)
         except ClaimError as problem:
             return PreFilterResult(error(str(problem)))
-        if found.immediate:
+        if grouped.immediate:
             return PreFilterResult(_IMMEDIATE)
-        state.write(self.name, found)
+        state.write(self.name, grouped)
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: PodClass, table: Table) -> FilterResult:
         claims = state.read(self.name, PodClaims)
-        wrong = VolumeMatching(self._storage, table).reason_bits(claims)
-        return FilterResult(wrong, _STATUSES) if wrong.any() else ALL_PASS
+        reasons = VolumeMatching(self._storage, table).reason_bits(claims)
+        return FilterResult(reasons, _STATUSES) if reasons.any() else ALL_PASS
 
     def pre_score(
         self, state: CycleState, pod: PodClass, table: Table, feasible: Feasible
@@ -148,26 +149,31 @@ class VolumeBinding(
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
-        bound = unbound_keys(self._storage, placed.facts)
-        return Effect(bound, partial(self._may_change, bound))
+        # Placing the pod binds these claims.
+        to_bind = unbound_keys(self._storage, placed.facts)
+        return Effect(to_bind, partial(self._may_change, to_bind))
 
-    def _may_change(self, bound: Iterable[str], pod: PodClass) -> bool:
-        """Whether binding the claims `bound` may change the volumes for the pod's claims."""
-        mine = set(claim_keys(pod.facts))
-        if not mine:
+    def _may_change(self, to_bind: Iterable[str], pod: PodClass) -> bool:
+        """Whether binding some claims may change which volumes the pod's claims can have."""
+        own_claims = set(claim_keys(pod.facts))
+        if not own_claims:
             return False
         classes = {
             claim.storage_class
-            for key in mine
+            for key in own_claims
             if (claim := self._storage.claims.get(key)) is not None and not claim.is_bound
         }
-        return any(self._may_use_volume(key, mine, classes) for key in bound)
+        return any(self._may_use_volume(key, own_claims, classes) for key in to_bind)
 
-    def _may_use_volume(self, key: str, mine: set[str], classes: set[str]) -> bool:
+    def _may_use_volume(self, key: str, own_claims: set[str], classes: set[str]) -> bool:
+        """Whether binding a claim may use a volume that the pod's claims could have.
+
+        classes: the storage classes of the pod's unbound claims.
+        """
         claim = self._storage.claims.get(key)
         if claim is None or claim.is_bound:
             return False
-        if key in mine:
+        if key in own_claims:
             return True
         return claim.storage_class in classes and bool(candidates(self._storage, claim)[1])
 
@@ -212,8 +218,8 @@ class VolumeBinding(
         assert change.new is not None
         wanted = ("driver", change.new.name)
         used = any(wanted in volume.source for volume in pod.volumes if volume.kind == "csi")
-        opened = change.old.tracks_capacity and not change.new.tracks_capacity
-        return QueueingHint.when(used and opened)
+        tracks_no_longer = change.old.tracks_capacity and not change.new.tracks_capacity
+        return QueueingHint.when(used and tracks_no_longer)
 
     def after_capacity_change(
         self, pod: PodFacts, change: ObjectChange[CapacityFacts], cluster: ClusterFacts

@@ -32,7 +32,7 @@ _UNREACHABLE, _NO_VOLUME, _NO_CAPACITY, _NO_SUCH_VOLUME = 1, 2, 4, 8
 _NO_INDEX = np.iinfo(np.int32).max
 
 VolumeByRow = NDArray[np.int32]
-"""A volume per row, by its index in a list or by its number; _NO_INDEX for none."""
+"""A volume per row, by index in a list or by number in `VolumeMatching`; _NO_INDEX for none."""
 
 
 class VolumeMatching:
@@ -103,38 +103,40 @@ class VolumeMatching:
 
         A claim with a selected node can be provisioned only there.
         """
-        placeable = np.ones(len(self._table), dtype=np.bool_)
+        allowed = np.ones(len(self._table), dtype=np.bool_)
         names = self._table.names
         selected = [claim for claim in claims if claim.selected_node is not None]
         for claim in selected:
-            placeable &= np.array([name == claim.selected_node for name in names], dtype=np.bool_)
-        reasons[~placeable] |= _NO_VOLUME
-        searching = by_size(claim for claim in claims if claim.selected_node is None)
-        unmatched = self._unmatched(searching)
-        to_provision = [(claim, placeable) for claim in selected]
+            allowed &= np.array([name == claim.selected_node for name in names], dtype=np.bool_)
+        reasons[~allowed] |= _NO_VOLUME
+        to_match = by_size(claim for claim in claims if claim.selected_node is None)
+        unmatched = self._unmatched(to_match)
+        to_provision = [(claim, allowed) for claim in selected]
         to_provision += [
-            (claim, placeable & has_none)
-            for claim, has_none in zip(searching, unmatched, strict=True)
+            (claim, allowed & has_none) for claim, has_none in zip(to_match, unmatched, strict=True)
         ]
         self._check_provisions(to_provision, reasons)
 
     def _unmatched(self, claims: Sequence[ClaimFacts]) -> list[Bools]:
-        """Return for each claim the rows without a free volume; each is chosen for one claim."""
+        """Return for each claim the rows without a free volume: bool[row] each.
+
+        On each row, a claim uses the first volume that no earlier claim uses there.
+        """
         used: list[VolumeByRow] = []
-        found = []
+        unmatched = []
         for claim in claims:
-            own, free = candidates(self._storage, claim)
-            if own is not None:
+            reserved, free = candidates(self._storage, claim)
+            if reserved is not None:
                 # Its claimRef names this claim, so that no other claim can have chosen it.
-                free = [own]
+                free = [reserved]
             numbers = np.array([self._number(each) for each in free], dtype=np.int32)
-            chosen = self._first_free(free, numbers, used if own is None else [])
+            chosen = self._first_free(free, numbers, used if reserved is None else [])
             has_none = chosen == _NO_INDEX
-            number = np.full(len(chosen), _NO_INDEX, dtype=np.int32)
-            number[~has_none] = numbers[chosen[~has_none]]
-            used.append(number)
-            found.append(has_none)
-        return found
+            used_by_claim = np.full(len(chosen), _NO_INDEX, dtype=np.int32)
+            used_by_claim[~has_none] = numbers[chosen[~has_none]]
+            used.append(used_by_claim)
+            unmatched.append(has_none)
+        return unmatched
 
     def _number(self, volume: VolumeFacts) -> int:
         return self._numbers.setdefault(volume.name, len(self._numbers))
@@ -144,9 +146,9 @@ class VolumeMatching:
     ) -> VolumeByRow:
         """Return the index in `free` of the first volume that each row reaches: int32[row].
 
-        _NO_INDEX for none. numbers: of the volumes in `free`. used: the number that each earlier
-        claim has on each row; that volume is not free there. Volumes that require a single label
-        value (as local ones) are looked up by it; the others are grouped by their terms.
+        _NO_INDEX for none. numbers: of the volumes in `free`. used: for each earlier claim, the
+        number of the volume that it uses on each row. Volumes that require a single label value (as
+        local ones) are looked up by it; other volumes are grouped by their terms.
         """
         by_key: dict[str, list[tuple[int, str]]] = {}
         groups: dict[NodeTerms, list[int]] = {}
@@ -173,22 +175,26 @@ class VolumeMatching:
         used: Sequence[VolumeByRow],
         chosen: VolumeByRow,
     ) -> None:
-        """Choose among volumes that each require one value of a label."""
+        """Choose among volumes that each require one value of a label.
+
+        members: (index of a volume, its value). chosen: updated where a member comes first.
+        """
         values, codes = label_codes(self._table, key)
         code_of = [values.find(value) for _, value in members]
-        wanted = np.array(code_of, dtype=np.int64)
-        order = np.argsort(wanted, kind="stable")
-        wanted = wanted[order]
-        position = np.searchsorted(wanted, codes, side="left")
-        end = np.where(codes >= 0, np.searchsorted(wanted, codes, side="right"), position)
+        required = np.array(code_of, dtype=np.int64)
+        order = np.argsort(required, kind="stable")
+        required = required[order]
+        position = np.searchsorted(required, codes, side="left")
+        end = np.where(codes >= 0, np.searchsorted(required, codes, side="right"), position)
         indices = np.array([index for index, _ in members], dtype=np.int32)[order]
-        # Each row's volumes are at position..end; a round skips one that is used on the row.
+        # Each row's volumes are at position..end. Each pass tries one volume per row; the next one
+        # tries another for the rows on which it is used.
         rows = np.flatnonzero(position < end)
         while len(rows):
             found = indices[position[rows]]
             are_used = _is_used(numbers[found], used, rows)
-            done = rows[~are_used]
-            chosen[done] = np.minimum(chosen[done], found[~are_used])
+            free_rows = rows[~are_used]
+            chosen[free_rows] = np.minimum(chosen[free_rows], found[~are_used])
             rows = rows[are_used]
             position[rows] += 1
             rows = rows[position[rows] < end[rows]]
@@ -217,43 +223,43 @@ class VolumeMatching:
 
         to_provision: each claim, and the rows on which a volume must be provisioned for it.
         """
-        open_rows = np.ones(len(self._table), dtype=np.bool_)
-        for claim, lacking in to_provision:
-            rows = lacking & open_rows
+        passing = np.ones(len(self._table), dtype=np.bool_)
+        for claim, needed in to_provision:
+            rows = needed & passing
             if not rows.any():
                 continue
-            found = self._storage.classes.get(claim.storage_class)
+            storage_class = self._storage.classes.get(claim.storage_class)
             allowed = np.zeros(len(rows), dtype=np.bool_)
-            if found is not None and may_provision(found):
-                allowed = self._provisionable_rows(found)
+            if storage_class is not None and may_provision(storage_class):
+                allowed = self._provisionable_rows(storage_class)
             reasons[rows & ~allowed] |= _NO_VOLUME
             rows &= allowed
             has_capacity = np.ones(len(rows), dtype=np.bool_)
-            if found is not None and rows.any():
-                has_capacity = self._rows_with_capacity(found, claim)
+            if storage_class is not None and rows.any():
+                has_capacity = self._rows_with_capacity(storage_class, claim)
             reasons[rows & ~has_capacity] |= _NO_CAPACITY
-            open_rows &= ~lacking | (allowed & has_capacity)
+            passing &= ~needed | (allowed & has_capacity)
 
-    def _provisionable_rows(self, found: StorageClassFacts) -> Bools:
+    def _provisionable_rows(self, storage_class: StorageClassFacts) -> Bools:
         """Return the rows for which a class may provision volumes."""
-        if not found.allowed_topologies:
+        if not storage_class.allowed_topologies:
             return np.ones(len(self._table), dtype=np.bool_)
         allowed = np.zeros(len(self._table), dtype=np.bool_)
-        for term in found.allowed_topologies:
+        for term in storage_class.allowed_topologies:
             if term and all(values for _, values in term):
                 allowed |= self._rows_meeting_all(
                     [Requirement(key, "In", values) for key, values in term]
                 )
         return allowed
 
-    def _rows_with_capacity(self, found: StorageClassFacts, claim: ClaimFacts) -> Bools:
+    def _rows_with_capacity(self, storage_class: StorageClassFacts, claim: ClaimFacts) -> Bools:
         """Return the rows with enough free storage for a claim; all if it is not tracked."""
-        if not counts_capacity(self._storage, found, claim):
+        if not counts_capacity(self._storage, storage_class, claim):
             return np.ones(len(self._table), dtype=np.bool_)
         has_capacity = np.zeros(len(self._table), dtype=np.bool_)
         selectors: set[LabelSelector] = {
             each.selector
-            for each in self._storage.capacities.get(found.name, ())
+            for each in self._storage.capacities.get(storage_class.name, ())
             if each.selector is not None
             and each.limit_bytes is not None
             and each.limit_bytes >= (claim.requested_bytes or 0)
@@ -264,7 +270,10 @@ class VolumeMatching:
 
 
 def _is_used(numbers: VolumeByRow | np.int32, used: Sequence[VolumeByRow], rows: Rows) -> Bools:
-    """Return where an earlier claim of the pod has this volume: bool[rows]."""
+    """Return on which of `rows` an earlier claim of the pod uses this volume: bool[k].
+
+    numbers: one volume for all rows, or one for each.
+    """
     are_used = np.zeros(len(rows), dtype=np.bool_)
     for each in used:
         are_used |= each[rows] == numbers

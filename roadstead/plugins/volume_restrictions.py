@@ -1,6 +1,6 @@
 """VolumeRestrictions: disks that two pods must not share, and claims that only one pod may use.
 
-PreFilter: counts the pod's ReadWriteOncePod claims that pods anywhere in the cluster use; skips a
+PreFilter: finds the pod's ReadWriteOncePod claims that pods anywhere in the cluster use; skips a
 pod with none in use and without in-tree disks.
 Filter; the first of these that holds is the reason of a refusal:
     disks    a pod on the node mounts the same GCE PD, iSCSI target or RBD image, and not both
@@ -61,10 +61,11 @@ _NO_DISK, _IN_USE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ClaimUses:
-    """The ReadWriteOncePod claims of a pod that are in use: sorted names.
+    """The ReadWriteOncePod claims of a pod that are in use.
 
-    moved: uses by pods that `with_pods_moved` added, less those of removed pods. As upstream, a
-    claim in use counts once, even if several pods use it, while each added or removed use counts.
+    in_use: their sorted names. moved: uses by pods that `with_pods_moved` added, less those of
+    removed pods. As upstream, a claim in use counts once, even if several pods use it, while each
+    added or removed use counts.
     """
 
     in_use: tuple[str, ...]
@@ -88,7 +89,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def _uses(self, pod: PodClass, table: Table) -> ClaimUses:
         counts = table.class_counts
         found = []
-        for name in sorted(self._exclusive(pod.facts)):
+        for name in sorted(self._exclusive_claims(pod.facts)):
             users = self._users.of_claim(f"{pod.facts.namespace}/{name}")
             if any(pod_class in counts for pod_class in users):
                 found.append(name)
@@ -98,7 +99,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
         """Apply moves; as upstream, uses are counted by the claim's name, in any namespace."""
-        exclusive = self._exclusive(pod.facts)
+        exclusive = self._exclusive_claims(pod.facts)
         change = sum(
             times * sum(name in exclusive for name in _claim_names(other.facts))
             for other, times in moves.items()
@@ -139,8 +140,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
     def effect(self, placed: PodClass) -> Effect:
         if not placed.facts.volumes:
             return ON_NONE
-        used = placed.facts.namespace, frozenset(self._exclusive(placed.facts))
-        return Effect(used, partial(self._uses_claim, *used))
+        exclusive = placed.facts.namespace, frozenset(self._exclusive_claims(placed.facts))
+        return Effect(exclusive, partial(self._uses_claim, *exclusive))
 
     def _uses_claim(self, namespace: str, names: frozenset[str], pod: PodClass) -> bool:
         """Whether a pod of this namespace uses one of the named claims."""
@@ -166,7 +167,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         if gone.namespace != pod.namespace:
             return QueueingHint.QUEUE_SKIP
         shared = set(_claim_names(pod)).intersection(_claim_names(gone))
-        pairs = ((mine, theirs) for mine in _disks(pod) for theirs in _disks(gone))
+        pairs = ((wanted, freed) for wanted in _disks(pod) for freed in _disks(gone))
         return QueueingHint.when(bool(shared) or any(_conflict(*pair) for pair in pairs))
 
     def after_claim_added(
@@ -183,7 +184,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         disks = tuple((each.kind, each.source) for each in _disks(pod))
         return (pod.namespace if names else "", names, disks)
 
-    def _exclusive(self, pod: PodFacts) -> set[str]:
+    def _exclusive_claims(self, pod: PodFacts) -> set[str]:
         """Return the names of the pod's ReadWriteOncePod claims."""
         found = set()
         for name in _claim_names(pod):

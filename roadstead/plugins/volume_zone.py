@@ -2,8 +2,8 @@
 
 PreFilter: collects the labels of the volumes of all claims; skips a pod without any, and an unbound
 claim whose class is WaitForFirstConsumer.
-Filter: a node without any zone or region label passes; on other nodes every label of every volume
-is required (or its newer name for a beta label) with one of the label's values (`a__b`).
+Filter: a node without any zone or region label passes; other nodes must have every such label of
+every volume (or, for a beta label, its newer name) with one of its values, as in `a__b`.
 
 Upstream: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
 """
@@ -81,7 +81,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
         return PreFilterResult()
 
     def _volume(self, namespace: str, name: str) -> VolumeFacts | Status | None:
-        """Return the volume of a claim, a refusal, or None for one that is bound with the pod."""
+        """Return a claim's volume, a refusal, or None for a claim that is bound with the pod."""
         if not name:
             return unresolvable("PersistentVolumeClaim had no name")
         claim = self._storage.claims.get(f"{namespace}/{name}")
@@ -108,15 +108,15 @@ class VolumeZone(PreFilterPlugin, FilterPlugin, EnqueueExtensions):
             # PreFilter is not enabled.
             status = self.pre_filter(state, pod, table).status
             if not status.is_success:
-                everywhere = np.full(len(table), not status.is_skip)
-                return FilterResult.refuse(everywhere, status)
-        constrained = np.zeros(len(table), dtype=np.bool_)
+                refused_everywhere = np.full(len(table), not status.is_skip)
+                return FilterResult.refuse(refused_everywhere, status)
+        has_zone = np.zeros(len(table), dtype=np.bool_)
         for key in _KEYS:
-            constrained |= table.match(Requirement(key, "Exists"))
+            has_zone |= table.match(Requirement(key, "Exists"))
         refused = np.zeros(len(table), dtype=np.bool_)
         for key, values in state.read(self.name, tuple):
             refused |= ~_matching(table, key, values)
-        return FilterResult.refuse(constrained & refused, _CONFLICT)
+        return FilterResult.refuse(has_zone & refused, _CONFLICT)
 
     def state_version(self, pod: PodClass) -> Hashable:
         found = []

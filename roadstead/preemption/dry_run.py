@@ -147,13 +147,13 @@ def _results_of(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
 ) -> list[DryRunRow]:
     """Return the result of each row, in their order: cached, or tried if the row changed."""
-    cached, versions = evaluation.dry_runs, evaluation.table.columns.version[rows].tolist()
-    found = [cached.get(row, at) for row, at in zip(rows.tolist(), versions, strict=True)]
-    unknown = [index for index, each in enumerate(found) if each is None]
+    cache, versions = evaluation.dry_runs, evaluation.table.columns.version[rows].tolist()
+    cached = [cache.get(row, version) for row, version in zip(rows.tolist(), versions, strict=True)]
+    unknown = [index for index, each in enumerate(cached) if each is None]
     new = dict(zip(unknown, _try_rows(evaluation, rows[unknown], budgets), strict=True))
     for index, each in new.items():
-        cached.put(int(rows[index]), versions[index], each)
-    return [new[index] if each is None else each for index, each in enumerate(found)]
+        cache.put(int(rows[index]), versions[index], each)
+    return [new[index] if each is None else each for index, each in enumerate(cached)]
 
 
 def _try_rows(
@@ -164,8 +164,8 @@ def _try_rows(
     with_victims = [index for index, pods in enumerate(lower) if pods]
     found = [_WITHOUT_VICTIMS] * len(rows)
     if with_victims:
-        dry_rows = _RowsDryRun(evaluation, rows[with_victims], [*filter(None, lower)], budgets)
-        for index, each in zip(with_victims, dry_rows.run(), strict=True):
+        rows_dry_run = _RowsDryRun(evaluation, rows[with_victims], [*filter(None, lower)], budgets)
+        for index, each in zip(with_victims, rows_dry_run.run(), strict=True):
             found[index] = each
     return found
 
@@ -190,7 +190,7 @@ class _RowsDryRun:
         )
 
     def run(self) -> list[DryRunRow]:
-        """Return for each row a candidate, or why it is none."""
+        """Return for each row a candidate, or why the node is none."""
         rows = np.arange(len(self._names))
         codes = self._what_if.filter(rows)
         fitting = [_Reprieve(row, self._lower[row]) for row in rows[codes == PASSED].tolist()]
@@ -213,8 +213,8 @@ class _RowsDryRun:
         turn = 0
         while waiting := [each for each in fitting if turn < len(each.turns)]:
             pods = [each.pods[each.turns[turn]] for each in waiting]
-            back = zip(waiting, pods, strict=True)
-            self._what_if.move((each.row, pod.pod_class, 1) for each, pod in back)
+            added = zip(waiting, pods, strict=True)
+            self._what_if.move((each.row, pod.pod_class, 1) for each, pod in added)
             codes = self._what_if.filter(np.array([each.row for each in waiting], dtype=np.intp))
             refused = np.flatnonzero(codes != PASSED).tolist()
             self._what_if.move((waiting[n].row, pods[n].pod_class, -1) for n in refused)
@@ -243,9 +243,9 @@ class _RowsDryRun:
 class _Reprieve:
     """A row on which the pod fits without any pod of lower priority (upstream's reprievePod).
 
-    pods: by importance. violates: whether the eviction of each violates a budget. turns: indices
-    into `pods` in the order in which they are added back. victims: indices of those that did not
-    fit.
+    pods: those of lower priority, by importance. violates: by pod, whether its eviction violates a
+    budget. turns: indices into `pods` in the order in which pods are added back. victims: indices
+    of the pods with which the preemptor did not fit.
     """
 
     row: int

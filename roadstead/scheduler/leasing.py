@@ -29,7 +29,8 @@ RENEWALS = 3
 class Leasing:
     """Lease pods from the queue for one scheduler, and renew its leases.
 
-    profile: the one that its pods must have, "" for any. partition: its own nodes, if it has some.
+    profile: scheduler name that the pods must have, "" for any. partition: the scheduler's own
+    nodes, in mode `partitioned`.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Leasing:
         self.renew_every_s = settings.deadlines.lease_s / RENEWALS
         self._core = core
         self._performer = performer
-        self._batch = settings.batch
+        self._max_pods = settings.batch
         self._profile = profile
         self._profiles = profiles
         self._classes = classes
@@ -60,8 +61,8 @@ class Leasing:
 
     def lease(self) -> Steps[None]:
         """Lease the next pods, if there are any, and pass them to the core."""
-        ask = RequestLease(self._batch, self._profile, self._core.waiting_gangs())
-        leased = yield from queue_answer(ask)
+        request = RequestLease(self._max_pods, self._profile, self._core.waiting_gangs())
+        leased = yield from queue_answer(request)
         if leased is None:
             # Without an answer, the queue returns the pods to activeQ when the lease expires.
             return
@@ -72,12 +73,13 @@ class Leasing:
             self._performer.metrics.retries += sum(attempt > 1 for attempt in leased.lease_counts)
             # Leases are renewed while jobs wait for a simulated decision time (decision 19).
             self._leases = (*self._leases, leased.lease_id) if self._latency.is_on else ()
-            # Events that the queue received before this lease must be on the table when its pods
-            # are decided: they requeue no pod a second time.
+            # An empty update fetches the number of the cache's last change. Events that the queue
+            # received before this lease requeue none of its pods again, so these changes must be on
+            # the table when the pods are decided.
             yield from self._performer.update_attempts()
             yield from self._performer.perform(self._core.lease(leased.lease_id, pods))
         if self._partition is not None:
-            self._partition.leased(leased.waiting, leased.turn)
+            self._partition.record_lease(leased.waiting, leased.turn)
 
     def renew(self, now_s: float) -> Steps[None]:
         """Renew the leases of pods that are decided slowly, or wait for Permit."""
@@ -92,7 +94,7 @@ class Leasing:
 def pods_in_cycle(
     leased: LeasedPods, profiles: Mapping[str, Profile], classes: PodClasses
 ) -> list[PodInCycle]:
-    """Return the pods of a lease, in order; data of a class is computed once.
+    """Return the pods of a lease, in order; class and signature are computed once per class.
 
     Raises KeyError for a pod without a profile.
     """

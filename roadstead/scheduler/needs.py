@@ -22,12 +22,13 @@ from roadstead.facts.pod_groups import GroupKey
 from roadstead.queue.reports import PendingReason, ReturnedPod
 from roadstead.storage.claim_messages import BoundVolumes
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
+"""What steps return."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLease:
-    """Queue: lease pods, if there are any soon. Answer: `LeasedPods`, or None after a timeout.
+    """Queue: lease pods, now or when some arrive soon. Answer: `LeasedPods`; None after a timeout.
 
     profile: whose pods; "" for all. gangs: those with pods that wait at Permit in this scheduler.
     """
@@ -97,7 +98,8 @@ class UpdateAttempts:
 
     forget: attempts (uid, token) that have ended. sent_to_binder: attempts that the binder is about
     to receive (upstream's FinishBinding). confirm: UIDs of bound pods. row_versions: sent only if
-    the binder refuses attempts whose node changed after it was read. known_changes: see above.
+    the binder refuses attempts whose node changed after it was read. known_changes: see
+    `AssumePods`.
     """
 
     forget: tuple[tuple[str, str], ...]
@@ -109,7 +111,10 @@ class UpdateAttempts:
 
 @dataclass(frozen=True, slots=True)
 class NominatePods:
-    """Cache: set or clear nominations. evicted: UIDs of their victims. Answer: `CacheAnswer`."""
+    """Cache: set or clear nominations. Answer: `CacheAnswer`.
+
+    evicted: UIDs of the victims that were evicted for them. known_changes: see `AssumePods`.
+    """
 
     nominations: Sequence[Nomination]
     evicted: tuple[str, ...]
@@ -165,7 +170,7 @@ ClusterNeed: TypeAlias = (
     | RunConcurrently
 )
 Need: TypeAlias = of_cycle.Need | ClusterNeed
-Steps: TypeAlias = Generator[Need, object, T]
+Steps: TypeAlias = Generator[Need, object, ResultT]
 """A generator that yields needs, receives their answers, and returns a result."""
 
 

@@ -1,7 +1,9 @@
-"""Performer: performs the effects (commands) of a scheduler's core: assume, bind, report, ….
+"""Performer: performs the commands of a scheduler's core: assume, bind, report, ….
 
-    effects of the core ──► needs, in order ──► answers go into the core ──► its next effects
+    commands of the core ──► needs, in order ──► answers go into the core ──► its next commands
                                 └── Bind: concurrent steps, as upstream's binding cycle
+
+Needs are requests to queue, cache and binder, which a driver answers (`roadstead.scheduler.needs`).
 
 A decided pod is assumed before it is bound, so that the next batch is decided meanwhile.
 """
@@ -71,12 +73,13 @@ _OUTCOMES = {
 
 
 class Performer:
-    """Perform the effects of one scheduler's core.
+    """Perform the commands of one scheduler's core.
 
     on_failure: called with reports of attempts that fail. seq: the last change of the cluster that
-    must be on the table for the next batch. must_reread: cache or binder refused an attempt, or
-    one was forgotten, so the state must be read again. metrics: those of the scheduler; this class
-    counts the binder's answers.
+    must be on the table for the next batch. must_reread: cache or binder refused an attempt, or one
+    was forgotten at the cache, so the state must be read again. metrics: those of the scheduler;
+    this class counts the binder's answers. _new_versions: by node, row versions from the
+    binder's answers, for the next update of the cache.
     """
 
     def __init__(
@@ -99,45 +102,45 @@ class Performer:
         self._is_all_or_nothing = settings.transaction == "all-or-nothing"
 
     def perform(
-        self, effects: Sequence[Command], finished: Container[str] = frozenset()
+        self, commands: Sequence[Command], finished: Container[str] = frozenset()
     ) -> Steps[None]:
-        """Perform effects in order; binding runs concurrently.
+        """Perform commands in order; binding runs concurrently.
 
         finished: tokens of attempts that the cache already has as about to be bound.
         """
         finishing: tuple[Attempt, ...] = ()
         evicted: Sequence[Pod] = ()
-        reasons = _pending_reasons(effects)
-        for report in _failures(effects):
+        reasons = _pending_reasons(commands)
+        for report in _failures(commands):
             self._on_failure(report)
-        forgotten = (effect.attempts for effect in effects if isinstance(effect, Forget))
+        forgotten = (command.attempts for command in commands if isinstance(command, Forget))
         freed = {attempt.uid for attempts in forgotten for attempt in attempts}
-        for effect in effects:
-            if isinstance(effect, Assume):
-                yield from self._assume(effect.attempts)
-            elif isinstance(effect, FinishBinding):
-                finishing = tuple(a for a in effect.attempts if a.token not in finished)
-            elif isinstance(effect, (Bind, RetryBind)):
-                yield RunConcurrently(self._bind(finishing, effect.attempts))
+        for command in commands:
+            if isinstance(command, Assume):
+                yield from self._assume(command.attempts)
+            elif isinstance(command, FinishBinding):
+                finishing = tuple(a for a in command.attempts if a.token not in finished)
+            elif isinstance(command, (Bind, RetryBind)):
+                yield RunConcurrently(self._bind(finishing, command.attempts))
                 finishing = ()
-            elif isinstance(effect, Forget):
+            elif isinstance(command, Forget):
                 self.must_reread = True
-                self._volumes.drop([attempt.token for attempt in effect.attempts])
-                yield from self.update_attempts(forget=_pairs(effect.attempts))
-            elif isinstance(effect, Confirm):
-                self._volumes.drop([attempt.token for attempt in effect.attempts])
-                uids = tuple(attempt.uid for attempt in effect.attempts)
+                self._volumes.drop([attempt.token for attempt in command.attempts])
+                yield from self.update_attempts(forget=_pairs(command.attempts))
+            elif isinstance(command, Confirm):
+                self._volumes.drop([attempt.token for attempt in command.attempts])
+                uids = tuple(attempt.uid for attempt in command.attempts)
                 yield from self.update_attempts(confirm=uids)
-            elif isinstance(effect, Nominate):
-                evicted = yield from self._nominate(effect)
-                freed |= {uid for _, uid in deallocated(effect)}
-            elif isinstance(effect, Done):
-                yield ReportPods(effect.lease_id, effect.uids, pending_reasons=reasons)
+            elif isinstance(command, Nominate):
+                evicted = yield from self._nominate(command)
+                freed |= {uid for _, uid in deallocated(command)}
+            elif isinstance(command, Done):
+                yield ReportPods(command.lease_id, command.uids, pending_reasons=reasons)
                 reasons = ()
-            elif isinstance(effect, RequeuePods):
-                returned = tuple(_returned_pod(item, freed) for item in effect.items)
+            elif isinstance(command, RequeuePods):
+                returned = tuple(_returned_pod(item, freed) for item in command.items)
                 yield ReportPods(
-                    effect.lease_id, returned=returned, pending_reasons=reasons, evicted=evicted
+                    command.lease_id, returned=returned, pending_reasons=reasons, evicted=evicted
                 )
                 reasons, evicted = (), ()
         if reasons:
@@ -171,15 +174,15 @@ class Performer:
         self.must_reread |= bool(refused)
         accepted = [a.token for a in attempts if a.token not in refused_tokens]
         now_s = yield from time_after(READ_CLOCK)
-        effects = self._core.assumed(accepted, refused, now_s)
-        yield from self.perform(effects, frozenset(accepted if bind_next else ()))
+        commands = self._core.assumed(accepted, refused, now_s)
+        yield from self.perform(commands, frozenset(accepted if bind_next else ()))
 
     def _bind(self, finishing: Sequence[Attempt], attempts: Sequence[Attempt]) -> Steps[None]:
-        # None finishes at a retry, whose pods extenders have bound already, or after an assumption
-        # with `bind_next`, whose pods no extender binds.
+        # `finishing` is empty at a retry, whose pods extenders have bound already, and after an
+        # assumption with `bind_next`, whose pods no extender binds.
         if finishing:
             yield from self.update_attempts(sent_to_binder=_pairs(finishing))
-            attempts = yield from self._bind_outside(attempts)
+            attempts = yield from self._bind_by_extenders(attempts)
         if not attempts:
             return
         answer = yield from binder_answer(self._bind_pods(attempts))
@@ -187,7 +190,7 @@ class Performer:
             yield from self.perform(self._core.timed_out([a.token for a in attempts]))
             return
         self._record(attempts, answer)
-        yield from self.perform(self._core.bind_answered(_answers(answer)))
+        yield from self.perform(self._core.bind_answered(_bind_results(answer)))
 
     def _bind_pods(self, attempts: Sequence[Attempt]) -> BindPods:
         versions, all_or_nothing = self._checks_versions, self._is_all_or_nothing
@@ -211,7 +214,7 @@ class Performer:
                     known = self._new_versions.get(each.node_name, 0)
                     self._new_versions[each.node_name] = max(known, version_of[each.token])
 
-    def _bind_outside(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
+    def _bind_by_extenders(self, attempts: Sequence[Attempt]) -> Steps[Sequence[Attempt]]:
         """Have extenders bind the pods that they handle; return the attempts that did not fail."""
         refused = []
         for attempt in attempts:
@@ -230,12 +233,13 @@ class Performer:
         failed = {answer.token for answer in refused}
         return [attempt for attempt in attempts if attempt.token not in failed]
 
-    def _nominate(self, effect: Nominate) -> Steps[Sequence[Pod]]:
+    def _nominate(self, command: Nominate) -> Steps[Sequence[Pod]]:
         """Evict victims and nominate pods; return the evicted ones."""
-        found = yield from evict_and_nominate(effect, self._core, self._volumes.known)
-        effects, evicted, answer = found
+        commands, evicted, answer = yield from evict_and_nominate(
+            command, self._core, self._volumes.known
+        )
         self._apply_answer(answer)
-        yield from self.perform(effects)
+        yield from self.perform(commands)
         return evicted
 
 
@@ -243,15 +247,15 @@ def _pairs(attempts: Sequence[Attempt]) -> tuple[tuple[str, str], ...]:
     return tuple((attempt.uid, attempt.token) for attempt in attempts)
 
 
-def _answers(answer: BindAnswers) -> list[BindResult]:
-    found = [
+def _bind_results(answer: BindAnswers) -> list[BindResult]:
+    results = [
         BindResult(token, BindOutcome.BOUND, node)
         for token, node in zip(answer.tokens, answer.nodes, strict=True)
     ]
     for index, cause, reasons, _ in answer.refused:
         outcome = _OUTCOMES.get(cause, BindOutcome.FAILED)
-        found[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
-    return found
+        results[index] = BindResult(answer.tokens[index], outcome, "", ", ".join((cause, *reasons)))
+    return results
 
 
 def _returned_pod(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
@@ -267,17 +271,17 @@ def _returned_pod(item: RequeueItem, freed: Container[str]) -> ReturnedPod:
     )
 
 
-def _failures(effects: Sequence[Command]) -> Iterable[PodReport]:
+def _failures(commands: Sequence[Command]) -> Iterable[PodReport]:
     reports = (
-        each for effect in effects if isinstance(effect, SendReports) for each in effect.reports
+        each for command in commands if isinstance(command, SendReports) for each in command.reports
     )
     return (each for each in reports if each.kind is not ReportKind.UNSCHEDULABLE)
 
 
-def _pending_reasons(effects: Sequence[Command]) -> tuple[PendingReason, ...]:
+def _pending_reasons(commands: Sequence[Command]) -> tuple[PendingReason, ...]:
     return tuple(
         PendingReason(each.uid, each.key, each.message, each.reasons, each.plugins)
-        for effect in effects
-        if isinstance(effect, SendReports)
-        for each in effect.reports
+        for command in commands
+        if isinstance(command, SendReports)
+        for each in command.reports
     )

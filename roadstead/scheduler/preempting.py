@@ -24,34 +24,34 @@ PREEMPTED = "preempted"
 
 
 def evict_and_nominate(
-    effect: Nominate, core: AttemptsCore, known_changes: int
+    command: Nominate, core: AttemptsCore, known_changes: int
 ) -> Steps[tuple[list[Command], list[Pod], CacheAnswer]]:
-    """Evict victims and nominate; return the core's next effects, evicted pods, the cache's answer.
+    """Evict victims and nominate; return the core's commands, evicted pods, the cache's answer.
 
     May be repeated: pods that were evicted before are reported again, and a nomination is set to
     the same node.
     """
-    effects: list[Command] = []
+    commands: list[Command] = []
     gone: list[Pod] = []
     preemptor_of: dict[str, str] = {}
-    for each in effect.nominations:
+    for each in command.nominations:
         refused, evicted = _split_victims(each, core)
         for uid in refused:
-            effects += core.reject(uid, each.preempting_plugin, PREEMPTED)
+            commands += core.reject(uid, each.preempting_plugin, PREEMPTED)
         preemptor_of |= dict.fromkeys(evicted, each.key)
-    claims = deallocated(effect)
+    claims = deallocated(command)
     if preemptor_of or claims:
         need = EvictPods(tuple(preemptor_of), tuple(preemptor_of.values()), claims)
         gone = cast("list[Pod]", (yield need))
     uids = tuple(identity.uid for identity, _ in gone)
-    effects += core.deleted(uids)
-    nominate = NominatePods(effect.nominations, uids, known_changes)
-    return effects, gone, (yield from cache_answer(nominate))
+    commands += core.deleted(uids)
+    nominate = NominatePods(command.nominations, uids, known_changes)
+    return commands, gone, (yield from cache_answer(nominate))
 
 
-def deallocated(effect: Nominate) -> tuple[tuple[str, str], ...]:
+def deallocated(command: Nominate) -> tuple[tuple[str, str], ...]:
     """Return (key, UID) of the claims of devices that lose their allocation, each for a pod."""
-    return tuple((each.deallocates, each.uid) for each in effect.nominations if each.deallocates)
+    return tuple((each.deallocates, each.uid) for each in command.nominations if each.deallocates)
 
 
 def _split_victims(nomination: Nomination, core: AttemptsCore) -> tuple[list[str], tuple[str, ...]]:

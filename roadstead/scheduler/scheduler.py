@@ -6,7 +6,7 @@
 
 One loop leases and decides. Binding runs concurrently, as upstream's binding cycle does: a decided
 pod is assumed, so the next batch is decided with it. The parts: Leasing gets the pods,
-SchedulingCycle decides them, and Performer carries out the effects of the core.
+SchedulingCycle decides them, and Performer carries out the commands of the core.
 
 Upstream: pkg/scheduler/scheduler.go (Run) and schedule_one.go (ScheduleOne), batch by batch.
 """
@@ -35,7 +35,7 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """Numbers of a batch's pods. retry_reason: why it must begin again."""
+    """Numbers of pods of a batch: all, decided, placed. retry_reason: why it must begin again."""
 
     pods: int
     decided: int = 0
@@ -46,8 +46,8 @@ class BatchDone:
 class Scheduler:
     """Lease pods, decide them, and carry out the consequences.
 
-    parts: parts of its cycle; the driver keeps their nodes up to date. profile: whose pods it
-    leases, "" for all. on_failure: see `Performer`.
+    parts: parts of its cycle; the driver keeps their node table up to date. profile: scheduler name
+    of the pods that it leases, "" for all. on_failure: see `Performer`.
     """
 
     def __init__(

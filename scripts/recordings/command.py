@@ -12,14 +12,14 @@ from itertools import repeat
 from pathlib import Path
 from typing import TextIO
 
-from roadstead.local.decision_paths import BESIDE, PLAIN, without_kernel
+from roadstead.local.decision_paths import BATCHES, PLAIN, without_kernel
 from roadstead.protocol.errors import InputError
 from scripts.recordings.cases import find_files
 from scripts.recordings.dump import write_answers
 from scripts.recordings.report import Report
 from scripts.recordings.suites import Answer, run_file
 
-DEFAULT_PATHS = "plain,beside,beside+runs,1,2,5"
+DEFAULT_PATHS = "plain,batches,batches+runs,1,2,5"
 MAX_WORKERS = 1024
 LINES_OF_PROGRESS = 20
 
@@ -60,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
         "--paths",
         type=_path_names,
         default=_path_names(DEFAULT_PATHS),
-        help=f"ways to decide: plain, beside, or a number of workers, with +kernel or +runs behind "
-        f"it or not (default {DEFAULT_PATHS})",
+        help=f"ways to decide: plain, batches, or a number of workers, each alone, with +kernel "
+        f"or with +runs (default {DEFAULT_PATHS})",
     )
     parser.add_argument("--dump", metavar="DIR", help="write our own answer for each case there")
     parser.add_argument(
@@ -78,9 +78,9 @@ def _path_names(text: str) -> tuple[str, ...]:
     for name in names:
         way = without_kernel(name)
         workers = int(way) if way.isascii() and way.isdigit() else 0
-        if way not in (PLAIN, BESIDE) and not 1 <= workers <= MAX_WORKERS:
+        if way not in (PLAIN, BATCHES) and not 1 <= workers <= MAX_WORKERS:
             raise argparse.ArgumentTypeError(
-                f'"{name}" is no path (want plain, beside, or 1 to {MAX_WORKERS} workers)'
+                f'"{name}" is no path (want plain, batches, or 1 to {MAX_WORKERS} workers)'
             )
     return names
 

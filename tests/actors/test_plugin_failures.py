@@ -127,7 +127,7 @@ def test_on_ray_a_process_that_a_plugin_ends_is_replaced_and_its_pods_are_pendin
 
     assert placed(outcome) == [*SOUND]
     for each in outcome.pending:
-        assert each.message.startswith(SCORE.format(plugin) + "is not asked about such pods any")
+        assert each.message.startswith(SCORE.format(plugin) + "is not called for such pods any")
 
 
 def test_the_end_of_a_process_is_reported_with_the_plugin_that_it_was_calling(tmp_path):

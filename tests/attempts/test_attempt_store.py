@@ -82,7 +82,7 @@ BROKEN = [
     (AttemptState.ASKED, attempt_lost, "attempts and pods disagree"),
     (AttemptState.LEASED, lease_of_nobody, "of 2 pods 1 are present"),
     (AttemptState.LEASED, live_and_remembered, "a pod is present and ended"),
-    (AttemptState.BINDING, attempt_live_and_remembered, "an attempt is both"),
+    (AttemptState.BINDING, attempt_live_and_remembered, "an attempt is live and ended"),
 ]
 
 

@@ -233,7 +233,7 @@ def test_a_pod_that_was_passed_on_is_decided_on_all_nodes_despite_a_new_lease():
     world.decide(world.pods(2))
     (passed_on,) = world.pods(3)[2:]
     world.partition.pass_on(passed_on)
-    world.happens[CatchUp] = lambda: world.partition.leased(waiting=0, turn=0)
+    world.happens[CatchUp] = lambda: world.partition.record_lease(waiting=0, turn=0)
 
     assert world.decide([passed_on]) == (["n2"], 1)
 

@@ -52,7 +52,7 @@ def profiles_of(kind):
 
 def paths(kind, names):
     """Yield (decision, explanation) of a pod: alone, in a batch, and with 1 and 3 workers."""
-    for name in ("plain", "beside", "1", "3"):
+    for name in ("plain", "batches", "1", "3"):
         path = open_path(name, profiles_of(kind))
         path.add_nodes(map(node, names))
         waiting = path.prepare(PodIdentity("u", "default", "p"), pod(cpu=100))
@@ -156,7 +156,7 @@ class AsksOthers(Asks):
 def test_if_two_filters_fail_on_different_nodes_explanation_and_decision_agree():
     filters = ["NodeResourcesFit", "Asks", "AsksOthers"]
     points = {"preFilter": ["NodeResourcesFit"], "filter": filters}
-    for name in ("plain", "beside"):
+    for name in ("plain", "batches"):
         path = open_path(
             name,
             lambda classes: {

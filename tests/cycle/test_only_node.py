@@ -17,7 +17,7 @@ from roadstead.local.decision_paths import open_path
 from roadstead.protocol.status import Status, error
 from tests.builders import node, pod, profile_of
 
-PATHS = ("plain", "beside", "1", "3")
+PATHS = ("plain", "batches", "1", "3")
 
 
 class Unprepared(PreScorePlugin, ScorePlugin):

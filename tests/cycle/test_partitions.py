@@ -57,7 +57,7 @@ def test_schedulers_of_one_profile_divide_the_shards():
 
 def test_a_lease_contains_the_current_turn():
     mine = partition()
-    mine.leased(waiting=0, turn=1)
+    mine.record_lease(waiting=0, turn=1)
 
     assert mine.nodes.own == (1, 3)
 
@@ -68,7 +68,7 @@ def test_pods_without_an_own_node_are_decided_on_all_nodes_until_the_next_lease(
     assert not mine.tries_own_nodes_first(pod_here)
     assert mine.tries_own_nodes_first(waiting("b"))
 
-    mine.leased(0, 0)
+    mine.record_lease(0, 0)
     assert mine.tries_own_nodes_first(pod_here)
 
 
@@ -85,7 +85,7 @@ def test_own_nodes_are_those_of_the_shards_in_this_turn():
 
     assert left() == ["n0", "n2", "n4"]
     before = mine.nodes.state_version(waiting().pod_class)
-    mine.leased(0, 1)
+    mine.record_lease(0, 1)
     assert left() == ["n1", "n3"]
     assert mine.nodes.state_version(waiting().pod_class) != before
 
@@ -119,8 +119,8 @@ def test_adaptive_uses_all_nodes_once_the_queue_is_short():
     mine = partition(partition_policy="adaptive", partition_long_queue_pods=10)
     assert mine.tries_own_nodes_first(waiting())
 
-    mine.leased(waiting=10, turn=0)
+    mine.record_lease(waiting=10, turn=0)
     assert not mine.tries_own_nodes_first(waiting())
 
-    mine.leased(waiting=11, turn=0)
+    mine.record_lease(waiting=11, turn=0)
     assert mine.tries_own_nodes_first(waiting())

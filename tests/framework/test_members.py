@@ -9,7 +9,7 @@ FACTS = pod(pod_group=GroupMembership("g", 2))
 
 
 def members_of(*uids):
-    members = GroupMembers(is_known=True)
+    members = GroupMembers(counts_pods=True)
     assert all(members.add(uid, FACTS) for uid in uids)
     return members
 

@@ -101,7 +101,7 @@ def test_after_two_interrupts_a_plugin_is_not_called_for_such_pods(stuck):
             ask(lambda: (asked.append(1), for_ever()))
 
     assert len(asked) == MAX_FOR_CLASS
-    assert "is not asked about such pods any more: it did not return within" in str(failed.value)
+    assert "is not called for such pods any more: it did not return within" in str(failed.value)
 
 
 class Hinting(EnqueueExtensions):
@@ -200,7 +200,7 @@ def test_a_plugin_that_ends_its_process_with_several_classes_is_not_called_at_al
     *classes, last = pod_classes(*range(100, 100 * (MAX_IN_PROCESS + 2), 100))
     calls = lives(tmp_path / "a", [("Mine", each) for each in classes])
 
-    with pytest.raises(PluginSuspendedError, match="is not asked any more"):
+    with pytest.raises(PluginSuspendedError, match="is not called any more"):
         entered(calls, last)
     calls.leave(entered(calls, last, "Another"))
 

@@ -40,7 +40,7 @@ def test_decisions_are_returned_once_and_in_order():
 
 
 def test_members_of_a_group_are_counted_once_each():
-    members = GroupMembers(is_known=True)
+    members = GroupMembers(counts_pods=True)
 
     assert [members.add(uid, GANG) for uid in ("u1", "u2", "u1")] == [True, True, False]
     assert members.count(("default", "a")) == 2
@@ -53,7 +53,7 @@ def test_a_pod_without_a_group_is_not_counted():
     assert not members.add("u1", pod())
     members.remove("u1")
     assert members.group_of("u1") is None
-    assert not members.is_known
+    assert not members.counts_pods
 
 
 def test_deleted_members_are_forgotten():

@@ -167,14 +167,14 @@ def test_terms_of_an_excluding_pod_select_by_namespace_labels():
 def test_excluding_pods_count_while_they_and_their_nodes_exist():
     world = world_of(ZONES, ("n1", pod(pod_anti_affinity=(near(),))), ("n1", of("web")))
 
-    assert [facts for _, facts in world.running_that_exclude()] == [
+    assert [facts for _, facts in world.running_with_anti_affinity()] == [
         pod(pod_anti_affinity=(near(),))
     ]
     gone = world.nodes.pop("n1")
-    assert list(world.running_that_exclude()) == list(world.running()) == []
+    assert list(world.running_with_anti_affinity()) == list(world.running()) == []
     world.nodes["n1"] = gone
     world.remove("p0", "n1")
-    assert list(world.running_that_exclude()) == []
+    assert list(world.running_with_anti_affinity()) == []
     assert list(world.running()) == [(gone, of("web"))]
 
 

@@ -5,8 +5,8 @@ import pytest
 from scripts.recordings.suites import run_file
 from tests.recordings.test_golden_decisions import FILES
 
-ONE_BY_ONE = ["plain+kernel", "2+kernel", "beside+kernel"]
-IN_RUNS = ["2+runs", "beside+runs"]
+ONE_BY_ONE = ["plain+kernel", "2+kernel", "batches+kernel"]
+IN_RUNS = ["2+runs", "batches+runs"]
 WITH_BATCHES = ("sequence", "openb", "sampling")
 """Suites whose pods come one after another, so that batches have several."""
 

@@ -65,4 +65,4 @@ def played(path_name: str, seed: int) -> list[Placed]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_runs_place_pods_as_single_pods_while_nodes_with_images_arrive(seed: int) -> None:
-    assert played("beside+runs", seed) == played("plain", seed), f"seed {seed}"
+    assert played("batches+runs", seed) == played("plain", seed), f"seed {seed}"

@@ -30,7 +30,7 @@ def test_requests_become_a_vector_without_zeros_and_unused_resources():
 
     pod_class = classes.pod_class(pod(cpu=250, memory=0, others={GPU: 2, "unheard-of": 3}))
 
-    assert dict(pod_class.asked) == {
+    assert dict(pod_class.coded_requests) == {
         classes.resources.code("cpu"): 250,
         classes.resources.code(GPU): 2,
     }
@@ -44,8 +44,12 @@ def test_a_pod_is_scored_with_its_requests_unless_its_facts_differ():
     own = (("cpu", 100), ("memory", 5 * MIB))
 
     assert classes.pod_class(plain).nonzero == (250, DEFAULT_MEMORY_BYTES)
-    assert classes.pod_class(plain).scored == {"cpu": 250, "memory": DEFAULT_MEMORY_BYTES, GPU: 1}
-    assert classes.pod_class(replace(plain, container_requests=own)).scored == dict(own)
+    assert classes.pod_class(plain).scoring_requests == {
+        "cpu": 250,
+        "memory": DEFAULT_MEMORY_BYTES,
+        GPU: 1,
+    }
+    assert classes.pod_class(replace(plain, container_requests=own)).scoring_requests == dict(own)
 
 
 def test_a_class_is_printed_with_number_namespace_and_requests():

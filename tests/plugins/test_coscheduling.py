@@ -43,7 +43,7 @@ def plugin(*groups, members=None, wait_s=60):
 
 
 def known(count, group="a"):
-    members = GroupMembers(is_known=True)
+    members = GroupMembers(counts_pods=True)
     for number in range(count):
         members.add(f"u{number}", member(group))
     return members

@@ -57,7 +57,7 @@ def test_a_summary_lists_nodes_that_were_added_late():
     assert told.late == (("app:v1", 2), ("app:v1", 3))
 
 
-@pytest.mark.parametrize("path_name", ["plain", "beside", "beside+kernel", "1", "3"])
+@pytest.mark.parametrize("path_name", ["plain", "batches", "batches+kernel", "1", "3"])
 def test_every_path_renews_a_row_in_the_cycle_after_a_placement_on_it(path_name):
     path = open_path(path_name, only_image_locality)
     path.add_nodes([node("n1", images=IMAGE), node("n2", images=IMAGE), node("n3")])

@@ -207,7 +207,7 @@ def test_batches_decide_like_single_pods_in_turn(owning, nodes, wanted, data):
     build = profiles_of(owning, data.draw(label_lists), data.draw(label_lists))
 
     together, alone = (
-        decided(open_path(name, build), nodes, wanted) for name in ("beside", "plain")
+        decided(open_path(name, build), nodes, wanted) for name in ("batches", "plain")
     )
 
     assert together == alone

@@ -354,7 +354,9 @@ def test_batches_decide_like_single_pods_in_turn(pods):
     )
     build = profiles_of(ClusterFacts((), (service,)))
 
-    together, alone = (decided(open_path(name, build), nodes, pods) for name in ("beside", "plain"))
+    together, alone = (
+        decided(open_path(name, build), nodes, pods) for name in ("batches", "plain")
+    )
 
     assert together == alone
 

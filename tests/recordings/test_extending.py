@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[1] / "golden" / "extenders"
 FILES = find_files([FOLDER])
 
 
-@pytest.mark.parametrize("path_name", ["plain", "beside", "1", "2", "5"])
+@pytest.mark.parametrize("path_name", ["plain", "batches", "1", "2", "5"])
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.removesuffix(".json.gz"))
 def test_calls_and_their_effects_equal_upstreams(file, path_name):
     (answer,) = run_file(file, [path_name])

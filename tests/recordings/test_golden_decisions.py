@@ -9,7 +9,7 @@ from scripts.recordings.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SUITES = ("static", "profiles", "preemption", "sequence", "openb", "sampling")
-PATHS = ["plain", "beside", "1", "2", "5"]
+PATHS = ["plain", "batches", "1", "2", "5"]
 FILES = find_files([GOLDEN / suite for suite in SUITES])
 
 

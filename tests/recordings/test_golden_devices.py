@@ -8,7 +8,7 @@ from scripts.recordings.cases import find_files
 from scripts.recordings.suites import run_file
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-PATHS = ["plain", "beside", "2"]
+PATHS = ["plain", "batches", "2"]
 EXTENDED = "dra-extended"
 FILES = find_files([GOLDEN / "dra", GOLDEN / "dra-sequence"])
 

@@ -19,7 +19,7 @@ from tests.recordings.world import (
     static,
 )
 
-PATHS = ("plain", "beside", "beside+kernel", "beside+runs", "1", "2", "2+runs")
+PATHS = ("plain", "batches", "batches+kernel", "batches+runs", "1", "2", "2+runs")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 from scripts.recordings.sampling import digest_of
 from tests.recordings.world import answered, changed, node, pod, replayed, sampling
 
-PATHS = ("plain", "beside", "1", "3")
+PATHS = ("plain", "batches", "1", "3")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_a_search_is_reported_as_recorded(recording):
 
 
 def test_equal_searches_are_no_mismatch_on_any_path(tmp_path, recording):
-    for path_name in (*PATHS, "beside+kernel"):
+    for path_name in (*PATHS, "batches+kernel"):
         result = replayed(tmp_path, recording, path_name)
 
         assert result.mismatches == []
@@ -80,7 +80,7 @@ def test_after_a_different_search_the_next_starts_where_it_was_recorded(tmp_path
 def test_a_planted_difference_in_a_search_of_the_kernel_is_found(tmp_path, recording, field):
     planted = changed(recording, lambda document: document["steps"][5].update({field: 7}))
 
-    (mismatch,) = replayed(tmp_path, planted, "beside+kernel").mismatches
+    (mismatch,) = replayed(tmp_path, planted, "batches+kernel").mismatches
 
     assert f"step 5 ns/last: {field}: " in mismatch
 

@@ -17,7 +17,7 @@ from tests.recordings.world import (
     sequence,
 )
 
-PATHS = ("plain", "beside", "1", "3")
+PATHS = ("plain", "batches", "1", "3")
 
 
 def recording(folder):
@@ -41,7 +41,7 @@ def test_equal_steps_are_no_mismatch_on_any_path(tmp_path):
         assert result.ours["steps"] == document["steps"]
 
 
-@pytest.mark.parametrize("path_name", ["beside+runs", "2+runs"])
+@pytest.mark.parametrize("path_name", ["batches+runs", "2+runs"])
 def test_for_batches_of_the_kernel_all_but_the_names_of_the_best_is_compared(tmp_path, path_name):
     document = recording(tmp_path)
 

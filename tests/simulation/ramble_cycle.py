@@ -135,7 +135,7 @@ class _World:
         while len(self._pods) < 6:
             self._pods.append(self._new_pod())
         if self._is_parted and draw.random() < 0.2:
-            self._partition.leased(draw.randrange(200), draw.randrange(3))
+            self._partition.record_lease(draw.randrange(200), draw.randrange(3))
             self._passed_on.clear()
         scope, pods = self.cycle.next(self._pods)
         wanted = self._pods_of(scope)

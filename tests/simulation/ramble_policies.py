@@ -96,7 +96,7 @@ def _of_partition(plan, pods, draw):
             waiting, turn = draw.choice((0, 3, 4)), turn + 1
             is_long = waiting > 3
             passed.clear()
-            partition.leased(waiting, turn)
+            partition.record_lease(waiting, turn)
         owned = {n for n in range(settings.partitions) if (n + turn) % schedulers == index}
         if set(partition.nodes.own) != owned:
             yield f"scheduler {index} of {schedulers} owns {partition.nodes.own}, not {owned}"

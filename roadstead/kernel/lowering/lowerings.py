@@ -99,7 +99,7 @@ def lay_out_classes(
         fit=resources_fit.lay_out_fit([each.fit for each in lowered], pods),
         balanced=balanced_allocation.lay_out_balanced([each.balanced for each in lowered], pods),
         ports=ports.lay_out(),
-        placed_requests=padded([pod.asked for pod in pods], 2),
+        placed_requests=padded([pod.coded_requests for pod in pods], 2),
         nonzero=np.array([pod.nonzero for pod in pods], dtype=np.int64).reshape(-1, 2),
         affects=affects,
         static_index=static_index,
@@ -117,7 +117,7 @@ def replace_amounts(class_arrays: ClassArrays, c: int, lowered: RowLowering, pod
         (class_arrays.fit.filtered_requests[c], lowered.fit.filtered_requests(pod)),
         (class_arrays.fit.scored_requests[c], lowered.fit.scored_requests(pod)),
         (class_arrays.balanced.scored_requests[c], lowered.balanced.scored_requests(pod)),
-        (class_arrays.placed_requests[c], pod.asked),
+        (class_arrays.placed_requests[c], pod.coded_requests),
     )
     if any(len(new) > len(array) for array, new in lists):
         return False

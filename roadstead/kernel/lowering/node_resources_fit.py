@@ -39,7 +39,7 @@ class FitLowering:
 
     def __init__(self, evaluation: Evaluation, scoring: Mapping[type, WeightedScore]) -> None:
         self._resources = evaluation.table.classes.resources
-        names, asked = self._resources.values, evaluation.pod.asked
+        names, asked = self._resources.values, evaluation.pod.coded_requests
         filters = [p for p in evaluation.profile.filter if isinstance(p, NodeResourcesFit)]
         self._ignored = {c for p in filters for c, _ in asked if p.is_ignored(names[c])}
         self.strategy, self.weight = OFF, 0
@@ -57,13 +57,13 @@ class FitLowering:
 
     def filtered_requests(self, pod: PodClass) -> tuple[tuple[int, int], ...]:
         if not self._ignored:
-            return pod.asked
-        return tuple(each for each in pod.asked if each[0] not in self._ignored)
+            return pod.coded_requests
+        return tuple(each for each in pod.coded_requests if each[0] not in self._ignored)
 
     def scored_requests(self, pod: PodClass) -> list[tuple[int, int, int, int]]:
         scored_requests = []
         for resource in self._scorer.resources if self._scorer is not None else ():
-            asked = pod.scored.get(resource.name, 0)
+            asked = pod.scoring_requests.get(resource.name, 0)
             if asked or not is_scalar_resource(resource.name):
                 code = self._resources.code(resource.name)
                 column = code if code in (CPU, MEMORY) else -1

@@ -25,8 +25,8 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Batch.decide_by_kernel",
-                "self._name_best and pods[0].signature not in left",
-                "self._name_best or pods[0].signature not in left",
+                "self._name_best and pods[0].signature not in not_covered",
+                "self._name_best or pods[0].signature not in not_covered",
             ),
         ),
     ),
@@ -60,10 +60,10 @@ SAME: tuple[Same, ...] = (
         "roadstead/cycle/class_scores.py",
         "all rows are summed up again, to the same totals",
         (
-            ("ClassScores._extremes_moved", "False", "True"),
+            ("ClassScores._must_normalize_anew", "False", "True"),
             (
                 "ClassScores._sum",
-                "if rescored is None or self._extremes_moved(rescored): ...",
+                "if rescored is None or self._must_normalize_anew(rescored): ...",
                 "if True: ...",
             ),
         ),
@@ -73,7 +73,7 @@ SAME: tuple[Same, ...] = (
         "extremes are found again, and are the same",
         (
             (
-                "ClassScores._extremes_moved",
+                "ClassScores._must_normalize_anew",
                 "if not (has_dynamic or feasibility_changed.any()): ...",
                 "if False: ...",
             ),
@@ -92,9 +92,9 @@ SAME: tuple[Same, ...] = (
         "a plugin that is skipped has neither, any other has both",
         (
             (
-                "_score",
-                "line.raw is None or line.normalized is None",
-                "line.raw is None and line.normalized is None",
+                "_score_entry",
+                "scores.raw is None or scores.normalized is None",
+                "scores.raw is None and scores.normalized is None",
             ),
         ),
     ),
@@ -227,7 +227,7 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "BatchBuilder._search_or_batch",
-                "self._searched_classes.put(itself.signature, scores, len(self.table))",
+                "self._searched_classes.put(alone.signature, scores, len(self.table))",
                 "pass",
             ),
         ),
@@ -253,7 +253,7 @@ SAME: tuple[Same, ...] = (
         "how many pods the next batch begins, to the same result",
         (
             ("BatchBuilder.record_length", "1", "2"),
-            ("BatchBuilder.record_length", "decided == asked", "decided != asked"),
+            ("BatchBuilder.record_length", "decided == begun", "decided != begun"),
         ),
     ),
     Same(
@@ -331,14 +331,14 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/batch.py",
         "where none of the classes is left out, all pods are placed at once",
-        (("Batch.decide_by_kernel", "if left: ...", "if True: ..."),),
+        (("Batch.decide_by_kernel", "if not_covered: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cycle/class_cache.py",
         "whoever takes what was kept of a class asks whether it still holds",
         (
             ("ClassCache.put", "self._own.pop(key, None)", "pass"),
-            ("ClassCache.put", "self._sharing.pop(key, None)", "pass"),
+            ("ClassCache.put", "self._shared.pop(key, None)", "pass"),
         ),
     ),
     Same(
@@ -385,6 +385,6 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cycle/scorer.py",
         "the same numbers in more bytes",
-        (("packed", "most <= np.iinfo(k).max", "most < np.iinfo(k).max"),),
+        (("packed", "most <= np.iinfo(d).max", "most < np.iinfo(d).max"),),
     ),
 )
