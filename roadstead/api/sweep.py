@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from arro3.core import Table
 
 SEEDS_MAX = 10_000
+"""Maximum of `seeds` and of `jobs`."""
 
 
 @dataclass(frozen=True, slots=True)

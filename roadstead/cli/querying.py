@@ -10,19 +10,19 @@ from pathlib import Path
 
 import click
 
-from roadstead.api.run_query import Answer, RunQuery, Value
+from roadstead.api.run_query import QueryResult, RunQuery, Value
 from roadstead.cli.options import QueryFormat
 from roadstead.protocol.errors import printable
 
 CELL_MAX_CHARS = 200
 
 
-def query(folder: Path, sql: str) -> Answer:
+def query(folder: Path, sql: str) -> QueryResult:
     """Return the answer of a statement. Raises InputError."""
     return RunQuery(folder).ask(sql)
 
 
-def print_answer(answer: Answer, output_format: QueryFormat, most: int | None) -> None:
+def print_answer(answer: QueryResult, output_format: QueryFormat, most: int | None) -> None:
     """Print an answer as it is read. most: rows of a table, None for all."""
     if output_format == "json":
         _print_json(answer)
@@ -34,7 +34,7 @@ def print_answer(answer: Answer, output_format: QueryFormat, most: int | None) -
         _print_table(answer, most)
 
 
-def _print_json(answer: Answer) -> None:
+def _print_json(answer: QueryResult) -> None:
     # Row by row: the whole answer may be large.
     before = "[\n"
     for row in answer.rows:
@@ -44,7 +44,7 @@ def _print_json(answer: Answer) -> None:
     click.echo("[]" if before == "[\n" else "\n]")
 
 
-def _print_table(answer: Answer, most: int | None) -> None:
+def _print_table(answer: QueryResult, most: int | None) -> None:
     from rich.console import Console
 
     from roadstead.report.text_table import Column, print_table, text_column

@@ -30,7 +30,7 @@ from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, name_of, sp
 from roadstead.protocol.errors import InputError
 from roadstead.report.units import significant
 from roadstead.sweeps.carry_out import SweepEnd
-from roadstead.sweeps.results_file import NAME
+from roadstead.sweeps.results_file import RESULTS_FILE_NAME
 
 ENGINE: Final = "virtual"
 SHOWN: Final = (
@@ -96,14 +96,14 @@ def run_scenarios(
     finally:
         progress.end()
     if target.output is not None:
-        _name_kept(end, target.output)
+        _report_kept_results(end, target.output)
     return rows, end
 
 
-def _name_kept(end: SweepEnd, output: Path) -> None:
+def _report_kept_results(end: SweepEnd, output: Path) -> None:
     if end.ended is None or not end.results:
         return
-    stored = f"Finished runs are in {output / NAME}"
+    stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
     kept = f"{stored}; the same command with --resume continues the sweep."
     if isinstance(end.ended, Interrupted):
         end.ended.kept = kept
@@ -145,7 +145,7 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[Row]) -> None:
 def _cell(spread: Spread | None) -> str:
     if spread is None:
         return "–"
-    middle = significant(spread.median, 3)
+    median = significant(spread.median, 3)
     if spread.low == spread.high:
-        return middle
-    return f"{middle} ({significant(spread.low, 3)} to {significant(spread.high, 3)})"
+        return median
+    return f"{median} ({significant(spread.low, 3)} to {significant(spread.high, 3)})"

@@ -1,7 +1,7 @@
 """Parquet files: write a table, read columns.
 
-Run as a program (`python -m roadstead.report.parquet FILE ROWS COLUMN ...`), it writes the columns
-as JSON, so many rows on each line.
+As a program (`python -m roadstead.report.parquet FILE ROWS COLUMN ...`), it writes the columns as
+JSON lines of ROWS rows each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ MODULE = "roadstead.report.parquet"
 COMPRESSION = "zstd(1)"
 BATCH_ROWS = 8192
 BATCH_MAX_BYTES = 1 << 28
+"""Maximum length of the JSON line of one batch."""
+
 MEMORY_MAX_BYTES = 2 << 30
+"""Maximum address space of the child process that decodes a file."""
 
 
 def write_parquet(path: Path, table: Table) -> None:
@@ -56,7 +59,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[list[object]]:
 def stream_columns(
     path: Path, names: Sequence[str], batch_rows: int = BATCH_ROWS
 ) -> Iterator[list[list[object]]]:
-    """Yield the values of the named columns, `batch_rows` rows at a time; times become texts.
+    """Yield the values of the named columns, `batch_rows` rows at a time; timestamps as strings.
 
     Raises OSError if the file cannot be read, ValueError if it is damaged, lacks a column, or holds
     more than `BATCH_MAX_BYTES` in one batch.
@@ -95,8 +98,8 @@ def main(path: str, batch_rows: int, names: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if sys.platform == "linux":
         # A page of a few bytes may expand to any size.
-        most = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, most))
+        hard_limit = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, hard_limit))
     reader = io.read_parquet(path, batch_size=batch_rows)
     for name in names:
         reader.schema.field(name)

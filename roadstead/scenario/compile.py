@@ -91,6 +91,8 @@ def manifest_paths(file: ScenarioFile) -> list[str]:
 
 @dataclass(slots=True)
 class _Compilation:
+    """The state of one compilation. traces: by resolved path, each read once."""
+
     file: ScenarioFile
     plugins: Mapping[str, type[Plugin]]
     configs: tuple[SchedulerConfigText, ...]
@@ -103,7 +105,7 @@ class _Compilation:
         at_start = self._fleet(nodes, manifests)
         if not at_start:
             raise self.file.error(("fleet",), "has no nodes")
-        # Every one is loaded, whether or not an earlier one places gangs.
+        # A list, since each call also checks its configuration.
         places_gangs = [self._places_gangs(each) for each in self.configs]
         templates = Templates(
             self.file,
@@ -149,6 +151,7 @@ class _Compilation:
         )
 
     def _has_served_resources(self) -> bool:
+        """Whether device claims are created for extended resources that pods request."""
         # Without the gate such pods have no claims, and pods without claims are decided faster.
         gates = self.file.scenario.scheduler.settings.feature_gates
         return gates_of(gates.items()).extended_resource
@@ -160,17 +163,17 @@ class _Compilation:
 
     def _fleet(self, compiler: NodeCompiler, manifests: Manifests) -> tuple[NodeFacts, ...]:
         nodes: list[NodeFacts] = []
-        is_joined = False
+        has_manifests = False
         for number, entry in enumerate(self.file.scenario.fleet):
             at = ("fleet", number)
             if isinstance(entry, GeneratedFleet):
-                nodes += compiler.generated(entry.generate, (*at, "generate"))
+                nodes += compiler.generate(entry.generate, (*at, "generate"))
             elif isinstance(entry, TraceFleet):
                 trace = self.trace_at((*at, "trace"), entry.trace)
-                nodes += compiler.joined(trace.nodes(), (*at, "trace"))
-            elif not is_joined:
-                is_joined = True
-                nodes += compiler.joined(manifest_nodes(manifests), (*at, "manifests"))
+                nodes += compiler.register(trace.nodes(), (*at, "trace"))
+            elif not has_manifests:
+                has_manifests = True
+                nodes += compiler.register(manifest_nodes(manifests), (*at, "manifests"))
         return tuple(nodes)
 
     def trace_at(self, at: KeyPath, name: str) -> Trace:
@@ -182,12 +185,12 @@ class _Compilation:
 
     def _places_gangs(self, config: SchedulerConfigText) -> bool:
         """Check a configuration; return whether it lets the pods of a gang wait at Permit."""
-        points = {name: extension_points(kind) for name, kind in self.plugins.items()}
+        points = {name: extension_points(each) for name, each in self.plugins.items()}
         loaded = load_config(config.text, source=config.source, extra_plugins=points)
         check_arguments(self.plugins, loaded.document, config.source)
-        kinds = {**in_tree_classes(), **self.plugins}
+        classes = {**in_tree_classes(), **self.plugins}
         return any(
-            kinds[ref.name].places_gangs
+            classes[ref.name].places_gangs
             for profile in loaded.config.profiles
             for ref in profile.at("permit")
         )

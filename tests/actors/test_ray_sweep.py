@@ -226,14 +226,14 @@ def test_the_tasks_of_a_node_that_does_not_answer_are_lost_at_once(monkeypatch):
     driver = RayTasks(work(2, machines=5000, horizon_s=200_000.0), JOINED, None, print)
     try:
         until_s = time.monotonic() + GENEROUS_S
-        while not driver.room() and time.monotonic() < until_s:
+        while not driver.max_running() and time.monotonic() < until_s:
             driver.wait()
         driver.start(Start(0, 1))
         (node,) = alive_nodes()
         monkeypatch.setattr(Heartbeats, "lost", frozenset({node.id}))
 
         assert driver.wait() == [Lost(Start(0, 1), "its Ray node does not answer")]
-        assert driver.room() == 0
+        assert driver.max_running() == 0
         monkeypatch.setattr(Heartbeats, "is_head_lost", True)
         with pytest.raises(RunFailedError, match="head does not answer"):
             driver.wait()

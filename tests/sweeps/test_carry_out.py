@@ -34,7 +34,7 @@ class Jumbled:
         self.losses, self.fails, self.stop_at = list(losses), fails, stop_at
         self.running, self.most, self.stops, self.ended = [], 0, 0, 0
 
-    def room(self):
+    def max_running(self):
         return self.jobs
 
     def start(self, start):
