@@ -229,7 +229,7 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
     summary = read_summary(folder)
     metrics = RunMetrics(summary.horizon_us)
     query = RunQuery(folder)
-    for owner, created_us, bound_us, ended_us, ending in query.ask(_PODS).rows:
+    for owner, created_us, bound_us, ended_us, ending in query.execute(_PODS).rows:
         metrics.pod(
             str(owner or ""),
             cast("int", created_us),
@@ -237,6 +237,6 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
             cast("int | None", ended_us),
             cast("str | None", ending),
         )
-    for zone, metric, resource, value in query.ask(_SAMPLES).rows:
+    for zone, metric, resource, value in query.execute(_SAMPLES).rows:
         metrics.sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
     return summary.config, summary.seed, metrics.result()

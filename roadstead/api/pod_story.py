@@ -108,11 +108,11 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
     """Return the life of a pod. folder: of one run. Raises InputError if it is not clear which."""
     query = RunQuery(folder)
     pod = _find(query, folder, name)
-    classes = query.ask(
+    classes = query.execute(
         "SELECT requests FROM classes WHERE class = $class", {"class": pod.pod_class}
     )
     requests = next((str(each[0]) for each in classes.rows), "{}")
-    attempts = _group_equal(list(query.ask(_ATTEMPTS, {"pod": pod.number}).rows))
+    attempts = _group_equal(list(query.execute(_ATTEMPTS, {"pod": pod.number}).rows))
     failed = [each.last_us for each in attempts if each.outcome != "bound"]
     if pod.bound_us is None or not failed:
         return PodStory(run, pod, requests, attempts)
@@ -122,7 +122,7 @@ def read_story(folder: Path, run: str, name: str) -> PodStory:
         "after": max(failed),
         "until": pod.bound_us,
     }
-    rows = list(query.ask(_CHANGES, values).rows)
+    rows = list(query.execute(_CHANGES, values).rows)
     shown = [Change(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
     return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), len(rows) - len(shown))
 
@@ -131,7 +131,7 @@ def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
     exact = "uid = $name OR name = $name OR namespace || '/' || name = $name"
     for where in (exact, "starts_with(name, $name) OR starts_with(uid, $name)"):
         sql = f"{_SELECT_POD}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
-        rows = list(query.ask(sql, {"name": name}).rows)
+        rows = list(query.execute(sql, {"name": name}).rows)
         if len(rows) == 1:
             return StoredPod(*rows[0])  # type: ignore[arg-type]
         if rows:

@@ -57,7 +57,7 @@ class RunQuery:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def ask(self, sql: str, values: Mapping[str, Value] | None = None) -> QueryResult:
+    def execute(self, sql: str, values: Mapping[str, Value] | None = None) -> QueryResult:
         """Run one SELECT. values: of its parameters `$name`. Raises InputError."""
         from duckdb import Error
 

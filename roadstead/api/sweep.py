@@ -138,6 +138,6 @@ def sweep_file(
             progress(counts)
 
     rows, end = run_sweep(file, planned, folder, processes_of, report)
-    if end.ended is not None:
-        raise end.ended
+    if end.stopped_by is not None:
+        raise end.stopped_by
     return SweepResult(tuple(rows), planned)

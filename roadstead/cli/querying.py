@@ -19,7 +19,7 @@ CELL_MAX_CHARS = 200
 
 def query(folder: Path, sql: str) -> QueryResult:
     """Return the answer of a statement. Raises InputError."""
-    return RunQuery(folder).ask(sql)
+    return RunQuery(folder).execute(sql)
 
 
 def print_answer(answer: QueryResult, output_format: QueryFormat, most: int | None) -> None:

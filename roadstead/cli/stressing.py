@@ -72,7 +72,7 @@ def stress(
     busy = busy_note(definition.engine, os.getloadavg()[0], os.cpu_count() or 1)
     end = run_all(session, definition, sweep, loaded, report.output, jobs)
     _report_kept_results(end, report.output)
-    result = sweep_result(sweep, end.results, end.ended)
+    result = sweep_result(sweep, end.results, end.stopped_by)
     idle = idle_note(result)
     advice = advise(result, definition.engine, busy, idle)
     if report.output is not None:
@@ -82,19 +82,19 @@ def stress(
     show(result, advice, report)
     if idle and advice is None:
         echo_note(f"note: {idle}")
-    if result.ended is not None:
+    if result.stopped_by is not None:
         click.echo(f"Incomplete sweep: {len(result.rows)} of at most {sweep.size} runs", err=True)
-        raise result.ended
+        raise result.stopped_by
 
 
 def _report_kept_results(end: SweepEnd, output: Path | None) -> None:
     """Name the file of finished runs in the message of an interruption, or in a note."""
-    if end.ended is None or output is None or not end.results:
+    if end.stopped_by is None or output is None or not end.results:
         return
     stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
     kept = f"{stored}; the same command with --resume continues the sweep."
-    if isinstance(end.ended, Interrupted):
-        end.ended.kept = kept
+    if isinstance(end.stopped_by, Interrupted):
+        end.stopped_by.kept = kept
     else:
         echo_note(kept)
 

@@ -65,9 +65,9 @@ def sweep(
     rows, end = run_scenarios(session, file, planned, jobs, target)
     if rows:
         show(planned, rows, target)
-    if end.ended is not None:
+    if end.stopped_by is not None:
         click.echo(f"Incomplete sweep: {len(rows)} of {planned.size} runs", err=True)
-        raise end.ended
+        raise end.stopped_by
 
 
 def run_scenarios(
@@ -101,12 +101,12 @@ def run_scenarios(
 
 
 def _report_kept_results(end: SweepEnd, output: Path) -> None:
-    if end.ended is None or not end.results:
+    if end.stopped_by is None or not end.results:
         return
     stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
     kept = f"{stored}; the same command with --resume continues the sweep."
-    if isinstance(end.ended, Interrupted):
-        end.ended.kept = kept
+    if isinstance(end.stopped_by, Interrupted):
+        end.stopped_by.kept = kept
     else:
         echo_note(kept)
 

@@ -75,11 +75,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """A sweep and its runs. ended: why it ended early; then complete combinations are kept."""
+    """A sweep and its runs. stopped_by: why it ended early; then complete combinations are kept."""
 
     sweep: Sweep
     rows: tuple[SweepRun, ...]
-    ended: RoadsteadError | KeyboardInterrupt | None = None
+    stopped_by: RoadsteadError | KeyboardInterrupt | None = None
 
     def points(self) -> list[Point]:
         """Bands over the seeds, in the order of the combinations."""
@@ -131,12 +131,12 @@ def make_sweep(
 def sweep_result(
     sweep: Sweep,
     results: Mapping[int, object],
-    ended: RoadsteadError | KeyboardInterrupt | None = None,
+    stopped_by: RoadsteadError | KeyboardInterrupt | None = None,
 ) -> SweepResult:
     """Return the result of a sweep from the metrics of its runs, by their index in `Sweep.runs`.
 
-    ended: why the sweep ended early; then only combinations with metrics for every seed are kept,
-    and it is raised if there is none.
+    stopped_by: why the sweep ended early; then only combinations with metrics for every seed are
+    kept, and it is raised if there is none.
     """
     rows: list[SweepRun] = []
     runs, repeats = sweep.runs(), len(sweep.seeds)
@@ -144,6 +144,6 @@ def sweep_result(
         indices = range(start, start + repeats)
         if all(each in results for each in indices):
             rows += [SweepRun(*runs[each], cast("Metrics", results[each])) for each in indices]
-    if ended is not None and not rows:
-        raise ended
-    return SweepResult(sweep, tuple(rows), ended)
+    if stopped_by is not None and not rows:
+        raise stopped_by
+    return SweepResult(sweep, tuple(rows), stopped_by)

@@ -102,6 +102,7 @@ def _layout(
     columns: Sequence[Column], rows: Sequence[Sequence[Text]], keys: int, width: int
 ) -> _TableLayout:
     cells = [[row[at].plain for row in rows] for at in range(len(columns))]
+    # By column: the width at which nothing is wrapped, and below, the least acceptable one.
     natural = [
         max(map(_longest_line, (columns[at].heading, *cells[at]))) for at in range(len(cells))
     ]

@@ -143,11 +143,11 @@ class ControllerCompiler:
         )
         return _with_parameters(plan, entry, first)
 
-    def _revision(self, owner: ApiObject, read: TemplateObject) -> PodTemplatePlan:
-        """Compile the pods of one revision. owner: the controller; read: its template as read."""
-        check_object(type(owner).__name__, owner, source=read.source)
+    def _revision(self, owner: ApiObject, parsed: TemplateObject) -> PodTemplatePlan:
+        """Compile the pods of one revision. owner: the controller."""
+        check_object(type(owner).__name__, owner, source=parsed.source)
         if isinstance(owner, StatefulSet):
-            return self._stateful(owner, read)
+            return self._stateful(owner, parsed)
         base = owner.metadata.name
         if isinstance(owner, Deployment):
             owner = replica_set_of(owner)
@@ -162,17 +162,17 @@ class ControllerCompiler:
         else:
             assert isinstance(owner, ReplicaSet)
             pod = pod_of(owner, owner.spec.template, base)
-        return PodTemplatePlan(_short(base), *self.templates.compile(pod, read))
+        return PodTemplatePlan(_short(base), *self.templates.compile(pod, parsed))
 
-    def _stateful(self, owner: StatefulSet, read: TemplateObject) -> PodTemplatePlan:
+    def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
         if not any(
             each.metadata.name == owner.metadata.name for each in self.objects.stateful_sets
         ):
             self.objects.stateful_sets.append(owner)
             self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
-        compiled = [self.templates.compile(pod, read) for pod in stateful_pods(owner, [])]
+        compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
         example = (
-            compiled[0] if compiled else self.templates.compile(_pod_without_ordinal(owner), read)
+            compiled[0] if compiled else self.templates.compile(_pod_without_ordinal(owner), parsed)
         )
         ordinals = tuple(facts for facts, _ in compiled)
         return PodTemplatePlan(owner.metadata.name, *example, ordinals)
@@ -189,22 +189,22 @@ def _pod_without_ordinal(owner: StatefulSet) -> Pod:
     return pod_of(owner, owner.spec.template, owner.metadata.name)
 
 
-def _name(read: TemplateObject, template: object) -> str:
+def _name(parsed: TemplateObject, template: object) -> str:
     """Return the controller's name in the file; for a template without one, the file's name."""
     inline = isinstance(template, dict) and "name" not in (template.get("metadata") or {})
-    return file_stem(template) if inline or not read.name else read.name
+    return file_stem(template) if inline or not parsed.name else parsed.name
 
 
 def _controller(
-    kind: ControllerKind, meta: ObjectMeta, read: TemplateObject, replicas: int
+    kind: ControllerKind, meta: ObjectMeta, parsed: TemplateObject, replicas: int
 ) -> ApiObject:
     """Build the controller with the template of one revision, and a selector that matches it."""
-    labels = read.template.metadata.labels or {_NAME_LABEL: meta.name}
+    labels = parsed.template.metadata.labels or {_NAME_LABEL: meta.name}
     template = PodTemplate(
-        metadata=read.template.metadata.model_copy(update={"labels": labels}),
-        spec=read.template.spec,
+        metadata=parsed.template.metadata.model_copy(update={"labels": labels}),
+        spec=parsed.template.spec,
     )
-    own_selector = getattr(getattr(read.manifest, "spec", None), "selector", None)
+    own_selector = getattr(getattr(parsed.manifest, "spec", None), "selector", None)
     # A ReplicationController's selector is a map, and a Pod has none.
     selector = (
         own_selector
@@ -222,7 +222,7 @@ def _controller(
         return DaemonSet(metadata=meta, spec=daemons)
     if kind == "Job":
         return Job(metadata=meta, spec=JobSpec(template=template))
-    own = read.manifest.spec if isinstance(read.manifest, StatefulSet) else StatefulSetSpec()
+    own = parsed.manifest.spec if isinstance(parsed.manifest, StatefulSet) else StatefulSetSpec()
     changed = {"replicas": replicas, "selector": selector, "template": template}
     return StatefulSet(metadata=meta, spec=own.model_copy(update=changed))
 
@@ -243,9 +243,9 @@ def _completions(manifest: ApiObject, entry: JobEntry) -> int:
     return _first_set(entry.completions, own, _parallelism(manifest, entry))
 
 
-def _min_ready_us(read: TemplateObject) -> int:
+def _min_ready_us(parsed: TemplateObject) -> int:
     """Return minReadySeconds of a file with a controller that has it."""
-    seconds = read.value_at(("spec", "minReadySeconds"))
+    seconds = parsed.value_at(("spec", "minReadySeconds"))
     return seconds * SECOND_US if type(seconds) is int and 0 < seconds <= GRACE_MAX_S else 0
 
 
@@ -276,45 +276,45 @@ def share_of(value: int | Percentage | None, default: Share) -> Share:
 
 
 def _with_parameters(
-    plan: ControllerPlan, entry: ControllerEntry, read: TemplateObject
+    plan: ControllerPlan, entry: ControllerEntry, parsed: TemplateObject
 ) -> ControllerPlan:
     """Return a plan with the parameters that only its kind has; the entry's override the file's."""
-    manifest = read.manifest
+    manifest = parsed.manifest
     if isinstance(entry, DeploymentEntry):
         surge = entry.max_surge
         unavailable = entry.max_unavailable
         if isinstance(manifest, Deployment):
-            surge = read.share((*_ROLLING, "maxSurge")) if surge is None else surge
+            surge = parsed.share((*_ROLLING, "maxSurge")) if surge is None else surge
             unavailable = (
-                read.share((*_ROLLING, "maxUnavailable")) if unavailable is None else unavailable
+                parsed.share((*_ROLLING, "maxUnavailable")) if unavailable is None else unavailable
             )
         return replace(
             plan,
             max_surge=share_of(surge, QUARTER),
             max_unavailable=share_of(unavailable, QUARTER),
-            recreates=read.value_at(("spec", "strategy", "type")) == "Recreate",
+            recreates=parsed.value_at(("spec", "strategy", "type")) == "Recreate",
         )
     if isinstance(entry, DaemonSetEntry):
         unavailable = entry.max_unavailable
         if unavailable is None and isinstance(manifest, DaemonSet):
-            unavailable = read.share((*_DAEMON_ROLLING, "maxUnavailable"))
+            unavailable = parsed.share((*_DAEMON_ROLLING, "maxUnavailable"))
         return replace(
             plan,
             max_surge=Share(0),
             max_unavailable=share_of(unavailable, Share(1)),
-            updates_on_delete=_updates_on_delete(read),
+            updates_on_delete=_updates_on_delete(parsed),
         )
     if isinstance(entry, StatefulSetEntry):
         start = manifest.spec.ordinals.start if isinstance(manifest, StatefulSet) else 0
-        policy = entry.pod_management or read.value_at(("spec", "podManagementPolicy"))
+        policy = entry.pod_management or parsed.value_at(("spec", "podManagementPolicy"))
         return replace(
             plan,
             first_ordinal=start,
             is_parallel=policy == "Parallel",
-            updates_on_delete=_updates_on_delete(read),
+            updates_on_delete=_updates_on_delete(parsed),
         )
     if isinstance(entry, JobEntry):
-        limit = read.value_at(("spec", "backoffLimit")) if isinstance(manifest, Job) else None
+        limit = parsed.value_at(("spec", "backoffLimit")) if isinstance(manifest, Job) else None
         own = limit if type(limit) is int and limit >= 0 else None
         return replace(
             plan,
@@ -325,5 +325,5 @@ def _with_parameters(
     return plan
 
 
-def _updates_on_delete(read: TemplateObject) -> bool:
-    return read.value_at(("spec", "updateStrategy", "type")) == "OnDelete"
+def _updates_on_delete(parsed: TemplateObject) -> bool:
+    return parsed.value_at(("spec", "updateStrategy", "type")) == "OnDelete"

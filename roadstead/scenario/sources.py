@@ -135,12 +135,12 @@ class WorkloadCompiler:
     def _choice(
         self, entry: str | dict[str, object], weight: float, gang: int, number: int, at: KeyPath
     ) -> PodChoice:
-        read = self.templates.read((*at, "template"), entry)
-        prefix = f"{read.name}-{number}"
+        parsed = self.templates.read((*at, "template"), entry)
+        prefix = f"{parsed.name}-{number}"
         # The longest name that a billion pods need.
         if rules := subdomain_errors(f"{prefix}-g{PODS_MAX}-{gang}"):
             raise self.file.error((*at, "template"), f"makes names of pods: {'; '.join(rules)}")
-        meta, template = read.manifest.metadata, read.template
+        meta, template = parsed.manifest.metadata, parsed.template
         pod_meta = ObjectMeta(
             name=prefix,
             namespace=meta.namespace or DEFAULT_NAMESPACE,
@@ -148,12 +148,14 @@ class WorkloadCompiler:
             annotations=template.metadata.annotations,
         )
         self.controllers.objects.namespaces.add(pod_meta.namespace)
-        facts, lifecycle = self.templates.compile(Pod(metadata=pod_meta, spec=template.spec), read)
+        facts, lifecycle = self.templates.compile(
+            Pod(metadata=pod_meta, spec=template.spec), parsed
+        )
         is_group = gang > 1 and self.has_groups
         if gang > 1 and not is_group:
             self.notes.append(
-                f"{read.name}: no configuration has a plugin that places gangs: the {gang:,} pods "
-                "of a gang arrive at one time, and each is placed alone."
+                f"{parsed.name}: no configuration has a plugin that places gangs: the {gang:,} "
+                "pods of a gang arrive at one time, and each is placed alone."
             )
         return PodChoice(prefix, facts, lifecycle, weight, gang, is_group)
 

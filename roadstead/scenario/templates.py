@@ -133,7 +133,7 @@ class Templates:
 
     def _one_object(self, text: bytes, source: str, *, is_strict: bool) -> TemplateObject:
         try:
-            read = read_manifests(
+            manifests = read_manifests(
                 [STDIN],
                 stdin=io.BytesIO(text),
                 priority_classes=tuple(self._classes.values()),
@@ -143,11 +143,11 @@ class Templates:
             raise InputError(
                 error.rule, source=source, obj=error.obj, field=error.field, value=error.value
             ) from error
-        objects = [(each, template_of(each)) for each in _objects(read)]
+        objects = [(each, template_of(each)) for each in _objects(manifests)]
         if len(objects) != 1:
             rule = f"holds {len(objects)} objects with a pod template (want one)"
             raise InputError(rule, source=source)
-        self.notes |= dict.fromkeys(f"Left out: {each}" for each in read.unknown)
+        self.notes |= dict.fromkeys(f"Left out: {each}" for each in manifests.unknown)
         ((found, template),) = objects
         document = _document_of(text, source, type(found).__name__)
         return TemplateObject(found, template, source, document, _grace_us(document))
@@ -261,17 +261,17 @@ def template_of(found: ApiObject) -> PodTemplate:
     return template
 
 
-def _objects(read: Manifests) -> Iterable[ApiObject]:
+def _objects(manifests: Manifests) -> Iterable[ApiObject]:
     return chain[ApiObject](
-        read.pods,
-        read.finished_pods,
-        read.deployments,
-        read.replica_sets,
-        read.replication_controllers,
-        read.stateful_sets,
-        read.daemon_sets,
-        read.jobs,
-        read.cron_jobs,
+        manifests.pods,
+        manifests.finished_pods,
+        manifests.deployments,
+        manifests.replica_sets,
+        manifests.replication_controllers,
+        manifests.stateful_sets,
+        manifests.daemon_sets,
+        manifests.jobs,
+        manifests.cron_jobs,
     )
 
 

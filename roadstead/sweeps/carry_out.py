@@ -69,10 +69,13 @@ ReportCounts = Callable[[Counts, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SweepEnd:
-    """results: task → result, in the order of their ends. ended: why the sweep ended early."""
+    """The end of a sweep. results: task → result, in the order of their ends.
+
+    stopped_by: why the sweep ended early; None if it is complete.
+    """
 
     results: Mapping[int, Plain]
-    ended: RoadsteadError | KeyboardInterrupt | None = None
+    stopped_by: RoadsteadError | KeyboardInterrupt | None = None
 
 
 @dataclass(slots=True)
@@ -147,9 +150,9 @@ def carry_out(
             with cancelling_on_signal(sweep.stopped.set):
                 sweep.drive(driver)
         report(core.counts, len(work.tasks) - 1)
-    except (KeyboardInterrupt, RoadsteadError) as ended:
+    except (KeyboardInterrupt, RoadsteadError) as cause:
         core.abandon()
-        return SweepEnd(core.results, ended)
+        return SweepEnd(core.results, cause)
     return SweepEnd(core.results, core.failure)
 
 

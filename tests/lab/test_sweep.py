@@ -158,7 +158,7 @@ def test_a_sweep_that_ended_early_keeps_the_finished_combinations(ended):
 
     done = sweep_result(sweep, metrics, ended)
 
-    assert done.ended is ended
+    assert done.stopped_by is ended
     assert [point.values for point in done.points()] == [{"number": 1}, {"number": 3}]
 
 

@@ -122,7 +122,7 @@ class SampleFleet:
             for name, facts in self.placed:
                 table.add_pod(name, table.classes.pod_class(facts))
             return table
-        indices = stream(self.seed, "indices").integers(0, len(self.nodes), len(self.pods))
+        indices = stream(self.seed, "places").integers(0, len(self.nodes), len(self.pods))
         for index, (node_index, (_, facts)) in enumerate(
             zip(indices.tolist(), self.pods, strict=True)
         ):
