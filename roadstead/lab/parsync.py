@@ -210,15 +210,15 @@ def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
 
 
 def _pick_freshest_first(
-    pool: Slots, view: Flags, freshest: int, count: int, random: np.random.Generator
+    pool: Slots, view: Flags, newest: int, count: int, random: np.random.Generator
 ) -> Ints:
-    """Pick slots of the freshest partition, and the missing ones from those refreshed before it."""
-    found = [pool.pick(view, pool.part(freshest), count, random)]
+    """Pick slots of the newest partition, and the missing ones from those refreshed before it."""
+    found = [pool.pick(view, pool.part(newest), count, random)]
     missing = count - len(found[0])
     for back in range(1, pool.partitions):
         if not missing:
             break
-        older = pool.part((freshest - back) % pool.partitions)
+        older = pool.part((newest - back) % pool.partitions)
         found.append(pool.pick(view, older, missing, random))
         missing -= len(found[-1])
     return np.concatenate(found)

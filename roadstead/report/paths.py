@@ -59,8 +59,8 @@ def check_file(path: Path, *, is_replaced: bool = True) -> None:
 
 def _why_not(folder: Path) -> str:
     """Why a folder cannot be written or created; "" if it can be."""
-    path = folder.absolute()
     try:
+        path = folder.absolute()
         # The folder, or the nearest parent that exists.
         nearest = next(each for each in (path, *path.parents) if _exists(each))
         if not nearest.is_dir():

@@ -184,6 +184,9 @@ def _is_within(tick: Tick, left: float, right: float) -> bool:
 
 
 def _do_not_overlap(ticks: Sequence[Tick]) -> bool:
-    halves = [text_width(each.text) / 2 for each in ticks]
-    spans = [(each.at - half, each.at + half) for each, half in zip(ticks, halves, strict=True)]
-    return all(start - end >= TICK_GAP for (_, end), (start, _) in pairwise(spans))
+    # (middle, half of the width) of each text.
+    spans = [(each.at, text_width(each.text) / 2) for each in ticks]
+    return all(
+        right - right_half - left - left_half >= TICK_GAP
+        for (left, left_half), (right, right_half) in pairwise(spans)
+    )
