@@ -30,6 +30,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Final
 
 from roadstead.facts.node import NodeFacts
@@ -81,8 +82,8 @@ def grow(
 class _GrowthSearch:
     """One search. runs: complete runs and trials so far.
 
-    _outcomes: complete runs by counts. _trials: None where complete runs decide. _hopeless: UIDs of
-    pods that no number of nodes helps. _best: the cheapest counts so far that suffice.
+    _hopeless: UIDs of pods that no number of nodes helps. _best: cheapest sufficient counts so far.
+    _outcomes: complete runs by counts. _trials: None where complete runs decide.
     """
 
     def __init__(
@@ -181,11 +182,8 @@ class _GrowthSearch:
         if self.runs >= self._runs_max:
             raise _RunsExhaustedError
         self.runs += 1
-        shown = ", ".join(
-            f"{count:,} {each.name}"
-            for each, count in zip(self._shapes, counts, strict=True)
-            if count
-        )
+        pairs = zip(self._shapes, counts, strict=True)
+        shown = ", ".join(f"{count:,} {each.name}" for each, count in pairs if count)
         self._progress(Progress(f"run {self.runs:,}: with {shown or 'no added node'}"))
 
     def _new_sandbox(self, counts: Counts) -> Sandbox:
@@ -380,18 +378,10 @@ def _removals(counts: Counts) -> list[Counts]:
 
 def _exchanges(counts: Counts, caps: Counts) -> Iterator[Counts]:
     for fewer, more in _EXCHANGES:
-        for removed in range(len(counts)):
-            for added in range(len(counts)):
-                if (
-                    removed != added
-                    and counts[removed] >= fewer
-                    and counts[added] + more <= caps[added]
-                ):
-                    yield _with_count(
-                        _with_count(counts, removed, counts[removed] - fewer),
-                        added,
-                        counts[added] + more,
-                    )
+        for old, new in permutations(range(len(counts)), 2):
+            if counts[old] >= fewer and counts[new] + more <= caps[new]:
+                without_old = _with_count(counts, old, counts[old] - fewer)
+                yield _with_count(without_old, new, counts[new] + more)
 
 
 def _with_count(counts: Counts, index: int, count: int) -> Counts:
