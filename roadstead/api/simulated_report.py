@@ -54,8 +54,8 @@ def _sampled(path: Path, name: str) -> SampledRun:
     query = RunQuery(path)
     samples: defaultdict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
     for metric, resource, time_us, value in query.execute(SAMPLES).rows:
-        at = cast("int", time_us), cast("float", value)
-        samples[str(metric), str(resource)].append(at)
+        sample = cast("int", time_us), cast("float", value)
+        samples[str(metric), str(resource)].append(sample)
     events = []
     for time_us, what, subject, detail in query.execute(EVENTS, {"most": EVENTS_LISTED + 1}).rows:
         at_us = cast("int", time_us)

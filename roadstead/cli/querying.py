@@ -22,8 +22,8 @@ def query(folder: Path, sql: str) -> QueryResult:
     return RunQuery(folder).execute(sql)
 
 
-def print_answer(answer: QueryResult, output_format: QueryFormat, most: int | None) -> None:
-    """Print an answer as it is read. most: rows of a table, None for all."""
+def print_answer(answer: QueryResult, output_format: QueryFormat, rows_max: int | None) -> None:
+    """Print an answer as it is read. rows_max: maximum number of rows of a table; None for all."""
     if output_format == "json":
         _print_json(answer)
     elif output_format == "csv":
@@ -31,7 +31,7 @@ def print_answer(answer: QueryResult, output_format: QueryFormat, most: int | No
         writer.writerow(answer.columns)
         writer.writerows(answer.rows)
     else:
-        _print_table(answer, most)
+        _print_table(answer, rows_max)
 
 
 def _print_json(answer: QueryResult) -> None:
@@ -44,12 +44,12 @@ def _print_json(answer: QueryResult) -> None:
     click.echo("[]" if before == "[\n" else "\n]")
 
 
-def _print_table(answer: QueryResult, most: int | None) -> None:
+def _print_table(answer: QueryResult, rows_max: int | None) -> None:
     from rich.console import Console
 
     from roadstead.report.text_table import Column, print_table, text_column
 
-    rows = list(islice(answer.rows, most))
+    rows = list(islice(answer.rows, rows_max))
     is_more = next(answer.rows, None) is not None
     is_figure = [
         any(_is_number(row[at]) for row in rows)
