@@ -105,7 +105,9 @@ def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
     for name in names:
         case, slash, workload = name.partition("/")
         of_case = [
-            each for each in entries if fnmatchcase(_normalized(each.case), _normalized(case))
+            each
+            for each in entries
+            if fnmatchcase(_comparable_name(each.case), _comparable_name(case))
         ]
         if not of_case:
             raise _unknown(name, case, {each.case for each in entries})
@@ -119,7 +121,7 @@ def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
     return list(chosen.values())
 
 
-def _normalized(name: str) -> str:
+def _comparable_name(name: str) -> str:
     plain = re.sub(r"[^a-z0-9*?\[\]]", "", name.lower())
     for prefix in _PREFIXES:
         if plain.startswith(prefix) and plain != prefix:
