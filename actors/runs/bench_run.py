@@ -163,7 +163,7 @@ class BenchRun:
 
     @_execute.register
     async def _(self, step: steps.RemovePods) -> None:
-        found = self._tracker.present(step.namespace, step.labels)
+        found = self._tracker.remaining(step.namespace, step.labels)
         if step.wait:
             await self._remove(found, step.per_s)
         else:
@@ -200,7 +200,7 @@ class BenchRun:
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
             index = made % step.number if step.recreates else made
             before = full.pop(index, None) if step.recreates else None
-            for maker in step.makers:
+            for maker in step.series:
                 if before is not None:
                     await self.delete_object(maker, before)
                 else:
@@ -300,7 +300,7 @@ class BenchRun:
         """Fetch all commits so far."""
         while True:
             page = await self._session.commits(self._tracker.commits)
-            self._tracker.committed(page.uids, page.times)
+            self._tracker.record_commits(page.uids, page.times)
             if self._tracker.commits >= page.total:
                 return
 

@@ -43,11 +43,11 @@ from roadstead.run import RunInputs, RunPlan
 class LabMetrics:
     """Binder → lab: counts since the first pod was submitted.
 
-    asked: requested binds. refused: (cause, count). waits: (pods, seconds from the first submission
-    to the acknowledgement of their bind). ran_s: seconds since the first submission.
+    bind_requests: their number. refused: (cause, count). waits: (pods, seconds from the first
+    submission to the acknowledgement of their bind). ran_s: seconds since the first submission.
     """
 
-    asked: int
+    bind_requests: int
     refused: tuple[tuple[str, int], ...]
     waits: tuple[tuple[int, float], ...]
     ran_s: float
@@ -79,7 +79,7 @@ class LabBinder(BinderActor):
         least_lsn: int = 0,
     ) -> None:
         self._began_s = 0.0
-        self._asked = 0
+        self._bind_requests = 0
         self._refused: Counter[str] = Counter()
         self._waits: list[tuple[int, float]] = []
         super().__init__(plan, directory, epoch=epoch, least_lsn=least_lsn)
@@ -98,7 +98,7 @@ class LabBinder(BinderActor):
         answers = await super().bind(batch)
         causes = Counter(answer.cause for answer in answers.answers)
         bound = causes.pop("", 0)
-        self._asked += len(answers.answers)
+        self._bind_requests += len(answers.answers)
         self._refused += causes
         if bound:
             self._waits.append((bound, clock_s() - self._began_s))
@@ -107,7 +107,7 @@ class LabBinder(BinderActor):
     async def lab_metrics(self, _: Nothing) -> LabMetrics:
         """Return the counts so far."""
         return LabMetrics(
-            self._asked,
+            self._bind_requests,
             tuple(sorted(self._refused.items())),
             tuple(self._waits),
             clock_s() - self._began_s if self._began_s else 0.0,
@@ -166,7 +166,7 @@ async def measure_run(
         len(outcome.pending),
         measured.waits[-1][1] if measured.waits else 0.0,
         measured.waits,
-        measured.asked,
+        measured.bind_requests,
         dict(measured.refused),
         int(counted["transactions"]),
         int(counted["conflicted"]),

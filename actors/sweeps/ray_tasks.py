@@ -123,7 +123,7 @@ class RayTasks:
         self._heartbeats.start()
         self._watch = NodeWatch(lambda: self._nodes.running)
 
-    def room(self) -> int:
+    def max_running(self) -> int:
         """See `TaskDriver`."""
         return self._nodes.capacity
 

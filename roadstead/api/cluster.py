@@ -13,7 +13,7 @@ from roadstead.api.config_source import Document, load_effective
 from roadstead.api.explanation import PodExplanation
 from roadstead.api.launcher import open_launcher
 from roadstead.api.plugin_failures import failure_notes
-from roadstead.api.request import ARGUMENTS, RunRequest, Runtime, check_excluding
+from roadstead.api.request import ARGUMENTS, RunRequest, Runtime, check_not_both
 from roadstead.api.result import Result
 from roadstead.api.stopwatch import Stopwatch
 from roadstead.inputs.loaded import Loaded, load_trace
@@ -54,9 +54,9 @@ def load(
     Raises:
         InputError: a wrong path, text or object, with source, obj, field, value and rule.
     """
-    of_cluster, of_pods = _paths(cluster), _paths(pods)
+    cluster_paths, pod_paths = _paths(cluster), _paths(pods)
     if trace is not None:
-        if of_cluster or of_pods:
+        if cluster_paths or pod_paths:
             raise InputError("excludes cluster and pods", source=ARGUMENTS, field="trace")
         if trace_gpus not in ("amount", "devices"):
             rule = "must be amount or devices"
@@ -65,7 +65,7 @@ def load(
             )
         are_devices = trace_gpus == "devices"
         return Cluster(load_trace(Path(trace), with_digests=True, gpus_are_devices=are_devices))
-    if not of_cluster:
+    if not cluster_paths:
         raise InputError("is required: it has the nodes", source=ARGUMENTS, field="cluster")
     if lost_nodes not in ("leave-out", "reschedule"):
         rule = "must be leave-out or reschedule"
@@ -74,8 +74,8 @@ def load(
 
     return Cluster(
         load_manifests(
-            of_cluster,
-            of_pods,
+            cluster_paths,
+            pod_paths,
             with_digests=True,
             is_strict=strict,
             reschedules_lost=lost_nodes == "reschedule",
@@ -92,7 +92,7 @@ def load_config(
     the default configuration. The result may be changed and passed to `Cluster.schedule`.
     Raises InputError.
     """
-    check_excluding(config, preset)
+    check_not_both(config, preset)
     return dict(load_effective(config, preset, _plugins(plugin)).document)
 
 
@@ -100,7 +100,7 @@ def load_config(
 class Cluster:
     """Nodes and pods as they were read. A cluster never changes; each run starts from it.
 
-    _moment: of a simulated run, if it is the source.
+    _moment: the time of a simulated run from which the cluster was read, if it was.
     """
 
     _loaded: Loaded
@@ -154,9 +154,10 @@ class Cluster:
     ) -> Result:
         """Schedule every pending pod, as `roadstead schedule` does.
 
-        config: a KubeSchedulerConfiguration, its path or content; or preset: one that ships.
+        config: a KubeSchedulerConfiguration, its path or content. preset: the name of one that is
+        included; it excludes config.
         plugin: your plugins, as `MODULE:CLASS` or `FILE.py`.
-        settings: a `roadstead.yaml`, its path or content; seed and runtime go before it.
+        settings: a `roadstead.yaml`, its path or content; seed and runtime override it.
         runtime: "inline" is this process (the default), "ray" a local Ray.
         progress: called with each `Progress` (phase, placed, pending, total, note).
 
@@ -165,8 +166,10 @@ class Cluster:
             RoadsteadError: the run failed.
         """
         watch, notes = Stopwatch(), list[str]()
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime, self._moment)
-        plan, digests = asked.plan(self._loaded.cluster, notes.append)
+        request = RunRequest(
+            config, preset, _plugins(plugin), settings, seed, runtime, self._moment
+        )
+        plan, digests = request.plan(self._loaded.cluster, notes.append)
         loaded = self._loaded
         launcher = open_launcher()
         run = running.schedule(launcher, loaded, plan, _with_notes(progress, notes), watch=watch)
@@ -200,11 +203,13 @@ class Cluster:
         of such a name: `web-0`, `shop/web-0`, `deploy/web`. after_run: schedule all other pending
         pods first. The other arguments and the errors are those of `schedule`.
         """
-        of_plan = list[str]()
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime, self._moment)
-        plan, _ = asked.plan(self._loaded.cluster, of_plan.append)
+        plan_notes = list[str]()
+        request = RunRequest(
+            config, preset, _plugins(plugin), settings, seed, runtime, self._moment
+        )
+        plan, _ = request.plan(self._loaded.cluster, plan_notes.append)
         found = find_created(self._loaded, pod)
-        notes = [*self._loaded.notes, *of_plan, *([found.note] if found.note else [])]
+        notes = [*self._loaded.notes, *plan_notes, *([found.note] if found.note else [])]
         explanation = explaining.explain_pod(
             open_launcher(),
             self._loaded,
@@ -233,8 +238,10 @@ class Cluster:
         arguments and the errors are those of `schedule`. `sections` has workload, state, reason and
         pods; `document()` is the JSON of the command.
         """
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, runtime, self._moment)
-        plan, _ = asked.plan(self._loaded.cluster, _ignore)
+        request = RunRequest(
+            config, preset, _plugins(plugin), settings, seed, runtime, self._moment
+        )
+        plan, _ = request.plan(self._loaded.cluster, _ignore)
         return explaining.explain_pending(
             open_launcher(), self._loaded, plan, progress or _ignore, after_run=after_run
         )
@@ -259,7 +266,7 @@ class Cluster:
         max_changes: changes that would admit the next replica; 0 tries none. The other arguments
         and the errors are those of `schedule`. One scheduler in this process decides.
         """
-        plan = self._plan_of_one(config, preset, plugin, settings, seed)
+        plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         limits = what_if.FitLimits(total, max_replicas, max_changes)
         return what_if.fit_pods(self._loaded, plan, specs, limits, progress or _ignore)
 
@@ -280,7 +287,7 @@ class Cluster:
         catalog: the path of a catalogue of node shapes. The other arguments and the errors are
         those of `schedule`.
         """
-        plan = self._plan_of_one(config, preset, plugin, settings, seed)
+        plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         path = Path(os.fspath(catalog))
         return what_if.grow_nodes(self._loaded, plan, path, progress or _ignore, max_runs)
 
@@ -302,7 +309,7 @@ class Cluster:
         nodes, zone, selector: the nodes to consider; without any, all. The other arguments and the
         errors are those of `schedule`.
         """
-        plan = self._plan_of_one(config, preset, plugin, settings, seed)
+        plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         chosen = what_if.ChosenNodes(nodes, _paths(zone), selector)
         return what_if.shrink_nodes(self._loaded, plan, chosen, progress or _ignore, max_runs)
 
@@ -326,7 +333,7 @@ class Cluster:
         force, delete_emptydir_data: the flags of `kubectl drain`. The other arguments and the
         errors are those of `schedule`.
         """
-        plan = self._plan_of_one(config, preset, plugin, settings, seed)
+        plan = self._single_scheduler_plan(config, preset, plugin, settings, seed)
         return what_if.drain_nodes(
             self._loaded,
             plan,
@@ -336,7 +343,7 @@ class Cluster:
             delete_emptydir_data=delete_emptydir_data,
         )
 
-    def _plan_of_one(
+    def _single_scheduler_plan(
         self,
         config: Document | None,
         preset: str | None,
@@ -345,8 +352,8 @@ class Cluster:
         seed: int | None,
     ) -> RunPlan:
         """Return the plan of a what-if question, which one scheduler in this process decides."""
-        asked = RunRequest(config, preset, _plugins(plugin), settings, seed, None, self._moment)
-        return asked.plan(self._loaded.cluster, _ignore)[0]
+        request = RunRequest(config, preset, _plugins(plugin), settings, seed, None, self._moment)
+        return request.plan(self._loaded.cluster, _ignore)[0]
 
 
 def _paths(files: Files) -> tuple[str, ...]:

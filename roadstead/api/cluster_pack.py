@@ -25,7 +25,7 @@ DIST_INFO: Final = f"{NAME}-{__version__}.dist-info"
 ON_NODES: Final = frozenset({"ray"})
 """Packages that the nodes of a Ray cluster have: a second Ray would break the first."""
 
-EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+FILE_TIME: Final = (1980, 1, 1, 0, 0, 0)
 """Time of all files in the wheel, so that the same files give the same bytes."""
 
 _REQUIREMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -33,7 +33,10 @@ _REQUIREMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The files that were written. packages: NAME==VERSION, without Ray."""
+    """The files that `pack` wrote. modules: number of files in the wheel.
+
+    packages: NAME==VERSION of each required package, without Ray.
+    """
 
     environment: Path
     wheel: Path
@@ -76,7 +79,7 @@ def pack(
 
 
 def pinned(name: str) -> Iterator[str]:
-    """Yield NAME==VERSION of the packages that a package needs here, those they need included.
+    """Yield NAME==VERSION of the packages that a package requires, directly or indirectly.
 
     Requirements of extras, and packages that are not installed (for other systems), are left out.
     """
@@ -116,22 +119,24 @@ def _plugin_files(paths: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def _write_wheel(path: Path, files: dict[str, bytes]) -> None:
-    """Write a wheel (PEP 427) with these files; the metadata says what the package needs."""
-    # Without requirements: pip would install a second Ray beside the wheel, ahead of the cluster's.
+    """Write a wheel (PEP 427) with these files and its metadata."""
+    # No requirements: for them pip would install a second Ray, which hides that of the cluster.
     metadata = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {__version__}\n"
     scripts = distribution(NAME).read_text("entry_points.txt") or ""
-    about = "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    wheel_info = (
+        "Wheel-Version: 1.0\nGenerator: roadstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
     everything = {
         **files,
         f"{DIST_INFO}/METADATA": metadata.encode(),
-        f"{DIST_INFO}/WHEEL": about.encode(),
+        f"{DIST_INFO}/WHEEL": wheel_info.encode(),
         f"{DIST_INFO}/entry_points.txt": scripts.encode(),
     }
     records = [f"{name},{_digest(data)},{len(data)}\n" for name, data in everything.items()]
     everything[f"{DIST_INFO}/RECORD"] = "".join([*records, f"{DIST_INFO}/RECORD,,\n"]).encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in everything.items():
-            entry = zipfile.ZipInfo(name, EPOCH)
+            entry = zipfile.ZipInfo(name, FILE_TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)

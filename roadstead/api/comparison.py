@@ -39,6 +39,7 @@ _PODS: Final = "SELECT owner, created_us, bound_us, ended_us, ending FROM pods"
 _SAMPLES: Final = "SELECT zone, metric, resource, value FROM samples"
 
 Runs = dict[Hashable, Mapping[str, float]]
+"""The metrics of each run. The keys of the two runs of a pair are equal."""
 
 Compared: TypeAlias = "str | os.PathLike[str] | SimulationResult | SweepResult"
 """A finished simulation or sweep, or its folder; or a configuration: a file, or the name of one."""
@@ -57,8 +58,10 @@ class Comparison:
     left_out: int = 0
 
     def __repr__(self) -> str:
-        shown = sum(each.verdict in (LOWER, HIGHER) for each in self.differences)
-        return f"<Comparison of {self.a} and {self.b}: {self.pairs} pairs, {shown} metrics differ>"
+        differing = sum(each.verdict in (LOWER, HIGHER) for each in self.differences)
+        return (
+            f"<Comparison of {self.a} and {self.b}: {self.pairs} pairs, {differing} metrics differ>"
+        )
 
     @property
     def pairs(self) -> int:
@@ -82,20 +85,20 @@ class Comparison:
 
     def to_arrow(self) -> Table:
         """Return a table with a row for each metric; intervals are null for one pair."""
-        each_of = self.differences
+        rows = self.differences
         columns = {
-            "metric": column([each.metric for each in each_of], STRING),
-            "pairs": column([each.pairs for each in each_of], INT64),
-            "a": column([each.a for each in each_of], FLOAT64),
-            "b": column([each.b for each in each_of], FLOAT64),
-            "difference": column([each.difference for each in each_of], FLOAT64),
+            "metric": column([each.metric for each in rows], STRING),
+            "pairs": column([each.pairs for each in rows], INT64),
+            "a": column([each.a for each in rows], FLOAT64),
+            "b": column([each.b for each in rows], FLOAT64),
+            "difference": column([each.difference for each in rows], FLOAT64),
         }
         for name in ("student", "bootstrap"):
-            bands: list[Band | None] = [getattr(each, name) for each in each_of]
+            bands: list[Band | None] = [getattr(each, name) for each in rows]
             for end in ("low", "high"):
                 values = [None if band is None else getattr(band, end) for band in bands]
                 columns[f"{name}_{end}"] = column(values, FLOAT64)
-        columns["verdict"] = column([each.verdict for each in each_of], STRING)
+        columns["verdict"] = column([each.verdict for each in rows], STRING)
         return make_table(columns)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -157,34 +160,36 @@ def compare_configs(
 
 
 def compare_runs(a: tuple[str, Runs], b: tuple[str, Runs]) -> Comparison:
-    """Compare finished runs, each with the name of what they are of. InputError without a pair."""
-    (first, of_first), (second, of_second) = a, b
-    differences = paired_differences(of_first, of_second)
+    """Compare finished runs. a, b: (name for display, runs). Raises InputError without a pair."""
+    (name_a, runs_a), (name_b, runs_b) = a, b
+    differences = paired_differences(runs_a, runs_b)
     if not differences:
-        raise InputError(f"has no run with the seed and values of one in {first}", source=second)
-    left_out = len(of_first.keys() ^ of_second.keys())
-    return Comparison(first, second, tuple(differences), left_out)
+        raise InputError(f"has no run with the seed and values of one in {name_a}", source=name_b)
+    left_out = len(runs_a.keys() ^ runs_b.keys())
+    return Comparison(name_a, name_b, tuple(differences), left_out)
 
 
-def _name(of: Compared) -> str:
-    if isinstance(of, SimulationResult):
-        return str(of.directory)
-    return repr(of) if isinstance(of, SweepResult) else str(os.fspath(of))
+def _name(compared: Compared) -> str:
+    if isinstance(compared, SimulationResult):
+        return str(compared.directory)
+    return repr(compared) if isinstance(compared, SweepResult) else str(os.fspath(compared))
 
 
-def _runs(of: Compared) -> Runs:
-    if isinstance(of, SimulationResult):
-        return read_runs(of.directory)
-    if isinstance(of, SweepResult):
-        found = ((json.dumps(row.values, sort_keys=True), row.seed, row.metrics) for row in of.runs)
+def _runs(compared: Compared) -> Runs:
+    if isinstance(compared, SimulationResult):
+        return read_runs(compared.directory)
+    if isinstance(compared, SweepResult):
+        found = (
+            (json.dumps(row.values, sort_keys=True), row.seed, row.metrics) for row in compared.runs
+        )
         return _by_seed(found)
-    return read_runs(Path(os.fspath(of)))
+    return read_runs(Path(os.fspath(compared)))
 
 
 def read_runs(folder: Path) -> Runs:
     """Return the runs of a folder of `simulate` or `sweep`. Raises InputError.
 
-    Their keys are seeds, and what else distinguishes the runs of one folder.
+    Keys are seeds, with the configuration or the values where the folder has runs of several.
     """
     if (folder / JSON_FILE).is_file():
         return _by_seed(_read_sweep(folder / JSON_FILE))
@@ -198,8 +203,10 @@ def read_runs(folder: Path) -> Runs:
 def _by_seed(runs: Iterable[tuple[str, int, Mapping[str, float]]]) -> Runs:
     """Key runs by seed; also by their variant, if there are several."""
     found = list(runs)
-    is_one = len({variant for variant, _, _ in found}) == 1
-    return {seed if is_one else (variant, seed): metrics for variant, seed, metrics in found}
+    is_single_variant = len({variant for variant, _, _ in found}) == 1
+    return {
+        seed if is_single_variant else (variant, seed): metrics for variant, seed, metrics in found
+    }
 
 
 def _read_sweep(path: Path) -> list[tuple[str, int, Mapping[str, float]]]:
@@ -222,7 +229,7 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
     summary = read_summary(folder)
     metrics = RunMetrics(summary.horizon_us)
     query = RunQuery(folder)
-    for owner, created_us, bound_us, ended_us, ending in query.ask(_PODS).rows:
+    for owner, created_us, bound_us, ended_us, ending in query.execute(_PODS).rows:
         metrics.pod(
             str(owner or ""),
             cast("int", created_us),
@@ -230,6 +237,6 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
             cast("int | None", ended_us),
             cast("str | None", ending),
         )
-    for zone, metric, resource, value in query.ask(_SAMPLES).rows:
+    for zone, metric, resource, value in query.execute(_SAMPLES).rows:
         metrics.sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
     return summary.config, summary.seed, metrics.result()

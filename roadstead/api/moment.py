@@ -50,7 +50,7 @@ def load_moment(
     """Play a run again up to a time.
 
     folder: of `roadstead simulate`, for its first run, or of one run. plugins: those of the run.
-    on_progress: called now and then, for progress.
+    on_progress: called repeatedly during the run.
     Raises InputError if inputs have changed, or if the run ends before.
     """
     path, run = choose_run(run_folders(folder), None, None)
@@ -58,11 +58,11 @@ def load_moment(
     simulation = recorded_simulation(parent, plugins)
     variant = simulation.recorded_variant(parent, run.name)
 
-    def step(engine: Engine) -> None:
+    def report(engine: Engine) -> None:
         on_progress(run.name, engine)
 
     compiled_kernel = CompiledKernel(load(), Coverage())
-    moment = fleet_at(simulation.plan, variant, at_us, compiled_kernel, step)
+    moment = fleet_at(simulation.plan, variant, at_us, compiled_kernel, report)
     return RunMoment(
         Loaded(f"{path} at {time_text(at_us)}", moment.inputs, moment.cluster),
         ConfigText(variant.config, variant.config_source, variant.plugins, variant.plugin_dir),

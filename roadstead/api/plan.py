@@ -18,7 +18,7 @@ from roadstead.report.paths import check_folder
 from roadstead.report.result import InputDigest
 from roadstead.run import RunPlan, build_node_search, build_profiles, check_schedulers
 
-Note: TypeAlias = Callable[[str], None]
+OnNote: TypeAlias = Callable[[str], None]
 """Called with each note on an input that is accepted."""
 
 
@@ -42,7 +42,7 @@ class ConfigText:
 
 
 def read_config(
-    config: Document | None, preset: str | None, plugins: tuple[str, ...], note: Note
+    config: Document | None, preset: str | None, plugins: tuple[str, ...], note: OnNote
 ) -> ConfigText:
     """Read and check a configuration. Raises InputError.
 
@@ -50,7 +50,7 @@ def read_config(
     configuration with the plugins added.
     """
     if config is None and preset is None:
-        return _of_plugins(plugins, note)
+        return _default_with_plugins(plugins, note)
     from roadstead.config.presets import preset_text
 
     if preset is not None:
@@ -61,7 +61,7 @@ def read_config(
     return _checked(text, source, plugins, note)
 
 
-def _of_plugins(plugins: tuple[str, ...], note: Note) -> ConfigText:
+def _default_with_plugins(plugins: tuple[str, ...], note: OnNote) -> ConfigText:
     if not plugins:
         return ConfigText()
     from roadstead.api.plugin_choice import SOURCE_OF_FLAGS, choose_plugins
@@ -69,7 +69,7 @@ def _of_plugins(plugins: tuple[str, ...], note: Note) -> ConfigText:
     return _checked(choose_plugins(plugins).as_config(), SOURCE_OF_FLAGS, plugins, note)
 
 
-def _checked(text: str, source: str, plugins: tuple[str, ...], note: Note) -> ConfigText:
+def _checked(text: str, source: str, plugins: tuple[str, ...], note: OnNote) -> ConfigText:
     from roadstead.api.plugin_choice import choose_plugins, load_with
 
     chosen = choose_plugins(plugins, text)
@@ -105,7 +105,7 @@ def make_plan(
     settings: Settings,
     config: ConfigText,
     cluster: ClusterFacts,
-    note: Note,
+    note: OnNote,
     *,
     log_dir: str = "",
     resume: bool = False,

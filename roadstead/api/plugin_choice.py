@@ -23,7 +23,7 @@ from roadstead.protocol.errors import InputError, cut_short
 
 SOURCE_OF_FLAGS = "--plugin"
 
-_HEAD: Final[dict[str, object]] = {
+_EMPTY_CONFIG: Final[dict[str, object]] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
 }
@@ -31,35 +31,44 @@ _HEAD: Final[dict[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChosenPlugins:
-    """Loaded plugins. paths: as in `RunPlan`. directory: a further folder of modules."""
+    """Loaded plugins. paths: as in `RunPlan`. directory: a further folder of modules.
+
+    types: plugin name → class.
+    """
 
     paths: tuple[str, ...] = ()
     directory: str = ""
-    kinds: dict[str, type[Plugin]] = field(default_factory=dict)
+    types: dict[str, type[Plugin]] = field(default_factory=dict)
 
     def points(self) -> dict[str, frozenset[str]]:
-        return {name: extension_points(kind) for name, kind in self.kinds.items()}
+        """Return the extension points of each plugin, by plugin name."""
+        return {name: extension_points(each) for name, each in self.types.items()}
 
     def as_config(self, args: object = None) -> str:
         """Return a configuration that adds the plugins to the default ones; "" without plugins.
 
         args: arguments of each plugin, in the form of a configuration.
         """
-        if not self.kinds:
+        if not self.types:
             return ""
         points = self.points()
         sorting = [name for name in points if points[name] == {"queueSort"}]
-        plugins: dict[str, object] = {"multiPoint": {"enabled": _named(points.keys() - sorting)}}
+        plugins: dict[str, object] = {
+            "multiPoint": {"enabled": _plugin_references(points.keys() - sorting)}
+        }
         if sorting:
-            plugins["queueSort"] = {"disabled": [{"name": "*"}], "enabled": _named(sorting)}
+            plugins["queueSort"] = {
+                "disabled": [{"name": "*"}],
+                "enabled": _plugin_references(sorting),
+            }
         profile: dict[str, object] = {"plugins": plugins}
         if args is not None:
             profile["pluginConfig"] = [{"name": name, "args": args} for name in points]
-        return json.dumps(_HEAD | {"profiles": [profile]})
+        return json.dumps(_EMPTY_CONFIG | {"profiles": [profile]})
 
     def unused_in(self, text: str) -> tuple[str, ...]:
         """Names of the plugins that a configuration does not name."""
-        return tuple(name for name in self.kinds if not _is_named(name, text))
+        return tuple(name for name in self.types if not _is_named(name, text))
 
 
 def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
@@ -71,24 +80,24 @@ def choose_plugins(given: Sequence[str], text: str = "") -> ChosenPlugins:
     """
     directory = str(Path.cwd()) if given else ""
     named = _installed_in(text) if text else {}
-    ours = [path for each in given for path in _dotted(each, directory)]
-    paths = tuple(dict.fromkeys([*ours, *named.values()]))
-    kinds = load_plugins(paths, directory)
-    for name in kinds.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
+    from_flags = [path for each in given for path in _plugin_paths(each, directory)]
+    paths = tuple(dict.fromkeys([*from_flags, *named.values()]))
+    types = load_plugins(paths, directory)
+    for name in types.keys() & (IN_TREE_POINTS.keys() | OPTIONAL_POINTS.keys()):
         raise InputError(
             "is the name of an in-tree plugin: choose another name", obj="plugin", value=f'"{name}"'
         )
     for name, path in named.items():
-        if name not in kinds:
+        if name not in types:
             raise InputError(
                 f'must have the name of its entry point, "{name}"',
                 obj="plugin",
                 value=path,
             )
-    return ChosenPlugins(paths, directory, kinds)
+    return ChosenPlugins(paths, directory, types)
 
 
-def _dotted(given: str, directory: str) -> tuple[str, ...]:
+def _plugin_paths(given: str, directory: str) -> tuple[str, ...]:
     """Return MODULE:CLASS of each plugin in a --plugin value. Raises InputError for a bare word."""
     file, _, class_name = given.partition(":")
     if not file.endswith(".py"):
@@ -100,14 +109,14 @@ def _dotted(given: str, directory: str) -> tuple[str, ...]:
     return (f"{Path(file).stem}:{class_name}",) if class_name else found
 
 
-def _named(names: Iterable[str]) -> list[dict[str, str]]:
+def _plugin_references(names: Iterable[str]) -> list[dict[str, str]]:
     return [{"name": name} for name in sorted(names)]
 
 
 def load_with(chosen: ChosenPlugins, text: str | bytes, source: str) -> LoadedConfig:
     """Load a configuration that may name these plugins, and check arguments. Raises ConfigError."""
     loaded = load_config(text, source=source, extra_plugins=chosen.points())
-    check_arguments(chosen.kinds, loaded.document, source)
+    check_arguments(chosen.types, loaded.document, source)
     return loaded
 
 

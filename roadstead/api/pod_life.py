@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from roadstead.api.explanation import PodExplanation
-from roadstead.api.pod_story import Attempts, Change, PodFound, PodStory, tell_story
+from roadstead.api.pod_story import Attempts, Change, PodStory, StoredPod, read_story
 from roadstead.protocol.errors import InputError
 from roadstead.simulator.replay import Moment
 
@@ -34,7 +34,7 @@ class PodLife:
         return f"<PodLife {pod.uid} in {self.story.run}: {state}{ending}>"
 
     @property
-    def pod(self) -> PodFound:
+    def pod(self) -> StoredPod:
         """The row of the pod: created_us, bound_us, started_us, ended_us, ending, node, …"""
         return self.story.pod
 
@@ -50,7 +50,7 @@ class PodLife:
 
     @property
     def explanation(self) -> PodExplanation | None:
-        """Node by node and plugin by plugin, at the bind or the asked time; None if not played."""
+        """Node by node and plugin by plugin, at the bind or the given time; None if not played."""
         return None if self.moment is None else PodExplanation((), self.moment.explanation)
 
     def document(self) -> dict[str, object]:
@@ -76,14 +76,14 @@ def life_of(
     is_from_tables: the run is not played again. Raises InputError for a name or time that is wrong,
     and for a time of a run that cannot be played again.
     """
-    story = tell_story(path, run, name)
+    story = read_story(path, run, name)
     if is_from_tables or (at_us is None and story.pod.bound_us is None):
         return PodLife(story)
     # Imported here: playing needs the compiled kernel, which takes long to import.
-    from roadstead.api.simulating import explained
+    from roadstead.api.simulating import explain_recorded
 
     try:
-        return PodLife(story, explained(path, run, story.pod.number, at_us, plugins))
+        return PodLife(story, explain_recorded(path, run, story.pod.number, at_us, plugins))
     except InputError as error:
         if at_us is not None:
             raise

@@ -13,11 +13,14 @@ from roadstead.api.run_query import RunQuery
 from roadstead.protocol.errors import InputError, cut_short
 
 CHANGES_MAX: Final = 5
+"""Maximum number of changes that are listed; earlier ones are counted."""
+
 NAMES_MAX: Final = 5
+"""Maximum number of names in an error text."""
 
 
 @dataclass(frozen=True, slots=True)
-class PodFound:
+class StoredPod:
     """A row of `pods`; times in microseconds, None for what did not occur."""
 
     number: int
@@ -51,7 +54,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that happened between the last attempt in vain and the bind."""
+    """Something that happened between the last failed attempt and the bind."""
 
     time_us: int
     text: str
@@ -59,17 +62,20 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class PodStory:
-    """The life of a pod. requests: as JSON. changes: the last ones; more_changes: the others."""
+    """The life of a pod, without an explanation. run: its name. requests: as JSON.
+
+    changes: the last ones before the bind; more_changes: the number of earlier ones.
+    """
 
     run: str
-    pod: PodFound
+    pod: StoredPod
     requests: str
     attempts: tuple[Attempts, ...]
     changes: tuple[Change, ...] = ()
     more_changes: int = 0
 
 
-_FOUND: Final = (
+_SELECT_POD: Final = (
     "SELECT number, uid, owner, class, priority, created_us, bound_us, started_us, ended_us, "
     "ending, node, preemptor FROM pods WHERE "
 )
@@ -98,15 +104,15 @@ def choose_run(
     raise InputError(f"has no such run with tables (there are: {names})", source=str(path.parent))
 
 
-def tell_story(folder: Path, run: str, name: str) -> PodStory:
+def read_story(folder: Path, run: str, name: str) -> PodStory:
     """Return the life of a pod. folder: of one run. Raises InputError if it is not clear which."""
     query = RunQuery(folder)
     pod = _find(query, folder, name)
-    classes = query.ask(
+    classes = query.execute(
         "SELECT requests FROM classes WHERE class = $class", {"class": pod.pod_class}
     )
     requests = next((str(each[0]) for each in classes.rows), "{}")
-    attempts = _in_a_row(list(query.ask(_ATTEMPTS, {"pod": pod.number}).rows))
+    attempts = _group_equal(list(query.execute(_ATTEMPTS, {"pod": pod.number}).rows))
     failed = [each.last_us for each in attempts if each.outcome != "bound"]
     if pod.bound_us is None or not failed:
         return PodStory(run, pod, requests, attempts)
@@ -116,18 +122,18 @@ def tell_story(folder: Path, run: str, name: str) -> PodStory:
         "after": max(failed),
         "until": pod.bound_us,
     }
-    rows = list(query.ask(_CHANGES, values).rows)
+    rows = list(query.execute(_CHANGES, values).rows)
     shown = [Change(cast("int", at_us), str(what)) for at_us, what in rows[:CHANGES_MAX]]
     return PodStory(run, pod, requests, attempts, tuple(shown[::-1]), len(rows) - len(shown))
 
 
-def _find(query: RunQuery, folder: Path, name: str) -> PodFound:
+def _find(query: RunQuery, folder: Path, name: str) -> StoredPod:
     exact = "uid = $name OR name = $name OR namespace || '/' || name = $name"
     for where in (exact, "starts_with(name, $name) OR starts_with(uid, $name)"):
-        sql = f"{_FOUND}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
-        rows = list(query.ask(sql, {"name": name}).rows)
+        sql = f"{_SELECT_POD}{where} ORDER BY number LIMIT {NAMES_MAX + 1}"
+        rows = list(query.execute(sql, {"name": name}).rows)
         if len(rows) == 1:
-            return PodFound(*rows[0])  # type: ignore[arg-type]
+            return StoredPod(*rows[0])  # type: ignore[arg-type]
         if rows:
             names = ", ".join(str(row[1]) for row in rows[:NAMES_MAX])
             more = ", …" if len(rows) > NAMES_MAX else ""
@@ -136,9 +142,11 @@ def _find(query: RunQuery, folder: Path, name: str) -> PodFound:
     raise InputError("is no pod of the run", source=str(folder), value=cut_short(name))
 
 
-def _in_a_row(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:
-    found = []
-    for what, group in groupby(rows, key=lambda row: row[1:]):
+def _group_equal(rows: Sequence[tuple[object, ...]]) -> tuple[Attempts, ...]:
+    attempts = []
+    for same, group in groupby(rows, key=lambda row: row[1:]):
         times = [cast("int", row[0]) for row in group]
-        found.append(Attempts(times[0], times[-1], len(times), *(str(each or "") for each in what)))
-    return tuple(found)
+        attempts.append(
+            Attempts(times[0], times[-1], len(times), *(str(each or "") for each in same))
+        )
+    return tuple(attempts)

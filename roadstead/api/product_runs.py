@@ -47,13 +47,17 @@ def product_runs(shared: Mapping[str, Plain]) -> RunTask:
 
 @dataclass(slots=True)
 class _ProductRuns:
-    """inputs: of the user, or None. _known: the scenario of the last run, by what generates it."""
+    """The function of one run.
+
+    inputs: of the user; None if a scenario is generated. _last_scenario: that of the last run, by
+    (workload, nodes, pods, seed); runs that differ in other values use it again.
+    """
 
     engine: str
     sections: Mapping[str, object]
     inputs: Inputs | None
     launcher: Launcher
-    _known: dict[tuple[object, ...], Inputs] = field(default_factory=dict)
+    _last_scenario: dict[tuple[object, ...], Inputs] = field(default_factory=dict)
 
     def __call__(self, task: Mapping[str, Plain]) -> Plain:
         values, seed = cast("Values", task["values"]), cast("int", task["seed"])
@@ -78,10 +82,10 @@ class _ProductRuns:
     def _scenario(self, values: Values, seed: int) -> Inputs:
         kind, nodes, pods = str(values["workload"]), int(values["nodes"]), int(values["pods"])
         key = (kind, nodes, pods, seed)
-        if key not in self._known:
-            self._known.clear()
-            self._known[key] = _generate(kind, nodes, pods, seed)
-        return self._known[key]
+        if key not in self._last_scenario:
+            self._last_scenario.clear()
+            self._last_scenario[key] = _generate(kind, nodes, pods, seed)
+        return self._last_scenario[key]
 
 
 def _generate(kind: str, nodes: int, pods: int, seed: int) -> Inputs:
@@ -97,7 +101,7 @@ def _generate(kind: str, nodes: int, pods: int, seed: int) -> Inputs:
 def _journal(folder: str) -> Iterator[Path]:
     """Yield the folder of a run's journal; a temporary one for "".
 
-    A folder that exists is of a start of this run that was lost or stopped: it is removed.
+    An existing folder is removed: an earlier start of this run, lost or stopped, wrote it.
     """
     if not folder:
         with tempfile.TemporaryDirectory(prefix="roadstead-stress-") as temporary:
@@ -108,8 +112,9 @@ def _journal(folder: str) -> Iterator[Path]:
 
 
 def _recheck(values: Values) -> Recheck:
-    found: Mapping[str, Recheck] = {"all": "all", "node": "node", "none": "none"}
-    return found[str(values["recheck"])]
+    """Which filters the binder repeats on its own counts."""
+    known: Mapping[str, Recheck] = {"all": "all", "node": "node", "none": "none"}
+    return known[str(values["recheck"])]
 
 
 def settings_of(
@@ -121,7 +126,7 @@ def settings_of(
 ) -> Settings:
     """The settings of a run. Raises ConfigError if values contradict each other.
 
-    sections: of the settings, which the values do not concern.
+    sections: further sections of the settings, which no value varies.
     """
     mode, schedulers = str(values["mode"]), int(values["schedulers"])
     is_partitioned = mode == "partitioned"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from roadstead.api.config_source import Document, document_text
-from roadstead.api.plan import Note, check_journal, make_plan, read_config
+from roadstead.api.plan import OnNote, check_journal, make_plan, read_config
 from roadstead.config.settings import Settings, load_settings, load_settings_file
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.protocol.errors import InputError
@@ -28,7 +28,7 @@ ARGUMENTS = "arguments"
 class RunRequest:
     """The common arguments of the methods of `Cluster`.
 
-    moment: of the run whose configuration and settings are used where none are given.
+    moment: of a simulated run; its configuration and settings are used where none are given.
     """
 
     config: Document | None
@@ -39,9 +39,9 @@ class RunRequest:
     runtime: Runtime | None
     moment: RunMoment | None = None
 
-    def plan(self, cluster: ClusterFacts, note: Note) -> tuple[RunPlan, tuple[InputDigest, ...]]:
+    def plan(self, cluster: ClusterFacts, note: OnNote) -> tuple[RunPlan, tuple[InputDigest, ...]]:
         """Return the plan, and the digests of configuration and settings. Raises InputError."""
-        check_excluding(self.config, self.preset)
+        check_not_both(self.config, self.preset)
         settings, digests = self._settings()
         if self.moment is not None and self.config is None and self.preset is None:
             config = self.moment.config
@@ -53,8 +53,8 @@ class RunRequest:
         given: dict[str, object] = {"seed": self.seed, "runtime": self.runtime}
         digests: tuple[InputDigest, ...] = ()
         if self.settings is None and self.moment is not None:
-            own = {name: value for name, value in given.items() if value is not None}
-            settings = self.moment.settings.model_copy(update=own)
+            overrides = {name: value for name, value in given.items() if value is not None}
+            settings = self.moment.settings.model_copy(update=overrides)
         elif self.settings is None:
             settings = load_settings(overrides=given, overrides_source=ARGUMENTS)
         elif isinstance(self.settings, Mapping):
@@ -74,7 +74,7 @@ class RunRequest:
         return settings, digests
 
 
-def check_excluding(config: Document | None, preset: str | None) -> None:
+def check_not_both(config: Document | None, preset: str | None) -> None:
     """Raise InputError if both are given."""
     if config is not None and preset is not None:
         raise InputError("exclude each other", source=ARGUMENTS, field="config and preset")

@@ -36,13 +36,14 @@ TableName = Literal["placements", "pending", "preempted", "not_created", "device
 class Result:
     """The result of `Cluster.schedule`: everything that `roadstead schedule` prints and writes.
 
-    notes: on the inputs, the configuration and the run.
+    notes: on the inputs, the configuration and the run. _reported: the pods that were to be
+    scheduled, then the running pods that were preempted.
     """
 
     notes: tuple[str, ...]
     _run: RunResult
     _plan: RunPlan
-    _given: tuple[Pod, ...]
+    _reported: tuple[Pod, ...]
     _digests: tuple[InputDigest, ...]
 
     def __repr__(self) -> str:
@@ -83,16 +84,16 @@ class Result:
 
         Preempted pods and pods that are not created come last, with the reason.
         """
-        return tuple(all_lines(self._given, self._run))
+        return tuple(all_lines(self._reported, self._run))
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
         """Counts by workload: name, nodes (node → pods), placed, pending, preempted."""
-        return workloads(self._given, self._run)
+        return workloads(self._reported, self._run)
 
     def document(self) -> dict[str, Json]:
         """The summary, workloads and pods: the JSON of `roadstead schedule -o json`."""
-        return result_document(self._run, self._given)
+        return result_document(self._run, self._reported)
 
     def to_arrow(self, table: TableName = "placements") -> Table:
         """Return a table of the result. Raises InputError for an unknown name.

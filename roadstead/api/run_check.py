@@ -34,7 +34,7 @@ ALLOCATIONS = (
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """Return the folders of simulated runs that a folder is or has; none if it has none."""
+    """Return the folders of simulated runs of a folder: itself, or those in it."""
     if (folder / "pods").is_dir() and (folder / "samples").is_dir():
         return [folder]
     if not folder.is_dir():
@@ -44,7 +44,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class RunCheck:
-    """What was found in one run. pods: how many were checked."""
+    """The result for one run. pods: the number of checked pods."""
 
     run: Path
     pods: int
@@ -71,30 +71,35 @@ def _read_run(folder: Path, decoder: Decoder) -> RunTables:
     samples = rows_of("samples", ("time_us", "zone", "metric", "value"))
     return RunTables(
         pods,
-        {cast("int", number): json.loads(str(requests)) for number, requests, *_ in classes},
-        [
+        requests={
+            cast("int", number): json.loads(str(requests)) for number, requests, *_ in classes
+        },
+        nodes=[
             NodeRow(
                 cast("int", time_us),
                 str(node),
-                None if room is None else json.loads(str(room)),
-                cast("int", limit or 0),
+                None if allocatable is None else json.loads(str(allocatable)),
+                cast("int", pods_max or 0),
             )
-            for time_us, node, room, limit in nodes
+            for time_us, node, allocatable, pods_max in nodes
         ],
-        [
+        bound_attempts=[
             (cast("int", time_us), cast("int", pod), str(node))
             for time_us, pod, outcome, node in attempts
             if outcome == "bound"
         ],
-        [
+        # Samples of a zone are left out: the fleet's samples cover all nodes.
+        samples=[
             SampleRow(cast("int", time_us), str(metric), cast("float", value))
             for time_us, zone, metric, value in samples
             if not zone
         ],
-        {cast("int", number): frozenset(_names(names)) for number, _, names, _ in classes},
-        {cast("int", number): _names(names) for number, _, _, names in classes},
-        [_device(row) for row in rows_of("devices", DEVICES)],
-        [_allocation(row) for row in rows_of("allocations", ALLOCATIONS)],
+        from_devices={
+            cast("int", number): frozenset(_names(names)) for number, _, names, _ in classes
+        },
+        claims={cast("int", number): _names(names) for number, _, _, names in classes},
+        devices=[_device(row) for row in rows_of("devices", DEVICES)],
+        allocations=[_allocation(row) for row in rows_of("allocations", ALLOCATIONS)],
     )
 
 
@@ -123,11 +128,11 @@ def _pod(row: tuple[object, ...]) -> PodRow:
 
 
 def _device(row: tuple[object, ...]) -> DeviceRow:
-    driver, pool, device, of_slice, node, *amounts = row
+    driver, pool, device, slice_name, node, *amounts = row
     capacity, consumes, counters = (json.loads(str(each)) for each in amounts)
     device_id = str(driver), str(pool), str(device)
     return DeviceRow(
-        device_id, str(of_slice), cast("str | None", node), capacity, consumes, counters
+        device_id, str(slice_name), cast("str | None", node), capacity, consumes, counters
     )
 
 

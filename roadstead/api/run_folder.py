@@ -33,7 +33,7 @@ PODS: Final = "pods"
 MAX_RECORD_BYTES: Final = 16 << 20
 MAX_SUMMARY_BYTES: Final = 1 << 28
 PLATFORM: Final = frozenset({"platform"})
-"""Versions that do not change what a run gives."""
+"""Names in `RunRecord.versions` whose version does not affect results."""
 
 
 class _Record(BaseModel):
@@ -127,7 +127,7 @@ def check_inputs(
     plugins: Sequence[str],
     versions: Mapping[str, str],
 ) -> None:
-    """Raise InputError unless a run that is played now gives what the recorded ones gave."""
+    """Raise InputError unless a run that is played now gives the results of the recorded one."""
     source = str(folder / RECORD_FILE)
     if not record.is_repeatable:
         rule = "decision_time: measured differs from run to run, so a run cannot be repeated"

@@ -1,7 +1,7 @@
 """SQL over the tables of simulated runs. The only module that imports duckdb.
 
-The statement is of a user who may have copied it, and the tables may be another user's: it may read
-these tables and nothing else, and it has a bounded amount of memory.
+A user may have copied the statement from elsewhere, and the tables may be another user's. So a
+statement may read these tables and nothing else, and has a bounded amount of memory.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ MAX_SQL_BYTES: Final = 1 << 20
 MAX_ERROR_CHARS: Final = 300
 
 Value = object
+"""A value of any SQL type."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The result of a query. rows: to be read once, in pieces. Reading raises RoadsteadError."""
+class QueryResult:
+    """The result of a query. rows: can be read once. Reading raises RoadsteadError."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Value, ...]]
@@ -49,14 +50,14 @@ class RunQuery:
         for table in COLUMNS:
             folders = [(run, path.absolute() / table) for path, run in self.runs]
             parts = [(run, sorted(each.glob("part-*.parquet"))) for run, each in folders]
-            known = [(run, list(map(str, each))) for run, each in parts if each]
-            files += [name for _, names in known for name in names]
-            self._create(table, known)
-        self._connection.execute("SET allowed_paths = " + _listed(files))
+            with_parts = [(run, list(map(str, each))) for run, each in parts if each]
+            files += [name for _, names in with_parts for name in names]
+            self._create(table, with_parts)
+        self._connection.execute("SET allowed_paths = " + _sql_list(files))
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def ask(self, sql: str, values: Mapping[str, Value] | None = None) -> Answer:
+    def execute(self, sql: str, values: Mapping[str, Value] | None = None) -> QueryResult:
         """Run one SELECT. values: of its parameters `$name`. Raises InputError."""
         from duckdb import Error
 
@@ -66,7 +67,7 @@ class RunQuery:
             columns = tuple(each[0] for each in result.description or ())
         except Error as error:
             raise _refusal(error) from error
-        return Answer(columns, self._rows())
+        return QueryResult(columns, self._rows())
 
     def arrow(self, sql: str) -> Table:
         """Run one SELECT; return its result as an Arrow table. Raises InputError."""
@@ -108,9 +109,9 @@ class RunQuery:
         columns = ", ".join(f'"{name}"' for name in COLUMNS[table])
         selects = []
         for run, names in runs:
-            of_run = f"{_text(run.config)} AS config, CAST({run.seed:d} AS BIGINT) AS seed, "
-            which = of_run if len(self.runs) > 1 else ""
-            selects.append(f"SELECT {which}{columns} FROM read_parquet({_listed(names)})")  # noqa: S608
+            of_run = f"{_sql_text(run.config)} AS config, CAST({run.seed:d} AS BIGINT) AS seed, "
+            run_columns = of_run if len(self.runs) > 1 else ""
+            selects.append(f"SELECT {run_columns}{columns} FROM read_parquet({_sql_list(names)})")  # noqa: S608
         if not selects:
             types = ", ".join(f'NULL AS "{name}"' for name in COLUMNS[table])
             selects.append(f"SELECT {types} WHERE false")
@@ -119,7 +120,7 @@ class RunQuery:
         try:
             self._connection.execute(f'CREATE VIEW "{table}" AS ' + " UNION ALL ".join(selects))
         except Error as error:
-            rule = f"cannot be read: {_line(error)}"
+            rule = f"cannot be read: {_one_line(error)}"
             raise InputError(rule, source=f"table {table}") from error
 
 
@@ -142,19 +143,19 @@ def _connect(memory_mb: int) -> DuckDBPyConnection:
 
 
 def _refusal(error: Exception) -> InputError:
-    return InputError(_line(error), source="SQL")
+    return InputError(_one_line(error), source="SQL")
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """Return a duckdb error as one line, without the excerpt of the statement."""
     text = str(error).partition("\n\nLINE ")[0]
     line = printable(" ".join(text.split()))
     return f"{line[:MAX_ERROR_CHARS]}…" if len(line) > MAX_ERROR_CHARS else line
 
 
-def _listed(names: Sequence[str]) -> str:
-    return "[" + ", ".join(map(_text, names)) + "]"
+def _sql_list(names: Sequence[str]) -> str:
+    return "[" + ", ".join(map(_sql_text, names)) + "]"
 
 
-def _text(value: str) -> str:
+def _sql_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"

@@ -36,7 +36,7 @@ def schedule(
         preempted=outcome.preempted,
         devices=outcome.devices,
         concurrency=outcome.concurrency,
-        node_use=_use(loaded, outcome),
+        node_use=_node_use(loaded, outcome),
         scheduling_s=outcome.scheduling_s,
         elapsed_s=watch.elapsed_s,
         timings_s={**watch.timings_s, **outcome.timings_s},
@@ -49,15 +49,15 @@ def schedule(
     )
 
 
-def _use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
+def _node_use(loaded: Loaded, outcome: RunOutcome) -> NodeUse:
     facts_of = {identity.uid: facts for identity, facts in loaded.inputs.pending}
     running = loaded.inputs.running
-    gone = {each.uid for each in outcome.preempted}
+    preempted = {each.uid for each in outcome.preempted}
     return node_use(
         loaded.inputs.nodes,
         ((node, facts) for _, facts, node in running),
         ((each.node, facts_of[each.uid]) for each in outcome.placements),
-        ((node, facts) for identity, facts, node in running if identity.uid in gone),
+        ((node, facts) for identity, facts, node in running if identity.uid in preempted),
     )
 
 
@@ -113,7 +113,11 @@ def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") 
 
 def reported_pods(loaded: Loaded, result: RunResult) -> list[Pod]:
     """The pods that were to be scheduled, and the running pods that were preempted."""
-    gone = {each.uid for each in result.preempted}
+    preempted = {each.uid for each in result.preempted}
     pods = [*loaded.inputs.pending]
-    pods += [(who, facts) for who, facts, _ in loaded.inputs.running if who.uid in gone]
+    pods += [
+        (identity, facts)
+        for identity, facts, _ in loaded.inputs.running
+        if identity.uid in preempted
+    ]
     return pods

@@ -44,12 +44,12 @@ def plan_of(
     text = "\n".join(each.text for each in configs)
     chosen = choose_plugins(plugins, text)
     notes = []
-    if chosen.kinds and not configs:
+    if chosen.types and not configs:
         configs = (SchedulerConfigText("plugins", SOURCE_OF_FLAGS, chosen.as_config()),)
     else:
         notes = [
             f"Plugin {name} is not used: no configuration of the scenario names it."
             for name in chosen.unused_in(text)
         ]
-    plan = compile_scenario(file, chosen.kinds, configs)
+    plan = compile_scenario(file, chosen.types, configs)
     return replace(plan, notes=(*plan.notes, *notes)), chosen

@@ -40,7 +40,7 @@ def plan_with(file: ScenarioFile, values: Mapping[str, object]) -> CompiledScena
 
 @dataclass(slots=True)
 class _ScenarioRuns:
-    """_plan: of the last run, with its values as text."""
+    """The function of one run. _plan: (values as JSON, compiled scenario) of the last run."""
 
     file: ScenarioFile
     _plan: tuple[str, CompiledScenario] | None = None
@@ -68,7 +68,7 @@ def _play(plan: CompiledScenario, variant: Variant, folder: Path | None) -> dict
             plan, variant, recorder, compiled_kernel, read_processor_s=time.process_time
         )
         return recorder.finish()
-    # A folder that exists is of a start of this run that was lost or stopped.
+    # An earlier start of this run, lost or stopped, may have written the folder.
     shutil.rmtree(folder, ignore_errors=True)
     summary = play(
         plan,

@@ -25,7 +25,12 @@ from roadstead.sweeps.carry_out import (
     SweepEnd,
     carry_out,
 )
-from roadstead.sweeps.results_file import NAME, ResultsFile, header_of, refuse_unfinished
+from roadstead.sweeps.results_file import (
+    RESULTS_FILE_NAME,
+    ResultsFile,
+    header_of,
+    refuse_unfinished,
+)
 from roadstead.sweeps.tasks import Plain, Work
 
 JSON_FILE: Final = "sweep.json"
@@ -34,7 +39,7 @@ CSV_FILE: Final = "sweep.csv"
 
 @dataclass(frozen=True, slots=True)
 class SweepFolder:
-    """Where the results go. output: None for no files. is_resumed: what is there is continued."""
+    """Where the results go. output: None for no files. is_resumed: a sweep in it is continued."""
 
     output: Path | None
     has_tables: bool = False
@@ -47,8 +52,8 @@ def sweep_of(file: ScenarioFile, axes: Sequence[Axis], seeds: int | None) -> Sce
     The configurations of the scenario are an axis, unless `axes` has others.
     """
     keys = [each.key for each in axes]
-    if doubled := next((key for key in keys if keys.count(key) > 1), None):
-        raise InputError("is varied twice", source="--vary", field=doubled)
+    if repeated := next((key for key in keys if keys.count(key) > 1), None):
+        raise InputError("is varied twice", source="--vary", field=repeated)
     found = [(each.key, each.values) for each in axes]
     configs = configs_of(file)
     if len(configs) > 1 and not any(key.split(".")[0] in (CONFIG, "scheduler") for key in keys):
@@ -66,7 +71,7 @@ def prepare_sweep(file: ScenarioFile, planned: ScenarioSweep, folder: SweepFolde
     for values in planned.combinations():
         plan_with(file, values)
     if folder.output is not None and not folder.is_resumed:
-        refuse_unfinished(folder.output / NAME)
+        refuse_unfinished(folder.output / RESULTS_FILE_NAME)
         if entries(folder.output):
             raise InputError("holds other files; name a new directory", source=str(folder.output))
 
@@ -88,9 +93,9 @@ def run_sweep(
         {
             "values": cast("Plain", values),
             "seed": seed,
-            "tables": "" if tables is None else str(tables / f"{place + 1:03}"),
+            "tables": "" if tables is None else str(tables / f"{index + 1:03}"),
         }
-        for place, (values, seed) in enumerate(planned.runs())
+        for index, (values, seed) in enumerate(planned.runs())
     ]
     scenario = packed(file)
     work = Work("scenario", {"scenario": cast("Plain", scenario)}, tuple(tasks))
@@ -115,7 +120,7 @@ def _store(
         "seeds": cast("Plain", list(planned.seeds)),
         "tables": folder.has_tables,
     }
-    path, header = folder.output / NAME, header_of(plan, planned.size)
+    path, header = folder.output / RESULTS_FILE_NAME, header_of(plan, planned.size)
     is_resumed = folder.is_resumed
     opened = ResultsFile.resume(path, header) if is_resumed else ResultsFile.begin(path, header)
     try:

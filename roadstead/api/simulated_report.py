@@ -53,11 +53,11 @@ def write_report(folder: Path, names: Sequence[str], summaries: Sequence[RunSumm
 def _sampled(path: Path, name: str) -> SampledRun:
     query = RunQuery(path)
     samples: defaultdict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
-    for metric, resource, time_us, value in query.ask(SAMPLES).rows:
-        at = cast("int", time_us), cast("float", value)
-        samples[str(metric), str(resource)].append(at)
+    for metric, resource, time_us, value in query.execute(SAMPLES).rows:
+        sample = cast("int", time_us), cast("float", value)
+        samples[str(metric), str(resource)].append(sample)
     events = []
-    for time_us, what, subject, detail in query.ask(EVENTS, {"most": EVENTS_LISTED + 1}).rows:
+    for time_us, what, subject, detail in query.execute(EVENTS, {"most": EVENTS_LISTED + 1}).rows:
         at_us = cast("int", time_us)
         more = f" ({detail})" if detail else ""
         events.append((at_us, f"{time_text(at_us // 1000 * 1000)}: {what} {subject}{more}"))

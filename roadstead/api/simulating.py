@@ -45,14 +45,14 @@ from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.summary import RunSummary
 
 OnProgress = Callable[[str, Engine], None]
-"""Called now and then with the name of a run and its engine."""
+"""Called repeatedly during a run, with its name and its engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A scenario that can be played. inputs: digests of all that it was read from.
+    """A scenario that can be played. inputs: digests of all files that it was read from.
 
-    plugins: as the user named them; chosen: what they are.
+    plugins: as the user named them; chosen: the same, loaded.
     """
 
     file: ScenarioFile
@@ -68,11 +68,12 @@ class Simulation:
         """
         plan, chosen, found = self.plan, self.chosen, dict[str, Variant]()
         configs = [(each.text, each.name) for each in plan.configs] or [("", "")]
-        times = Counter[str]()
+        # Two configurations may have the same name; the second is called NAME.2.
+        uses = Counter[str]()
         for text, config in configs:
             stem = config.replace("/", "_") or "default"
-            times[stem] += 1
-            stem += f".{times[stem]}" if times[stem] > 1 else ""
+            uses[stem] += 1
+            stem += f".{uses[stem]}" if uses[stem] > 1 else ""
             for each in plan.seeds if seed is None else (seed,):
                 found[f"{stem}-{each}"] = Variant(
                     each, text, config, chosen.paths, chosen.directory
@@ -176,9 +177,9 @@ def play_all(
 ) -> Iterator[RunSummary]:
     """Play the runs one after the other, and yield their figures; finished ones are only read.
 
-    A run whose tables are there in part is played from its start: the parts are compared, the rest
-    is written. also: another recorder. Raises PartDiffersError, LimitExceededError, QueueFullError,
-    OSError.
+    A run whose tables are incomplete is played from its start: the parts that exist are compared,
+    the others written. also: a further recorder. Raises PartDiffersError, LimitExceededError,
+    QueueFullError, OSError.
     """
     compiled_kernel = CompiledKernel(load(), Coverage())
     for name, variant in variants.items():
@@ -187,7 +188,7 @@ def play_all(
             yield read_summary(path)
             continue
 
-        def step(engine: Engine, name: str = name) -> None:
+        def report(engine: Engine, name: str = name) -> None:
             on_progress(name, engine)
 
         summary = play(
@@ -195,7 +196,7 @@ def play_all(
             variant,
             path,
             compiled_kernel,
-            step,
+            report,
             read_processor_s=time.process_time,
             read_memory_bytes=own_memory_bytes,
             also=also,
@@ -204,7 +205,7 @@ def play_all(
         yield summary
 
 
-def explained(
+def explain_recorded(
     path: Path, run: str, number: int, at_us: int | None, plugins: Sequence[str]
 ) -> Moment:
     """Explain a pod of a recorded run at its bind, or at a time, by playing the run again.

@@ -44,7 +44,7 @@ class SimulationProgress:
 class RunTables(Mapping[str, "Table"]):
     """The tables of simulated runs by name, read from their files at each access.
 
-    Of several runs, each table begins with the columns `config` and `seed`.
+    With several runs, each table begins with the columns `config` and `seed`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,7 +66,7 @@ class RunTables(Mapping[str, "Table"]):
 class SimulationResult:
     """The result of `simulate`. summaries: figures by run. notes: on the scenario.
 
-    directory: of the files, which is removed with the result if none was given.
+    directory: of the files; a temporary one is removed with the result.
     """
 
     directory: Path
@@ -122,7 +122,7 @@ class SimulationResult:
 
         pod: a name, `namespace/name`, a UID, or the beginning of one. at: explain it at this time
         (`3h20m`), as if it were on no node. run: as for `at`. tables_only: do not play the run
-        again; its life is there, and no explanation. Raises InputError for what is wrong.
+        again; the result has the life, and no explanation. Raises InputError for what is wrong.
         """
         name = self._run(run)
         at_us = None if at is None else time_of(at, source="at")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from arro3.core import Table
 
 SEEDS_MAX = 10_000
+"""Maximum of `seeds` and of `jobs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,6 @@ def sweep_file(
             progress(counts)
 
     rows, end = run_sweep(file, planned, folder, processes_of, report)
-    if end.ended is not None:
-        raise end.ended
+    if end.stopped_by is not None:
+        raise end.stopped_by
     return SweepResult(tuple(rows), planned)

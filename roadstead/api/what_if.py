@@ -22,11 +22,16 @@ from roadstead.whatif.sandbox import OnProgress
 SPECS_MAX: Final = 100
 RATIO_MAX: Final = 1_000
 FIELD_OF_SPECS: Final = "POD_OR_WORKLOAD"
+"""Name of the argument in the help and in errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitLimits:
-    """is_total: count the given pending pods of the specs, too. Zero changes: try none."""
+    """Limits of a `fit`; None for the default.
+
+    is_total: count the given pending pods of the specs, too. max_changes: changes of the pod to
+    try; 0 for none.
+    """
 
     is_total: bool = False
     max_replicas: int | None = None
@@ -65,9 +70,9 @@ def fit_pods(
     if not 1 <= len(specs) <= SPECS_MAX:
         rule = f"must name 1 to {SPECS_MAX} pods or workloads"
         raise InputError(rule, field=FIELD_OF_SPECS, value=cut_short(tuple(specs)))
-    asked = [(each, *_ratio(each)) for each in specs]
+    named = [(each, *_ratio(each)) for each in specs]
     found = tuple(
-        CountedSpec(given, find_created(loaded, name).pod, ratio) for given, name, ratio in asked
+        CountedSpec(given, find_created(loaded, name).pod, ratio) for given, name, ratio in named
     )
     replicas, changes = limits.max_replicas, limits.max_changes
     question = FitQuestion(

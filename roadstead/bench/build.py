@@ -42,7 +42,7 @@ from roadstead.bench.schema import (
 from roadstead.bench.script import Script, Step, WaitMode
 from roadstead.bench.series import ENDLESS, NodeSeries, PodSeries
 from roadstead.bench.templates import Document, Template, read_text
-from roadstead.bench.unroll import Params, PlainOp, unrolled
+from roadstead.bench.unroll import Params, PlainOp, unroll
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import Labels, PodFacts
 from roadstead.facts.storage import CsiNodeFacts, NodeDriverFacts
@@ -51,14 +51,14 @@ from roadstead.protocol.errors import InputError, cut_short
 CONFIG_MAX_BYTES = 1 << 20
 NODES, PODS = "Node", "Pod"
 STEADY_PODS_PER_S = 2000
-"""Pods of a steady state exist in this number per second: it ends early if they do not suffice."""
+"""Pods that a steady state has for each second of its duration. It ends early if they run out."""
 
 
 def build_script(case: TestCase, workload: WorkloadSpec) -> Script:
     """Build the script of a workload. Raises InputError for a wrong template or parameter."""
     params = Params(case, workload.name, dict(workload.params))
     builder = _Builder(case)
-    for number, op in enumerate(unrolled(case, params)):
+    for number, op in enumerate(unroll(case, params)):
         try:
             builder.add(op, number)
         except InputError as error:
@@ -87,7 +87,8 @@ class _Builder:
     cluster: ClusterObjects = field(default_factory=ClusterObjects)
     notes: list[str] = field(default_factory=list)
     number: int = 0
-    _made: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # (kind, prefix of names) → numbers that are in use.
+    _used_numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, op: PlainOp, number: int) -> None:
         self.number = number
@@ -127,13 +128,13 @@ class _Builder:
     ) -> NodeSeries:
         names = _fixed_names(template, documents, count)
         prefix = name_prefix(documents[0], "node-") if documents else "node-"
-        first = self._first(NODES, prefix, count)
+        first = self._reserve_numbers(NODES, prefix, count)
         return NodeSeries(classes, count, prefix, first, names)
 
-    def _first(self, kind: str, prefix: str, count: int) -> int:
+    def _reserve_numbers(self, kind: str, prefix: str, count: int) -> int:
         """Reserve `count` numbers of a name prefix, and return the first one."""
-        first = self._made[kind, prefix]
-        self._made[kind, prefix] += count
+        first = self._used_numbers[kind, prefix]
+        self._used_numbers[kind, prefix] += count
         return first
 
     @_add.register
@@ -141,9 +142,9 @@ class _Builder:
         labels: dict[str, str] = {}
         if op.namespace_template_path:
             template = self.case.template(op.namespace_template_path)
-            own = ClusterObjects()
-            own.add(template.document(), template.source, "", 0)
-            labels = next(iter(own.namespaces.values()))
+            single = ClusterObjects()
+            single.add(template.document(), template.source, "", 0)
+            labels = next(iter(single.namespaces.values()))
         for index in range(op.count):
             self.cluster.add_namespace(f"{op.prefix}-{index}", dict(labels))
 
@@ -184,7 +185,7 @@ class _Builder:
         )
         names = _fixed_names(template, documents, count)
         prefix = name_prefix(documents[0], "pod-") if documents else "pod-"
-        first = self._first(f"{PODS} in {namespace}", prefix, count)
+        first = self._reserve_numbers(f"{PODS} in {namespace}", prefix, count)
         return PodSeries(count, namespace, classes, prefix, first, names)
 
     def _with_claims(self, series: PodSeries, op: CreatePods) -> PodSeries:
@@ -197,7 +198,7 @@ class _Builder:
             raise InputError(rule, field="persistentVolumeTemplatePath")
         templates = (self.case.template(path) for path in paths if path)
         volume, claim = ((each.document(), each.source) for each in templates)
-        first = self._first("PersistentVolume", "vol-", series.count)
+        first = self._reserve_numbers("PersistentVolume", "vol-", series.count)
         classes: list[PodFacts] = []
         for index in range(series.count):
             name, number = f"pvc-{first + index}", first + index
@@ -205,8 +206,8 @@ class _Builder:
             self.cluster.volumes.append(found)
             self.cluster.claims.append(bound_claim(*claim, name, series.namespace, found.name))
             classes.append(with_claim(series.classes[index % len(series.classes)], name))
-        mine = (series.namespace, tuple(classes), series.prefix, series.first, series.names)
-        return PodSeries(series.count, *mine)
+        fields = (series.namespace, tuple(classes), series.prefix, series.first, series.names)
+        return PodSeries(series.count, *fields)
 
     @_add.register
     def _(self, op: DeletePods) -> None:
@@ -219,11 +220,11 @@ class _Builder:
     def _(self, op: Churn) -> None:
         if op.mode == "recreate" and op.number == 0:
             raise InputError("must not be 0 where mode is recreate", field="number")
-        makers = [self._churn_series(self.case.template(path), op) for path in op.template_paths]
+        found = [self._churn_series(self.case.template(path), op) for path in op.template_paths]
         interval_s = (op.interval_milliseconds or 500) / 1000
-        known = tuple(maker for maker in makers if maker is not None)
+        series = tuple(each for each in found if each is not None)
         recreates = op.mode == "recreate"
-        self.steps.append(steps.ChurnObjects(known, interval_s, op.number, recreates))
+        self.steps.append(steps.ChurnObjects(series, interval_s, op.number, recreates))
 
     def _churn_series(self, template: Template, op: Churn) -> NodeSeries | PodSeries | None:
         document = template.document()
@@ -251,9 +252,9 @@ class _Builder:
             values = {**op.template_params, "Index": index, "Count": op.count}
             document = template.document(values)
             if document["kind"] in (NODES, PODS):
-                self._any_of(str(document["kind"]), document, template, op)
+                self._add_one(str(document["kind"]), document, template, op)
             else:
-                number = self._first("object", "", 1)
+                number = self._reserve_numbers("object", "", 1)
                 self.cluster.add(document, template.source, op.namespace, number)
 
     @_add.register
@@ -270,18 +271,18 @@ class _Builder:
         added = (step.series for step in self.steps if isinstance(step, steps.AddNodes))
         return [node for series in added for node in series.part(0, series.count)]
 
-    def _any_of(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
+    def _add_one(self, kind: str, document: Document, template: Template, op: CreateAny) -> None:
         names = (fixed_name(document),) if fixed_name(document) else ()
         prefix = name_prefix(document, f"{kind.lower()}-")
         if kind == NODES:
-            made = (node_class(document, template.source, {}, {}),)
-            first = self._first(NODES, prefix, 1)
-            self.steps.append(steps.AddNodes(NodeSeries(made, 1, prefix, first, names)))
+            classes = (node_class(document, template.source, {}, {}),)
+            first = self._reserve_numbers(NODES, prefix, 1)
+            self.steps.append(steps.AddNodes(NodeSeries(classes, 1, prefix, first, names)))
             return
         namespace = op.namespace or f"namespace-{self.number}"
         self.cluster.add_namespace(namespace)
         facts = pod_class(document, template.source, namespace, self.cluster.priorities)
-        first = self._first(f"{PODS} in {namespace}", prefix, 1)
+        first = self._reserve_numbers(f"{PODS} in {namespace}", prefix, 1)
         series = PodSeries(1, namespace, (facts,), prefix, first, names)
         self.steps.append(steps.SubmitPods(series, WaitMode.NOTHING))
 
@@ -316,8 +317,7 @@ def _documents(template: Template, count: int, values: Mapping[str, Scalar]) -> 
     """The objects of a template: one if all objects are equal, otherwise one per object."""
     if not template.varies:
         return [template.document()]
-    makes = range(count)
-    return [template.document({**values, "Index": index, "Count": count}) for index in makes]
+    return [template.document({**values, "Index": index, "Count": count}) for index in range(count)]
 
 
 def _fixed_names(template: Template, documents: list[Document], count: int) -> tuple[str, ...]:

@@ -18,12 +18,18 @@ from roadstead.bench.script import Script
 from roadstead.protocol.errors import InputError, cut_short
 
 PERFORMANCE = "performance"
+"""Label of the workloads that upstream measures."""
+
 _PREFIXES = ("schedulingwith", "scheduling")
+"""Beginnings of case names that a user may leave out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One workload. is_default: the name of the case alone selects it."""
+    """One workload. is_default: the name of the case alone selects it.
+
+    make: builds its script. is_measured: upstream measures it, or it is Roadstead's own.
+    """
 
     case: str
     workload: str
@@ -98,7 +104,11 @@ def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
     chosen: dict[str, Entry] = {}
     for name in names:
         case, slash, workload = name.partition("/")
-        of_case = [each for each in entries if fnmatchcase(_plain(each.case), _plain(case))]
+        of_case = [
+            each
+            for each in entries
+            if fnmatchcase(_comparable_name(each.case), _comparable_name(case))
+        ]
         if not of_case:
             raise _unknown(name, case, {each.case for each in entries})
         if slash:
@@ -111,7 +121,7 @@ def choose(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
     return list(chosen.values())
 
 
-def _plain(name: str) -> str:
+def _comparable_name(name: str) -> str:
     plain = re.sub(r"[^a-z0-9*?\[\]]", "", name.lower())
     for prefix in _PREFIXES:
         if plain.startswith(prefix) and plain != prefix:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from roadstead.bench.device_objects import DEVICE_KINDS, DeviceObjects
-from roadstead.bench.objects import checked, fixed_name
+from roadstead.bench.objects import fixed_name, validated
 from roadstead.bench.templates import Document
 from roadstead.facts.cluster import NAME_LABEL, ClusterFacts, compile_cluster
 from roadstead.facts.compile_storage import compile_storage, with_controller_defaults
@@ -82,7 +82,7 @@ class ClusterObjects:
                 raise InputError(f"is missing for a {kind}", source=source, field="namespace")
             meta["namespace"] = namespace
             self.add_namespace(namespace)
-        found = checked(_KINDS[kind], document, source, **meta)
+        found = validated(_KINDS[kind], document, source, **meta)
         if isinstance(found, Namespace):
             self.namespaces[found.metadata.name] = dict(found.metadata.labels)
         elif kind in DEVICE_KINDS:
@@ -92,14 +92,14 @@ class ClusterObjects:
 
     def facts(self) -> ClusterFacts:
         """Return the objects as plugins read them. Raises InputError for an invalid selector."""
-        given = self._objects
+        objects = self._objects
         try:
             found = compile_cluster(
-                services=given["Service"],  # type: ignore[arg-type]
-                replication_controllers=given["ReplicationController"],  # type: ignore[arg-type]
-                replica_sets=given["ReplicaSet"],  # type: ignore[arg-type]
-                stateful_sets=given["StatefulSet"],  # type: ignore[arg-type]
-                budgets=given["PodDisruptionBudget"],  # type: ignore[arg-type]
+                services=objects["Service"],  # type: ignore[arg-type]
+                replication_controllers=objects["ReplicationController"],  # type: ignore[arg-type]
+                replica_sets=objects["ReplicaSet"],  # type: ignore[arg-type]
+                stateful_sets=objects["StatefulSet"],  # type: ignore[arg-type]
+                budgets=objects["PodDisruptionBudget"],  # type: ignore[arg-type]
             )
         except SelectorError as error:
             raise InputError(str(error), field="spec.selector") from error
@@ -111,13 +111,13 @@ class ClusterObjects:
         return replace(found, namespaces=namespaces, storage=self._storage(), devices=devices)
 
     def _storage(self) -> StorageFacts:
-        given = self._objects
+        objects = self._objects
         found = compile_storage(
-            given["PersistentVolume"],  # type: ignore[arg-type]
-            given["PersistentVolumeClaim"],  # type: ignore[arg-type]
-            given["StorageClass"],  # type: ignore[arg-type]
-            given["CSINode"],  # type: ignore[arg-type]
-            given["CSIDriver"],  # type: ignore[arg-type]
+            objects["PersistentVolume"],  # type: ignore[arg-type]
+            objects["PersistentVolumeClaim"],  # type: ignore[arg-type]
+            objects["StorageClass"],  # type: ignore[arg-type]
+            objects["CSINode"],  # type: ignore[arg-type]
+            objects["CSIDriver"],  # type: ignore[arg-type]
         )
         found = with_controller_defaults(found)
         return replace(

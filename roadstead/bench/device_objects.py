@@ -52,7 +52,7 @@ DEVICE_KINDS: dict[str, type[ApiObject]] = {
 
 @dataclass(slots=True)
 class DeviceObjects:
-    """Collects device objects. specs: what a template's claims ask for, by namespace and name."""
+    """Collects device objects. specs: (namespace, name) of a claim template → its spec."""
 
     classes: list[DeviceClassFacts] = field(default_factory=list)
     slices: list[SliceFacts] = field(default_factory=list)
@@ -77,23 +77,25 @@ class DeviceObjects:
 
     def add_driver(self, driver: str, node_names: Iterable[str], devices: int) -> None:
         """Add one slice for each node, with so many devices."""
-        made = tuple(DeviceFacts(f"instance-{number}") for number in range(devices))
+        instances = tuple(DeviceFacts(f"instance-{number}") for number in range(devices))
         for name in node_names:
             place = Placement(node_name=name)
-            self.slices.append(SliceFacts(f"{name}-slice", driver, name, 1, 1, place, devices=made))
+            self.slices.append(
+                SliceFacts(f"{name}-slice", driver, name, 1, 1, place, devices=instances)
+            )
 
     def for_pods(self, series: PodSeries) -> PodSeries:
-        """Return a series whose pods have their claims; those of templates are made."""
+        """Return a series whose pods have their claims; claims of templates are created."""
         if not any(facts.device_claims for facts in series.classes):
             return series
         uids = series.part(0, series.count).uids
         for index, uid in enumerate(uids):
             facts = series.classes[index % len(series.classes)]
-            self.claims += [self._made(facts, each, uid) for each in _templated(facts)]
-        named = partial(with_own_claims, series.classes)
-        return replace(series, make_class=_of_index(named, uids))
+            self.claims += [self._created_claim(facts, each, uid) for each in _templated(facts)]
+        facts_of = partial(with_own_claims, series.classes)
+        return replace(series, make_class=_bind_uids(facts_of, uids))
 
-    def _made(self, facts: PodFacts, claim: PodClaim, uid: str) -> DeviceClaimFacts:
+    def _created_claim(self, facts: PodFacts, claim: PodClaim, uid: str) -> DeviceClaimFacts:
         spec = self.specs.get((facts.namespace, claim.template_name or ""))
         if spec is None:
             rule = f"names no ResourceClaimTemplate that was created before: {claim.template_name}"
@@ -120,10 +122,10 @@ class DeviceObjects:
 
 
 def claim_of_pod(namespace: str, uid: str, name: str, spec: ClaimSpec) -> DeviceClaimFacts:
-    """Return the claim that was made from a template for a pod."""
-    made = _claim_name(uid, name)
+    """Return the claim that is created from a template for a pod."""
+    claim_name = _claim_name(uid, name)
     return DeviceClaimFacts(
-        namespace, made, f"{namespace}/{made}", spec, owner_uid=uid, owner_kind="Pod"
+        namespace, claim_name, f"{namespace}/{claim_name}", spec, owner_uid=uid, owner_kind="Pod"
     )
 
 
@@ -138,10 +140,11 @@ def with_own_claims(classes: Sequence[PodFacts], index: int, uid: str) -> PodFac
     return replace(facts, device_claims=claims, claims_as=PodReference(uid, name))
 
 
-def _of_index(
-    named: Callable[[int, str], PodFacts], uids: Sequence[str]
+def _bind_uids(
+    facts_of: Callable[[int, str], PodFacts], uids: Sequence[str]
 ) -> Callable[[int], PodFacts]:
-    return lambda index: named(index, uids[index])
+    """Return a function of a pod's index alone."""
+    return lambda index: facts_of(index, uids[index])
 
 
 def _claim_name(uid: str, name: str) -> str:

@@ -33,25 +33,25 @@ _LARGE = f'device.capacity["{DRIVER}"].memory.compareTo(quantity("60Gi")) >= 0'
 _SAME_SOCKET = DeviceConstraint((), f"{DRIVER}/numa")
 
 
-def _asked(count: int = 1, *selectors: str, name: str = "r") -> DeviceRequest:
+def _request(count: int = 1, *selectors: str, name: str = "r") -> DeviceRequest:
     return DeviceRequest(name, CLASS, selectors, count=count)
 
 
-_FIRST = DeviceRequest(
+_ALTERNATIVES = DeviceRequest(
     "r", alternatives=(ExactRequest("a", CLASS, (_MODEL_A,)), ExactRequest("b", CLASS, count=2))
 )
 
 SHAPES = (
-    ClaimSpec((_asked(),)),
-    ClaimSpec((_asked(2),)),
-    ClaimSpec((_asked(4),)),
-    ClaimSpec((_asked(1, _MODEL_A),)),
-    ClaimSpec((_asked(1, _MODEL_B),)),
-    ClaimSpec((_asked(1, _LARGE),)),
-    ClaimSpec((_asked(2, _MODEL_B, _LARGE),)),
-    ClaimSpec((_asked(1, _MODEL_A, name="x"), _asked(1, _MODEL_A, _LARGE, name="y"))),
-    ClaimSpec((_asked(2),), (_SAME_SOCKET,)),
-    ClaimSpec((_FIRST,)),
+    ClaimSpec((_request(),)),
+    ClaimSpec((_request(2),)),
+    ClaimSpec((_request(4),)),
+    ClaimSpec((_request(1, _MODEL_A),)),
+    ClaimSpec((_request(1, _MODEL_B),)),
+    ClaimSpec((_request(1, _LARGE),)),
+    ClaimSpec((_request(2, _MODEL_B, _LARGE),)),
+    ClaimSpec((_request(1, _MODEL_A, name="x"), _request(1, _MODEL_A, _LARGE, name="y"))),
+    ClaimSpec((_request(2),), (_SAME_SOCKET,)),
+    ClaimSpec((_ALTERNATIVES,)),
 )
 """Ten shapes: counts, models, sizes, two requests, one socket, and alternatives."""
 
@@ -69,18 +69,18 @@ def filled_fleet(name: str, nodes: int, pods: int, seed: int) -> Script:
 def _script(
     name: str, nodes: int, pods: int, shapes: tuple[ClaimSpec, ...], measured: int = 0
 ) -> Script:
-    found = DeviceObjects(classes=[DeviceClassFacts(CLASS, (f'device.driver == "{DRIVER}"',))])
-    found.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
-    found.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
+    objects = DeviceObjects(classes=[DeviceClassFacts(CLASS, (f'device.driver == "{DRIVER}"',))])
+    objects.specs = {(NAMESPACE, f"shape-{n}"): shape for n, shape in enumerate(shapes)}
+    objects.slices = [_slice(f"node-{number}", number) for number in range(nodes)]
     classes = tuple(map(_pod, range(len(shapes))))
     submits: list[SubmitPods] = []
     for count, is_measured in ((pods - measured, not measured), (measured, True)):
         first = 0 if not submits else pods - measured
         if count:
-            series = found.for_pods(PodSeries(count, NAMESPACE, classes, first=first))
+            series = objects.for_pods(PodSeries(count, NAMESPACE, classes, first=first))
             submits.append(SubmitPods(series, WaitMode.BOUND, measured=is_measured))
     label = ((NAME_LABEL, NAMESPACE),)
-    cluster = ClusterFacts(namespaces=((NAMESPACE, label),), devices=found.facts())
+    cluster = ClusterFacts(namespaces=((NAMESPACE, label),), devices=objects.facts())
     return Script(name, (AddNodes(NodeSeries((_NODE,), nodes)), *submits), cluster)
 
 
@@ -105,17 +105,17 @@ def _pod(shape: int) -> PodFacts:
 
 
 def _slice(node_name: str, number: int) -> SliceFacts:
-    made = _DEVICES[number % len(MODELS)]
+    devices = _DEVICES[number % len(MODELS)]
     place = Placement(node_name=node_name)
-    return SliceFacts(f"{node_name}-gpus", DRIVER, node_name, 1, 1, place, devices=made)
+    return SliceFacts(f"{node_name}-gpus", DRIVER, node_name, 1, 1, place, devices=devices)
 
 
 def _device(model: str, number: int) -> DeviceFacts:
-    half = number // (DEVICES_PER_NODE // 2)
+    socket = number // (DEVICES_PER_NODE // 2)
     return DeviceFacts(
         f"gpu-{number}",
-        (AttributeFacts("model", "string", model), AttributeFacts("numa", "int", half)),
-        (DeviceCapacity("memory", "80Gi" if half else "40Gi"),),
+        (AttributeFacts("model", "string", model), AttributeFacts("numa", "int", socket)),
+        (DeviceCapacity("memory", "80Gi" if socket else "40Gi"),),
     )
 
 

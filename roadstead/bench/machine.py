@@ -19,6 +19,8 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Machine:
+    """A description of a machine. cpu: its model. system: the operating system."""
+
     cpu: str
     cores: int
     memory_bytes: int
@@ -58,12 +60,12 @@ def commit_of(folder: Path) -> str:
     """The git commit checked out around a folder, marked if files differ; "" if there is none."""
     command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
     try:
-        done = subprocess.run(  # noqa: S603
+        completed = subprocess.run(  # noqa: S603
             command, cwd=folder, capture_output=True, text=True, check=True, timeout=10
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
@@ -72,7 +74,7 @@ def peak_memory(proc: Path = PROC, pid: int | None = None) -> tuple[int, int]:
     The sum of the peaks of the single processes. Shared memory is counted several times, and the
     peaks need not coincide, so it is an upper bound.
     """
-    peaks = [_peak(proc, each) for each in _family(proc, os.getpid() if pid is None else pid)]
+    peaks = [_peak(proc, each) for each in _process_tree(proc, os.getpid() if pid is None else pid)]
     known = [each for each in peaks if each]
     if known:
         return sum(known), len(known)
@@ -100,7 +102,7 @@ def processor_seconds(proc: Path = PROC, pid: int | None = None) -> dict[int, fl
     Unlike wall time, it is meaningful on a machine that also does other work.
     """
     own = os.getpid() if pid is None else pid
-    ticks = {each: _ticks(proc / str(each) / "stat") for each in _family(proc, own)}
+    ticks = {each: _ticks(proc / str(each) / "stat") for each in _process_tree(proc, own)}
     if not any(ticks.values()):
         return {own: time.process_time()}
     return {each: count / os.sysconf("SC_CLK_TCK") for each, count in ticks.items()}
@@ -120,7 +122,7 @@ def _ticks(path: Path) -> int:
     return 0
 
 
-def forget_peak(proc: Path = PROC) -> None:
+def reset_peak_memory(proc: Path = PROC) -> None:
     """Reset the peak memory of this process, if the system permits it."""
     with contextlib.suppress(OSError):
         (proc / "self" / "clear_refs").write_text("5", encoding="ascii")
@@ -131,14 +133,14 @@ def _peak(proc: Path, pid: int) -> int:
     return int(text) * _KIB if text.isdecimal() else 0
 
 
-def _family(proc: Path, root: int) -> list[int]:
+def _process_tree(proc: Path, root: int) -> list[int]:
     """A process and its current descendants."""
     children: dict[int, list[int]] = {}
     for folder in proc.glob("[0-9]*"):
         parent = _field(folder / "status", "PPid")
         if parent.isdecimal():
             children.setdefault(int(parent), []).append(int(folder.name))
-    family = [root]
-    for pid in family:
-        family += children.get(pid, [])
-    return family
+    tree = [root]
+    for pid in tree:
+        tree += children.get(pid, [])
+    return tree

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from roadstead.bench.speedscope import Samples
 from roadstead.bench.tracking import SubmittedSeries
 
+# Names of counters: pods that the kernel decided, and pods of the reference path, with the reason.
 KERNEL_PODS = "kernel: pods"
 _BY_REFERENCE = "kernel: by reference: "
 _NUMBERED = re.compile(r"-[0-9]+$")
@@ -20,13 +21,13 @@ _NUMBERED = re.compile(r"-[0-9]+$")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """The measurements of one measured stretch of a run.
+    """The measurements of one measured interval of a run.
 
     pods: number of pods to be bound. bound_s, submitted_s: float64[bound pods], seconds on one
     clock. started_s: time of the first submission. spent_s: seconds per phase; counts: numbers; the
-    keys of both are `actor: phase or counter`, the values those of the stretch. peak_bytes: sum of
-    all `processes`. setup_s: from the start of the actors to the stretch. processor_s: processor
-    time of all processes in the stretch; critical_s: that of the busiest one.
+    keys of both are `actor: phase or counter`, the values those of the interval. peak_bytes: sum of
+    all `processes`. setup_s: from the start of the actors to the interval. processor_s: processor
+    time of all processes in the interval; critical_s: that of the busiest one.
     started_processor_s, bound_processor_s: processor time of the binder's process at these times.
     """
 
@@ -57,7 +58,7 @@ class BenchResult:
 
 @dataclass(frozen=True, slots=True)
 class KernelShare:
-    """The number of pods that the kernel decided, and why the reference decided the others."""
+    """The number of pods that the kernel decided, and why the reference path decided the others."""
 
     pods: int
     reference: Mapping[str, int]
@@ -71,13 +72,13 @@ class KernelShare:
 
 @dataclass(frozen=True, slots=True)
 class BenchMetrics:
-    """The figures of one stretch.
+    """The figures of one interval.
 
     longest_gap_s: the longest time without an acknowledged bind; in batches of one pod nothing that
     a pod needs takes longer. longest_gap_cpu_s: the same in processor time of the binder's process,
     which inline is the process of all actors: without other work of the machine. processor_s:
     processor time of all processes. critical_us_per_pod: processor time of the busiest process per
-    bound pod; with a core for each process no run can be faster. shares: the part of the stretch
+    bound pod; with a core for each process no run can be faster. shares: the part of the interval
     spent in each phase, by type of actor.
     """
 
@@ -132,9 +133,9 @@ def _longest_gap(started_s: float, bound_s: NDArray[np.float64]) -> float:
 
 
 def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
-    """Shares of the stretch per phase, largest first; actors of one type are added up.
+    """Shares of the interval per phase, largest first; actors of one type are added up.
 
-    Only the part within the stretch counts of a phase that began before it, such as a lease that
+    Only the part within the interval counts of a phase that began before it, such as a lease that
     waits for pods.
     """
     total: dict[str, float] = {}
@@ -149,20 +150,20 @@ def _shares(spent_s: Mapping[str, float], seconds: float) -> dict[str, float]:
 def _kernel(counts: Mapping[str, int]) -> KernelShare:
     pods, reference = 0, dict[str, int]()
     for name, count in counts.items():
-        what = name.partition(": ")[2]
-        if what == KERNEL_PODS:
+        counter = name.partition(": ")[2]
+        if counter == KERNEL_PODS:
             pods += count
-        elif what.startswith(_BY_REFERENCE) and count:
-            why = what.removeprefix(_BY_REFERENCE)
+        elif counter.startswith(_BY_REFERENCE) and count:
+            why = counter.removeprefix(_BY_REFERENCE)
             reference[why] = reference.get(why, 0) + count
     return KernelShare(pods, reference)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadResult:
-    """The results of all runs of one stretch. middle: the run with the median rate."""
+    """The results of all runs of one interval. rates: pods/s of each."""
 
-    middle: BenchMetrics
+    median_run: BenchMetrics
     rates: tuple[float, ...]
 
     @property
@@ -189,10 +190,10 @@ def pods_since(
     bound = np.concatenate([np.empty(0), *(each.bound_s[: each.submitted] for each in followed)])
     spent = [each.bound_processor_s[: each.submitted] for each in followed]
     early = bound < since_s
-    mine = ~np.isnan(bound) & ~early
+    is_counted = ~np.isnan(bound) & ~early
     return (
         int((~early).sum()),
-        submitted[mine],
-        bound[mine],
-        np.concatenate([np.empty(0), *spent])[mine],
+        submitted[is_counted],
+        bound[is_counted],
+        np.concatenate([np.empty(0), *spent])[is_counted],
     )

@@ -29,6 +29,7 @@ from roadstead.protocol.objects import (
 from roadstead.protocol.quantity import QuantityError
 
 T = TypeVar("T", bound=ApiObject)
+"""The type of the object to validate."""
 
 DEFAULT_NODE = Template(
     "the default node",
@@ -41,6 +42,7 @@ DEFAULT_POD = Template(
     "image: registry.k8s.io/pause, resources: {requests: {cpu: 100m, memory: 500Mi}}}]}}",
 )
 CLAIM_VOLUME = "vol"
+"""Name of the volume of a pod that refers to its claim, as upstream."""
 
 
 def metadata_of(document: Document) -> Document:
@@ -61,7 +63,7 @@ def name_prefix(document: Document, default: str) -> str:
     return found if isinstance(found, str) and found else default
 
 
-def checked(kind: type[T], document: Document, source: str, **meta: object) -> T:
+def validated(kind: type[T], document: Document, source: str, **meta: object) -> T:
     """Validate an object whose metadata is overridden by `meta`. Raises InputError."""
     if document.get("kind") != kind.__name__:
         rule, value = f"must be {kind.__name__}", cut_short(document.get("kind"))
@@ -81,7 +83,7 @@ def node_class(
     """
     if allocatable:
         document = _with_allocatable(document, allocatable)
-    node = default_node(checked(Node, document, source, name="node"))
+    node = default_node(validated(Node, document, source, name="node"))
     facts = compile_node(node)
     own = dict(facts.labels) | dict(labels) | {HOSTNAME_LABEL: NAME_PLACEHOLDER}
     return replace(facts, name="", labels=tuple(sorted(own.items())))
@@ -100,7 +102,7 @@ def pod_class(
 ) -> PodFacts:
     """The common facts of the pods of a template. Raises InputError for invalid pods."""
     document = _go_keys(document)
-    pod = checked(Pod, document, source, name=fixed_name(document) or "pod", namespace=namespace)
+    pod = validated(Pod, document, source, name=fixed_name(document) or "pod", namespace=namespace)
     try:
         return compile_pod(default_pod(pod, priorities, source=source))[1]
     except QuantityError as error:
@@ -135,7 +137,7 @@ def bound_volume(
             if isinstance(spec.get(field), dict)
         }
         document = {**document, "spec": {**spec, **own}}
-    volume = compile_volume(checked(PersistentVolume, document, source, name=name))
+    volume = compile_volume(validated(PersistentVolume, document, source, name=name))
     return replace(volume, phase="Bound", claim=ClaimReference(namespace, claim))
 
 
@@ -146,7 +148,7 @@ def bound_claim(
     notes = metadata_of(document).get("annotations")
     annotations = {**(notes if isinstance(notes, dict) else {}), BIND_COMPLETED: "true"}
     meta = {"name": name, "namespace": namespace, "annotations": annotations}
-    claim = checked(PersistentVolumeClaim, document, source, **meta)
+    claim = validated(PersistentVolumeClaim, document, source, **meta)
     return replace(compile_claim(claim), volume_name=volume, has_bind_completed=True)
 
 

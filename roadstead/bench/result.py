@@ -50,7 +50,7 @@ def result_document(
 
 
 def _result(outcome: WorkloadResult) -> Json:
-    each = outcome.middle
+    each = outcome.median_run
     changed: Json = {
         "pods_per_s": round(each.pods_per_s, 3),
         "critical_us_per_pod": round(each.critical_us_per_pod, 3),
@@ -120,13 +120,15 @@ def compare(before: Json, after: Json) -> Comparison:
     changes: list[MetricChange] = []
     missing: list[str] = []
     for new in _results(after):
-        then = old.get(new["name"])
-        if then is None:
+        old_result = old.get(new["name"])
+        if old_result is None:
             missing.append(str(new["name"]))
             continue
-        noise = max(0.02, _number(then.get("spread")), _number(new.get("spread")))
+        noise = max(0.02, _number(old_result.get("spread")), _number(new.get("spread")))
         changes += [
-            _change(str(new["name"]), figure, then[figure], new[figure], noise, more_is_better)
+            _change(
+                str(new["name"]), figure, old_result[figure], new[figure], noise, more_is_better
+            )
             for figure, more_is_better in COMPARED
         ]
     same = before.get("machine") == after.get("machine")

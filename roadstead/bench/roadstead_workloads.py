@@ -34,6 +34,7 @@ TEN_NODES = 150
 """Period of the ten-class nodes: beyond it they repeat (ten places, five zones, images)."""
 
 FEW_GPU_MILLI = 500
+"""Maximum GPU request of a pod of ten-class workloads, so that GPUs suffice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ def _script(name: str, nodes: NodeSeries, pods: PodSeries) -> Script:
 
 def ten_classes(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Ten pod classes in a seeded order, such that ten pods fit on each node."""
-    kinds = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
-    classes = tuple(map(_fitting, TEN_CLASSES))
+    node_classes = tuple(class_of_node(ten_node(index)) for index in range(min(nodes, TEN_NODES)))
+    classes = tuple(map(_less_scarce, TEN_CLASSES))
     column = np.argsort(raw_stream(seed, "bench order", pods), kind="stable") % len(classes)
     series = PodSeries(pods, TEN_NAMESPACE, classes, class_of=column.astype(np.int32))
-    return _script(name, NodeSeries(kinds, nodes), series)
+    return _script(name, NodeSeries(node_classes, nodes), series)
 
 
-def _fitting(facts: PodFacts) -> PodFacts:
+def _less_scarce(facts: PodFacts) -> PodFacts:
     """The class, changed to need less of what is scarce: GPUs, and nodes for host ports."""
     requests = dict(facts.requests)
     if requests.get(GPU_RESOURCE, 0) > FEW_GPU_MILLI:
@@ -77,9 +78,9 @@ def _fitting(facts: PodFacts) -> PodFacts:
 
 def all_distinct(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Pods no two of which are equal, on nodes of twelve sizes in four zones."""
-    kinds = tuple(_mixed_node(index) for index in range(12))
+    node_classes = tuple(_mixed_node(index) for index in range(12))
     series = PodSeries(pods, NAMESPACE, make_class=_distinct_pod)
-    return _script(name, NodeSeries(kinds, nodes), series)
+    return _script(name, NodeSeries(node_classes, nodes), series)
 
 
 def _mixed_node(index: int) -> NodeFacts:
@@ -109,17 +110,17 @@ def _pod(cpu_milli: int, memory_bytes: int) -> PodFacts:
 
 def million(name: str, nodes: int, pods: int, seed: int) -> Script:
     """Identical pods on identical nodes in ten zones."""
-    kinds = tuple(_node(4000, 32 * GIB, f"zone-{zone}") for zone in range(10))
+    node_classes = tuple(_node(4000, 32 * GIB, f"zone-{zone}") for zone in range(10))
     series = PodSeries(pods, NAMESPACE, (_pod(100, 500 * MIB_BYTES),))
-    return _script(name, NodeSeries(kinds, nodes), series)
+    return _script(name, NodeSeries(node_classes, nodes), series)
 
 
 def openb(name: str, trace: Trace) -> Script:
     """The pods of a trace in trace order, on the trace's nodes; some pods fit on no node."""
     if not trace.pod_names or not trace.node_names:
         raise InputError("has no pods or no nodes", source=trace.source)
-    kinds = tuple(trace.node_classes[index] for index in trace.node_class.tolist())
-    nodes = NodeSeries(kinds, len(kinds), names=trace.node_names)
+    node_classes = tuple(trace.node_classes[index] for index in trace.node_class.tolist())
+    nodes = NodeSeries(node_classes, len(node_classes), names=trace.node_names)
     pods = PodSeries(
         len(trace.pod_names),
         trace.pod_classes[0].namespace,

@@ -64,7 +64,7 @@ class ChurnObjects:
     number: maximum number of objects of each series; 0 for no limit.
     """
 
-    makers: tuple[NodeSeries | PodSeries, ...]
+    series: tuple[NodeSeries | PodSeries, ...]
     interval_s: float
     number: int
     recreates: bool

@@ -18,7 +18,10 @@ ENDLESS = 1 << 62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSeries:
-    """Nodes; their classes alternate. names: empty if names are `prefix` and a number."""
+    """Nodes; their classes alternate.
+
+    names: empty if names are `prefix` and a number, from `first` on.
+    """
 
     classes: tuple[NodeFacts, ...]
     count: int
@@ -51,7 +54,8 @@ class SeriesPods:
 class PodSeries:
     """Pods of one namespace; their classes alternate, unless `class_of` (int32[count]) is given.
 
-    names, uids: empty if a name is `prefix` and a number, and a uid is `namespace/name`.
+    names, uids: empty if a name is `prefix` and a number, from `first` on, and a uid is
+    `namespace/name`.
     make_class: returns the class of an index, for pods that all have different classes.
     """
 
@@ -64,6 +68,7 @@ class PodSeries:
     uids: tuple[str, ...] = ()
     class_of: NDArray[np.int32] | None = None
     make_class: Callable[[int], PodFacts] | None = None
+    # By UID; filled at first use, and only for given names.
     _index_of: dict[str, int] = field(default_factory=dict)
 
     def part(self, start: int, stop: int) -> SeriesPods:
@@ -74,8 +79,8 @@ class PodSeries:
         )
         uids = self.uids[start:stop] or tuple([f"{self.namespace}/{name}" for name in names])
         if self.make_class is not None:
-            made = tuple(map(self.make_class, indices))
-            return SeriesPods(made, uids, names, tuple(range(len(made))))
+            classes = tuple(map(self.make_class, indices))
+            return SeriesPods(classes, uids, names, tuple(range(len(classes))))
         if self.class_of is not None:
             column = tuple(self.class_of[start:stop].tolist())
             return _only_used(self.classes, uids, names, column)
@@ -108,6 +113,6 @@ def _only_used(
     used = dict.fromkeys(column)
     if len(used) == len(classes):
         return SeriesPods(classes, uids, names, column)
-    number = {old: new for new, old in enumerate(used)}
-    mine = tuple(classes[old] for old in used)
-    return SeriesPods(mine, uids, names, tuple(number[old] for old in column))
+    new_index = {old: new for new, old in enumerate(used)}
+    kept = tuple(classes[old] for old in used)
+    return SeriesPods(kept, uids, names, tuple(new_index[old] for old in column))

@@ -18,7 +18,7 @@ class SubmittedSeries:
 
     bound_s: time at which each pod was bound, float64[count]; NaN for pods that are not bound.
     bound_processor_s: processor time of the binder's process then, float64[count].
-    parts: (index after the part's last pod, submission time). gone: indices of removed pods.
+    parts: (index after the part's last pod, submission time). removed: indices of removed pods.
     bound: number of pods with a time in bound_s.
     """
 
@@ -26,9 +26,9 @@ class SubmittedSeries:
     bound_s: NDArray[np.float64]
     bound_processor_s: NDArray[np.float64]
     parts: list[tuple[int, float]] = field(default_factory=list)
-    gone: set[int] = field(default_factory=set)
+    removed: set[int] = field(default_factory=set)
     bound: int = 0
-    _gone_unbound: set[int] = field(default_factory=set)
+    _removed_unbound: set[int] = field(default_factory=set)
 
     @property
     def submitted(self) -> int:
@@ -38,20 +38,20 @@ class SubmittedSeries:
     @property
     def missing(self) -> int:
         """The number of submitted pods that are neither bound nor removed."""
-        return self.submitted - self.bound - len(self._gone_unbound)
+        return self.submitted - self.bound - len(self._removed_unbound)
 
     def remove(self, index: int) -> None:
         """Record that a pod was removed."""
-        self.gone.add(index)
+        self.removed.add(index)
         if np.isnan(self.bound_s[index]):
-            self._gone_unbound.add(index)
+            self._removed_unbound.add(index)
 
     def record_bound(self, index: int, time_s: float, processor_s: float) -> None:
         """Record that a pod was bound; only the first report counts."""
         if np.isnan(self.bound_s[index]):
             self.bound_s[index] = time_s
             self.bound_processor_s[index] = processor_s
-            self._gone_unbound.discard(index)
+            self._removed_unbound.discard(index)
             self.bound += 1
 
     def submitted_s(self) -> NDArray[np.float64]:
@@ -86,7 +86,9 @@ class Tracker:
         self.followed.append(found)
         return found
 
-    def committed(self, uids: Sequence[str], times: Iterable[tuple[int, float, float]]) -> None:
+    def record_commits(
+        self, uids: Sequence[str], times: Iterable[tuple[int, float, float]]
+    ) -> None:
         """Record the next commits; those of pods of no series are only counted.
 
         times: (number of uids, their time, processor time), in the order of `uids`.
@@ -115,11 +117,11 @@ class Tracker:
         """Return the series of these namespaces (none: all) with these labels."""
         return [each for each in self.followed if each.matches(namespaces, labels)]
 
-    def present(self, namespace: str, labels: Labels) -> list[tuple[SubmittedSeries, int]]:
+    def remaining(self, namespace: str, labels: Labels) -> list[tuple[SubmittedSeries, int]]:
         """Return the submitted pods of a namespace that were not removed, as (series, index)."""
         return [
             (each, index)
             for each in self.of((namespace,), labels)
             for index in range(each.submitted)
-            if index not in each.gone
+            if index not in each.removed
         ]

@@ -58,7 +58,7 @@ class Params:
         """The value of `$name`. Raises InputError if there is none."""
         name = param.removeprefix("$")
         if name not in self.values:
-            raise self.refused("is not among the workload's params", name)
+            raise self.error("is not among the workload's params", name)
         self.used.add(name)
         return self.values[name]
 
@@ -71,7 +71,7 @@ class Params:
         is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
         if not is_number or int(found) != found or not 0 <= int(found) <= COUNT_MAX:
             rule = f"must be a whole number from 0 to {COUNT_MAX}"
-            raise self.refused(rule, param.removeprefix("$"), cut_short(found))
+            raise self.error(rule, param.removeprefix("$"), cut_short(found))
         return int(found)
 
     def filled(self, given: dict[str, Scalar]) -> dict[str, Scalar]:
@@ -82,7 +82,7 @@ class Params:
         }
 
     def seconds(self, text: str, param: str) -> float:
-        """A duration in Go's notation, in seconds; a named parameter precedes `text`."""
+        """A duration in Go's notation, in seconds; a named parameter overrides `text`."""
         found = str(self.value(param)) if param else text
         try:
             seconds = parse_duration(found).seconds
@@ -90,38 +90,38 @@ class Params:
             seconds = -1.0
         if seconds < 0:
             rule = 'is not a duration (want e.g. "500ms", "1m30s")'
-            raise self.refused(rule, param.removeprefix("$") or "duration", cut_short(found))
+            raise self.error(rule, param.removeprefix("$") or "duration", cut_short(found))
         return seconds
 
     def check_all_used(self) -> None:
         """Raise InputError for a parameter that no op uses: most likely a typo."""
         unused = sorted(set(self.values) - self.used)
         if unused:
-            raise self.refused("is used by no op", unused[0])
+            raise self.error("is used by no op", unused[0])
 
-    def refused(self, rule: str, name: str, value: str = "") -> InputError:
+    def error(self, rule: str, name: str, value: str = "") -> InputError:
         obj = f"{self.case.obj}: workload {cut_short(self.workload)}"
         return InputError(
             rule, source=self.case.source, obj=obj, field=f"params.{name}", value=value
         )
 
 
-def unrolled(case: TestCase, params: Params) -> list[PlainOp]:
-    """The ops of a workload, with counts filled in and one op per pod set. Raises InputError."""
+def unroll(case: TestCase, params: Params) -> list[PlainOp]:
+    """Return the ops of a workload: parameters filled in, one op per pod set. Raises InputError."""
     ops: list[PlainOp] = []
     for op in case.spec.workload_template:
         if isinstance(op, CreatePodSets):
-            pods = _with_count(op.create_pods_op, params)
+            pods = _with_params(op.create_pods_op, params)
             for index in range(params.count(op.count, op.count_param)):
                 name = f"{op.namespace_prefix}-{index}"
                 ops.append(pods.model_copy(update={"namespace": name}))
         else:
-            ops.append(_with_count(op, params))
+            ops.append(_with_params(op, params))
     params.check_all_used()
     return ops
 
 
-def _with_count(op: Op, params: Params) -> PlainOp:
+def _with_params(op: Op, params: Params) -> PlainOp:
     changes: dict[str, object] = {}
     if isinstance(op, (CreateNodes, CreateNamespaces, CreatePods)):
         changes["count"] = params.count(op.count, op.count_param)
@@ -137,8 +137,8 @@ def _with_count(op: Op, params: Params) -> PlainOp:
     if isinstance(op, CreatePods) and (op.duration or op.duration_param):
         changes["duration"] = str(params.seconds(op.duration, op.duration_param))
     if isinstance(op, CreateResourceDriver):
-        most = params.count(op.max_claims_per_node, op.max_claims_per_node_param)
-        changes["max_claims_per_node"] = most
+        claims_max = params.count(op.max_claims_per_node, op.max_claims_per_node_param)
+        changes["max_claims_per_node"] = claims_max
     if isinstance(op, Sleep):
         changes["duration"] = str(params.seconds(op.duration, op.duration_param))
     assert not isinstance(op, CreatePodSets)

@@ -28,7 +28,7 @@ WORKER_START_S = 2.0
 """Processor time that a worker's process takes to start; a smaller saving is not worth a worker."""
 
 MAX_WORKERS = 64
-"""Of a run on a cluster: each of them gets every change of the cluster's state."""
+"""Maximum on a Ray cluster: each worker receives every change of the cluster's state."""
 
 SAMPLE_NODES, SAMPLE_CLASSES = 200, 3
 """Numbers of nodes and pod classes with which plugins are timed."""
@@ -60,8 +60,8 @@ def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
         others = 1 + settings.scheduler_count + (settings.journal_copy is not None)
         return max(0, min(MAX_WORKERS, int(cluster_cpus / reserved) - others))
     # Some systems have no sched_getaffinity.
-    mine = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return max(0, len(mine(0)) - settings.scheduler_count)
+    usable_cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    return max(0, len(usable_cores(0)) - settings.scheduler_count)
 
 
 def choose_workers(
@@ -73,9 +73,9 @@ def choose_workers(
 ) -> WorkerCount:
     """Choose the number of workers that makes a run faster, or 0. cores: free for workers."""
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
-    asks_plugins = any(map(worker_calls, profiles.values()))
+    calls_plugins = any(map(worker_calls, profiles.values()))
     has_lists = _has_lists(plan, len(inputs.nodes))
-    if not asks_plugins and not has_lists:
+    if not calls_plugins and not has_lists:
         return WorkerCount(
             0, "no plugin of yours answers node by node, and this run uses no lists of best nodes"
         )
@@ -88,19 +88,23 @@ def choose_workers(
         return WorkerCount(0, f"{why}: workers would save no time")
     # By identity first: comparing facts takes longer, and a million pods may share fifty objects.
     facts = {id(facts): facts for _, facts in inputs.pending}.values()
-    asked = [each for each in dict.fromkeys(facts) if has_lists or each.scheduler_name in profiles]
-    if not asked or not inputs.nodes:
+    classes = [
+        each for each in dict.fromkeys(facts) if has_lists or each.scheduler_name in profiles
+    ]
+    if not classes or not inputs.nodes:
         return WorkerCount(0, "the run has no pods or no nodes to evaluate")
-    if asks_plugins:
-        each_s, own_s = _cost_s(plan, inputs, asked, clock_s), MIN_PLUGINS_S
-        what = f"plugins take {each_s * 1000:.1f} ms for each pod shape"
+    if calls_plugins:
+        shape_s, overhead_s = _cost_s(plan, inputs, classes, clock_s), MIN_PLUGINS_S
+        what = f"plugins take {shape_s * 1000:.1f} ms for each pod shape"
     else:
-        each_s, own_s = len(inputs.nodes) * NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S
-        what = f"evaluating {len(inputs.nodes):,} nodes takes about {each_s * 1000:.1f} ms for each"
+        shape_s, overhead_s = len(inputs.nodes) * NEW_CLASS_ROW_S, CLASS_WITH_LISTS_S
+        what = (
+            f"evaluating {len(inputs.nodes):,} nodes takes about {shape_s * 1000:.1f} ms for each"
+        )
         what += " pod shape"
-    text = f"{what}; number of shapes: {len(asked)}"
-    workers = max(1, min(cores, math.ceil(each_s / own_s)))
-    saved_s = len(asked) * (each_s * (1 - 1 / workers) - own_s)
+    text = f"{what}; number of shapes: {len(classes)}"
+    workers = max(1, min(cores, math.ceil(shape_s / overhead_s)))
+    saved_s = len(classes) * (shape_s * (1 - 1 / workers) - overhead_s)
     if workers < 2 or saved_s < WORKER_START_S:
         return WorkerCount(0, f"{text}; starting workers would take longer")
     return WorkerCount(workers, text)
@@ -114,16 +118,16 @@ def _has_lists(plan: RunPlan, nodes: int) -> bool:
 
 
 def _cost_s(
-    plan: RunPlan, inputs: RunInputs, kinds: list[PodFacts], clock_s: Callable[[], float]
+    plan: RunPlan, inputs: RunInputs, classes: list[PodFacts], clock_s: Callable[[], float]
 ) -> float:
     """Time that plugins take per pod class on all nodes, extrapolated from a sample of both."""
     table = NodeTable(PodClasses())
     for index in range(min(SAMPLE_NODES, len(inputs.nodes))):
         table.add_node(inputs.nodes[index])
     scorer = Scorer(table, build_profiles(plan, table.classes))
-    asked = [encode_facts(each) for each in kinds[:SAMPLE_CLASSES]]
+    sampled = [encode_facts(each) for each in classes[:SAMPLE_CLASSES]]
     began_s = clock_s()
-    for each in asked:
+    for each in sampled:
         scorer.columns(each, len(table))
     spent_s = clock_s() - began_s
-    return spent_s / len(asked) * len(inputs.nodes) / len(table)
+    return spent_s / len(sampled) * len(inputs.nodes) / len(table)

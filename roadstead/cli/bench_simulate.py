@@ -16,8 +16,8 @@ from roadstead import __version__
 from roadstead.bench.calibration import CALIBRATED_S, Calibration, calibrate
 from roadstead.bench.machine import (
     commit_of,
-    forget_peak,
     own_peak_bytes,
+    reset_peak_memory,
     this_machine,
 )
 from roadstead.bench.roadstead_workloads import read_openb
@@ -111,7 +111,7 @@ def measure(
     made = plan.make(trace)
     calibration = calibrate()
     gc.collect()
-    forget_peak()
+    reset_peak_memory()
     runs = shown_runs(made.horizon_us, 1)
     with tempfile.TemporaryDirectory() as folder, runs as on_progress:
         summary = play(

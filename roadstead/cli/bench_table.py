@@ -15,6 +15,8 @@ from roadstead.report.units import human_bytes, human_seconds, percent
 
 PHASES_SHOWN = 6
 FILE_CHARS = 140
+"""Width of output that is not to a terminal."""
+
 TITLES = {
     "pods_per_s": "pods/s",
     "latency_p50_s": "latency p50",
@@ -46,7 +48,7 @@ def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
     )
     rows: list[Cells] = []
     for outcome in outcomes:
-        each = outcome.middle
+        each = outcome.median_run
         bound = f"{each.bound:,}" if each.bound == each.pods else f"{each.bound:,}/{each.pods:,}"
         row: Cells = [
             each.name,
@@ -67,7 +69,7 @@ def _print_rates(console: Console, outcomes: Sequence[WorkloadResult]) -> None:
 
 
 def _print_phases(console: Console, outcome: WorkloadResult) -> None:
-    each = outcome.middle
+    each = outcome.median_run
     rows: list[Cells] = [
         [phase, percent(share)] for phase, share in [*each.shares.items()][:PHASES_SHOWN]
     ]

@@ -13,7 +13,7 @@ import click
 from roadstead import __version__
 from roadstead.api.plan import ConfigText
 from roadstead.bench.catalog import Entry, built_in, choose, of_file
-from roadstead.bench.machine import commit_of, forget_peak, this_machine
+from roadstead.bench.machine import commit_of, reset_peak_memory, this_machine
 from roadstead.bench.metrics import BenchMetrics, WorkloadResult, metrics_of, workload_result
 from roadstead.bench.result import Json, compare, headline, read_result, result_document
 from roadstead.bench.script import Script
@@ -69,13 +69,13 @@ def print_list(selection: BenchSelection) -> None:
 
 
 def read_older(path: Path | None) -> Json | None:
-    """Read the older result, before any benchmark, so that a wrong file is reported early."""
+    """Read the older result, before benchmarks run, so that a wrong file is reported early."""
     return None if path is None else read_result(path)
 
 
 def settings_of(options: RunOptions, concurrency: ConcurrencyOptions) -> Settings:
     """The settings of all runs. Raises InputError."""
-    plans.without_auto(concurrency)
+    plans.refuse_auto_workers(concurrency)
     return plans.read_settings(options, None, concurrency.overrides())
 
 
@@ -94,7 +94,7 @@ def run_all(
         chosen = _config_of(script, config)
         run_plan = plans.make_plan(options, settings, chosen, script.cluster)
         runs = [_run(session, script, run_plan, selection, results) for _ in range(selection.runs)]
-        results.outcomes += [workload_result(stretches) for stretches in zip(*runs, strict=True)]
+        results.outcomes += [workload_result(intervals) for intervals in zip(*runs, strict=True)]
     return results
 
 
@@ -113,7 +113,7 @@ def _run(
     results: BenchResults,
 ) -> list[BenchMetrics]:
     gc.collect()
-    forget_peak()
+    reset_peak_memory()
     with shown_progress() as progress:
         benched = session.launcher().bench(
             script, run_plan, progress, timeout_s=selection.timeout_s, profiles=selection.profiles

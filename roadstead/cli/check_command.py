@@ -85,7 +85,10 @@ def check_command(folder: Path, show: int, output_format: OutputFormat) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The result of checking a journal. end: None if its writer did not end in order."""
+    """The result of checking a journal. end: its end record, if it has one.
+
+    compared: number of bound pods compared with the written placements; None if not compared.
+    """
 
     result: Checked
     last_lsn: int
@@ -157,7 +160,7 @@ def _print_found(found: _Found, show: int) -> None:
         click.echo(f"End: {found.end.records:,} records, digest {found.end.digest:016x}")
     for left_out in found.left_out:
         click.echo(f"Left out: {left_out}")
-    for line in _counted(result.counts):
+    for line in _count_lines(result.counts):
         click.echo(line)
     shown = result.violations[: show or None]
     for each in shown:
@@ -172,7 +175,7 @@ def _print_found(found: _Found, show: int) -> None:
     click.echo(f"{result.binds_checked:,} binds checked: {violations} violations")
 
 
-def _counted(counts: Counter[str]) -> Iterator[str]:
+def _count_lines(counts: Counter[str]) -> Iterator[str]:
     """Counts of events that violate no rule by themselves; zero counts are omitted."""
     if counts["claims_bound"]:
         yield f"Claims: {counts['claims_bound']:,} bound with their pods"

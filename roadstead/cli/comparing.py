@@ -53,8 +53,8 @@ def play_and_compare(
     found = compare_configs(names, (a, b), rows)
     if found.differences:
         show(found, output_format)
-    if end.ended is not None:
-        raise end.ended
+    if end.stopped_by is not None:
+        raise end.stopped_by
 
 
 def compare_finished(

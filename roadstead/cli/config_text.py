@@ -13,13 +13,13 @@ from roadstead.config.load import LoadedConfig
 from roadstead.config.model import ProfileConfig
 
 # The order of the extension points of one pod.
-_POINTS_OF_A_CYCLE: Final = (
+_EXTENSION_POINTS: Final = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
 )
 
 # Texts that PyYAML does not quote, but that Go's YAML reads as numbers or booleans.
-_READ_OTHERWISE: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
+_NOT_A_STRING_IN_GO: Final = re.compile(r"[yYnN]|[-+.0-9][-+.0-9a-fA-FxXoO_]*")
 
 
 class _GoDumper(yaml.SafeDumper):
@@ -31,7 +31,7 @@ class _GoDumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         """Write a text, with quotes if necessary."""
-        style = '"' if _READ_OTHERWISE.fullmatch(text) else None
+        style = '"' if _NOT_A_STRING_IN_GO.fullmatch(text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -68,9 +68,9 @@ def effective_text(loaded: LoadedConfig, output_format: str) -> str:
 
 
 def _table(profile: ProfileConfig) -> str:
-    width = max(map(len, _POINTS_OF_A_CYCLE))
+    width = max(map(len, _EXTENSION_POINTS))
     lines = [f"profile {profile.scheduler_name}"]
-    for point in _POINTS_OF_A_CYCLE:
+    for point in _EXTENSION_POINTS:
         names = [
             f"{ref.name} (weight {ref.weight})" if point == "score" else ref.name
             for ref in profile.plugins[point]

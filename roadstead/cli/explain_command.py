@@ -94,7 +94,7 @@ def explain_command(
     source.check(options.config)
     options.check()
     from roadstead.cli import plan as plans
-    from roadstead.cli.explaining import Answer, Question, explain
+    from roadstead.cli.explaining import ExplanationTarget, Question, explain
     from roadstead.cli.sources import load
     from roadstead.report.paths import check_file
 
@@ -104,4 +104,10 @@ def explain_command(
     config = plans.read_config(options)
     loaded = load(source, with_digests=False)
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
-    explain(session, loaded, run_plan, Question(pod, after_run), Answer(output_format, top, html))
+    explain(
+        session,
+        loaded,
+        run_plan,
+        Question(pod, after_run),
+        ExplanationTarget(output_format, top, html),
+    )

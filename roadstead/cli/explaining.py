@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """pod: a name for `find_pod`; None for every pending pod. after_run: schedule others first."""
+    """What to explain. pod: a name for `find_pod`; None for every pending pod.
+
+    after_run: schedule the other pods first.
+    """
 
     pod: str | None
     after_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ExplanationTarget:
     """The output of an explanation. top: as in `ShownLimits.of`. html: file for a page."""
 
     output_format: OutputFormat
@@ -44,16 +47,16 @@ class Answer:
 
 
 def explain(
-    session: Session, loaded: Loaded, plan: RunPlan, question: Question, answer: Answer
+    session: Session, loaded: Loaded, plan: RunPlan, question: Question, target: ExplanationTarget
 ) -> None:
     """Print the answer to a question. Raises InputError if the pod is ambiguous."""
     print_notes(loaded)
     if question.pod is None:
-        _explain_pending(session, loaded, plan, question, answer)
+        _explain_pending(session, loaded, plan, question, target)
     else:
-        _explain_pod(session, loaded, plan, question, answer)
-    if answer.html is not None:
-        click.echo(f"\nWritten to {printable(str(answer.html))}", err=True)
+        _explain_pod(session, loaded, plan, question, target)
+    if target.html is not None:
+        click.echo(f"\nWritten to {printable(str(target.html))}", err=True)
 
 
 def _explain_pod(
@@ -61,7 +64,7 @@ def _explain_pod(
     loaded: Loaded,
     plan: RunPlan,
     question: Question,
-    answer: Answer,
+    target: ExplanationTarget,
 ) -> None:
     assert question.pod is not None, "a question about one pod"
     found = find_created(loaded, question.pod)
@@ -84,19 +87,19 @@ def _explain_pod(
         explanation = explain_pod(
             session.launcher(), loaded, plan, found.pod, progress, after_run=after_run
         )
-    if answer.html is not None:
+    if target.html is not None:
         from roadstead.report.explain_page import explanation_page
 
-        page = explanation_page(explanation, _page_origin(session, loaded), answer.top)
-        write_text(answer.html, page)
-    if answer.output_format == "json":
+        page = explanation_page(explanation, _page_origin(session, loaded), target.top)
+        write_text(target.html, page)
+    if target.output_format == "json":
         print_json(explanation.document())
         return
     from rich.console import Console
 
     from roadstead.report.explain_table import ShownLimits, print_explanation
 
-    print_explanation(Console(), explanation, ShownLimits.of(answer.top))
+    print_explanation(Console(), explanation, ShownLimits.of(target.top))
 
 
 def _explain_pending(
@@ -104,23 +107,23 @@ def _explain_pending(
     loaded: Loaded,
     plan: RunPlan,
     question: Question,
-    answer: Answer,
+    target: ExplanationTarget,
 ) -> None:
     after_run = question.after_run
     with shown_progress() as progress:
         report = explain_pending(session.launcher(), loaded, plan, progress, after_run=after_run)
-    if answer.html is not None:
+    if target.html is not None:
         from roadstead.report.explain_page import pending_page
 
-        write_text(answer.html, pending_page(report, _page_origin(session, loaded), answer.top))
-    if answer.output_format == "json":
+        write_text(target.html, pending_page(report, _page_origin(session, loaded), target.top))
+    if target.output_format == "json":
         print_json(report.document())
         return
     from rich.console import Console
 
     from roadstead.report.explain_table import ShownLimits, print_pending
 
-    print_pending(Console(), report, ShownLimits.of(answer.top))
+    print_pending(Console(), report, ShownLimits.of(target.top))
 
 
 def _page_origin(session: Session, loaded: Loaded) -> PageOrigin:

@@ -27,6 +27,8 @@ PACE_S: Final = 8.0
 """Minimum time in which a whole run is shown on a terminal, so that it can be watched."""
 
 EVENTS: Final = 9
+"""Number of events below the table of zones."""
+
 LINE_US: Final = 120 * MINUTE_US
 """Interval of the lines without a terminal."""
 

@@ -299,14 +299,19 @@ def gathered(
     kind: type[DataclassInstance],
     parameters: tuple[Callable[[Callback], Callback], ...],
 ) -> Callable[[Callback], Callback]:
-    """Add parameters to a command, which receives them as one object of `kind` named `name`."""
-    own = {field.name for field in fields(kind)}
+    """Return a decorator that adds parameters to a command.
+
+    The command receives them as one object of `kind`, in the argument `name`.
+    """
+    field_names = {field.name for field in fields(kind)}
 
     def decorate(command: Callback) -> Callback:
         @functools.wraps(command)
         def call(**values: object) -> None:
-            mine: dict[str, Any] = {field: values.pop(field) for field in own & values.keys()}
-            command(**{name: kind(**mine)}, **values)
+            own_values: dict[str, Any] = {
+                field: values.pop(field) for field in field_names & values.keys()
+            }
+            command(**{name: kind(**own_values)}, **values)
 
         decorated: Callback = call
         for parameter in reversed(parameters):

@@ -40,8 +40,8 @@ def read_settings(
     else:
         settings = load_settings_file(options.settings, overrides=overrides)
     if options.shards is not None:
-        now = "--" + current_name_of_shards(settings.mode)
-        echo_note(f"--shards is the former name of {now}: use {now} {options.shards}")
+        flag = "--" + current_name_of_shards(settings.mode)
+        echo_note(f"--shards is the former name of {flag}: use {flag} {options.shards}")
     if options.journal == NO_JOURNAL:
         settings = settings.model_copy(update={"journal": None})
     elif settings.journal is None and output is not None:
@@ -64,7 +64,7 @@ def make_plan(
     )
 
 
-def at_most(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
+def with_maximum_workers(settings: Settings, concurrency: ConcurrencyOptions) -> Settings:
     """Settings with the maximum number of workers, to reserve processes before it is chosen."""
     if not concurrency.chooses_workers:
         return settings
@@ -94,7 +94,7 @@ def with_workers(
     return replace(plan, settings=settings)
 
 
-def without_auto(concurrency: ConcurrencyOptions) -> None:
+def refuse_auto_workers(concurrency: ConcurrencyOptions) -> None:
     """Raise InputError for `auto`, if nodes and pods are only added during the run."""
     if concurrency.chooses_workers:
         raise InputError(

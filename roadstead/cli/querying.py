@@ -10,20 +10,20 @@ from pathlib import Path
 
 import click
 
-from roadstead.api.run_query import Answer, RunQuery, Value
+from roadstead.api.run_query import QueryResult, RunQuery, Value
 from roadstead.cli.options import QueryFormat
 from roadstead.protocol.errors import printable
 
 CELL_MAX_CHARS = 200
 
 
-def query(folder: Path, sql: str) -> Answer:
+def query(folder: Path, sql: str) -> QueryResult:
     """Return the answer of a statement. Raises InputError."""
-    return RunQuery(folder).ask(sql)
+    return RunQuery(folder).execute(sql)
 
 
-def print_answer(answer: Answer, output_format: QueryFormat, most: int | None) -> None:
-    """Print an answer as it is read. most: rows of a table, None for all."""
+def print_answer(answer: QueryResult, output_format: QueryFormat, rows_max: int | None) -> None:
+    """Print an answer as it is read. rows_max: maximum number of rows of a table; None for all."""
     if output_format == "json":
         _print_json(answer)
     elif output_format == "csv":
@@ -31,10 +31,10 @@ def print_answer(answer: Answer, output_format: QueryFormat, most: int | None) -
         writer.writerow(answer.columns)
         writer.writerows(answer.rows)
     else:
-        _print_table(answer, most)
+        _print_table(answer, rows_max)
 
 
-def _print_json(answer: Answer) -> None:
+def _print_json(answer: QueryResult) -> None:
     # Row by row: the whole answer may be large.
     before = "[\n"
     for row in answer.rows:
@@ -44,12 +44,12 @@ def _print_json(answer: Answer) -> None:
     click.echo("[]" if before == "[\n" else "\n]")
 
 
-def _print_table(answer: Answer, most: int | None) -> None:
+def _print_table(answer: QueryResult, rows_max: int | None) -> None:
     from rich.console import Console
 
     from roadstead.report.text_table import Column, print_table, text_column
 
-    rows = list(islice(answer.rows, most))
+    rows = list(islice(answer.rows, rows_max))
     is_more = next(answer.rows, None) is not None
     is_figure = [
         any(_is_number(row[at]) for row in rows)

@@ -78,7 +78,9 @@ def schedule_command(
         report.check(is_replaced=force or options.resume)
         settings = plans.read_settings(options, output, concurrency.overrides())
         config = plans.read_config(options)
-        session.launcher().prepare(plans.at_most(settings, concurrency), plans.log_dir(options))
+        session.launcher().prepare(
+            plans.with_maximum_workers(settings, concurrency), plans.log_dir(options)
+        )
         loaded = load(source, with_digests=output is not None)
         digests = plans.plan_digests(options, config) if output is not None else ()
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)

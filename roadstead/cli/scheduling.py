@@ -53,7 +53,7 @@ def schedule(
     digests: of the configuration and settings files. Raises RoadsteadError if a step fails.
     """
     print_notes(loaded)
-    with noting_kept_results(plan):
+    with reporting_kept_results(plan):
         _carry_out(session, loaded, plan, report, digests)
 
 
@@ -88,7 +88,7 @@ def _carry_out(
 
 
 @contextmanager
-def noting_kept_results(plan: RunPlan) -> Iterator[None]:
+def reporting_kept_results(plan: RunPlan) -> Iterator[None]:
     """Add to an interruption what is kept of the run, and how to continue it."""
     try:
         yield

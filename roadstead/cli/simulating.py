@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from roadstead.simulator.summary import RunSummary, Waits
 
 SHOWN_US: Final = 60_000_000
+"""Times are shown in whole minutes."""
+
 LINES: Final = 10
 """Progress lines of a run if standard error is no terminal."""
 
 OWNERS_MAX: Final = 50
+"""Maximum number of rows of the table of waits by owner."""
 
 
 @dataclass(frozen=True, slots=True)

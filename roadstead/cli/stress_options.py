@@ -26,7 +26,7 @@ FLAGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """The definition of a sweep; flags precede the file, which precedes the preset."""
+    """The definition of a sweep; flags override the file, and the file overrides the preset."""
 
     preset: str | None = None
     file: Path | None = None

@@ -122,28 +122,28 @@ def with_flags(
 
     A parameter that was swept before keeps its position, because the first one is the x axis.
     """
-    vary, kept = dict(definition.vary), dict(definition.set)
+    vary, constants = dict(definition.vary), dict(definition.set)
     names = PARAMETER_OF_FLAG.get(definition.study, {})
     named = [(names.get(flag, flag), text) for flag, text in flags.items() if text is not None]
     for name, text in (*pairs, *named):
         values = [each.strip() for each in text.split(",")]
-        kept.pop(name, None)
+        constants.pop(name, None)
         if len(values) > 1:
             vary[name] = values
         else:
             vary.pop(name, None)
-            kept[name] = values[0]
-    return replace(definition, vary=vary, set=kept)
+            constants[name] = values[0]
+    return replace(definition, vary=vary, set=constants)
 
 
 def pair(text: str) -> tuple[str, str]:
-    """Split `NAME=V,…` into NAME and the rest. Raises InputError."""
-    name, equals, rest = text.partition("=")
-    if not equals or not name or not rest:
+    """Split `NAME=V,…` into NAME and the values. Raises InputError."""
+    name, equals, values = text.partition("=")
+    if not equals or not name or not values:
         raise InputError(
             "must be NAME=VALUE or NAME=VALUE,VALUE,…", source="--vary", value=cut_short(text)
         )
-    return name, rest
+    return name, values
 
 
 def study_of(definition: SweepDefinition, product: Study | None) -> Study:

@@ -65,7 +65,7 @@ def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:
         choices=(DEFAULT_FLEET, *SCENARIOS) if loaded is None else (INPUT,),
     )
     text = f"the product's actors, engine {definition.engine}"
-    parameters = PARAMETERS if loaded is None else sized(loaded)
+    parameters = PARAMETERS if loaded is None else fixed_to_input(loaded)
     has_exact = "exact" in map(str, definition.vary.get("mode", ()))
     first = _first_values(definition)
     return Study(
@@ -78,7 +78,7 @@ def product_study(definition: SweepDefinition, loaded: Loaded | None) -> Study:
     )
 
 
-def sized(loaded: Loaded) -> tuple[Parameter, ...]:
+def fixed_to_input(loaded: Loaded) -> tuple[Parameter, ...]:
     """The parameters for the user's input: nodes and pods are fixed to its counts."""
     counts = {"nodes": len(loaded.inputs.nodes), "pods": len(loaded.inputs.pending)}
     return tuple(
@@ -92,8 +92,8 @@ def is_possible(has_exact: bool, values: Values) -> bool:
 
     has_exact: `exact` is swept, too, so a single scheduler of another mode would repeat it.
     """
-    is_alone = values["schedulers"] == 1
-    return is_alone if values["mode"] == "exact" else not (is_alone and has_exact)
+    is_single = values["schedulers"] == 1
+    return is_single if values["mode"] == "exact" else not (is_single and has_exact)
 
 
 def is_repeated(first: Values, values: Values) -> bool:
@@ -126,8 +126,10 @@ def journals_of(sweep: Sweep, output: Path | None) -> list[str]:
     runs = sweep.runs()
     if output is None:
         return [""] * len(runs)
-    checked = [place for place, (values, _) in enumerate(runs) if values["recheck"] == "all"]
-    folders = [output / "runs" / f"{place + 1:03}" for place in range(len(runs))]
-    for first in checked[:1]:
+    with_all_checks = [
+        index for index, (values, _) in enumerate(runs) if values["recheck"] == "all"
+    ]
+    folders = [output / "runs" / f"{index + 1:03}" for index in range(len(runs))]
+    for first in with_all_checks[:1]:
         folders[first] = output
     return [str(folder.resolve() / "journal") for folder in folders]

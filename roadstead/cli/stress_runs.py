@@ -19,14 +19,14 @@ from roadstead.config.settings import Settings, load_settings, load_settings_fil
 from roadstead.lab.sweep import Sweep
 from roadstead.protocol.errors import InputError
 from roadstead.sweeps.carry_out import NoStore, Processes, ResultStore, SweepEnd, carry_out
-from roadstead.sweeps.results_file import NAME, ResultsFile, header_of
+from roadstead.sweeps.results_file import RESULTS_FILE_NAME, ResultsFile, header_of
 from roadstead.sweeps.tasks import Plain, Work
 
 if TYPE_CHECKING:
     from roadstead.inputs.loaded import Loaded
 
 SECTIONS: Final = frozenset({"ray", "deadlines"})
-"""Of a settings file, what a sweep uses; its parameters are all the rest."""
+"""The sections of a settings file that a sweep uses; its parameters replace the others."""
 
 PARALLEL_ENGINES: Final = ("model", "virtual")
 """Engines whose runs use one core, and whose results do not depend on the machine."""
@@ -158,7 +158,10 @@ def _store(
     if output is None:
         yield NoStore()
         return
-    path, header = output / NAME, header_of(_plan(definition, sweep, loaded), len(sweep.runs()))
+    path, header = (
+        output / RESULTS_FILE_NAME,
+        header_of(_plan(definition, sweep, loaded), len(sweep.runs())),
+    )
     opened = ResultsFile.resume(path, header) if options.resume else ResultsFile.begin(path, header)
     try:
         yield opened

@@ -30,12 +30,12 @@ from roadstead.cli.stress_product import product_study
 from roadstead.cli.stress_runs import check_jobs, run_all
 from roadstead.interruption import Interrupted
 from roadstead.lab.recommend import COMPARED_METRICS, Recommendation, recommend
-from roadstead.lab.sweep import Sweep, SweepResult, swept
+from roadstead.lab.sweep import Sweep, SweepResult, sweep_result
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.result import installed_versions
 from roadstead.report.units import significant
 from roadstead.sweeps.carry_out import SweepEnd
-from roadstead.sweeps.results_file import NAME
+from roadstead.sweeps.results_file import RESULTS_FILE_NAME
 
 if TYPE_CHECKING:
     from roadstead.cli.stress_options import SweepOptions
@@ -71,30 +71,30 @@ def stress(
     sweep = sweep_of(definition, study_of(definition, product))
     busy = busy_note(definition.engine, os.getloadavg()[0], os.cpu_count() or 1)
     end = run_all(session, definition, sweep, loaded, report.output, jobs)
-    _name_kept(end, report.output)
-    done = swept(sweep, end.results, end.ended)
-    idle = idle_note(done)
-    advice = advise(done, definition.engine, busy, idle)
+    _report_kept_results(end, report.output)
+    result = sweep_result(sweep, end.results, end.stopped_by)
+    idle = idle_note(result)
+    advice = advise(result, definition.engine, busy, idle)
     if report.output is not None:
         command = shlex.join(("roadstead", *session.args))
         origin = _origin(definition.engine, loaded)
-        write_stress(report.output, done, command, installed_versions(), advice, origin)
-    show(done, advice, report)
+        write_stress(report.output, result, command, installed_versions(), advice, origin)
+    show(result, advice, report)
     if idle and advice is None:
         echo_note(f"note: {idle}")
-    if done.ended is not None:
-        click.echo(f"Incomplete sweep: {len(done.rows)} of at most {sweep.size} runs", err=True)
-        raise done.ended
+    if result.stopped_by is not None:
+        click.echo(f"Incomplete sweep: {len(result.rows)} of at most {sweep.size} runs", err=True)
+        raise result.stopped_by
 
 
-def _name_kept(end: SweepEnd, output: Path | None) -> None:
+def _report_kept_results(end: SweepEnd, output: Path | None) -> None:
     """Name the file of finished runs in the message of an interruption, or in a note."""
-    if end.ended is None or output is None or not end.results:
+    if end.stopped_by is None or output is None or not end.results:
         return
-    stored = f"Finished runs are in {output / NAME}"
+    stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
     kept = f"{stored}; the same command with --resume continues the sweep."
-    if isinstance(end.ended, Interrupted):
-        end.ended.kept = kept
+    if isinstance(end.stopped_by, Interrupted):
+        end.stopped_by.kept = kept
     else:
         echo_note(kept)
 
@@ -152,13 +152,13 @@ def busy_note(engine: str, load: float, cores: int) -> str:
     )
 
 
-def idle_note(done: SweepResult) -> str:
+def idle_note(result: SweepResult) -> str:
     """A note if one batch contains all pods, so that a single scheduler leases them; "" otherwise.
 
     Such a run has no conflicts, whatever else is swept.
     """
-    for row in done.rows:
-        if done.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
+    for row in result.rows:
+        if result.sweep.study.name != PRODUCT or float(row.values["schedulers"]) < 2:
             continue
         pods, batch = row.metrics["placed"] + row.metrics["pending"], float(row.values["batch"])
         if pods <= batch:
@@ -179,47 +179,47 @@ def _origin(engine: str, loaded: Loaded | None) -> Origin:
     return Origin(engine, inputs, asdict(this_machine()), commit_of(Path(__file__).parent))
 
 
-def advise(done: SweepResult, engine: str, *more: str) -> Recommendation | None:
+def advise(result: SweepResult, engine: str, *more: str) -> Recommendation | None:
     """Recommend a combination, if the product was swept over more than one.
 
     more: notes on its basis, "" for none.
     """
-    points = done.points()
+    points = result.points()
     if len(points) < 2 or any(name not in points[0].bands for name in COMPARED_METRICS):
         return None
-    if any(name == "recheck" for name, _ in done.sweep.axes):
+    if any(name == "recheck" for name, _ in result.sweep.axes):
         return None
     advice = recommend(points)
     notes = [each for each in (NOTES.get(engine, ""), *more) if each]
     return replace(advice, reasons=(*advice.reasons, *notes))
 
 
-def show(done: SweepResult, advice: Recommendation | None, report: ResultTarget) -> None:
+def show(result: SweepResult, advice: Recommendation | None, report: ResultTarget) -> None:
     """Print the result on standard output, and the output directory on standard error."""
     from roadstead.report.stress_output import points_document
 
     if report.output_format == "json":
-        print_json(points_document(done, advice))
+        print_json(points_document(result, advice))
     else:
-        _print_table(done, advice)
+        _print_table(result, advice)
     if report.output is not None:
         click.echo(f"\nWritten to {report.output}", err=True)
 
 
-def _print_table(done: SweepResult, advice: Recommendation | None) -> None:
+def _print_table(result: SweepResult, advice: Recommendation | None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from roadstead.report.stress_plots import plain
+    from roadstead.report.stress_plots import readable_name
     from roadstead.report.text_table import Column, indented, print_table, text_column
 
-    names = [name for name, _ in done.sweep.axes]
-    points = done.points()
-    shown = [name for name in done.sweep.study.metrics if name in points[0].bands]
+    names = [name for name, _ in result.sweep.axes]
+    points = result.points()
+    shown = [name for name in result.sweep.study.metrics if name in points[0].bands]
     shown = shown[:SHOWN_FIGURES]
     columns = [
-        *(text_column(plain(name)) for name in names),
-        *(Column(plain(name)) for name in shown),
+        *(text_column(readable_name(name)) for name in names),
+        *(Column(readable_name(name)) for name in shown),
     ]
     rows = [
         [
@@ -229,8 +229,8 @@ def _print_table(done: SweepResult, advice: Recommendation | None) -> None:
         for point in points
     ]
     console = Console()
-    print_table(console, done.sweep.title, columns, rows, keys=max(1, len(names)))
-    console.print(Text("\n").join(indented(console, Text(_legend(done.sweep)))))
+    print_table(console, result.sweep.title, columns, rows, keys=max(1, len(names)))
+    console.print(Text("\n").join(indented(console, Text(_legend(result.sweep)))))
     if advice is not None:
         console.print(Text(f"\n{advice.headline}", style="bold"))
         for reason in advice.reasons:

@@ -30,7 +30,7 @@ from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, name_of, sp
 from roadstead.protocol.errors import InputError
 from roadstead.report.units import significant
 from roadstead.sweeps.carry_out import SweepEnd
-from roadstead.sweeps.results_file import NAME
+from roadstead.sweeps.results_file import RESULTS_FILE_NAME
 
 ENGINE: Final = "virtual"
 SHOWN: Final = (
@@ -65,9 +65,9 @@ def sweep(
     rows, end = run_scenarios(session, file, planned, jobs, target)
     if rows:
         show(planned, rows, target)
-    if end.ended is not None:
+    if end.stopped_by is not None:
         click.echo(f"Incomplete sweep: {len(rows)} of {planned.size} runs", err=True)
-        raise end.ended
+        raise end.stopped_by
 
 
 def run_scenarios(
@@ -96,17 +96,17 @@ def run_scenarios(
     finally:
         progress.end()
     if target.output is not None:
-        _name_kept(end, target.output)
+        _report_kept_results(end, target.output)
     return rows, end
 
 
-def _name_kept(end: SweepEnd, output: Path) -> None:
-    if end.ended is None or not end.results:
+def _report_kept_results(end: SweepEnd, output: Path) -> None:
+    if end.stopped_by is None or not end.results:
         return
-    stored = f"Finished runs are in {output / NAME}"
+    stored = f"Finished runs are in {output / RESULTS_FILE_NAME}"
     kept = f"{stored}; the same command with --resume continues the sweep."
-    if isinstance(end.ended, Interrupted):
-        end.ended.kept = kept
+    if isinstance(end.stopped_by, Interrupted):
+        end.stopped_by.kept = kept
     else:
         echo_note(kept)
 
@@ -145,7 +145,7 @@ def _print_table(planned: ScenarioSweep, rows: Sequence[Row]) -> None:
 def _cell(spread: Spread | None) -> str:
     if spread is None:
         return "–"
-    middle = significant(spread.median, 3)
+    median = significant(spread.median, 3)
     if spread.low == spread.high:
-        return middle
-    return f"{middle} ({significant(spread.low, 3)} to {significant(spread.high, 3)})"
+        return median
+    return f"{median} ({significant(spread.low, 3)} to {significant(spread.high, 3)})"

@@ -25,10 +25,12 @@ def trace_facts(trace: Trace) -> Iterator[tuple[str, str]]:
     if len(trace.pod_names):
         yield "arrivals", _span(trace)
     offered = _added([node.allocatable for node in trace.node_classes], trace.node_class)
-    asked = _added([facts.requests for facts in trace.pod_classes], trace.pod_class)
-    for resource in sorted(offered | asked):
-        have, want = (human_amount(resource, amounts[resource]) for amounts in (offered, asked))
-        yield resource, f"{have} allocatable, {want} requested"
+    requested = _added([facts.requests for facts in trace.pod_classes], trace.pod_class)
+    for resource in sorted(offered | requested):
+        offered_text, requested_text = (
+            human_amount(resource, amounts[resource]) for amounts in (offered, requested)
+        )
+        yield resource, f"{offered_text} allocatable, {requested_text} requested"
 
 
 def _span(trace: Trace) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from roadstead.traces.sink import TraceSink
 
 _UNUSED_CPU = 64
-"""Cores of a node, for readers that find them in their trace and so have no --node-cpu."""
+"""Cores of a node for readers that read them from the trace, and so have no --node-cpu."""
 
 
 @click.command("swf", cls=ReportingCommand)

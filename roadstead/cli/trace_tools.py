@@ -29,13 +29,13 @@ def _run(work: Callable[[ReportProgress], WrittenTrace], output_format: OutputFo
     from roadstead.cli.trace_progress import shown_steps
 
     with shown_steps() as report:
-        done = work(report)
+        written = work(report)
     if output_format == "json":
-        facts = {"source": done.source, "nodes": done.nodes, "pods": done.pods}
-        click.echo(json.dumps(facts | {"sha256": done.digest}, indent=2))
+        facts = {"source": written.source, "nodes": written.nodes, "pods": written.pods}
+        click.echo(json.dumps(facts | {"sha256": written.digest}, indent=2))
         return
-    click.echo(f"{done.source}: {done.pods:,} pods, {done.nodes:,} nodes")
-    click.echo(f"content sha256\n  {done.digest}")
+    click.echo(f"{written.source}: {written.pods:,} pods, {written.nodes:,} nodes")
+    click.echo(f"content sha256\n  {written.digest}")
 
 
 def _time_ms(option: str, value: str) -> int:

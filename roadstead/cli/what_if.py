@@ -1,4 +1,4 @@
-"""What the commands fit, grow and drain share: options, preparation, and output of the answer."""
+"""Options, preparation and output that the commands fit, grow and drain share."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def prepare(
     else:
         moment = _at_moment(source.run, source.at, options.plugin)
         loaded = moment.loaded
-        has_own = options.config is not None or options.preset is not None
-        config = plans.read_config(options) if has_own else moment.config
+        has_given_config = options.config is not None or options.preset is not None
+        config = plans.read_config(options) if has_given_config else moment.config
         settings = settings if options.settings is not None else moment.settings_with(options.seed)
     run_plan = plans.make_plan(options, settings, config, loaded.cluster)
     if settings.scheduler_count > 1:

@@ -22,7 +22,10 @@ from roadstead.simulator.replay import Moment
 
 @dataclass(frozen=True, slots=True)
 class WhyQuestion:
-    """at: text of a time, None for the bind. seed, config: None for the first run."""
+    """What to explain. at: text of a time, None for the bind. seed, config: None for the first run.
+
+    is_from_tables: the run is not played again.
+    """
 
     pod: str
     at: str | None
@@ -121,6 +124,8 @@ def _introduction(story: PodStory, moment: Moment) -> str:
 
 
 WIDTH = 14
+"""Characters of the column of times."""
+
 VICTIMS_MAX = 5
 
 

@@ -43,8 +43,8 @@ class CellType:
         ends = np.cumsum([share for share, _, _ in self.shapes])
         indices = (np.arange(machines) + 0.5) * ends[-1] / machines
         sizes = np.array([shape[1:] for shape in self.shapes], dtype=np.int64)
-        found: Ints = sizes[np.searchsorted(ends, indices)]
-        return found
+        rows: Ints = sizes[np.searchsorted(ends, indices)]
+        return rows
 
 
 EXAMPLE: Final = CellType(
@@ -54,8 +54,9 @@ EXAMPLE: Final = CellType(
 )
 
 _JOB_EVERY_S: Final = 29 * 86_400 / 672_003
-_SERVICE: Final = 0.053
+_SERVICE_SHARE: Final = 0.053
 
+# The distributions of a job type: tasks, duration in seconds, milli-CPU and MiB of a task.
 TRACE: Final = CellType(
     (
         (6732, 50_000, 50_000),
@@ -71,7 +72,7 @@ TRACE: Final = CellType(
     ),
     JobType(
         "batch",
-        _JOB_EVERY_S / (1 - _SERVICE),
+        _JOB_EVERY_S / (1 - _SERVICE_SHARE),
         LogNormal(1.0, 2.71, 20_010),
         LogNormal(180.0, 1.5, 86_400.0),
         LogNormal(40.0, 2.58, 34_000),
@@ -79,7 +80,7 @@ TRACE: Final = CellType(
     ),
     JobType(
         "service",
-        _JOB_EVERY_S / _SERVICE,
+        _JOB_EVERY_S / _SERVICE_SHARE,
         LogNormal(2.0, 2.39, 4440),
         LogNormal(3600.0, 2.0, 29 * 86_400.0),
         LogNormal(260.0, 2.19, 41_000),

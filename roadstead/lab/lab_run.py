@@ -29,18 +29,19 @@ class LabSetup:
 class LabRun:
     """The measurements of one run.
 
-    placements: (uid, node) in commit order. pending: pods that were not placed.
-    spent_s: from the first submitted pod to the last bind; waits_s: (pods, their wait from then
-    until the bind). asked, refused: bind requests. transactions: requests to bind a job, repeats
-    included; conflicted: those of which a pod was refused. busy_s: time of all schedulers spent on
-    reads, simulated latency and decisions, by the clock of the event loop; ran_s: of the whole run.
+    placements: (uid, node) in commit order. pending: pods that were not placed. spent_s: from the
+    first submitted pod to the last bind; waits_s: (pods, their wait from then until the bind).
+    bind_requests: their number; refused: that of refused ones, by cause. transactions: requests to
+    bind a job, repeats included; conflicted: those of which a pod was refused. busy_s: time of all
+    schedulers spent on reads, simulated latency and decisions, by the clock of the event loop;
+    ran_s: of the whole run.
     """
 
     placements: tuple[tuple[str, str], ...]
     pending: int
     spent_s: float
     waits_s: tuple[tuple[int, float], ...] = ()
-    asked: int = 0
+    bind_requests: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     transactions: int = 0
     conflicted: int = 0
@@ -60,7 +61,7 @@ class LabRun:
             "transaction_conflict_fraction": share(
                 self.conflicted, self.transactions - self.conflicted
             ),
-            "retries": share(self.asked - bound, bound),
+            "retries": share(self.bind_requests - bound, bound),
             "busyness": share(self.busy_s, self.ran_s * schedulers),
             "wait_s": float(waits_s.mean()) if len(waits_s) else 0.0,
             "wait_p90_s": float(np.percentile(waits_s, 90)) if len(waits_s) else 0.0,

@@ -39,8 +39,14 @@ from roadstead.lab.tally import Tally
 from roadstead.lab.workload import JobType, LabJob, job_of, jobs_of
 
 FRUITLESS_ATTEMPTS: Final = 100
+"""Attempts after which a job of which no task is placed is abandoned."""
+
 ATTEMPTS: Final = 1000
+"""Attempts after which any job is abandoned."""
+
 RETRY_S: Final = 1.0
+"""Time between two attempts."""
+
 REGRET_EVERY: Final = 8
 """Regret, which needs the scores of all machines, is computed once in this many transactions."""
 
@@ -124,7 +130,8 @@ class _End:
 class OmegaRun:
     """One run of a model; `run()` simulates it up to the horizon.
 
-    The agenda contains arrivals, ends of tasks, and schedulers whose decision time has passed.
+    The agenda is a heap of (time, order, event). An event is an arrival, the end of tasks, or a
+    scheduler whose decision time has passed.
     """
 
     def __init__(self, model: OmegaModel, seed: int) -> None:
@@ -136,9 +143,10 @@ class OmegaRun:
         self._place = model.place()
         self._agenda: list[tuple[float, int, _Scheduler | _Arrival | _End]] = []
         self._order = count()
+        # Integral of the used fraction over time.
         self._used_s = 0.0
         _prefill(self.cell, model, np.random.default_rng(next(seeds)))
-        arrivals = [np.random.default_rng(next(seeds)) for _ in range(2)]
+        of_arrivals = [np.random.default_rng(next(seeds)) for _ in range(2)]
         self.tallies = {
             job_type.name: Tally() for job_type in (model.cell.batch, model.cell.service)
         }
@@ -151,8 +159,8 @@ class OmegaRun:
         self.schedulers = (*batch, *service)
         for each in self.schedulers:
             each.random = np.random.default_rng(next(seeds))
-        self._schedule_arrivals(model.cell.batch, model.batch_rate, batch, arrivals[0])
-        self._schedule_arrivals(model.cell.service, model.service_rate, service, arrivals[1])
+        self._schedule_arrivals(model.cell.batch, model.batch_rate, batch, of_arrivals[0])
+        self._schedule_arrivals(model.cell.service, model.service_rate, service, of_arrivals[1])
 
     def _schedulers_of(
         self, job_type: JobType, number: int, job_s: float, task_s: float
@@ -186,12 +194,14 @@ class OmegaRun:
         self._advance(self.model.horizon_s)
         model = self.model
         metrics = {"utilization": self._used_s / model.horizon_s}
-        numbers = {
+        scheduler_counts = {
             model.cell.batch.name: model.batch_schedulers,
             model.cell.service.name: model.service_schedulers,
         }
         for name, tally in self.tallies.items():
-            metrics |= tally.metrics(name, numbers[name] * model.horizon_s, model.horizon_s)
+            metrics |= tally.metrics(
+                name, scheduler_counts[name] * model.horizon_s, model.horizon_s
+            )
         return metrics
 
     def _advance(self, when_s: float) -> None:
@@ -200,7 +210,7 @@ class OmegaRun:
 
     def _handle(self, event: _Scheduler | _Arrival | _End) -> None:
         if isinstance(event, _Scheduler):
-            self._decided(event)
+            self._finish_decision(event)
         elif isinstance(event, _Arrival):
             self._enqueue(event.scheduler, event.job)
         else:
@@ -227,7 +237,7 @@ class OmegaRun:
         decision_s = sum(scheduler.decision_s(job) for job in scheduler.deciding)
         self._schedule(self.now_s + decision_s, scheduler)
 
-    def _decided(self, scheduler: _Scheduler) -> None:
+    def _finish_decision(self, scheduler: _Scheduler) -> None:
         jobs, scheduler.deciding = scheduler.deciding, []
         for job in jobs:
             self._attempt(scheduler, job)
@@ -237,17 +247,17 @@ class OmegaRun:
     def _attempt(self, scheduler: _Scheduler, job: LabJob) -> None:
         """Place a job on the scheduler's view, commit it, and schedule the following events."""
         assert scheduler.view is not None
-        seen, request, model = scheduler.view, job.request, self.model
+        view, request, model = scheduler.view, job.request, self.model
         decision_s = scheduler.decision_s(job)
         job.attempts += 1
-        tasks = self._place(seen.free, self.cell.capacity, request, job.left, scheduler.random)
+        tasks = self._place(view.free, self.cell.capacity, request, job.left, scheduler.random)
         if len(tasks):
             tally = scheduler.tally
             if tally.transactions % REGRET_EVERY == 0:
                 tally.regrets.append(self._regret(tasks, request))
-            accepted = self.cell.commit(tasks, request, seen, model.conflicts, model.transaction)
+            accepted = self.cell.commit(tasks, request, view, model.conflicts, model.transaction)
             tally.transaction(accepted, decision_s, is_retry=job.attempts > 1)
-            self._committed(seen, tasks[accepted], request, job)
+            self._apply_commit(view, tasks[accepted], request, job)
         else:
             scheduler.tally.no_room += 1
         if job.left:
@@ -255,11 +265,11 @@ class OmegaRun:
         else:
             scheduler.tally.complete += 1
 
-    def _committed(self, seen: View, tasks: Ints, request: Ints, job: LabJob) -> None:
+    def _apply_commit(self, view: View, tasks: Ints, request: Ints, job: LabJob) -> None:
         job.left -= len(tasks)
         # A scheduler's own commits are applied to its view, however old the view is.
-        np.subtract.at(seen.free, tasks, request)
-        np.add.at(seen.version, tasks, 1)
+        np.subtract.at(view.free, tasks, request)
+        np.add.at(view.version, tasks, 1)
         self._schedule(self.now_s + job.duration_s, _End(tasks, request))
 
     def _retry(self, scheduler: _Scheduler, job: LabJob) -> None:

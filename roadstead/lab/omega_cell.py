@@ -58,20 +58,20 @@ class Cell:
         self,
         tasks: Ints,
         request: Ints,
-        seen: View,
+        view: View,
         detection: Detection,
         transaction: Transaction,
     ) -> Flags:
         """Commit one `request` on each machine of `tasks`, in order; return which are committed."""
-        accepted = self._accepted(tasks, request, seen, detection)
+        accepted = self._accepted(tasks, request, view, detection)
         if transaction == "all-or-nothing" and not accepted.all():
             return np.zeros(len(tasks), dtype=np.bool_)
         self.claim(tasks[accepted], request)
         return accepted
 
-    def _accepted(self, tasks: Ints, request: Ints, seen: View, detection: Detection) -> Flags:
+    def _accepted(self, tasks: Ints, request: Ints, view: View, detection: Detection) -> Flags:
         if detection == "version":
-            unchanged: Flags = self.version[tasks] == seen.version[tasks]
+            unchanged: Flags = self.version[tasks] == view.version[tasks]
             return unchanged
         return rank_among_equals(tasks) < room(self.free[tasks], request)
 
@@ -90,18 +90,18 @@ class Cell:
 def has_room(free: Ints, request: Ints) -> Flags:
     """Whether each row has room for one task. free: int64[rows, resources]."""
     # Column by column: several times as fast as `all` over an axis of two.
-    found: Flags = free[:, 0] >= request[0]
+    fits: Flags = free[:, 0] >= request[0]
     for column in range(1, len(request)):
-        found &= free[:, column] >= request[column]
-    return found
+        fits &= free[:, column] >= request[column]
+    return fits
 
 
 def room(free: Ints, request: Ints) -> Ints:
     """The number of tasks of one size for which each row has room. free: int64[rows, resources]."""
-    found = np.full(len(free), UNBOUNDED, dtype=np.int64)
+    counts = np.full(len(free), UNBOUNDED, dtype=np.int64)
     for column in np.flatnonzero(request > 0):
-        np.minimum(found, free[:, column] // request[column], out=found)
-    return np.maximum(found, 0)
+        np.minimum(counts, free[:, column] // request[column], out=counts)
+    return np.maximum(counts, 0)
 
 
 def rank_among_equals(values: Ints) -> Ints:

@@ -18,8 +18,8 @@ from roadstead.lab.statistics import Band, band
 
 RESAMPLES: Final = 10_000
 RESAMPLES_SEED: Final = 0
-BLOCK: Final = 1 << 20
-"""Numbers drawn at a time, so that memory is bounded for any number of pairs."""
+DRAWN_AT_A_TIME: Final = 1 << 20
+"""Number of random indices in memory, which bounds it for any number of pairs."""
 
 QUANTILES: Final = (0.025, 0.975)
 
@@ -60,7 +60,7 @@ class Difference:
 
 
 def difference(metric: str, a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Compare a metric of two variants; equal places are a pair. ValueError if there is none."""
+    """Compare a metric of two variants; values at one index are a pair. ValueError without any."""
     differences = [after - before for before, after in zip(a, b, strict=True)]
     student = resampled = None
     if len(differences) > 1:
@@ -74,7 +74,7 @@ def bootstrap(values: Sequence[float]) -> Band:
     """Return the mean, and its interval by the percentiles of resampled means."""
     array = np.array(values, dtype=np.float64)
     random = np.random.default_rng(RESAMPLES_SEED)
-    rows = max(1, BLOCK // len(array))
+    rows = max(1, DRAWN_AT_A_TIME // len(array))
     means = []
     for start in range(0, RESAMPLES, rows):
         shape = min(rows, RESAMPLES - start), len(array)
@@ -95,8 +95,8 @@ def compare(a: Mapping[Hashable, Metrics], b: Mapping[Hashable, Metrics]) -> lis
     names = dict.fromkeys(name for key in keys for name in (*a[key], *b[key]))
     found = []
     for name in names:
-        both = [key for key in keys if name in a[key] and name in b[key]]
-        if both:
-            before, after = ([one[key][name] for key in both] for one in (a, b))
+        shared = [key for key in keys if name in a[key] and name in b[key]]
+        if shared:
+            before, after = ([runs[key][name] for key in shared] for runs in (a, b))
             found.append(difference(name, before, after))
     return found

@@ -80,9 +80,9 @@ class Slots:
         if 2 * count <= idle and idle >= SPARSE * (part.stop - part.start):
             found = self._draw_idle(seen_busy, part, count, random)
         if len(found) < count:
-            rest = seen_busy.copy()
-            rest[found] = True
-            more = self._pick_from_list(rest, part, count - len(found), random)
+            unavailable = seen_busy.copy()
+            unavailable[found] = True
+            more = self._pick_from_list(unavailable, part, count - len(found), random)
             found = np.concatenate((found, more))
         return found
 
@@ -98,6 +98,7 @@ class Slots:
             points = low + random.random(2 * count + 8) * (high - low)
             drawn = part.start + np.searchsorted(cumulative, points, side="right") - 1
             drawn = np.concatenate((found, drawn[~seen_busy[drawn]]))
+            # Of a slot that is drawn repeatedly, only the first draw counts.
             found = drawn[rank_among_equals(drawn) == 0]
             if len(found) >= count:
                 break
@@ -152,24 +153,25 @@ def fill_gap(model: GapModel, slots: int, seed: int) -> tuple[int, int]:
     are refreshed.
     """
     random = np.random.default_rng([seed, slots])
-    room = Slots(slots, model.partitions, model.variance, random)
+    pool = Slots(slots, model.partitions, model.variance, random)
     seen = np.zeros((model.schedulers, slots), dtype=np.bool_)
     waiting = _shares(model.tasks, model.schedulers, 0, 1)
     placed = conflicts = 0
     for step in range(STEPS):
-        may_try = _shares(model.attempts, model.schedulers, step, STEPS)
+        attempts = _shares(model.attempts, model.schedulers, step, STEPS)
         picks = []
         for scheduler in range(model.schedulers):
             view = seen[scheduler]
-            for part in refreshed(scheduler, step, model.schedulers, model.partitions):
-                view[room.part(part)] = room.busy[room.part(part)]
-            part = freshest(scheduler, step, model.schedulers, model.partitions)
-            count = int(min(waiting[scheduler], may_try[scheduler]))
+            for partition in refreshed(scheduler, step, model.schedulers, model.partitions):
+                part = pool.part(partition)
+                view[part] = pool.busy[part]
+            partition = freshest(scheduler, step, model.schedulers, model.partitions)
+            count = int(min(waiting[scheduler], attempts[scheduler]))
             if model.look == "fresh":
-                picks.append(_pick_freshest_first(room, view, part, count, random))
+                picks.append(_pick_freshest_first(pool, view, partition, count, random))
             else:
-                picks.append(room.pick(view, slice(0, slots), count, random))
-        assigned = assign_slots(room, seen, picks, random)
+                picks.append(pool.pick(view, slice(0, slots), count, random))
+        assigned = assign_slots(pool, seen, picks, random)
         waiting -= assigned.won
         placed += len(assigned.slots)
         conflicts += int(assigned.lost.sum())
@@ -208,16 +210,16 @@ def _shares(total: int, schedulers: int, step: int, steps: int) -> Ints:
 
 
 def _pick_freshest_first(
-    room: Slots, view: Flags, part: int, count: int, random: np.random.Generator
+    pool: Slots, view: Flags, newest: int, count: int, random: np.random.Generator
 ) -> Ints:
-    """Pick slots of the freshest partition, and the missing ones from those refreshed before it."""
-    found = [room.pick(view, room.part(part), count, random)]
+    """Pick slots of the newest partition, and the missing ones from those refreshed before it."""
+    found = [pool.pick(view, pool.part(newest), count, random)]
     missing = count - len(found[0])
-    for back in range(1, room.partitions):
+    for back in range(1, pool.partitions):
         if not missing:
             break
-        older = room.part((part - back) % room.partitions)
-        found.append(room.pick(view, older, missing, random))
+        older = pool.part((newest - back) % pool.partitions)
+        found.append(pool.pick(view, older, missing, random))
         missing -= len(found[-1])
     return np.concatenate(found)
 
@@ -232,7 +234,7 @@ class AssignedSlots:
 
 
 def assign_slots(
-    room: Slots, seen: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
+    pool: Slots, seen: NDArray[np.bool_], picks: list[Ints], random: np.random.Generator
 ) -> AssignedSlots:
     """Resolve picks: assign each slot to a random one of the schedulers that picked it.
 
@@ -241,10 +243,11 @@ def assign_slots(
     scheduler = np.repeat(np.arange(len(picks)), [len(each) for each in picks])
     slots = np.concatenate(picks)
     seen[scheduler, slots] = True
+    # In a random order of the picks, the first pick of a slot that is not busy wins it.
     order = random.permutation(len(slots))
-    is_free = ~room.busy[slots[order]] & (rank_among_equals(slots[order]) == 0)
+    is_free = ~pool.busy[slots[order]] & (rank_among_equals(slots[order]) == 0)
     winners = order[is_free]
-    room.busy[slots[winners]] = True
+    pool.busy[slots[winners]] = True
     won = np.bincount(scheduler[winners], minlength=len(picks))
     return AssignedSlots(won, np.bincount(scheduler, minlength=len(picks)) - won, slots[winners])
 

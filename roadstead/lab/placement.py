@@ -39,6 +39,7 @@ def first_fit(
 ) -> Ints:
     """Randomized first fit; returns fewer than `count` machines only if there is no more room."""
     drawn = random.integers(len(free), size=2 * count + EXTRA_DRAWS)
+    # Of the draws of one machine, as many count as there are tasks for which it has room.
     drawn_rows = drawn[rank_among_equals(drawn) < room(free[drawn], request)][:count]
     if len(drawn_rows) == count:
         return drawn_rows

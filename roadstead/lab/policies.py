@@ -20,7 +20,7 @@ import numpy as np
 from roadstead.lab.arrays import Ints
 from roadstead.lab.parsync import STEPS, Slots, assign_slots, freshest, refreshed
 
-NONE: Final = -1.0
+NO_IDLE_SLOTS: Final = -1.0
 """The quality of a partition without idle slots."""
 
 Policy: TypeAlias = Literal["latency-first", "quality-first", "adaptive", "state-sync"]
@@ -85,7 +85,7 @@ class PolicyRun:
     quality: float64[slots], rank of each slot's score from 0 to 1. seen: bool[schedulers, slots],
     the slots that are busy in each view. mean_quality: float64[schedulers, partitions], of the
     idle slots at the last refresh. queues: for each scheduler, [step of arrival, tasks] in order.
-    waiting: int64[schedulers], tasks in the queues. recent_wait_s: float64[schedulers], how long
+    waiting: int64[schedulers], tasks in the queues. oldest_wait_s: float64[schedulers], how long
     the oldest task has waited. ends: step → slots whose tasks end in it.
     """
 
@@ -106,7 +106,7 @@ class PolicyRun:
         self.mean_quality = np.full((model.schedulers, model.partitions), 0.5)
         self.queues: list[deque[list[int]]] = [deque() for _ in range(model.schedulers)]
         self.waiting = np.zeros(model.schedulers, dtype=np.int64)
-        self.recent_wait_s = np.zeros(model.schedulers)
+        self.oldest_wait_s = np.zeros(model.schedulers)
         self.ends: dict[int, list[Ints]] = {}
         self._busy = 0
 
@@ -138,9 +138,9 @@ class PolicyRun:
             self.slots.busy[ended] = False
             self._busy -= len(ended)
         self._add_arrivals(step, load)
-        may_try = round(self.model.capacity_per_s * self.model.step_s)
+        attempts = round(self.model.capacity_per_s * self.model.step_s)
         picks = [
-            self._pick(scheduler, step, min(int(self.waiting[scheduler]), may_try))
+            self._pick(scheduler, step, min(int(self.waiting[scheduler]), attempts))
             for scheduler in range(self.model.schedulers)
         ]
         assigned = assign_slots(self.slots, self.seen, picks, self.random)
@@ -172,7 +172,7 @@ class PolicyRun:
             view[part] = self.slots.busy[part]
             idle = ~view[part]
             self.mean_quality[scheduler, fresh] = (
-                self.quality[part][idle].mean() if idle.any() else NONE
+                self.quality[part][idle].mean() if idle.any() else NO_IDLE_SLOTS
             )
         fresh = freshest(scheduler, step, model.schedulers, model.partitions)
         found: list[Ints] = []
@@ -186,7 +186,7 @@ class PolicyRun:
     def _preferred(self, scheduler: int, fresh: int) -> list[int]:
         """Partitions in the order in which a scheduler tries them."""
         policy, partitions = self.model.policy, self.model.partitions
-        is_late = self.recent_wait_s[scheduler] > self.model.adaptive_wait_s
+        is_late = self.oldest_wait_s[scheduler] > self.model.adaptive_wait_s
         if policy == "quality-first" or (policy == "adaptive" and not is_late):
             best: list[int] = np.argsort(-self.mean_quality[scheduler], kind="stable").tolist()
             return best
@@ -201,9 +201,11 @@ class PolicyRun:
         durations = self.random.uniform(0.2 * mean, 1.8 * mean, len(slots))
         ends = step + np.maximum(1, np.ceil(durations / self.model.step_s)).astype(np.int64)
         order = np.argsort(ends, kind="stable")
-        whens, starts = np.unique(ends[order], return_index=True)
-        for when, group in zip(whens.tolist(), np.split(slots[order], starts[1:]), strict=True):
-            self.ends.setdefault(when, []).append(group)
+        end_steps, starts = np.unique(ends[order], return_index=True)
+        for end_step, group in zip(
+            end_steps.tolist(), np.split(slots[order], starts[1:]), strict=True
+        ):
+            self.ends.setdefault(end_step, []).append(group)
 
     def _place(self, scheduler: int, step: int, count: int, phase: _Phase) -> None:
         """Record `count` placed tasks of a scheduler: its oldest ones."""
@@ -211,17 +213,17 @@ class PolicyRun:
         self.waiting[scheduler] -= count
         queue, waited_s, left = self.queues[scheduler], 0.0, count
         while left:
-            arrived, number = queue[0]
-            finished = min(left, number)
-            waited_s += finished * (step - arrived) * self.model.step_s
-            left -= finished
-            if finished == number:
+            arrived, waiting = queue[0]
+            placed = min(left, waiting)
+            waited_s += placed * (step - arrived) * self.model.step_s
+            left -= placed
+            if placed == waiting:
                 queue.popleft()
             else:
-                queue[0][1] -= finished
+                queue[0][1] -= placed
         phase.waited_s += waited_s
         oldest_s = (step - queue[0][0]) * self.model.step_s if queue else 0.0
-        self.recent_wait_s[scheduler] = oldest_s
+        self.oldest_wait_s[scheduler] = oldest_s
 
 
 def simulate(model: PolicyModel, seed: int) -> dict[str, float]:

@@ -26,7 +26,7 @@ class Preset:
     engine: str = "model"
 
 
-_DECISIONS: Final = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+_DECISION_TIMES_S: Final = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
     {
@@ -39,7 +39,7 @@ PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
         "omega-decision-time": Preset(
             "Conflicts and busyness against the service schedulers' decision time",
             "omega",
-            {"service_job_s": _DECISIONS, "placement": ("first-fit", "pack")},
+            {"service_job_s": _DECISION_TIMES_S, "placement": ("first-fit", "pack")},
             seeds=5,
         ),
         "omega-schedulers": Preset(

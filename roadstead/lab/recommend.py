@@ -4,8 +4,8 @@ A combination is worse than another one only if their 95% intervals are apart by
 The rule, in this order: keep the combinations that do not place fewer pods than any other (margin
 1%), and of these those that are not slower than the fastest (10%); then those without more score
 regret than the least (half a point of 100), then those without more conflicts (0.05); then choose
-the fewest schedulers, then the smallest batch. So the simplest combination precedes a gain within
-the noise. One seed has no interval: then the first combination is only named, not recommended.
+the fewest schedulers, then the smallest batch. So a simpler combination is preferred to a gain
+within the noise. One seed has no interval: then the first combination is named, not recommended.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from roadstead.lab.statistics import Band
 from roadstead.lab.studies import Value
 from roadstead.lab.sweep import Point
 
+# The margins of the rule: fractions of the best value, points of 100, conflicts per bind.
 PLACED_SLACK: Final = 0.01
 RATE_SLACK: Final = 0.10
 REGRET_SLACK: Final = 0.5
@@ -55,7 +56,9 @@ def recommend(points: Sequence[Point]) -> Recommendation:
     most_placed = _not_less(points, "placed", PLACED_SLACK)
     not_slower = _not_less(most_placed, "pods_per_s", RATE_SLACK)
     least_regret = _not_more(not_slower, "score_regret", REGRET_SLACK)
-    best = min(_not_more(least_regret, "conflict_fraction", CONFLICT_SLACK), key=_size)
+    best = min(
+        _not_more(least_regret, "conflict_fraction", CONFLICT_SLACK), key=_schedulers_and_batch
+    )
     rates = [each.bands["pods_per_s"] for each in points]
     return Recommendation(
         _described(best),
@@ -81,7 +84,7 @@ def _mean(point: Point, metric: str) -> float:
     return point.bands[metric].mean
 
 
-def _size(point: Point) -> tuple[float, float]:
+def _schedulers_and_batch(point: Point) -> tuple[float, float]:
     return (
         float(str(point.values.get("schedulers", 1))),
         float(str(point.values.get("batch", 1))),

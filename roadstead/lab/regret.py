@@ -20,6 +20,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 Placed = tuple[PodIdentity, PodFacts, str]
+"""A pod and the name of its node."""
 
 SAMPLE = 100
 """Number of pods whose scores are computed."""
@@ -62,5 +63,5 @@ def _regret(explanation: Explanation, node_name: str) -> float:
     if not len(explanation.total) or not weights:
         return 0.0
     names = [explanation.names[row] for row in explanation.feasible]
-    got = int(explanation.total[names.index(node_name)]) if node_name in names else 0
-    return (int(explanation.total.max()) - got) / weights
+    chosen_total = int(explanation.total[names.index(node_name)]) if node_name in names else 0
+    return (int(explanation.total.max()) - chosen_total) / weights

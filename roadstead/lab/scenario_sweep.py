@@ -19,7 +19,7 @@ Values = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSweep:
-    """axes: key → values. seeds: of the runs of each combination."""
+    """A sweep to run. axes: key of the scenario → values. seeds: of each combination."""
 
     scenario: str
     axes: tuple[tuple[str, tuple[object, ...]], ...]
@@ -65,10 +65,10 @@ class Spread:
 
 
 def rows_of(sweep: ScenarioSweep, results: Mapping[int, object]) -> list[Row]:
-    """Return the runs that ended, in the order of the sweep. results: by place in `runs`."""
+    """Return the runs that ended, in the order of the sweep. results: by index in `runs`."""
     rows = []
-    for place, (values, seed) in enumerate(sweep.runs()):
-        metrics = results.get(place)
+    for index, (values, seed) in enumerate(sweep.runs()):
+        metrics = results.get(index)
         if isinstance(metrics, dict):
             rows.append(Row(values, seed, metrics))
     return rows
@@ -94,7 +94,7 @@ def spreads(rows: Sequence[Row]) -> list[tuple[Values, int, dict[str, Spread]]]:
         names = dict.fromkeys(name for row in group for name in row.metrics)
         metrics = {}
         for name in names:
-            given = [row.metrics[name] for row in group if name in row.metrics]
-            metrics[name] = Spread(median(given), min(given), max(given))
+            values = [row.metrics[name] for row in group if name in row.metrics]
+            metrics[name] = Spread(median(values), min(values), max(values))
         found.append((group[0].values, len(group), metrics))
     return found

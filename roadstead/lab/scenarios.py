@@ -32,12 +32,12 @@ JOB_PODS: Final = 10
 def constraint_heavy(nodes: int, pods: int, seed: int) -> tuple[list[NodeFacts], list[Pod]]:
     """Nodes, and pods in a seeded order; the same seed gives the same result."""
     draw = random.Random(f"constraint-heavy {seed}")  # noqa: S311
-    kinds = [
-        kind(app)
-        for kind in (_spread, _alone_on_host, _plain_or_repelling, _single)
+    templates = [
+        make(app)
+        for make in (_spread, _alone_on_host, _plain_or_repelling, _single)
         for app in range(APPS)
     ]
-    chosen = [kinds[draw.randrange(len(kinds))] for _ in range(pods)]
+    chosen = [templates[draw.randrange(len(templates))] for _ in range(pods)]
     return [_node(number) for number in range(nodes)], _named(chosen)
 
 
@@ -90,17 +90,19 @@ def _pod(app: str, cpu_milli: int = 250, **constraints: object) -> PodFacts:
     )
 
 
-def _is(app: str) -> LabelSelector:
+def _app_selector(app: str) -> LabelSelector:
     return LabelSelector((Requirement("app", "In", (app,)),))
 
 
 def _anti_affinity_to(app: str) -> PodAffinityTerm:
-    return PodAffinityTerm(HOSTNAME_LABEL, _is(app), ("default",), None)
+    return PodAffinityTerm(HOSTNAME_LABEL, _app_selector(app), ("default",), None)
 
 
 def _spread(app: int) -> PodFacts:
     name = f"even-{app}"
-    rule = SpreadConstraint(ZONE_LABEL, 1, "DoNotSchedule", _is(name), 1, "Honor", "Ignore", ())
+    rule = SpreadConstraint(
+        ZONE_LABEL, 1, "DoNotSchedule", _app_selector(name), 1, "Honor", "Ignore", ()
+    )
     return _pod(name, spread_constraints=(rule,))
 
 

@@ -22,6 +22,7 @@ Value: TypeAlias = bool | int | float | str
 Values: TypeAlias = Mapping[str, Value]
 Metrics: TypeAlias = Mapping[str, float]
 Run: TypeAlias = Callable[[Values, int], Metrics]
+"""(values of the parameters, seed) → metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def _run_gap(values: Values, seed: int) -> Metrics:
 
 def _run_policies(values: Values, seed: int) -> Metrics:
     fields_of_model = _known_fields(policies.PolicyModel, values)
-    loads = str(values["phases"]).split("/")
-    phases = tuple(float(load) / PERCENT for load in loads)
+    percentages = str(values["phases"]).split("/")
+    phases = tuple(float(each) / PERCENT for each in percentages)
     fields_of_model |= {"phases": phases, "variance_between_partitions": values["between"]}
     return policies.simulate(policies.PolicyModel(**fields_of_model), seed)  # type: ignore[arg-type]
 

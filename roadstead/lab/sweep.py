@@ -22,7 +22,10 @@ MAX_SEEDS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """axes: parameter → its values; fixed: values that do not vary; seeds: of the repeats."""
+    """A sweep to run. axes: parameter → its values; fixed: values that do not vary.
+
+    seeds: one for each repetition of a combination.
+    """
 
     title: str
     study: Study
@@ -72,11 +75,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """A sweep and its runs. ended: why it ended early; then complete combinations are kept."""
+    """A sweep and its runs. stopped_by: why it ended early; then complete combinations are kept."""
 
     sweep: Sweep
     rows: tuple[SweepRun, ...]
-    ended: RoadsteadError | KeyboardInterrupt | None = None
+    stopped_by: RoadsteadError | KeyboardInterrupt | None = None
 
     def points(self) -> list[Point]:
         """Bands over the seeds, in the order of the combinations."""
@@ -100,7 +103,7 @@ def make_sweep(
     title: str = "",
 ) -> Sweep:
     """Make a sweep. Raises InputError for an invalid parameter, value or size."""
-    read = []
+    parsed_axes = []
     for name, values in axes.items():
         parameter = study.parameter(name, source)
         if not 1 <= len(values) <= MAX_VALUES:
@@ -111,11 +114,13 @@ def make_sweep(
         parsed = tuple(parameter.parse(value, source) for value in values)
         if len(set(parsed)) < len(parsed):
             raise InputError("has a value twice", source=source, field=name)
-        read.append((name, parsed))
-    kept = {name: study.parameter(name, source).parse(each, source) for name, each in fixed.items()}
+        parsed_axes.append((name, parsed))
+    constants = {
+        name: study.parameter(name, source).parse(each, source) for name, each in fixed.items()
+    }
     if not 1 <= len(seeds) <= MAX_SEEDS:
         raise InputError(f"must be 1 to {MAX_SEEDS} seeds", source=source, field="seeds")
-    sweep = Sweep(title or study.text, study, tuple(read), kept, tuple(seeds))
+    sweep = Sweep(title or study.text, study, tuple(parsed_axes), constants, tuple(seeds))
     if sweep.size > MAX_RUNS:
         raise InputError(f"is {sweep.size:,} runs (at most {MAX_RUNS:,})", source=source)
     if not any(True for _ in sweep.points()):
@@ -123,22 +128,22 @@ def make_sweep(
     return sweep
 
 
-def swept(
+def sweep_result(
     sweep: Sweep,
     results: Mapping[int, object],
-    ended: RoadsteadError | KeyboardInterrupt | None = None,
+    stopped_by: RoadsteadError | KeyboardInterrupt | None = None,
 ) -> SweepResult:
-    """Return the result of a sweep from the metrics of its runs, by their place in `Sweep.runs`.
+    """Return the result of a sweep from the metrics of its runs, by their index in `Sweep.runs`.
 
-    ended: why the sweep ended early; then only combinations with metrics for every seed are kept,
-    and it is raised if there is none.
+    stopped_by: why the sweep ended early; then only combinations with metrics for every seed are
+    kept, and it is raised if there is none.
     """
     rows: list[SweepRun] = []
     runs, repeats = sweep.runs(), len(sweep.seeds)
     for start in range(0, len(runs), repeats):
-        places = range(start, start + repeats)
-        if all(place in results for place in places):
-            rows += [SweepRun(*runs[each], cast("Metrics", results[each])) for each in places]
-    if ended is not None and not rows:
-        raise ended
-    return SweepResult(sweep, tuple(rows), ended)
+        indices = range(start, start + repeats)
+        if all(each in results for each in indices):
+            rows += [SweepRun(*runs[each], cast("Metrics", results[each])) for each in indices]
+    if stopped_by is not None and not rows:
+        raise stopped_by
+    return SweepResult(sweep, tuple(rows), stopped_by)

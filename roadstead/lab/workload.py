@@ -77,8 +77,8 @@ class JobType:
 
     def request(self, random: np.random.Generator) -> Ints:
         """Draw the request of one task: int64[resources], each at least 1."""
-        asked = (self.cpu_milli.sample(random), self.memory_mib.sample(random))
-        return np.array([max(1, round(each)) for each in asked], dtype=np.int64)
+        amounts = (self.cpu_milli.sample(random), self.memory_mib.sample(random))
+        return np.array([max(1, round(each)) for each in amounts], dtype=np.int64)
 
 
 @dataclass(slots=True, eq=False)

@@ -17,10 +17,11 @@ class SchedulerWork:
 
     profile: the profile that it serves, "" for all. busyness: the share of the run spent on
     decisions, including reads of the state and simulated latency. reads: reads of the state. asked,
-    bound: binds. refused: by the binder's cause. transactions: jobs committed as one;
-    conflicted: those of which a bind was refused. retries: leased pods with an earlier
-    attempt. passed_on: pods that found no node in the scheduler's own partitions. memory_bytes:
-    peak memory of its process; 0 if it has none of its own.
+    bound: binds that it requested, and those that were made. refused: refused binds by the binder's
+    cause. transactions: jobs committed as one; conflicted: those of which a bind was refused.
+    retries: leased pods with an earlier attempt. passed_on: pods that found no node in the
+    scheduler's own partitions, and were returned for another scheduler. memory_bytes: peak memory
+    of its process; 0 if it shares one.
     """
 
     name: str
@@ -45,7 +46,10 @@ class SchedulerWork:
 
 @dataclass(frozen=True, slots=True)
 class Concurrency:
-    """All schedulers of a run, with their mode and conflict rules."""
+    """All schedulers of a run.
+
+    mode, detection, transaction: the run's settings `mode`, `conflicts` and `transaction`.
+    """
 
     mode: str
     detection: str
@@ -63,7 +67,7 @@ class Concurrency:
         causes: Counter[str] = Counter()
         for each in self.schedulers:
             causes.update(each.refused)
-        return dict(sorted(causes.items(), key=lambda found: (-found[1], found[0])))
+        return dict(sorted(causes.items(), key=lambda item: (-item[1], item[0])))
 
     @property
     def asked(self) -> int:
@@ -77,7 +81,7 @@ class Concurrency:
 
     @property
     def conflicts_per_transaction(self) -> float | None:
-        """Conflicted transactions per successful one, as in Omega; None if none succeeded."""
+        """Conflicted transactions per successful one, as in the Omega paper; None without those."""
         conflicted = sum(each.conflicted for each in self.schedulers)
         succeeded = sum(each.transactions for each in self.schedulers) - conflicted
         return conflicted / succeeded if succeeded else None

@@ -21,7 +21,8 @@ evicted; it ends with the node."""
 class DrainedPod:
     """A pod of a drained node.
 
-    to: the node of its replacement. round: of its eviction, from 1; 0 if it is not evicted.
+    to: the node of its replacement. round: the round of its eviction, from 1; 0 if it is not
+    evicted. In a round all evictions are requested that disruption budgets allow at that time.
     reason: why it is pending, blocked or refused; of a moved pod, that it has no controller.
     """
 
@@ -43,8 +44,9 @@ class DrainedPod:
 class DrainBudget:
     """A disruption budget that selects evicted pods.
 
-    allowed: its disruptionsAllowed. pods: to be evicted. evicted: of them. rounds: in which it
-    allowed evictions. blocked: evictions that it never allows.
+    allowed: its disruptionsAllowed. pods: number of selected pods to evict. evicted: number of
+    those that were evicted. rounds: number of rounds in which it allowed evictions. blocked: number
+    of evictions that it never allows.
     """
 
     budget: str
@@ -57,11 +59,11 @@ class DrainBudget:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """The answer. source: for people.
+    """The answer. source: description of the input, for display.
 
     nodes: those drained. pods: all pods on them, in order. budgets: by name. preempted: pods of
-    other nodes that were evicted for a replacement. pending_before: given pods without a node.
-    rounds: of evictions.
+    other nodes that were evicted for a replacement. pending_before: pods of the input that have no
+    node before the drain. rounds: number of rounds of evictions.
     """
 
     source: str
@@ -83,8 +85,8 @@ class DrainResult:
     def is_complete(self) -> bool:
         """Whether every pod that must move has another node, and no other pod lost its own."""
         counts = self.counts
-        held = counts["pending"] + counts["blocked"] + counts["refused"]
-        return not held and not self.preempted
+        unmoved = counts["pending"] + counts["blocked"] + counts["refused"]
+        return not unmoved and not self.preempted
 
     @property
     def targets(self) -> dict[str, int]:

@@ -25,6 +25,8 @@ NODES_MAX: Final = 2000
 """Maximum number of nodes with scores, and of names per reason, unless `--top` is given."""
 
 SKIPPED: Final = "–"
+"""Shown for a plugin that was skipped, and so has no scores."""
+
 _STYLE: Final = """
 .scores { overflow: auto; max-height: 80vh; border: 1px solid var(--line) }
 .scores th, .scores td { white-space: nowrap; background: var(--page) }
@@ -46,25 +48,25 @@ class PageOrigin:
     versions: str
 
 
-def explanation_page(explanation: Explanation, facts: PageOrigin, top: int | None = None) -> str:
+def explanation_page(explanation: Explanation, origin: PageOrigin, top: int | None = None) -> str:
     """The page of one pod. top: maximum number of nodes, and of names per reason; 0 for all."""
     limit = _limit(top)
     title = f"Explanation of {explanation.pod_key}"
     body = [f"<h1>{text(explanation.pod_key)}</h1>", *_headline(headline(explanation))]
-    body += [*_source(facts), *_details(explanation, limit), *_foot(facts)]
+    body += [*_source(origin), *_details(explanation, limit), *_foot(origin)]
     return html_page(title, body, _STYLE)
 
 
-def pending_page(report: PendingReport, facts: PageOrigin, top: int | None = None) -> str:
+def pending_page(report: PendingReport, origin: PageOrigin, top: int | None = None) -> str:
     """The page of all pending pods, a section for each workload and reason."""
     limit = _limit(top)
     body = [f"<h1>{text(report.summary)}</h1>"]
     if report.basis:
         body.append(f"<p>{text(report.basis)}</p>")
-    body += _source(facts)
+    body += _source(origin)
     for section in report.sections:
         body += _section(section, limit)
-    return html_page("Pending pods", [*body, *_foot(facts)], _STYLE)
+    return html_page("Pending pods", [*body, *_foot(origin)], _STYLE)
 
 
 def _limit(top: int | None) -> int | None:
@@ -82,18 +84,18 @@ def _section(section: Section, limit: int | None) -> Iterator[str]:
         yield from _details(explanation, limit, "h3")
 
 
-def _headline(facts: Sequence[HeadlineLine]) -> Iterator[str]:
-    for fact in facts:
-        style = f' class="{fact.mark}"' if fact.mark else ""
-        yield f"<p{style}>{text(fact.text)}</p>"
+def _headline(lines: Sequence[HeadlineLine]) -> Iterator[str]:
+    for line in lines:
+        style = f' class="{line.mark}"' if line.mark else ""
+        yield f"<p{style}>{text(line.text)}</p>"
 
 
-def _source(facts: PageOrigin) -> list[str]:
-    return [f"<p>{text(facts.source)}<br><code>{text(facts.command)}</code></p>"]
+def _source(origin: PageOrigin) -> list[str]:
+    return [f"<p>{text(origin.source)}<br><code>{text(origin.command)}</code></p>"]
 
 
-def _foot(facts: PageOrigin) -> list[str]:
-    return [f"<p><small>{text(facts.versions)}</small></p>"]
+def _foot(origin: PageOrigin) -> list[str]:
+    return [f"<p><small>{text(origin.versions)}</small></p>"]
 
 
 def _details(explanation: Explanation, limit: int | None, level: str = "h2") -> Iterator[str]:
@@ -112,8 +114,8 @@ def _details(explanation: Explanation, limit: int | None, level: str = "h2") -> 
 
 def _scores(explanation: Explanation, shown: Sequence[int]) -> Iterator[str]:
     """A table of plugins × nodes: weighted scores, and below them the raw and normalized ones."""
-    lines = {line.plugin: line for line in explanation.scores}
-    scored = [lines[column.plugin] for column in score_columns(explanation)]
+    by_plugin = {line.plugin: line for line in explanation.scores}
+    scored = [by_plugin[column.plugin] for column in score_columns(explanation)]
     skipped = [line for line in explanation.scores if line.normalized is None]
     columns = [*scored, *skipped]
     yield "<p><small>Weighted scores; below each: raw → normalized.</small></p>"
@@ -124,7 +126,7 @@ def _scores(explanation: Explanation, shown: Sequence[int]) -> Iterator[str]:
     for index in shown:
         name = explanation.names[explanation.feasible[index]]
         node = f"<b>{text(name)}</b>" if name in best else text(name)
-        cells = (_cell(line, of, index) for line, of in zip(columns, weighted, strict=True))
+        cells = (_cell(line, scores, index) for line, scores in zip(columns, weighted, strict=True))
         total = f"<td><b>{int(explanation.total[index]):,}</b></td>"
         yield f"<tr><th>{node}</th>{total}{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
@@ -146,7 +148,7 @@ def _refusals(found: Sequence[FilteredNodes], limit: int | None) -> Iterator[str
     for each in found:
         helps = "<br><small>preemption may help</small>" if each.may_preempt else ""
         names = _names(f"{len(each.nodes):,}", each.nodes, limit)
-        yield f"<tr><td>{text(each.plugin or SKIPPED)}</td><td>{text(each.reason)}{helps}</td>"
+        yield f"<tr><td>{text(each.plugin or '–')}</td><td>{text(each.reason)}{helps}</td>"
         yield f"<td>{names}</td></tr>"
     yield "</table>"
 

@@ -11,6 +11,8 @@ from roadstead.report.explain_view import headline, status_text
 from roadstead.report.pods import workload_of
 
 State = Literal["terminating", "gated", "failing", "unschedulable", "schedulable"]
+"""failing: a plugin or an extender raised an error, so whether the pod fits is not known."""
+
 BARE_PODS = "Pods without a controller"
 
 

@@ -34,23 +34,29 @@ from roadstead.report.explain_view import (
 )
 
 SKIPPED: Final = "–"
+"""Shown for a plugin that was skipped, and so has no scores."""
+
 NODES_SHOWN: Final = 10
 NAMES_SHOWN: Final = 3
 GAP: Final = 2
+"""Spaces between two columns."""
+
 NODE_MIN: Final = 8
+"""Minimum number of characters of the node column."""
+
 HEADING_MAX: Final = 10
 """Characters of a plugin's name per heading line: `Toleration` and `Allocation` fit."""
 
 HEADINGS: Final = (sys.maxsize, 24, 16, HEADING_MAX)
 """Candidates for the characters per heading line.
 
-The first one is used with which all columns fit side by side and no node name is wrapped, or else
-the last one.
+The first candidate is used with which all columns fit side by side and no node name is wrapped; if
+there is none, the last candidate.
 """
 
-WIDTH_OF_NAMES: Final = 72
+FULL_NAMES_WIDTH: Final = 72
 FOLDED_NAME: Final = 14
-"""On a terminal narrower than WIDTH_OF_NAMES, plugin names are broken into lines of this length."""
+"""On a terminal narrower than FULL_NAMES_WIDTH, names of plugins are broken into such lines."""
 
 STYLES: Final[dict[Mark, str]] = {
     "good": "bold green",
@@ -103,8 +109,8 @@ def print_pending(
 def _print_section(console: Console, section: Section, limits: ShownLimits) -> None:
     title = Text(f"\n{printable(section.title)}", "bold")
     explanation = section.explanation
-    facts = [HeadlineLine(section.reason, "bad")] if explanation is None else headline(explanation)
-    _print_headline(console, title, facts)
+    lines = [HeadlineLine(section.reason, "bad")] if explanation is None else headline(explanation)
+    _print_headline(console, title, lines)
     if section.title != f"Pod {section.pods[0]}":
         console.print(Text(printable(f"Pods: {_some(section.pods, limits.names)}"), "dim"))
     # For a gated pod, the answers of filters are not the reason why it is pending.
@@ -112,10 +118,10 @@ def _print_section(console: Console, section: Section, limits: ShownLimits) -> N
         _print_refusals(console, explanation, limits)
 
 
-def _print_headline(console: Console, title: Text, facts: Sequence[HeadlineLine]) -> None:
+def _print_headline(console: Console, title: Text, lines: Sequence[HeadlineLine]) -> None:
     """Print whether a pod can be scheduled and where, or why not."""
-    lines = (Text(printable(fact.text), style=STYLES[fact.mark]) for fact in facts)
-    console.print(Text.assemble(title, ": ", Text("\n").join(lines)))
+    texts = (Text(printable(line.text), style=STYLES[line.mark]) for line in lines)
+    console.print(Text.assemble(title, ": ", Text("\n").join(texts)))
 
 
 def _print_scores(
@@ -187,17 +193,17 @@ def _blocks(
     node_chars = max(1, min(node_chars, room - max(widths.values(), default=0)))
     room -= node_chars
     block: list[ScoreColumn] = []
-    left = room
+    unused = room
     # Constant columns come last: they fill the last block, or are printed as one line.
     for column in columns:
-        if widths[column.plugin] > left:
+        if widths[column.plugin] > unused:
             if column.is_constant:
                 continue
             if block:
                 yield _Block(tuple(block), node_chars, chars)
-            block, left = [], room
+            block, unused = [], room
         block.append(column)
-        left -= widths[column.plugin]
+        unused -= widths[column.plugin]
     yield _Block(tuple(block), node_chars, chars)
 
 
@@ -228,7 +234,7 @@ def _print_best(console: Console, explanation: Explanation, index: int) -> None:
     _print_title(console, f"Scores of {printable(name)}")
     table = _table()
     table.add_column("plugin", overflow="fold")
-    chars = FOLDED_NAME if console.width < WIDTH_OF_NAMES else sys.maxsize
+    chars = FOLDED_NAME if console.width < FULL_NAMES_WIDTH else sys.maxsize
     for heading in ("raw", "normalized", "weight", "weighted"):
         table.add_column(heading, justify="right", overflow="fold")
     for line in explanation.scores:

@@ -55,29 +55,29 @@ class FilteredNodes:
 
 
 def headline(explanation: Explanation) -> list[HeadlineLine]:
-    """Whether the pod can be scheduled and where, or why not; obstacles come first."""
-    facts = []
+    """Return lines on whether the pod can be scheduled and where, or why not; obstacles first."""
+    lines = []
     if explanation.is_terminating:
-        facts.append(HeadlineLine("is being deleted: the scheduler skips it", "wait"))
+        lines.append(HeadlineLine("is being deleted: the scheduler skips it", "wait"))
     if not explanation.pre_enqueue.is_success:
         gate = status_text(explanation.pre_enqueue)
-        facts.append(HeadlineLine(f"does not enter the queue: {gate}", "wait"))
+        lines.append(HeadlineLine(f"does not enter the queue: {gate}", "wait"))
     nodes, feasible = len(explanation.names), len(explanation.feasible)
     if explanation.cycle_error:
-        facts.append(HeadlineLine(f"scheduling it fails: {explanation.cycle_error}", "bad"))
+        lines.append(HeadlineLine(f"scheduling it fails: {explanation.cycle_error}", "bad"))
     elif feasible:
         # "Would be": a pod that is gated or being deleted is not attempted.
-        verb = "would be" if facts else "are"
-        facts.append(HeadlineLine(f"{feasible:,} of {nodes:,} nodes {verb} feasible", "good"))
-        facts.append(HeadlineLine(_best(explanation)))
+        verb = "would be" if lines else "are"
+        lines.append(HeadlineLine(f"{feasible:,} of {nodes:,} nodes {verb} feasible", "good"))
+        lines.append(HeadlineLine(_best(explanation)))
     else:
-        facts.append(HeadlineLine("no node is feasible", "wait"))
-        facts.append(HeadlineLine(explanation.message))
-        facts += _preemption(explanation.post_filter)
+        lines.append(HeadlineLine("no node is feasible", "wait"))
+        lines.append(HeadlineLine(explanation.message))
+        lines += _preemption(explanation.post_filter)
     if explanation.unsupported:
         why = explanation.unsupported
-        facts.append(HeadlineLine(f"Whether preemption would help is not known: {why}"))
-    return facts
+        lines.append(HeadlineLine(f"Whether preemption would help is not known: {why}"))
+    return lines
 
 
 def _best(explanation: Explanation) -> str:
@@ -95,9 +95,9 @@ def _preemption(result: PostFilterResult | None) -> list[HeadlineLine]:
     if result is None or result.chosen is None:
         return []
     pods = len(result.chosen.victims)
-    equals = len(result.acceptable)
+    equally_good = len(result.acceptable)
     victims = "1 pod is evicted" if pods == 1 else f"{pods:,} pods are evicted"
-    choice = f", one of {equals:,} equally good nodes" if equals > 1 else ""
+    choice = f", one of {equally_good:,} equally good nodes" if equally_good > 1 else ""
     return [
         HeadlineLine(f"Preemption would make room on {result.nominated_node}: {victims}{choice}")
     ]

@@ -17,7 +17,7 @@ ChangeKind = Literal["tolerate", "drop", "reduce", "preempt"]
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
-    """A pod whose replicas are counted.
+    """A pod whose replicas are counted, as one argument of the command names it.
 
     name: as the user wrote it. pod: the key of the pod whose facts the replicas have. ratio:
     replicas in one set (web=3 db=1: three and one). replicas: those that fit.
@@ -43,7 +43,8 @@ class FitNode:
 class Refusal:
     """Why the next replica does not fit: the FailedScheduling message of the scheduler.
 
-    spec: the name of its spec. preempts: pods that it would evict, if it is placed by preemption.
+    spec: the name of the replica's `FitSpec`. reasons: (reason, number of nodes with it). preempts:
+    pods that it would evict, if it is placed by preemption.
     """
 
     spec: str
@@ -57,8 +58,8 @@ class Refusal:
 class AdmittingChange:
     """A change of the pod with which the scheduler places it.
 
-    kinds: of each part. text: for people. node: where the scheduler placed the pod. share: the part
-    of the request that is dropped, for a reduced resource. evicts: keys of preempted pods.
+    kinds: of each part. text: for display. node: where the scheduler placed the pod. share: for a
+    reduced resource, the part of the request that is dropped. evicts: keys of preempted pods.
     """
 
     kinds: tuple[ChangeKind, ...]
@@ -74,7 +75,7 @@ class AdmittingChange:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """The answer. source: for people. rounds: complete sets of replicas.
+    """The answer. source: description of the input, for display. rounds: complete sets of replicas.
 
     is_limited: the count stopped at its limit, so more may fit. nodes: those with replicas, most
     replicas first. next: why the next replica does not fit; None if the count stopped at its

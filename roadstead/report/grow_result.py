@@ -28,9 +28,10 @@ class GrownShape:
 
 @dataclass(frozen=True, slots=True)
 class GrowResult:
-    """Nodes to add. source: for people.
+    """Nodes to add. source: description of the input, for display.
 
-    shapes: of the catalogue, in its order. nodes: names of the added nodes. manifests: theirs.
+    shapes: of the catalogue, in its order. nodes, manifests: names of the added nodes, and their
+    manifests.
     pending: pods that no number of these nodes helps. placed_on: pod key → node, for the pods
     placed on added nodes. missing_before: pods without a node if no node is added. pods: number of
     pods to schedule. runs: number of complete runs and trials. is_minimal: the run without any
@@ -108,10 +109,10 @@ class LeavingNode:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """A disruption budget and the evictions that it selects.
+    """A disruption budget that selects moved pods.
 
-    allowed: its disruptionsAllowed. pods: that must be evicted. refused: evictions that it refuses
-    at first, if all are requested at once.
+    allowed: its disruptionsAllowed. pods: number of selected pods to evict. refused: number of
+    evictions that it refuses at first, if all are requested at the same time.
     """
 
     budget: str

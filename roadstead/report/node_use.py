@@ -13,6 +13,7 @@ from roadstead.report.result import NodeUse
 
 PODS = "pods"
 LEADING = ("cpu", "memory")
+"""The first resources of a table."""
 
 
 def node_use(
@@ -25,8 +26,9 @@ def node_use(
 
     gone: running pods that were preempted. All three contain pairs of node name and pod; pods on
     nodes outside `nodes` are ignored.
-    The resources are cpu and memory, then all others that a node offers, by name, then pods. What
-    devices of claims serve, because the node does not offer it, is not counted.
+    The resources are cpu and memory, then all others that a node offers, by name, then pods. An
+    extended resource that the pod's node does not offer is provided by a device claim, and not
+    counted.
     """
     offered = {resource for node in nodes for resource, _ in node.allocatable}
     resources = (*LEADING, *sorted(offered.difference(LEADING)), PODS)
@@ -61,6 +63,8 @@ def _add(
     column: dict[str, int],
     nodes: Sequence[NodeFacts],
 ) -> None:
+    """Add the requests of pods to the rows of their nodes. row, column: node, resource → index."""
+    # By id of the facts, which many pods share; the facts are kept so that no id is used again.
     vectors: dict[int, tuple[PodFacts, NDArray[np.int64]]] = {}
     for node, facts in pods:
         index = row.get(node)
@@ -71,6 +75,7 @@ def _add(
             known = vectors[id(facts)] = (facts, _vector(facts, column))
         use[index] += known[1]
         if facts.extended_requests:
+            # A device claim provides what the node does not offer; see `node_use`.
             offered = {name for name, _ in nodes[index].allocatable}
             for each in {each.resource for each in facts.extended_requests}.difference(offered):
                 if each in column:

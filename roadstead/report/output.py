@@ -6,11 +6,11 @@
     not_created.parquet, not_created.json kind, name, workload, source, reason; sorted by kind, name
     devices.parquet, devices.json         claim, request, driver, pool, device, pods of each
     nodes.parquet, nodes.json             per node and resource: allocatable, before, after
-    run.json                              all it takes to run it again, and digests of the above
+    run.json                              all that a repetition needs, and digests of the above
     summary.json                          the figures; written last
     journal, journal.1 ...                what the binder committed, in this run and in earlier ones
 
-A new directory is renamed into place when it is complete; only a journal is there during the run.
+A new directory is renamed into place when it is complete; during the run it holds only a journal.
 In an existing directory each file is replaced atomically. summary.json is missing while the files
 belong to different runs.
 """
@@ -46,6 +46,7 @@ RUN_FILE_MAX_BYTES = 1 << 26
 SUMMARY_FILE = "summary.json"
 JOURNAL = re.compile(r"journal(\.\d+)?")
 DIGESTED = tuple(f"{name}.json" for name in (*COLUMNS, "nodes"))
+"""Files whose digests are written to run.json, so that two runs can be compared."""
 
 
 def write_output(directory: Path, result: RunResult) -> None:

@@ -1,8 +1,8 @@
 """Parquet files: write a table, read columns.
 
 Run as a program (`python -m roadstead.report.parquet`), it decodes one file per line of standard
-input, a JSON list of path, number of rows and columns. It writes the columns as JSON, so many rows
-on each line, and an empty line after each file.
+input, a JSON list of path, number of rows and columns. It writes the columns as JSON, as many rows
+on each line as asked for, and an empty line after each file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ MODULE = "roadstead.report.parquet"
 COMPRESSION = "zstd(1)"
 BATCH_ROWS = 8192
 BATCH_MAX_BYTES = 1 << 28
+"""Maximum length of the JSON line of one batch."""
+
 MEMORY_MAX_BYTES = 2 << 30
+"""Maximum address space of the child process that decodes a file."""
+
 END = b"\n"
 """What the program writes after the batches of a file."""
 
@@ -137,8 +141,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if sys.platform == "linux":
         # A page of a few bytes may expand to any size.
-        most = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, most))
+        hard_limit = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, hard_limit))
     for request in sys.stdin:
         path, batch_rows, *names = json.loads(request)
         _write_batches(path, batch_rows, names)

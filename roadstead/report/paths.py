@@ -40,7 +40,7 @@ def check_file(path: Path, *, is_replaced: bool = True) -> None:
     is_replaced: an existing file may be replaced.
     """
     try:
-        is_folder, is_there, has_folder = (
+        is_folder, exists, has_folder = (
             path.is_dir(),
             path.exists(),
             path.absolute().parent.is_dir(),
@@ -51,31 +51,34 @@ def check_file(path: Path, *, is_replaced: bool = True) -> None:
         raise InputError("is a directory", source=str(path))
     if not has_folder:
         raise InputError("cannot be written: there is no such directory", source=str(path))
-    if not os.access(path if is_there else path.absolute().parent, os.W_OK):
+    if not os.access(path if exists else path.absolute().parent, os.W_OK):
         raise InputError("cannot be written: no permission", source=str(path))
-    if is_there and not is_replaced:
+    if exists and not is_replaced:
         raise InputError("exists; --force replaces it", source=str(path))
 
 
 def _why_not(folder: Path) -> str:
+    """Why a folder cannot be written or created; "" if it can be."""
     try:
-        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if _is(each))
-        if not there.is_dir():
+        path = folder.absolute()
+        # The folder, or the nearest parent that exists.
+        nearest = next(each for each in (path, *path.parents) if _exists(each))
+        if not nearest.is_dir():
             return (
                 "is not a directory"
-                if there == folder.absolute()
-                else f"cannot be made: {there} is not a directory"
+                if nearest == path
+                else f"cannot be made: {nearest} is not a directory"
             )
-        if os.access(there, os.W_OK | os.X_OK):
+        if os.access(nearest, os.W_OK | os.X_OK):
             return ""
     except (OSError, ValueError) as failure:
         return f"cannot be used: {_text(failure)}"
-    if there == folder.absolute():
+    if nearest == path:
         return "cannot be written: no permission"
-    return f"cannot be made: no permission to write in {there}"
+    return f"cannot be made: no permission to write in {nearest}"
 
 
-def _is(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     """Whether the path exists, dangling links included. Raises OSError or ValueError."""
     try:
         path.lstat()

@@ -1,7 +1,7 @@
 """Plots as SVG text: lines over an axis, with an interval at each point. No library, no network.
 
-Over an axis of words, only markers and intervals are drawn, because there are no values between
-words. The height follows from the texts: title, axes, legend and notes are wrapped.
+Over an axis of categories, only markers and intervals are drawn, because no values are between
+them. The height follows from the texts: title, axes, legend and notes are wrapped.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from roadstead.report.plot_marks import (
 from roadstead.report.plot_text import number_text, text_width, wrap
 
 WIDTH: Final = 600
+"""Pixels, as all lengths here."""
+
 PADDING: Final = 14.0
 AREA_HEIGHT: Final = 250.0
 TITLE_ROW: Final = 19.0
@@ -38,7 +40,7 @@ BORDER: Final = 4.0
 """Minimum number of pixels between the text of a tick and the border of the picture."""
 
 SLOT_SHARE: Final = 0.8
-"""The part of a word's interval on the x axis over which its points are spread."""
+"""The part of a category's interval on the x axis over which its points are spread."""
 
 SHIFT: Final = 3.0
 """Maximum number of pixels by which points of several lines are moved left or right of their x.
@@ -51,7 +53,7 @@ TEXT_WIDTH: Final = WIDTH - 2 * PADDING
 
 @dataclass(frozen=True, slots=True)
 class PlotLine:
-    """A named line: (x, band of y), sorted by x. x: a number, or the index of a word."""
+    """A named line: (x, band of y), sorted by x. x: a number, or the index of a category."""
 
     name: str
     points: tuple[tuple[float, Band], ...]
@@ -61,16 +63,16 @@ class PlotLine:
 class Plot:
     """Titles, axes and lines of a plot.
 
-    words: labels of the x values 0, 1, …, if the axis has words. interval: description of the
-    intervals for the legend, used if one is drawn. notes: sentences below the legend. events:
-    values of x at which a vertical line is drawn, with its text. has_markers: at each point.
+    categories: names of the x values 0, 1, …, if the x axis is categorical. interval: description
+    of the intervals for the legend, used if one is drawn. notes: sentences below the legend.
+    events: (x of a vertical line, its text). has_markers: whether each point has a marker.
     """
 
     title: str
     x_title: str
     y_title: str
     lines: tuple[PlotLine, ...]
-    words: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     interval: str = ""
     notes: tuple[str, ...] = ()
     events: tuple[tuple[float, str], ...] = ()
@@ -144,8 +146,8 @@ def _area(plot: Plot, top: float) -> tuple[_Area, list[Tick]]:
     y, ticks = y_axis(low, high, base, -AREA_HEIGHT)
     left = PADDING + max(text_width(tick.text) for tick in ticks) + 8
     right = WIDTH - PADDING
-    if plot.words:
-        x = Scale(-0.5, len(plot.words) - 0.5, left, right - left)
+    if plot.categories:
+        x = Scale(-0.5, len(plot.categories) - 0.5, left, right - left)
     else:
         x = x_scale(_x_values(plot), left + INSET, right - left - 2 * INSET)
     return _Area(top, left, right, base, x, y), ticks
@@ -184,9 +186,9 @@ def _x_axis(plot: Plot, area: _Area) -> tuple[list[str], float]:
 
 def _x_marks(plot: Plot, area: _Area) -> list[tuple[float, list[str]]]:
     """(pixel, lines of text) of each tick."""
-    if plot.words:
-        width = (area.right - area.left) / len(plot.words) - 2 * BORDER
-        return [(area.x.at(value), wrap(word, width)) for value, word in enumerate(plot.words)]
+    if plot.categories:
+        width = (area.right - area.left) / len(plot.categories) - 2 * BORDER
+        return [(area.x.at(value), wrap(name, width)) for value, name in enumerate(plot.categories)]
     ticks = x_ticks(_x_values(plot), area.x, BORDER, WIDTH - BORDER)
     return [(tick.at, [tick.text]) for tick in ticks]
 
@@ -217,32 +219,32 @@ def _events(plot: Plot, area: _Area) -> Iterator[str]:
 
 def _data(plot: Plot, area: _Area) -> Iterator[str]:
     for index, line in enumerate(plot.lines):
-        look = LineStyle(index)
+        style = LineStyle(index)
         pixels = _pixels(plot, area, index)
-        yield f'<g class="{look.colour_class}">'
+        yield f'<g class="{style.colour_class}">'
         for (x, _), (_, band) in zip(pixels, line.points, strict=True):
             if band.low < band.high:
                 low, high = area.y.at(band.low), area.y.at(band.high)
                 yield interval_mark(x, low, high)
-        if not plot.words:
+        if not plot.categories:
             # No line to zero: the distance to it means nothing on a logarithmic axis.
             joined = [
                 pixel
                 for pixel, (value, _) in zip(pixels, line.points, strict=True)
                 if value or not area.x.zero_gap
             ]
-            yield from [look.line(joined)] if len(joined) > 1 else []
+            yield from [style.line(joined)] if len(joined) > 1 else []
         for (x, y), (value, band) in zip(pixels, line.points, strict=True):
             if plot.has_markers:
-                yield look.marker(x, y, _point_title(plot, line, value, band))
+                yield style.marker(x, y, _point_title(plot, line, value, band))
         yield "</g>"
 
 
 def _pixels(plot: Plot, area: _Area, index: int) -> list[tuple[float, float]]:
     """Pixels of a line's points; the points of several lines are moved apart."""
     count = len(plot.lines)
-    if plot.words:
-        slot = (area.right - area.left) / len(plot.words)
+    if plot.categories:
+        slot = (area.right - area.left) / len(plot.categories)
         shift = SLOT_SHARE * slot * ((index + 1) / (count + 1) - 0.5)
     elif _has_intervals(plot) and count > 1:
         shift = SHIFT * (2 * index / (count - 1) - 1)
@@ -258,7 +260,7 @@ def _has_intervals(plot: Plot) -> bool:
 
 
 def _point_title(plot: Plot, line: PlotLine, value: float, band: Band) -> str:
-    x = plot.words[round(value)] if plot.words else number_text(value)
+    x = plot.categories[round(value)] if plot.categories else number_text(value)
     interval = f" ({number_text(band.low)} to {number_text(band.high)})"
     return (
         f"{line.name}{', ' if line.name else ''}{x}: {number_text(band.mean)}"
@@ -271,7 +273,7 @@ def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
     parts, y = list[str](), y + 8
     if len(plot.lines) > 1:
         names = [
-            LegendEntry(line.name, partial(LineStyle(index).sample, has_line=not plot.words))
+            LegendEntry(line.name, partial(LineStyle(index).sample, has_line=not plot.categories))
             for index, line in enumerate(plot.lines)
         ]
         parts, y = legend_rows(names, y, PADDING, WIDTH - PADDING)
@@ -282,8 +284,8 @@ def _legend(plot: Plot, y: float) -> tuple[list[str], float]:
     return parts, y
 
 
-def numbers(values: Sequence[object]) -> tuple[tuple[float, ...], tuple[str, ...]]:
-    """(x values, words) of an axis: numbers are kept, words become their indices."""
+def axis_values(values: Sequence[object]) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """(x values, categories) of an axis: numbers are kept, others become indices."""
     if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
         return tuple(float(str(each)) for each in values), ()
     return tuple(float(index) for index in range(len(values))), tuple(map(str, values))

@@ -112,7 +112,7 @@ def _multiples(low: float, high: float, mantissa: int, power: int) -> list[float
 
 
 def log_ticks(low: float, high: float) -> Iterator[list[float]]:
-    """Candidates: 1, 2 and 5 of each decade, each decade, every second decade, and so on."""
+    """Candidates, most ticks first: 1, 2, 5 of each decade, each decade, every second decade, …"""
     first, last = floor(log10(low)), ceil(log10(high))
     for mantissas, every in (
         (MANTISSAS, 1),
@@ -184,5 +184,9 @@ def _is_within(tick: Tick, left: float, right: float) -> bool:
 
 
 def _do_not_overlap(ticks: Sequence[Tick]) -> bool:
+    # (middle, half of the width) of each text.
     spans = [(each.at, text_width(each.text) / 2) for each in ticks]
-    return all(b - q - a - p >= TICK_GAP for (a, p), (b, q) in pairwise(spans))
+    return all(
+        right - right_half - left - left_half >= TICK_GAP
+        for (left, left_half), (right, right_half) in pairwise(spans)
+    )

@@ -10,6 +10,7 @@ from roadstead.report.plot_text import TEXT_SIZE
 
 TITLE_SIZE: Final = 14
 
+# Colours of lines on a light and on a dark page.
 LIGHT: Final = (
     *("#1f6fb4", "#c4521d", "#2c8a57", "#8a4fa3", "#b3212d", "#6d5a43", "#b23a88", "#4f5b66"),
 )

@@ -16,6 +16,8 @@ TEXT_SIZE: Final = 12
 """Pixels."""
 
 BOLD_FACTOR: Final = 1.12
+"""Width of bold text, as a multiple of the width of plain text."""
+
 _WIDTHS: Final = {
     **dict.fromkeys("ijl'", 0.3),
     **dict.fromkeys(" ,.:;!-/\\()[]ftrI|", 0.42),
@@ -23,12 +25,14 @@ _WIDTHS: Final = {
     **dict.fromkeys("mwMW%@", 1.0),
 }
 _CAPITAL, _OTHER, _NOT_ASCII = 0.79, 0.64, 1.0
-"""Fractions of the text size."""
+"""Widths of characters, here and in `_WIDTHS`, as fractions of the text size."""
 
 DIGITS: Final = 4
 """Default number of significant digits."""
 
 MAX_DIGITS: Final = 15
+"""Decimal digits that a double always preserves."""
+
 MILLION, TRILLION = 1e6, 1e12
 SMALLEST_DECIMAL: Final = 1e-6
 _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

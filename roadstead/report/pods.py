@@ -16,9 +16,10 @@ BARE_PODS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class PodLine:
-    """One pod. workload: its owner. node, reason: "" if it is pending, or placed.
+    """One pod. workload: as `workload_of` returns it.
 
-    score: of the node, as in `PlacedPod`.
+    node: "" if the pod is pending. reason: "" if it is placed. score: of the node, as in
+    `PlacedPod`.
     """
 
     pod: str
@@ -101,9 +102,11 @@ def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
     Workloads whose pods are all refused by admission come last.
     """
     node_of = {each.uid: each.node for each in result.placements}
-    gone = {each.uid for each in result.preempted}
+    preempted = {each.uid for each in result.preempted}
     refused = [each for each in result.not_created if each.kind == "Pod"]
-    bare = sum(facts.owner is None for _, facts in pods) + sum(not e.workload for e in refused)
+    bare = sum(facts.owner is None for _, facts in pods) + sum(
+        not each.workload for each in refused
+    )
     is_counted = bare > BARE_PODS_MAX
     found: dict[str, Workload] = {}
     for identity, facts in pods:
@@ -112,7 +115,7 @@ def workloads(pods: Sequence[Pod], result: RunResult) -> tuple[Workload, ...]:
         node_name = node_of.get(identity.uid)
         if node_name is not None:
             workload.nodes[node_name] += 1
-        elif identity.uid in gone:
+        elif identity.uid in preempted:
             workload.preempted += 1
         else:
             workload.pending += 1
@@ -129,7 +132,7 @@ def _bare_name(key: str, *, is_counted: bool) -> str:
 def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], int]:
     """The placements as a List of Bindings, and the number of placed pods that it leaves out.
 
-    These are pods that a controller has yet to create, so that their names are not known.
+    Pods are left out that a controller has yet to create: their names in a cluster are not known.
     """
     node_of = {each.uid: each.node for each in result.placements}
     placed = [(identity, facts) for identity, facts in pods if identity.uid in node_of]
@@ -141,6 +144,7 @@ def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], i
             "target": {"apiVersion": "v1", "kind": "Node", "name": node_of[identity.uid]},
         }
         for identity, facts in placed
+        # A pod that was derived from a controller's manifest has its key in place of a uid.
         if facts.owner is None or identity.uid != f"{identity.namespace}/{identity.name}"
     ]
     document: dict[str, Json] = {"apiVersion": "v1", "kind": "List", "items": items}
@@ -148,11 +152,11 @@ def bindings(pods: Iterable[Pod], result: RunResult) -> tuple[dict[str, Json], i
 
 
 def pods_document(
-    pods: Iterable[PodLine], of: Iterable[Workload], refused: Iterable[NotCreated] = ()
+    pods: Iterable[PodLine], grouped: Iterable[Workload], refused: Iterable[NotCreated] = ()
 ) -> dict[str, Json]:
     """Workloads, pods, and objects that are not created, as JSON."""
     return {
-        "workloads": [each.document() for each in of],
+        "workloads": [each.document() for each in grouped],
         "pods": [dict(asdict(each)) for each in pods],
         "objects_not_created": [dict(asdict(each)) for each in refused],
     }
@@ -160,6 +164,6 @@ def pods_document(
 
 def result_document(result: RunResult, pods: Sequence[Pod]) -> dict[str, Json]:
     """The summary, workloads and pods of a run as JSON. pods: in the order of the rows."""
-    lines, of = pod_lines(pods, result), workloads(pods, result)
-    of_pods = pods_document(lines, of, result.not_created)
-    return {**summary_document(summarize(result)), **of_pods}
+    lines, grouped = pod_lines(pods, result), workloads(pods, result)
+    document = pods_document(lines, grouped, result.not_created)
+    return {**summary_document(summarize(result)), **document}

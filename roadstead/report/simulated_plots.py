@@ -15,6 +15,7 @@ GIB: Final = 1 << 30
 POINTS_MAX: Final = 400
 RUNS_MAX: Final = 6
 EVENTS_MAX: Final = 40
+"""Maxima of points per line, runs per plot, and events per plot, so that plots stay readable."""
 
 Series = Mapping[tuple[str, str], Sequence[tuple[int, float]]]
 """(time in microseconds, value) of each (metric, resource)."""
@@ -55,7 +56,7 @@ def sample_plots(runs: Sequence[SampledRun]) -> Iterator[Plot]:
 def _plots(
     title: str, y_title: str, runs: Sequence[SampledRun], metrics: Mapping[str, str], divisor: float
 ) -> Iterator[Plot]:
-    """Yield the plot of some metrics, by name with their resource; none without samples."""
+    """Yield the plot of some metrics, or nothing without samples. metrics: name → resource."""
     lines = []
     step = 1
     for run in runs:

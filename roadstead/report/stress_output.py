@@ -1,12 +1,12 @@
 """The output directory of a sweep.
 
 runs.parquet     a row for each run: parameters, seed, figures
-runs.json        the same, with what was swept, the command, versions, inputs and machine
+runs.json        the same, with the sweep's definition, command, versions, inputs and machine
 points.json      a band for each figure of each combination; the recommendation, if one is made
 report.html      plots and tables, for reading offline
 plots/           one SVG file for each figure
 results.jsonl    the figures of each run, written when it ended; `--resume` continues from them
-journal, runs/   of sweeps over the product: what the binders committed (`roadstead check`)
+journal, runs/   of sweeps over the product: journals of the binders (`roadstead check`)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from roadstead.report.plot import svg
 from roadstead.report.result import InputDigest, Json
 from roadstead.report.stress_page import page
 from roadstead.report.stress_plots import plots
-from roadstead.sweeps.results_file import NAME, refuse_unfinished
+from roadstead.sweeps.results_file import RESULTS_FILE_NAME, refuse_unfinished
 
 FILES = ("runs.parquet", "runs.json", "points.json", "report.html")
 FORMAT = "roadstead-stress"
@@ -54,18 +54,18 @@ def check_stress_directory(directory: Path, *, is_resumed: bool = False) -> None
     """
     source = str(directory)
     names = {path.name for path in entries(directory)}
-    if names - {*FILES, PLOTS, NAME, *RUN_FOLDERS}:
+    if names - {*FILES, PLOTS, RESULTS_FILE_NAME, *RUN_FOLDERS}:
         raise InputError(
             "holds files that are no report of a sweep; name a new directory", source=source
         )
-    if is_resumed and (not names or NAME in names):
+    if is_resumed and (not names or RESULTS_FILE_NAME in names):
         return
     if not is_resumed:
-        refuse_unfinished(directory / NAME)
+        refuse_unfinished(directory / RESULTS_FILE_NAME)
     if names & set(RUN_FOLDERS):
         raise InputError("holds journals of an earlier sweep; name a new directory", source=source)
     if is_resumed:
-        raise InputError(f"holds no {NAME} of a sweep to continue", source=source)
+        raise InputError(f"holds no {RESULTS_FILE_NAME} of a sweep to continue", source=source)
 
 
 def write_stress(

@@ -10,7 +10,7 @@ from typing import Final
 from roadstead.lab.statistics import Band
 from roadstead.lab.studies import Study, Value
 from roadstead.lab.sweep import Point, Sweep
-from roadstead.report.plot import Plot, PlotLine, numbers
+from roadstead.report.plot import Plot, PlotLine, axis_values
 from roadstead.report.plot_text import number_text
 
 
@@ -25,15 +25,17 @@ class MetricText:
 
 _BUSY: Final = "Share of time spent on decisions (0 to 1)"
 _REGRET: Final = "Points of 100 below the best score"
-_WITHOUT: Final = "Transactions with a conflict for each one without"
+_CONFLICTED: Final = "Transactions with a conflict for each one without"
 
+# By name of the figure. A sync gap is the time between two reads of the state by one scheduler, in
+# the study `parsync`. Regret: the best possible score minus that of the chosen node.
 METRIC_TEXTS: Final = {
     "conflict_fraction": MetricText("Conflicts", "Conflicts for each pod or task placed"),
     "transaction_conflict_fraction": MetricText(
         "Conflict fraction of jobs", "Jobs with a conflict for each one without"
     ),
-    "service_conflict_fraction": MetricText("Conflict fraction of service jobs", _WITHOUT),
-    "batch_conflict_fraction": MetricText("Conflict fraction of batch jobs", _WITHOUT),
+    "service_conflict_fraction": MetricText("Conflict fraction of service jobs", _CONFLICTED),
+    "batch_conflict_fraction": MetricText("Conflict fraction of batch jobs", _CONFLICTED),
     "busyness": MetricText("Busyness of the schedulers", _BUSY, 1.0),
     "service_busyness": MetricText("Busyness of the service schedulers", _BUSY, 1.0),
     "batch_busyness": MetricText("Busyness of the batch schedulers", _BUSY, 1.0),
@@ -63,7 +65,7 @@ METRIC_TEXTS: Final = {
 
 def metric_text(metric: str) -> MetricText:
     """Texts of a figure; derived from its name if none are defined."""
-    words = first_upper(plain(metric))
+    words = first_upper(readable_name(metric))
     return METRIC_TEXTS.get(metric, MetricText(words, words))
 
 
@@ -76,37 +78,37 @@ def plots(sweep: Sweep, points: Sequence[Point]) -> list[Plot]:
 
 def _plot(sweep: Sweep, points: Sequence[Point], metric: str) -> Plot:
     (x_name, values), *others = sweep.axes
-    xs, words = numbers(values)
+    xs, categories = axis_values(values)
     x_of = dict(zip(values, xs, strict=True))
-    what = metric_text(metric)
+    texts = metric_text(metric)
     bands = [point.bands[metric] for point in points]
     lines: dict[str, list[tuple[float, Band]]] = {}
     for point, band in zip(points, bands, strict=True):
         name = ", ".join(_short(other, point.values[other]) for other, _ in others)
         x = x_of[point.values[x_name]]
-        lines.setdefault(name, []).append((x, _possible(band, what.high)))
+        lines.setdefault(name, []).append((x, _cut_to_possible(band, texts.high)))
     return Plot(
-        _title(what, sweep),
+        _title(texts, sweep),
         axis_title(sweep.study, x_name),
-        what.amount,
+        texts.amount,
         tuple(PlotLine(name, tuple(sorted(at, key=_x))) for name, at in lines.items()),
-        words,
-        interval=_interval(len(sweep.seeds), bands, what.high),
+        categories,
+        interval=_interval(len(sweep.seeds), bands, texts.high),
         notes=_notes(len(sweep.seeds), bands),
     )
 
 
-def _title(words: MetricText, sweep: Sweep) -> str:
+def _title(texts: MetricText, sweep: Sweep) -> str:
     """The figure, followed by the parameters that were varied."""
     *varied, last = (parameter_words(sweep.study, name)[0] for name, _ in sweep.axes)
     before = f"{', '.join(varied)} and " if varied else ""
-    return f"{words.title} by {before}{last}"
+    return f"{texts.title} by {before}{last}"
 
 
 def _interval(seeds: int, bands: Sequence[Band], high: float) -> str:
     """Description of the intervals, and the values at which they are cut."""
-    cuts = ["0"] if any(_possible(band, high).low > band.low for band in bands) else []
-    if any(_possible(band, high).high < band.high for band in bands):
+    cuts = ["0"] if any(_cut_to_possible(band, high).low > band.low for band in bands) else []
+    if any(_cut_to_possible(band, high).high < band.high for band in bands):
         cuts.append(number_text(high))
     cut = f", cut at {' and '.join(cuts)}" if cuts else ""
     return f"95% interval of the mean over {seeds} seeds{cut}"
@@ -141,7 +143,7 @@ def split_unit(name: str) -> tuple[str, str]:
     return name.replace("_", " "), ""
 
 
-def plain(name: str) -> str:
+def readable_name(name: str) -> str:
     """The name of a parameter or figure in a table, with its unit in brackets."""
     stem, _, unit = name.rpartition("_")
     if unit == "s" and stem and not stem.endswith("_per"):
@@ -161,7 +163,7 @@ def _short(name: str, value: Value) -> str:
     return f"{words} {shown}{suffix}"
 
 
-def _possible(band: Band, high: float) -> Band:
+def _cut_to_possible(band: Band, high: float) -> Band:
     """Cut a band to possible values: only figures with a negative mean can be negative."""
     low = max(band.low, 0.0) if band.mean >= 0.0 else band.low
     return replace(band, low=low, high=max(band.mean, min(band.high, high)))

@@ -17,6 +17,8 @@ from roadstead.report.not_created import RefusedObjects, group_not_created
 from roadstead.report.result import Json, NodeUse, PendingPod, RunResult
 
 REASON_MAX_CHARS = 300
+"""Maximum length of a reason that is the message of a whole attempt; longer ones are cut."""
+
 _NO_NODES: Final = re.compile(r"^0/\d+ nodes are available: ")
 
 
@@ -116,7 +118,7 @@ def _use(use: NodeUse, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tupl
 def _exact_sum(amounts: NDArray[np.int64]) -> list[int]:
     """Sums of columns as Python integers: two nodes of 8Ei exceed an int64."""
     high, low = (amounts >> 32).sum(axis=0), (amounts & 0xFFFF_FFFF).sum(axis=0)
-    return [(top << 32) + rest for top, rest in zip(high.tolist(), low.tolist(), strict=True)]
+    return [(upper << 32) + lower for upper, lower in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
@@ -125,8 +127,8 @@ def _reasons(pending: Iterable[PendingPod]) -> tuple[Reason, ...]:
     first: dict[str, str] = {}
     for pod in pending:
         # An attempt that failed as a whole has a message, and no reasons by node.
-        alone = ((_of_attempt(pod.message), 0),) if pod.message else ()
-        for reason, count in pod.reasons or alone:
+        of_attempt = ((_of_attempt(pod.message), 0),) if pod.message else ()
+        for reason, count in pod.reasons or of_attempt:
             pods[reason] += 1
             nodes[reason] += count
             first.setdefault(reason, pod.pod)

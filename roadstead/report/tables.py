@@ -30,7 +30,7 @@ COLUMNS: Final[Mapping[RowTable, Mapping[str, DataType]]] = {
         "pods": list_of(STRING),
     },
 }
-"""Types of the columns."""
+"""Types of the columns: table → column → type."""
 
 
 def table_rows(result: RunResult, name: RowTable) -> list[dict[str, Json]]:
@@ -49,7 +49,7 @@ def table_rows(result: RunResult, name: RowTable) -> list[dict[str, Json]]:
             refused = sorted(result.not_created, key=attrgetter("kind", "name"))
             return [asdict(each) for each in refused]
         case "devices":
-            # In the order of the allocation, by which drivers know the devices of a request.
+            # Devices of a claim stay in the order of its allocation, which is part of the result.
             used = sorted(result.devices, key=attrgetter("claim"))
             return [asdict(each) | {"pods": list(each.pods)} for each in used]
 
@@ -101,7 +101,8 @@ def arrow_answers(
 ) -> Table:
     """A row for each node: the plugin that filtered it out, the reason, and its scores by column.
 
-    refused: node → (plugin, reason). scores: column → node → weighted score; null for others.
+    refused: node → (plugin, reason). scores: column → node → weighted score; null for
+    nodes without one.
     """
     columns = {
         "node": column(nodes, STRING),

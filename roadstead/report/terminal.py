@@ -16,6 +16,7 @@ from roadstead.report.summary import Reason, ResourceUse, Summary
 from roadstead.report.text_table import Cells, Column, bar, print_table, text_column
 from roadstead.report.units import human_amount, human_seconds, percent, resource_title
 
+# Maximum numbers of rows and columns of tables.
 ZONES_MAX = 16
 RESOURCES_MAX = 6
 REASONS_MAX = 10
@@ -27,7 +28,8 @@ NODES_MAX = 8
 def print_summary(console: Console, summary: Summary, workloads: Sequence[Workload] = ()) -> None:
     """Print placements, utilization, reasons of pending pods, and times."""
     console.print(_headline(summary))
-    # The placements and the reasons of pending pods are what was asked for, so they come first.
+    # The placements and the reasons of pending pods answer the question of most users, so they
+    # come first.
     if workloads:
         _print_placements(console, workloads)
     if summary.refusals:
@@ -71,9 +73,9 @@ def _print_placements(console: Console, workloads: Sequence[Workload]) -> None:
     columns += [Column("preempted")] * has_preempted + [Column("not created")] * has_refused
     rows: list[Cells] = []
     for each in workloads[:WORKLOADS_MAX]:
-        left = [each.pending]
-        left += [each.preempted] * has_preempted + [each.not_created] * has_refused
-        counts = [Text(f"{count:,}", style="bold yellow" if count else "") for count in left]
+        unplaced = [each.pending]
+        unplaced += [each.preempted] * has_preempted + [each.not_created] * has_refused
+        counts = [Text(f"{count:,}", style="bold yellow" if count else "") for count in unplaced]
         rows.append([printable(each.name), f"{each.placed:,}", *counts, printable(_nodes(each))])
     more = _more(len(workloads) - WORKLOADS_MAX, "workloads; -o wide shows every pod")
     print_table(
@@ -154,15 +156,15 @@ def _exists_in_fleet(use: ResourceUse) -> bool:
 
 
 def _print_zones(console: Console, zones: dict[str, tuple[ResourceUse, ...]]) -> None:
-    resources = {
-        use.resource: 0 for uses in zones.values() for use in uses if _exists_in_fleet(use)
-    }
+    resources = dict.fromkeys(
+        use.resource for uses in zones.values() for use in uses if _exists_in_fleet(use)
+    )
     shown = list(resources)[:RESOURCES_MAX]
     rows: list[Cells] = []
     for zone, uses in list(zones.items())[:ZONES_MAX]:
-        of = {use.resource: use for use in uses}
+        use_of = {use.resource: use for use in uses}
         before_after = [
-            f"{percent(of[name].before_fraction)} → {percent(of[name].after_fraction)}"
+            f"{percent(use_of[name].before_fraction)} → {percent(use_of[name].after_fraction)}"
             for name in shown
         ]
         rows.append([printable(zone) or "(none)", *before_after])

@@ -21,6 +21,8 @@ READABLE: Final = 20
 """Text is not wrapped into narrower columns than this: they would hold only single words."""
 
 KEY_MIN: Final = 8
+"""Minimum number of characters of a key column that is narrowed; a key identifies a row."""
+
 BAR_CHARS: Final = 16
 Cells = Sequence[Text | str]
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
@@ -40,7 +42,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class _TableLayout:
-    """The columns of each block, those below the rows, and the width of each column."""
+    """The columns of each block, those below the rows, and the width of each column.
+
+    Columns are named by their index. A block is a part of the table that fits the width.
+    """
 
     blocks: tuple[tuple[int, ...], ...]
     below: tuple[int, ...]
@@ -97,13 +102,15 @@ def _layout(
     columns: Sequence[Column], rows: Sequence[Sequence[Text]], keys: int, width: int
 ) -> _TableLayout:
     cells = [[row[at].plain for row in rows] for at in range(len(columns))]
+    # By column: the width at which nothing is wrapped, and below, the least acceptable one.
     natural = [
         max(map(_longest_line, (columns[at].heading, *cells[at]))) for at in range(len(cells))
     ]
     # The first text, often a reason, stays readable: it gets at least a third of the width.
     readable = [max(READABLE, width // 3), *[READABLE] * len(cells)]
     least = [
-        _least(columns[at], cells[at], min(natural[at], readable[at])) for at in range(len(cells))
+        _least_width(columns[at], cells[at], min(natural[at], readable[at]))
+        for at in range(len(cells))
     ]
     inline, below = list(range(len(cells))), list[int]()
 
@@ -130,7 +137,7 @@ def _longest_word(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _least(column: Column, cells: Sequence[str], readable: int) -> int:
+def _least_width(column: Column, cells: Sequence[str], readable: int) -> int:
     """The width at which no word and no figure is broken, and text is readable."""
     heading = _longest_word(column.heading)
     if column.kind != "text":

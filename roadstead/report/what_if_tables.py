@@ -17,6 +17,8 @@ from roadstead.report.text_table import Cells, Column, bar, print_table, text_co
 from roadstead.report.units import counted, percent, resource_title
 
 ROWS_MAX: Final = 20
+"""Maximum number of rows of a table; more are counted in a line below it."""
+
 NAMES_MAX: Final = 8
 
 
@@ -153,7 +155,7 @@ def _grow_headline(result: GrowResult) -> Text:
 
 
 def print_shrink(console: Console, result: ShrinkResult) -> None:
-    """Print the nodes that can go, and what the budgets answer."""
+    """Print the nodes that can go, and how the disruption budgets limit that."""
     line = Text(f"{len(result.nodes):,} of {result.node_count:,} nodes can go", style="bold green")
     if not result.nodes:
         line = Text(f"None of {result.candidates:,} nodes can go", style="bold yellow")
@@ -258,8 +260,8 @@ def _print_moves(console: Console, result: DrainResult) -> None:
         key = (each.workload or f"Pod {each.pod}", each.node, each.to, each.round)
         grouped.setdefault(key, []).append(each)
     rows: list[Cells] = [
-        [printable(name), printable(node), printable(to), f"{turn:,}", f"{len(pods):,}"]
-        for (name, node, to, turn), pods in list(grouped.items())[:ROWS_MAX]
+        [printable(name), printable(node), printable(to), f"{round_number:,}", f"{len(pods):,}"]
+        for (name, node, to, round_number), pods in list(grouped.items())[:ROWS_MAX]
     ]
     columns = [
         text_column("workload"),
@@ -299,7 +301,7 @@ def _print_reasons(console: Console, title: str, pairs: Sequence[tuple[str, str]
     """Print reasons with the number of pods and the first of them. pairs: (reason, pod)."""
     ordered = sorted(pairs, key=lambda pair: pair[0])
     groups = [
-        (reason, [pod for _, pod in of]) for reason, of in groupby(ordered, key=lambda p: p[0])
+        (reason, [pod for _, pod in same]) for reason, same in groupby(ordered, key=lambda p: p[0])
     ]
     groups.sort(key=lambda group: -len(group[1]))
     rows: list[Cells] = [

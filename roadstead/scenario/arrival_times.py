@@ -15,8 +15,10 @@ from roadstead.simulator.scenario import NEVER_US
 
 HOUR_US: Final = 3_600_000_000
 BLOCK: Final = 2_048
+"""Times that are drawn together."""
+
 END_US: Final = 4_000_000_000_000_000
-"""No horizon is as late."""
+"""Later than any horizon."""
 
 Block = NDArray[np.int64]
 """int64[arrivals]: times in order, microseconds."""
@@ -34,7 +36,7 @@ class ArrivalTimes(Protocol):
         ...
 
 
-def _sums(gaps: RandomStream, mean_us: float) -> Iterator[Block]:
+def _poisson_times(gaps: RandomStream, mean_us: float) -> Iterator[Block]:
     """Yield the times of a Poisson process, up to END_US."""
     now_us = 0
     while now_us < END_US:
@@ -55,7 +57,7 @@ class PoissonTimes:
         return self.per_hour * span_us / HOUR_US
 
     def blocks(self, seed: int, index: int) -> Iterator[Block]:
-        return _sums(RandomStream(seed, index, "arrivals"), HOUR_US / self.per_hour)
+        return _poisson_times(RandomStream(seed, index, "arrivals"), HOUR_US / self.per_hour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ class BurstTimes:
         else:
             bursts, last_us = (span_us - 1) // self.every_us, (span_us - 1) % self.every_us + 1
         # The last burst may not be over at the end.
-        part = min(1.0, last_us / self.over_us) if self.over_us else float(last_us > 0)
-        return self.size * (bursts + max(0.0, part))
+        fraction = min(1.0, last_us / self.over_us) if self.over_us else float(last_us > 0)
+        return self.size * (bursts + max(0.0, fraction))
 
     def blocks(self, seed: int, index: int) -> Iterator[Block]:
         start_us = 0
@@ -109,7 +111,11 @@ class BurstTimes:
 
 @dataclass(frozen=True, slots=True)
 class DiurnalTimes:
-    """Independent arrivals at a rate that follows a sine: a Poisson process, thinned."""
+    """Independent arrivals at a rate that follows a sine: a Poisson process, thinned.
+
+    Thinned: drawn at the highest rate, then kept with a probability proportional to the rate at
+    that time. swing: amplitude of the sine, as a fraction of the mean rate.
+    """
 
     per_hour: float
     swing: float
@@ -117,18 +123,19 @@ class DiurnalTimes:
     peak_us: int
 
     def expected(self, span_us: int) -> float:
-        turn = 2 * math.pi / self.period_us
-        swung = math.sin((span_us - self.peak_us) * turn) + math.sin(self.peak_us * turn)
-        return self.per_hour * (span_us + self.swing * swung / turn) / HOUR_US
+        # The integral of the rate, 1 + swing * cos(frequency * (time - peak)), over the span.
+        frequency = 2 * math.pi / self.period_us
+        sines = math.sin((span_us - self.peak_us) * frequency) + math.sin(self.peak_us * frequency)
+        return self.per_hour * (span_us + self.swing * sines / frequency) / HOUR_US
 
     def blocks(self, seed: int, index: int) -> Iterator[Block]:
         highest = self.per_hour * (1 + self.swing)
-        kept = RandomStream(seed, index, "thinning")
-        for times in _sums(RandomStream(seed, index, "arrivals"), HOUR_US / highest):
+        thinning = RandomStream(seed, index, "thinning")
+        for times in _poisson_times(RandomStream(seed, index, "arrivals"), HOUR_US / highest):
             # Whole periods are subtracted as integers: a float of a late time lacks digits.
             phase = ((times - self.peak_us) % self.period_us) * (2 * math.pi / self.period_us)
             rate = (1 + self.swing * np.cos(phase)) / (1 + self.swing)
-            yield times[kept.uniform(len(times)) < rate]
+            yield times[thinning.uniform(len(times)) < rate]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,8 +33,8 @@ _arrival = cast("Callable[[tuple[object, ...]], Arrival]", partial(tuple.__new__
 class PodChoice:
     """Pods that an arrival may bring.
 
-    prefix: of the pods' names. gang: number of pods. is_group: they form a pod group, in which each
-    gang has facts of its own.
+    prefix: of the pods' names. gang: number of pods that arrive together. is_group: they form a pod
+    group; then each gang has facts of its own.
     """
 
     prefix: str
@@ -71,6 +71,7 @@ class DrawnArrivals:
     choices: tuple[PodChoice, ...]
 
     def expected(self, horizon_us: int) -> tuple[float, float]:
+        """Return the expected numbers of (arrivals, pods) before the horizon."""
         arrivals = self.window.expected(self.times, horizon_us)
         total = sum(each.weight for each in self.choices)
         return arrivals, arrivals * sum(each.weight * each.gang for each in self.choices) / total
@@ -107,10 +108,10 @@ class DrawnArrivals:
         bounds = np.cumsum([each.weight for each in self.choices])
         while True:
             points = stream.uniform(BLOCK) * bounds[-1]
-            places = np.searchsorted(bounds, points, side="right")
+            indices = np.searchsorted(bounds, points, side="right")
             # Rounding may put a point onto the last bound.
-            for place in np.minimum(places, len(bounds) - 1).tolist():
-                yield self.choices[place]
+            for index in np.minimum(indices, len(bounds) - 1).tolist():
+                yield self.choices[index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class TraceArrivals:
 
     rate: factor of the rate of arrivals. sample: part of the pods. start_from_us: time of the trace
     that is the time `shift_us` of the scenario. suffix: of the pods' names. lifecycles: of each
-    class of the trace.
+    class of the trace. order: rows of the trace to play, by creation.
     """
 
     index: int
@@ -140,6 +141,7 @@ class TraceArrivals:
         object.__setattr__(self, "order", kept.astype(np.int64))
 
     def expected(self, horizon_us: int) -> tuple[float, float]:
+        """Return the expected numbers of (arrivals, pods) before the horizon."""
         # From a time of the scenario to one of the trace; sources end at the horizon.
         end_ms = (self.start_from_us + (horizon_us - self.shift_us) * self.rate) / MS_US
         created_ms = self.trace.creation_ms[self.order]
@@ -159,12 +161,12 @@ class TraceArrivals:
         duration_ms = trace.duration_ms[rows]
         since_us = trace.creation_ms[rows] * MS_US - self.start_from_us
         at_us = self.shift_us + rounded(since_us / self.rate)
-        lasting = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * MS_US)
+        duration_us = np.where(duration_ms == NEVER_MS, NEVER_US, duration_ms * MS_US)
         codes = trace.pod_class[rows].tolist()
         names = (trace.pod_names[row] + suffix for row in rows.tolist())
         pods = zip(
             zip(names, (trace.pod_classes[each] for each in codes), strict=True), strict=True
         )
         lifecycles = (self.lifecycles[each] for each in codes)
-        columns = (at_us.tolist(), repeat(self.index), pods, lasting.tolist(), lifecycles)
+        columns = (at_us.tolist(), repeat(self.index), pods, duration_us.tolist(), lifecycles)
         yield from map(_arrival, zip(*columns, strict=False))

@@ -1,4 +1,4 @@
-"""Scenarios for `roadstead bench simulate`, built in code: what is played, and the floors."""
+"""Scenarios for `roadstead bench simulate`, built in code, and the bounds of their figures."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from roadstead.simulator.scenario import (
 
 DAY_US: Final = 24 * HOUR_US
 CLASSES: Final = 10
-MORE_CLASSES: Final = 900
-"""Values of CPU among distinct pods; their memory differs for each."""
+"""Number of pod classes, unless pods are distinct."""
+
+DISTINCT_CPU_AMOUNTS: Final = 900
+"""Number of CPU amounts of distinct pods; the memory is different for each pod."""
 
 OPENB_HORIZON_US: Final = 150 * DAY_US
 """The last pod of openb arrives on day 100."""
@@ -59,10 +61,10 @@ LARGE: Final = PoissonSize(50_000, 1_000_000, DAY_US, 30 * DAY_US)
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What a figure has to reach.
+    """The required value of a measured figure.
 
-    figure: "events_per_s", at least `value`, or "processor_s", at most `value`. memory_bytes: the
-    most that may be used; 0 if it does not matter.
+    figure: "events_per_s", at least `value`, or "processor_s", at most `value`. memory_bytes:
+    maximum memory; 0 for no maximum.
     """
 
     figure: str
@@ -72,7 +74,8 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class BenchPlan:
-    """A scenario to measure. is_slow: takes minutes. needs_openb: `make` is handed the trace."""
+    """A scenario to measure. is_slow: takes minutes. needs_openb: the argument of `make`
+    is the trace openb, otherwise None."""
 
     name: str
     title: str
@@ -118,7 +121,7 @@ class DistinctArrivals:
 
     def arrivals(self, seed: int) -> Iterator[Arrival]:
         for number, arrival in enumerate(self.source.arrivals(seed)):
-            facts = small_pod(100 + number % MORE_CLASSES, 100 * MIB_BYTES + 4_096 * number)
+            facts = small_pod(100 + number % DISTINCT_CPU_AMOUNTS, 100 * MIB_BYTES + 4_096 * number)
             yield arrival._replace(pods=tuple((name, facts) for name, _ in arrival.pods))
 
 

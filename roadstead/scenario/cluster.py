@@ -61,7 +61,8 @@ def compile_cluster_part(
 ) -> ScenarioCluster:
     """Compile the manifests with the objects that the workload adds.
 
-    namespaces, trace_devices: those of traces. nodes: all at the start. Raises InputError.
+    added: those objects. namespaces, trace_devices: those of traces. nodes: all at the start.
+    Raises InputError.
     """
     everything = replace(manifests, stateful_sets=(*manifests.stateful_sets, *added.stateful_sets))
     created = create(manifests, manifests.pods, added.claims)
@@ -117,9 +118,9 @@ def _joined(
     of_traces: Iterable[tuple[str, Labels]],
 ) -> tuple[tuple[str, Labels], ...]:
     """Join namespaces; those of manifests are first and override others of the same name."""
-    plain = ((name, ((NAME_LABEL, name),)) for name in sorted(named))
+    unlabelled = ((name, ((NAME_LABEL, name),)) for name in sorted(named))
     joined: dict[str, Labels] = dict(of_manifests)
-    for name, labels in (*of_traces, *plain):
+    for name, labels in (*of_traces, *unlabelled):
         joined.setdefault(name, labels)
     return tuple(joined.items())
 
@@ -158,7 +159,7 @@ def _refused(budget: PodDisruptionBudget, field: str, value: object, rule: str) 
 
 
 def _claim_templates(manifests: Manifests) -> tuple[tuple[str, ClaimSpec], ...]:
-    """Return what the claims of each template of claims ask for, by `namespace/name`."""
+    """Return the spec of each ResourceClaimTemplate, by `namespace/name`."""
     return tuple(
         ("/".join(namespaced_name(each)), compile_claim_spec(each.spec.spec))
         for each in manifests.resource_claim_templates

@@ -93,6 +93,8 @@ def manifest_paths(file: ScenarioFile) -> list[str]:
 
 @dataclass(slots=True)
 class _Compilation:
+    """The state of one compilation. traces: by resolved path, each read once."""
+
     file: ScenarioFile
     plugins: Mapping[str, type[Plugin]]
     configs: tuple[SchedulerConfigText, ...]
@@ -110,7 +112,7 @@ class _Compilation:
         at_start = self._fleet(nodes, manifests)
         if not at_start:
             raise self.file.error(("fleet",), "has no nodes")
-        # Every one is loaded, whether or not an earlier one places gangs.
+        # A list, since each call also checks its configuration.
         places_gangs = [self._places_gangs(each) for each in self.configs]
         templates = Templates(
             self.file,
@@ -158,6 +160,7 @@ class _Compilation:
         )
 
     def _has_served_resources(self) -> bool:
+        """Whether device claims are created for extended resources that pods request."""
         # Without the gate such pods have no claims, and pods without claims are decided faster.
         return self._gates().extended_resource
 
@@ -171,19 +174,19 @@ class _Compilation:
 
     def _fleet(self, compiler: NodeCompiler, manifests: Manifests) -> tuple[NodeFacts, ...]:
         nodes: list[NodeFacts] = []
-        is_joined = False
+        has_manifests = False
         for number, entry in enumerate(self.file.scenario.fleet):
             at = ("fleet", number)
             if isinstance(entry, GeneratedFleet):
-                nodes += compiler.generated(entry.generate, (*at, "generate"))
+                nodes += compiler.generate(entry.generate, (*at, "generate"))
             elif isinstance(entry, TraceFleet):
                 trace = self.trace_at((*at, "trace"), entry.trace)
-                nodes += compiler.joined(trace.nodes(), (*at, "trace"))
+                nodes += compiler.register(trace.nodes(), (*at, "trace"))
                 path = self.file.existing_file((*at, "trace"), entry.trace).resolve()
                 self.slices += self.devices[path].slices if path in self.devices else ()
-            elif not is_joined:
-                is_joined = True
-                nodes += compiler.joined(manifest_nodes(manifests), (*at, "manifests"))
+            elif not has_manifests:
+                has_manifests = True
+                nodes += compiler.register(manifest_nodes(manifests), (*at, "manifests"))
         return tuple(nodes)
 
     def trace_at(self, at: KeyPath, name: str) -> Trace:
@@ -214,12 +217,12 @@ class _Compilation:
 
     def _places_gangs(self, config: SchedulerConfigText) -> bool:
         """Check a configuration; return whether it lets the pods of a gang wait at Permit."""
-        points = {name: extension_points(kind) for name, kind in self.plugins.items()}
+        points = {name: extension_points(each) for name, each in self.plugins.items()}
         loaded = load_config(config.text, source=config.source, extra_plugins=points)
         check_arguments(self.plugins, loaded.document, config.source)
-        kinds = {**in_tree_classes(), **self.plugins}
+        classes = {**in_tree_classes(), **self.plugins}
         return any(
-            kinds[ref.name].places_gangs
+            classes[ref.name].places_gangs
             for profile in loaded.config.profiles
             for ref in profile.at("permit")
         )

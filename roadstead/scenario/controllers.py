@@ -1,4 +1,4 @@
-"""Controllers of a scenario: their objects, the pods of each revision, and what changes in them."""
+"""Controllers of a scenario: their objects, the pods of each revision, and their changes."""
 
 from __future__ import annotations
 
@@ -66,8 +66,14 @@ ORDINALS_MAX: Final = 10_000
 """Most pods of a StatefulSet: each has facts of its own."""
 
 QUARTER: Final = Share(basis_points=2_500)
+"""The API server's default of maxSurge and maxUnavailable."""
+
 BASE_MAX_CHARS: Final = 240
+"""Maximum length of a prefix of pod names; a name has 253 characters at most."""
+
 BACKOFF_LIMIT: Final = 6
+"""The API server's default of a Job's backoffLimit."""
+
 _ROLLING: Final = ("spec", "strategy", "rollingUpdate")
 _DAEMON_ROLLING: Final = ("spec", "updateStrategy", "rollingUpdate")
 _NAME_LABEL: Final = "app"
@@ -104,7 +110,7 @@ class ControllerCompiler:
         name = entry.name or _name(first, entry.template)
         if not name:
             raise self.file.error((*at, "name"), "is missing, here and in the template")
-        namespace = first.found.metadata.namespace or DEFAULT_NAMESPACE
+        namespace = first.manifest.metadata.namespace or DEFAULT_NAMESPACE
         meta = ObjectMeta(name=name, namespace=namespace)
         self.objects.namespaces.add(meta.namespace)
         rollouts: Sequence[RolloutStep] = getattr(entry, "rollout", ())
@@ -113,9 +119,9 @@ class ControllerCompiler:
             where = (*at, "rollout", number, "template")
             revisions.append(self.templates.read(where, step.template))
         if isinstance(entry, ScaledController):
-            replicas = _first_set(entry.replicas, _replicas(first.found), 1)
+            replicas = _first_set(entry.replicas, _replicas(first.manifest), 1)
         else:
-            replicas = _completions(first.found, entry) if isinstance(entry, JobEntry) else 0
+            replicas = _completions(first.manifest, entry) if isinstance(entry, JobEntry) else 0
         most = max([replicas, *(step.replicas for step in getattr(entry, "scale", ()))])
         if kind == "StatefulSet" and most > ORDINALS_MAX:
             rule = f"is more than a StatefulSet of a scenario may have ({ORDINALS_MAX:,} pods)"
@@ -137,10 +143,11 @@ class ControllerCompiler:
         )
         return _with_parameters(plan, entry, first)
 
-    def _revision(self, owner: ApiObject, read: TemplateObject) -> PodTemplatePlan:
-        check_object(type(owner).__name__, owner, source=read.source)
+    def _revision(self, owner: ApiObject, parsed: TemplateObject) -> PodTemplatePlan:
+        """Compile the pods of one revision. owner: the controller."""
+        check_object(type(owner).__name__, owner, source=parsed.source)
         if isinstance(owner, StatefulSet):
-            return self._stateful(owner, read)
+            return self._stateful(owner, parsed)
         base = owner.metadata.name
         if isinstance(owner, Deployment):
             owner = replica_set_of(owner)
@@ -155,16 +162,18 @@ class ControllerCompiler:
         else:
             assert isinstance(owner, ReplicaSet)
             pod = pod_of(owner, owner.spec.template, base)
-        return PodTemplatePlan(_short(base), *self.templates.compile(pod, read))
+        return PodTemplatePlan(_short(base), *self.templates.compile(pod, parsed))
 
-    def _stateful(self, owner: StatefulSet, read: TemplateObject) -> PodTemplatePlan:
+    def _stateful(self, owner: StatefulSet, parsed: TemplateObject) -> PodTemplatePlan:
         if not any(
             each.metadata.name == owner.metadata.name for each in self.objects.stateful_sets
         ):
             self.objects.stateful_sets.append(owner)
             self.objects.claims += [claim for _, claim in stateful_claims([owner], [])]
-        compiled = [self.templates.compile(pod, read) for pod in stateful_pods(owner, [])]
-        example = compiled[0] if compiled else self.templates.compile(_bare(owner), read)
+        compiled = [self.templates.compile(pod, parsed) for pod in stateful_pods(owner, [])]
+        example = (
+            compiled[0] if compiled else self.templates.compile(_pod_without_ordinal(owner), parsed)
+        )
         ordinals = tuple(facts for facts, _ in compiled)
         return PodTemplatePlan(owner.metadata.name, *example, ordinals)
 
@@ -176,26 +185,26 @@ def _short(base: str) -> str:
     return joined_name(base[: BASE_MAX_CHARS - 10], suffix_of(base))
 
 
-def _bare(owner: StatefulSet) -> Pod:
+def _pod_without_ordinal(owner: StatefulSet) -> Pod:
     return pod_of(owner, owner.spec.template, owner.metadata.name)
 
 
-def _name(read: TemplateObject, template: object) -> str:
+def _name(parsed: TemplateObject, template: object) -> str:
     """Return the controller's name in the file; for a template without one, the file's name."""
     inline = isinstance(template, dict) and "name" not in (template.get("metadata") or {})
-    return file_stem(template) if inline or not read.name else read.name
+    return file_stem(template) if inline or not parsed.name else parsed.name
 
 
 def _controller(
-    kind: ControllerKind, meta: ObjectMeta, read: TemplateObject, replicas: int
+    kind: ControllerKind, meta: ObjectMeta, parsed: TemplateObject, replicas: int
 ) -> ApiObject:
     """Build the controller with the template of one revision, and a selector that matches it."""
-    labels = read.template.metadata.labels or {_NAME_LABEL: meta.name}
+    labels = parsed.template.metadata.labels or {_NAME_LABEL: meta.name}
     template = PodTemplate(
-        metadata=read.template.metadata.model_copy(update={"labels": labels}),
-        spec=read.template.spec,
+        metadata=parsed.template.metadata.model_copy(update={"labels": labels}),
+        spec=parsed.template.spec,
     )
-    own_selector = getattr(getattr(read.found, "spec", None), "selector", None)
+    own_selector = getattr(getattr(parsed.manifest, "spec", None), "selector", None)
     # A ReplicationController's selector is a map, and a Pod has none.
     selector = (
         own_selector
@@ -213,30 +222,30 @@ def _controller(
         return DaemonSet(metadata=meta, spec=daemons)
     if kind == "Job":
         return Job(metadata=meta, spec=JobSpec(template=template))
-    own = read.found.spec if isinstance(read.found, StatefulSet) else StatefulSetSpec()
+    own = parsed.manifest.spec if isinstance(parsed.manifest, StatefulSet) else StatefulSetSpec()
     changed = {"replicas": replicas, "selector": selector, "template": template}
     return StatefulSet(metadata=meta, spec=own.model_copy(update=changed))
 
 
-def _replicas(found: ApiObject) -> int | None:
-    spec = getattr(found, "spec", None)
+def _replicas(manifest: ApiObject) -> int | None:
+    spec = getattr(manifest, "spec", None)
     replicas = getattr(spec, "replicas", None)
     return replicas if isinstance(replicas, int) else None
 
 
-def _parallelism(found: ApiObject, entry: JobEntry) -> int:
-    own = found.spec.parallelism if isinstance(found, Job) else None
+def _parallelism(manifest: ApiObject, entry: JobEntry) -> int:
+    own = manifest.spec.parallelism if isinstance(manifest, Job) else None
     return _first_set(entry.parallelism, own, 1)
 
 
-def _completions(found: ApiObject, entry: JobEntry) -> int:
-    own = found.spec.completions if isinstance(found, Job) else None
-    return _first_set(entry.completions, own, _parallelism(found, entry))
+def _completions(manifest: ApiObject, entry: JobEntry) -> int:
+    own = manifest.spec.completions if isinstance(manifest, Job) else None
+    return _first_set(entry.completions, own, _parallelism(manifest, entry))
 
 
-def _min_ready_us(read: TemplateObject) -> int:
+def _min_ready_us(parsed: TemplateObject) -> int:
     """Return minReadySeconds of a file with a controller that has it."""
-    seconds = read.value_at(("spec", "minReadySeconds"))
+    seconds = parsed.value_at(("spec", "minReadySeconds"))
     return seconds * SECOND_US if type(seconds) is int and 0 < seconds <= GRACE_MAX_S else 0
 
 
@@ -258,7 +267,7 @@ def _changes(
 
 
 def share_of(value: int | Percentage | None, default: Share) -> Share:
-    """Return a number or percentage as the plan has it."""
+    """Convert a number or percentage; None becomes the default."""
     if value is None:
         return default
     if isinstance(value, Percentage):
@@ -267,52 +276,54 @@ def share_of(value: int | Percentage | None, default: Share) -> Share:
 
 
 def _with_parameters(
-    plan: ControllerPlan, entry: ControllerEntry, read: TemplateObject
+    plan: ControllerPlan, entry: ControllerEntry, parsed: TemplateObject
 ) -> ControllerPlan:
     """Return a plan with the parameters that only its kind has; the entry's override the file's."""
-    found = read.found
+    manifest = parsed.manifest
     if isinstance(entry, DeploymentEntry):
         surge = entry.max_surge
-        missing = entry.max_unavailable
-        if isinstance(found, Deployment):
-            surge = read.share((*_ROLLING, "maxSurge")) if surge is None else surge
-            missing = read.share((*_ROLLING, "maxUnavailable")) if missing is None else missing
+        unavailable = entry.max_unavailable
+        if isinstance(manifest, Deployment):
+            surge = parsed.share((*_ROLLING, "maxSurge")) if surge is None else surge
+            unavailable = (
+                parsed.share((*_ROLLING, "maxUnavailable")) if unavailable is None else unavailable
+            )
         return replace(
             plan,
             max_surge=share_of(surge, QUARTER),
-            max_unavailable=share_of(missing, QUARTER),
-            recreates=read.value_at(("spec", "strategy", "type")) == "Recreate",
+            max_unavailable=share_of(unavailable, QUARTER),
+            recreates=parsed.value_at(("spec", "strategy", "type")) == "Recreate",
         )
     if isinstance(entry, DaemonSetEntry):
-        missing = entry.max_unavailable
-        if missing is None and isinstance(found, DaemonSet):
-            missing = read.share((*_DAEMON_ROLLING, "maxUnavailable"))
+        unavailable = entry.max_unavailable
+        if unavailable is None and isinstance(manifest, DaemonSet):
+            unavailable = parsed.share((*_DAEMON_ROLLING, "maxUnavailable"))
         return replace(
             plan,
             max_surge=Share(0),
-            max_unavailable=share_of(missing, Share(1)),
-            updates_on_delete=_updates_on_delete(read),
+            max_unavailable=share_of(unavailable, Share(1)),
+            updates_on_delete=_updates_on_delete(parsed),
         )
     if isinstance(entry, StatefulSetEntry):
-        start = found.spec.ordinals.start if isinstance(found, StatefulSet) else 0
-        policy = entry.pod_management or read.value_at(("spec", "podManagementPolicy"))
+        start = manifest.spec.ordinals.start if isinstance(manifest, StatefulSet) else 0
+        policy = entry.pod_management or parsed.value_at(("spec", "podManagementPolicy"))
         return replace(
             plan,
             first_ordinal=start,
             is_parallel=policy == "Parallel",
-            updates_on_delete=_updates_on_delete(read),
+            updates_on_delete=_updates_on_delete(parsed),
         )
     if isinstance(entry, JobEntry):
-        limit = read.value_at(("spec", "backoffLimit")) if isinstance(found, Job) else None
+        limit = parsed.value_at(("spec", "backoffLimit")) if isinstance(manifest, Job) else None
         own = limit if type(limit) is int and limit >= 0 else None
         return replace(
             plan,
-            parallelism=_parallelism(found, entry),
+            parallelism=_parallelism(manifest, entry),
             backoff_limit=_first_set(entry.backoff_limit, own, BACKOFF_LIMIT),
             failing=entry.failing,
         )
     return plan
 
 
-def _updates_on_delete(read: TemplateObject) -> bool:
-    return read.value_at(("spec", "updateStrategy", "type")) == "OnDelete"
+def _updates_on_delete(parsed: TemplateObject) -> bool:
+    return parsed.value_at(("spec", "updateStrategy", "type")) == "OnDelete"

@@ -16,7 +16,7 @@ from roadstead.simulator.scenario import NEVER_US
 
 BLOCK: Final = 2_048
 P99_DEVIATIONS: Final = 2.3263478740408408
-"""Deviations above the mean that one of a hundred normal numbers exceeds."""
+"""The 99th percentile of the standard normal distribution."""
 
 
 class DurationsBase(ABC):

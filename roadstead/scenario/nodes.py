@@ -53,14 +53,17 @@ NODE_PREFIX: Final = "node"
 
 @dataclass(slots=True)
 class NodeCompiler:
-    """Compiles nodes and the events of nodes; node names are unique over the whole scenario."""
+    """Compiles nodes and the events of nodes; node names are unique over the whole scenario.
+
+    nodes: all so far. origin_of: node name → its entry, for errors. prefixes: of generated names.
+    """
 
     file: ScenarioFile
     nodes: list[NodeFacts] = field(default_factory=list)
     origin_of: dict[str, str] = field(default_factory=dict)
     prefixes: set[str] = field(default_factory=set)
 
-    def generated(self, entry: GeneratedNodes, at: KeyPath) -> tuple[NodeFacts, ...]:
+    def generate(self, entry: GeneratedNodes, at: KeyPath) -> tuple[NodeFacts, ...]:
         """Generate nodes. at: path of the entry. Raises InputError."""
         is_named = isinstance(entry.shape, str) and entry.shape != OPENB
         base = str(entry.shape).lower() if is_named else NODE_PREFIX
@@ -72,17 +75,17 @@ class NodeCompiler:
         if rules := subdomain_errors(f"{prefix}-00000"):
             rule = f"makes names of nodes that are not allowed: {'; '.join(rules)}"
             raise self.file.error((*at, "name"), rule, prefix)
-        # Before they are made, which takes seconds.
+        # Before they are generated, which takes seconds.
         self._check_count(len(self.origin_of) + entry.nodes, at)
         if entry.shape == OPENB:
-            made = generate_fleet(entry.nodes, 0, 0, zones=entry.zones).nodes()
-            nodes = [renamed_node(node, _name(prefix, i)) for i, node in enumerate(made)]
+            sampled = generate_fleet(entry.nodes, 0, 0, zones=entry.zones).nodes()
+            nodes = [renamed_node(node, _name(prefix, i)) for i, node in enumerate(sampled)]
         else:
             nodes = [*self._of_shape(entry, prefix, at)]
-        return self.joined(nodes, at)
+        return self.register(nodes, at)
 
-    def joined(self, nodes: list[NodeFacts], at: KeyPath) -> tuple[NodeFacts, ...]:
-        """Return the nodes if no other entry has one of their names. InputError if not."""
+    def register(self, nodes: list[NodeFacts], at: KeyPath) -> tuple[NodeFacts, ...]:
+        """Add nodes to the scenario. InputError if another entry has one of their names."""
         where = join_path("", at[:2])
         for node in nodes:
             other = self.origin_of.setdefault(node.name, where)
@@ -144,7 +147,7 @@ class NodeCompiler:
         failures: list[FailurePlan] = []
         # Added nodes first: other events may name them.
         added = {
-            number: self.generated(event.add, ("events", number, "add"))
+            number: self.generate(event.add, ("events", number, "add"))
             for number, event in enumerate(self.file.scenario.events)
             if isinstance(event, AddEvent)
         }

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MILLI_US: Final = 1_000
+"""The step to which running times are rounded: one millisecond."""
+
 LONGEST_US: Final = 1_000_000_000_000_000_000
 """No drawn time is longer: sums with other times fit into int64."""
 

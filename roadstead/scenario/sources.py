@@ -61,7 +61,7 @@ PODS_MAX: Final = 1_000_000_000
 
 @dataclass(slots=True)
 class WorkloadCompiler:
-    """Compiles the entries of the workload in order. trace_at: the trace that a path names.
+    """Compiles the entries of the workload in order. trace_at: returns the trace of a path.
 
     has_groups: some configuration decides on gangs as a whole.
     """
@@ -116,15 +116,16 @@ class WorkloadCompiler:
 
     def _pods(self, entry: PodsWorkload, number: int, at: KeyPath) -> DrawnArrivals:
         arrivals = entry.arrivals
-        own = set(type(arrivals).model_fields) - set(schema.ArrivalWindow.model_fields)
+        # The key by which the kind of arrivals was chosen, such as `poisson`.
+        kind_keys = set(type(arrivals).model_fields) - set(schema.ArrivalWindow.model_fields)
         choices = (
-            self._choice(each.template, each.weight, each.gang, number, (*at, "pods", place))
-            for place, each in enumerate(entry.pods)
+            self._choice(each.template, each.weight, each.gang, number, (*at, "pods", index))
+            for index, each in enumerate(entry.pods)
         )
         until_us = NEVER_US if arrivals.until is None else arrivals.until
         return DrawnArrivals(
             index=len(self.sources),
-            name=entry.name or f"workload[{number}] {min(own)}",
+            name=entry.name or f"workload[{number}] {min(kind_keys)}",
             times=self._times(arrivals, (*at, "arrivals")),
             window=ActiveWindow(arrivals.start, until_us, arrivals.count),
             durations=self.durations(entry.duration, (*at, "duration")),
@@ -134,34 +135,36 @@ class WorkloadCompiler:
     def _choice(
         self, entry: str | dict[str, object], weight: float, gang: int, number: int, at: KeyPath
     ) -> PodChoice:
-        read = self.templates.read((*at, "template"), entry)
-        prefix = f"{read.name}-{number}"
+        parsed = self.templates.read((*at, "template"), entry)
+        prefix = f"{parsed.name}-{number}"
         # The longest name that a billion pods need.
         if rules := subdomain_errors(f"{prefix}-g{PODS_MAX}-{gang}"):
             raise self.file.error((*at, "template"), f"makes names of pods: {'; '.join(rules)}")
-        meta, template = read.found.metadata, read.template
-        made = ObjectMeta(
+        meta, template = parsed.manifest.metadata, parsed.template
+        pod_meta = ObjectMeta(
             name=prefix,
             namespace=meta.namespace or DEFAULT_NAMESPACE,
             labels=template.metadata.labels,
             annotations=template.metadata.annotations,
         )
-        self.controllers.objects.namespaces.add(made.namespace)
-        facts, lifecycle = self.templates.compile(Pod(metadata=made, spec=template.spec), read)
+        self.controllers.objects.namespaces.add(pod_meta.namespace)
+        facts, lifecycle = self.templates.compile(
+            Pod(metadata=pod_meta, spec=template.spec), parsed
+        )
         is_group = gang > 1 and self.has_groups
         if gang > 1 and not is_group:
             self.notes.append(
-                f"{read.name}: no configuration has a plugin that places gangs: the {gang:,} pods "
-                "of a gang arrive at one time, and each is placed alone."
+                f"{parsed.name}: no configuration has a plugin that places gangs: the {gang:,} "
+                "pods of a gang arrive at one time, and each is placed alone."
             )
         return PodChoice(prefix, facts, lifecycle, weight, gang, is_group)
 
     def _controller(self, entry: WorkloadEntry, at: KeyPath) -> None:
-        kind, key, below = controller_of(entry)
+        kind, key, controller = controller_of(entry)
         where = (*at, key)
-        duration = getattr(below, "duration", None)
+        duration = getattr(controller, "duration", None)
         durations = self.durations(duration, (*where, "duration")) if duration else None
-        plan = self.controllers.plan(len(self.plans), kind, below, where, durations)
+        plan = self.controllers.plan(len(self.plans), kind, controller, where, durations)
         for other in self.plans:
             if (other.kind, other.namespace, other.name) == (kind, plan.namespace, plan.name):
                 rule = f"is also the name of another {kind} of the namespace {plan.namespace}"

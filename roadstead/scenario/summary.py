@@ -1,4 +1,4 @@
-"""What is in a scenario, in figures: for `roadstead scenario check`."""
+"""The numbers of nodes, pods and events of a scenario, for `roadstead scenario check`."""
 
 from __future__ import annotations
 

@@ -30,6 +30,8 @@ from roadstead.simulator.scenario import NEVER_US, PodLifecycle, TimedToleration
 SECOND_US: Final = 1_000_000
 GRACE_MAX_S: Final = 10**9
 SHARE_MAX: Final = 1_000_000
+"""Maximum of maxSurge and maxUnavailable as numbers."""
+
 NO_EXECUTE: Final = "NoExecute"
 _GRACE: Final = "terminationGracePeriodSeconds"
 _SPECS: Final = (("spec",), ("spec", "template", "spec"))
@@ -40,12 +42,13 @@ KeyPath = Sequence[str | int]
 
 @dataclass(frozen=True, slots=True)
 class TemplateObject:
-    """An object with a pod template. document: as written, for fields that scheduling never reads.
+    """An object with a pod template. manifest: the object, which may be a Pod.
 
-    grace_us: grace period of its pods; None if the template sets none.
+    document: the object as written, for fields that scheduling never reads. grace_us: grace period
+    of its pods; None if the template sets none.
     """
 
-    found: ApiObject
+    manifest: ApiObject
     template: PodTemplate
     source: str
     document: object = None
@@ -53,7 +56,7 @@ class TemplateObject:
 
     @property
     def name(self) -> str:
-        return self.found.metadata.name
+        return self.manifest.metadata.name
 
     def value_at(self, path: Sequence[str]) -> object:
         """Return the value at a path of the document; None if it has none."""
@@ -74,14 +77,15 @@ class TemplateObject:
 
     def _refusal(self, path: Sequence[str], rule: str) -> InputError:
         field, value = ".".join(path), cut_short(self.value_at(path))
-        obj = name_in_errors(self.found)
+        obj = name_in_errors(self.manifest)
         return InputError(rule, source=self.source, obj=obj, field=field, value=value)
 
 
 class Templates:
     """Reads and compiles templates; equal facts and equal lifecycles become one object.
 
-    served: extended resources that classes of devices serve in this scenario.
+    grace_us: grace period of pods whose template sets none. tolerated_us: duration of the
+    tolerations that the API server adds. served: extended resources that device classes provide.
     """
 
     def __init__(
@@ -95,12 +99,12 @@ class Templates:
     ) -> None:
         self._file, self._grace_us, self._tolerated_us = file, grace_us, tolerated_us
         self.served = served
-        # Quotas bound what exists at one time, which is not known before the scenario is played.
+        # Quotas bound the objects that exist at one time, which depends on the run.
         self._cluster = replace(cluster, resource_quotas=())
         self._classes = {each.metadata.name: each for each in cluster.priority_classes}
         self._pool = FactsPool()
         self._lifecycles: dict[PodLifecycle, PodLifecycle] = {}
-        self._known: dict[str, TemplateObject] = {}
+        self._by_path: dict[str, TemplateObject] = {}
         self.notes: dict[str, None] = {}
 
     def read(self, at: KeyPath, template: str | Mapping[str, object]) -> TemplateObject:
@@ -112,10 +116,10 @@ class Templates:
         if not isinstance(template, str):
             return self._inline(at, template)
         path = self._file.existing_file(at, template)
-        found = self._known.get(str(path))
+        found = self._by_path.get(str(path))
         if found is None:
             text = read_bytes(path, MAX_TEXT_BYTES)
-            found = self._known[str(path)] = self._one_object(text, str(path), is_strict=False)
+            found = self._by_path[str(path)] = self._one_object(text, str(path), is_strict=False)
         return found
 
     def _inline(self, at: KeyPath, template: Mapping[str, object]) -> TemplateObject:
@@ -129,7 +133,7 @@ class Templates:
 
     def _one_object(self, text: bytes, source: str, *, is_strict: bool) -> TemplateObject:
         try:
-            read = read_manifests(
+            manifests = read_manifests(
                 [STDIN],
                 stdin=io.BytesIO(text),
                 priority_classes=tuple(self._classes.values()),
@@ -139,11 +143,11 @@ class Templates:
             raise InputError(
                 error.rule, source=source, obj=error.obj, field=error.field, value=error.value
             ) from error
-        objects = [(each, template_of(each)) for each in _objects(read)]
+        objects = [(each, template_of(each)) for each in _objects(manifests)]
         if len(objects) != 1:
             rule = f"holds {len(objects)} objects with a pod template (want one)"
             raise InputError(rule, source=source)
-        self.notes |= dict.fromkeys(f"Left out: {each}" for each in read.unknown)
+        self.notes |= dict.fromkeys(f"Left out: {each}" for each in manifests.unknown)
         ((found, template),) = objects
         document = _document_of(text, source, type(found).__name__)
         return TemplateObject(found, template, source, document, _grace_us(document))
@@ -212,7 +216,7 @@ class Templates:
     def lifecycle_of_facts(self, facts: PodFacts) -> PodLifecycle:
         """Return the lifecycle of a pod of a trace, whose manifest is not known.
 
-        Its tolerations hold for ever; those that the API server adds are completed.
+        Its tolerations never end; the tolerations that the API server adds are added if missing.
         """
         own = tuple(
             TimedToleration(each.key, each.operator or "Equal", each.value, NEVER_US)
@@ -244,7 +248,8 @@ def template_of(found: ApiObject) -> PodTemplate:
     """Return the pod template of a workload; of a pod, one with its own labels and spec."""
     if isinstance(found, Pod):
         own = TemplateMeta(labels=found.metadata.labels, annotations=found.metadata.annotations)
-        # A daemon set's controller tolerates for ever what the API server would for some time.
+        # A daemon set's controller adds these tolerations without an end, as the API server does
+        # with one.
         kept = tuple(
             each for each in found.spec.tolerations if not has_default_tolerations((each,))
         )
@@ -256,17 +261,17 @@ def template_of(found: ApiObject) -> PodTemplate:
     return template
 
 
-def _objects(read: Manifests) -> Iterable[ApiObject]:
+def _objects(manifests: Manifests) -> Iterable[ApiObject]:
     return chain[ApiObject](
-        read.pods,
-        read.finished_pods,
-        read.deployments,
-        read.replica_sets,
-        read.replication_controllers,
-        read.stateful_sets,
-        read.daemon_sets,
-        read.jobs,
-        read.cron_jobs,
+        manifests.pods,
+        manifests.finished_pods,
+        manifests.deployments,
+        manifests.replica_sets,
+        manifests.replication_controllers,
+        manifests.stateful_sets,
+        manifests.daemon_sets,
+        manifests.jobs,
+        manifests.cron_jobs,
     )
 
 

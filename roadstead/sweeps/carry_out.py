@@ -19,12 +19,12 @@ from roadstead.sweeps.functions import read_result
 from roadstead.sweeps.tasks import Counts, Plain, Work
 
 PAYS_S = 15.0
-"""Time that other processes must save, by the estimate, before they are started on their own: they
-take 4 to 8 s to start, and import the same modules again."""
+"""Other processes are started if they save this time by the estimate: they take 4 to 8 s to start,
+and import the same modules again."""
 
 MEASURED_TASKS = 2
-"""Tasks after which there is an estimate. The first one is left out of it: it imports and compiles
-what the others find there."""
+"""Tasks after which there is an estimate. It leaves out the first one, which imports and compiles
+for all."""
 
 
 class ResultStore(Protocol):
@@ -55,7 +55,7 @@ class Processes:
     """Other processes that can run tasks.
 
     open: starts them and returns their driver. jobs: how many tasks they run at a time, if that is
-    known. is_at_once: start them before the first task, else as soon as it pays.
+    known. is_at_once: start them before the first task, else as soon as it saves enough time.
     """
 
     open: Callable[[], TaskDriver]
@@ -69,15 +69,18 @@ ReportCounts = Callable[[Counts, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SweepEnd:
-    """results: task → result, in the order of their ends. ended: why the sweep ended early."""
+    """The end of a sweep. results: task → result, in the order of their ends.
+
+    stopped_by: why the sweep ended early; None if it is complete.
+    """
 
     results: Mapping[int, Plain]
-    ended: RoadsteadError | KeyboardInterrupt | None = None
+    stopped_by: RoadsteadError | KeyboardInterrupt | None = None
 
 
 @dataclass(slots=True)
 class _Sweep:
-    """A sweep that is carried out. stopped: set by a signal."""
+    """A sweep that is carried out. stopped: set by a signal. _last: number of the last start."""
 
     work: Work
     core: SweepCore
@@ -91,7 +94,7 @@ class _Sweep:
         core = self.core
         try:
             while not core.is_over and not self.stopped.is_set():
-                for start in core.start(driver.room()):
+                for start in core.start(driver.max_running()):
                     driver.start(start)
                     self._last = start.task
                 self.report(core.counts, self._last)
@@ -139,17 +142,17 @@ def carry_out(
     sweep = _Sweep(work, core, store, report)
     try:
         if processes is None or not processes.is_at_once:
-            sweep.drive(InProcess(work), _Estimate(core, processes, clock).is_slow)
+            sweep.drive(InProcess(work), _Estimate(core, processes, clock).count_task)
         if processes is not None and not core.is_over:
-            # Starting them takes seconds, in which nothing else would be shown.
+            # Before the start of the processes, which takes seconds without another report.
             report(core.counts, 0)
             driver = processes.open()
             with cancelling_on_signal(sweep.stopped.set):
                 sweep.drive(driver)
         report(core.counts, len(work.tasks) - 1)
-    except (KeyboardInterrupt, RoadsteadError) as ended:
+    except (KeyboardInterrupt, RoadsteadError) as cause:
         core.abandon()
-        return SweepEnd(core.results, ended)
+        return SweepEnd(core.results, cause)
     return SweepEnd(core.results, core.failure)
 
 
@@ -163,8 +166,8 @@ class _Estimate:
         self._ended = 0
         self._first_s = 0.0
 
-    def is_slow(self) -> bool:
-        """Whether to continue in other processes; called after each task."""
+    def count_task(self) -> bool:
+        """Count a task that ended; return whether to continue in other processes."""
         self._ended += 1
         if self._processes is None or self._core.is_over:
             return False

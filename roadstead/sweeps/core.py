@@ -89,19 +89,19 @@ class SweepCore:
 
         Raises IllegalTransitionError, with nothing changed, for a task that does not run.
         """
-        record = self._present(start, TaskEvent.FINISH)
+        record = self._current_record(start, TaskEvent.FINISH)
         if record is None:
             return False
-        self._leave(record, TaskEvent.FINISH)
+        self._end_attempt(record, TaskEvent.FINISH)
         self._results[start.task] = result
         return True
 
     def fail(self, start: Start, error: RoadsteadError) -> bool:
         """Record an error of the task itself: no further task is started. Otherwise as `finish`."""
-        record = self._present(start, TaskEvent.FAIL)
+        record = self._current_record(start, TaskEvent.FAIL)
         if record is None:
             return False
-        self._leave(record, TaskEvent.FAIL)
+        self._end_attempt(record, TaskEvent.FAIL)
         self._end_with(error)
         return True
 
@@ -110,10 +110,10 @@ class SweepCore:
 
         Beyond the limit the task has failed, with a TaskLostError. Otherwise as `finish`.
         """
-        record = self._present(start, TaskEvent.LOSE)
+        record = self._current_record(start, TaskEvent.LOSE)
         if record is None:
             return False
-        self._leave(record, TaskEvent.LOSE)
+        self._end_attempt(record, TaskEvent.LOSE)
         self._losses += 1
         if self._is_stopped:
             self._apply(record, TaskEvent.STOP)
@@ -136,7 +136,7 @@ class SweepCore:
         """Stop, and expect no result of the running tasks."""
         self.stop()
         for record in tuple(self._running.values()):
-            self._leave(record, TaskEvent.STOP)
+            self._end_attempt(record, TaskEvent.STOP)
 
     def _end_with(self, error: RoadsteadError) -> None:
         self.failure = self.failure or error
@@ -147,8 +147,8 @@ class SweepCore:
             raise KeyError(task)
         return self._records[task]
 
-    def _present(self, start: Start, event: TaskEvent) -> TaskRecord | None:
-        """Return the task's record, or None for an earlier attempt than its present one."""
+    def _current_record(self, start: Start, event: TaskEvent) -> TaskRecord | None:
+        """Return the task's record, or None if the start is of an earlier attempt."""
         record = self._record(start.task)
         if start.attempt > record.attempt:
             why = f"attempt {start.attempt} was not started"
@@ -159,7 +159,7 @@ class SweepCore:
         arrow = TABLE.follow(record.uid, record.state, event, record.history)
         record.state, record.history = arrow.target, arrow.extend(record.history)
 
-    def _leave(self, record: TaskRecord, event: TaskEvent) -> None:
+    def _end_attempt(self, record: TaskRecord, event: TaskEvent) -> None:
         """Apply an event that ends a running task's attempt."""
         self._apply(record, event)
         del self._running[record.number]

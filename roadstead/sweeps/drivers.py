@@ -42,8 +42,8 @@ Ended: TypeAlias = Finished | Failed | Lost
 class TaskDriver(Protocol):
     """Runs tasks of one sweep. All methods raise RoadsteadError if no task can run any more."""
 
-    def room(self) -> int:
-        """Return how many tasks may run now, those that run already included."""
+    def max_running(self) -> int:
+        """Return how many tasks may run at present; running ones are included."""
         ...
 
     def start(self, start: Start) -> None:
@@ -67,7 +67,7 @@ class InProcess:
         self._shared = pack(work.shared)
         self._next: Start | None = None
 
-    def room(self) -> int:
+    def max_running(self) -> int:
         """See `TaskDriver`."""
         return 1
 

@@ -28,7 +28,7 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 LIMITS: Final = DecodeLimits(max_bytes=1 << 30, max_depth=64)
-"""Of the inputs and the result of a task."""
+"""Limits of the inputs and the result of a task."""
 
 _prepared: dict[tuple[str, bytes], RunTask] = {}
 """The function of the last sweep of this process."""

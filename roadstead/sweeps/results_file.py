@@ -20,8 +20,8 @@ from roadstead.package_files import package_digest
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.sweeps.tasks import Plain
 
-NAME: Final = "results.jsonl"
-"""Of the file, in the output folder of a sweep."""
+RESULTS_FILE_NAME: Final = "results.jsonl"
+"""Name of the file in the output folder of a sweep."""
 
 FORMAT: Final = "roadstead-sweep"
 VERSION: Final = 1
@@ -54,9 +54,9 @@ class ResultsFile:
         """Make the file, or empty it. InputError if it cannot be written."""
         file = _locked(path)
         file.truncate(0)
-        made = cls(file, path, {})
-        made._append(header)
-        return made
+        created = cls(file, path, {})
+        created._append(header)
+        return created
 
     @classmethod
     def resume(cls, path: Path, header: Mapping[str, Plain]) -> ResultsFile:
@@ -130,27 +130,27 @@ def _locked(path: Path) -> BinaryIO:
 
 
 def _read(file: BinaryIO, path: Path) -> tuple[dict[str, Plain], dict[int, Plain]] | None:
-    """Return the header and the results; None for a file without a whole header.
+    """Return the header and the results; None for a file without a complete header.
 
     Cuts off a last line without its end. InputError for anything else that is not such a file.
     """
     file.seek(0)
     content = file.read()
-    whole = content.rfind(b"\n") + 1
-    lines = content[:whole].splitlines()
-    if whole < len(content) and file.writable():
-        file.truncate(whole)
+    complete_bytes = content.rfind(b"\n") + 1
+    lines = content[:complete_bytes].splitlines()
+    if complete_bytes < len(content) and file.writable():
+        file.truncate(complete_bytes)
     if not lines:
         return None
-    header = _object(lines[0], path, 1)
-    total = _count(header.get("tasks"))
+    header = _json_object(lines[0], path, 1)
+    total = _count_or_none(header.get("tasks"))
     if header.get("format") != FORMAT or header.get("version") != VERSION or total is None:
         rule = f"is no file of results of a sweep (format {FORMAT}, version {VERSION})"
         raise InputError(rule, source=str(path))
     results: dict[int, Plain] = {}
     for number, line in enumerate(lines[1:], 2):
-        row = _object(line, path, number)
-        task = _count(row.get("task"))
+        row = _json_object(line, path, number)
+        task = _count_or_none(row.get("task"))
         if task is None or task >= total or "result" not in row:
             rule = f"must have a result, and a task below {total}"
             raise InputError(rule, source=str(path), field=f"line {number}")
@@ -158,13 +158,13 @@ def _read(file: BinaryIO, path: Path) -> tuple[dict[str, Plain], dict[int, Plain
     return header, results
 
 
-def _count(value: object) -> int | None:
+def _count_or_none(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         return None
     return value
 
 
-def _object(line: bytes, path: Path, number: int) -> dict[str, Plain]:
+def _json_object(line: bytes, path: Path, number: int) -> dict[str, Plain]:
     if len(line) > LINE_MAX_BYTES:
         rule = f"is longer than {LINE_MAX_BYTES:,} bytes"
         raise InputError(rule, source=str(path), field=f"line {number}")
@@ -186,8 +186,9 @@ def _check_same(stored: Mapping[str, Plain], wanted: Mapping[str, Plain], path: 
     if isinstance(plan, dict) and isinstance(wanted_plan, dict):
         for key in {**plan, **wanted_plan}:
             if plan.get(key) != wanted_plan.get(key):
-                was, to = cut_short(json.dumps(plan.get(key))), json.dumps(wanted_plan.get(key))
-                rule = f"was begun with {was}, and this command has {cut_short(to)}: {REMEDY}"
+                stored_text = cut_short(json.dumps(plan.get(key)))
+                text = cut_short(json.dumps(wanted_plan.get(key)))
+                rule = f"was begun with {stored_text}, and this command has {text}: {REMEDY}"
                 raise InputError(rule, source=str(path), field=key)
     rule = f"was begun by other code of Roadstead, whose results may differ: {REMEDY}"
     raise InputError(rule, source=str(path))

@@ -25,6 +25,8 @@ class TaskState(StrEnum):
 
 
 class TaskEvent(StrEnum):
+    """RESTORE: a result of an earlier sweep. GIVE_UP: lost as often as a task may be started."""
+
     RESTORE = "restore"
     START = "start"
     FINISH = "finish"
@@ -53,7 +55,7 @@ TABLE: TransitionTable[TaskState, TaskEvent] = TransitionTable(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a sweep runs, as plain data, so that any process can run a part.
+    """The tasks of a sweep, as data that can be sent, so that any process can run a part.
 
     function: a name in `roadstead.sweeps.functions.FUNCTIONS`. shared: its input for all tasks.
     tasks: its input for each task, in the order of the results.

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.trace import NEVER_MS
-from roadstead.traces.files import Meter, table_file, wanted_file
+from roadstead.traces.files import Meter, required_file, table_file
 from roadstead.traces.machines import Machines
 from roadstead.traces.rows import Row, read_table
 from roadstead.traces.sink import (
@@ -46,8 +46,12 @@ TASK_COLUMNS = (
     *("plan_cpu", "plan_mem"),
 )
 CENT_CORE_MILLI = 10
+"""Milli-CPU of a hundredth of a core, the unit of requests."""
+
 CORE_MILLI = 1000
 MEMORY_PARTS = 100
+"""The normalized memory of the largest machine."""
+
 KIND_LABEL = "kind"
 
 
@@ -59,14 +63,14 @@ class Alibaba2018Reader:
 
     def read(self, folder: Path, meter: Meter) -> None:
         """Read the tables; InputError for a cell that is wrong."""
-        machines, tasks = wanted_file(folder, "machine_meta"), wanted_file(folder, "batch_task")
+        machines, tasks = required_file(folder, "machine_meta"), required_file(folder, "batch_task")
         containers = table_file(folder, "container_meta")
         meter.expect([machines, tasks, *([containers] if containers else [])])
-        self._sink.each(read_table(machines, MACHINE_COLUMNS, meter), self._machine)
-        self._sink.each(read_table(tasks, TASK_COLUMNS, meter), self._task)
+        self._sink.handle_rows(read_table(machines, MACHINE_COLUMNS, meter), self._machine)
+        self._sink.handle_rows(read_table(tasks, TASK_COLUMNS, meter), self._task)
         if containers is not None:
             rows = read_table(containers, CONTAINER_COLUMNS, meter)
-            self._sink.each(rows, self._container)
+            self._sink.handle_rows(rows, self._container)
 
     def _machine(self, row: Row) -> None:
         name = object_name(row.text("machine_id"))

@@ -10,8 +10,8 @@ Times are seconds.
 
 The mapping: an instance of a task becomes a pod. It arrives when its job was submitted
 (`pai_job_table`; without that table when the task started) and runs for the time of the task. GPUs
-are `alibabacloud.com/gpu-milli`, as in openb. `gpu_type` is what the task was given, not what it
-asked for, so it restricts the nodes only if that is wanted.
+are `alibabacloud.com/gpu-milli`, as in openb. `gpu_type` is the type that the task was
+given, not the one that it requested, so it restricts nodes only with an option.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.openb import GPU_RESOURCE, MODEL_LABEL
 from roadstead.fleet.trace import NEVER_MS
-from roadstead.traces.files import Meter, table_file, wanted_file
+from roadstead.traces.files import Meter, required_file, table_file
 from roadstead.traces.machines import GIB_BYTES
 from roadstead.traces.rows import Row, read_table
 from roadstead.traces.sink import (
@@ -40,6 +40,8 @@ TASK_COLUMNS = (
 )
 JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
 CORE_MILLI, CENT_MILLI, GPU_MILLI = 1000, 10, 1000
+"""Thousandths of a core, of a hundredth of a core or GPU, and of a GPU."""
+
 NO_GPU = ("", "CPU")
 TASK_LABEL = "task"
 
@@ -55,16 +57,16 @@ class AlibabaGpu2020Reader:
 
     def read(self, folder: Path, meter: Meter) -> None:
         """Read the tables; InputError for a cell that is wrong."""
-        machines = wanted_file(folder, "pai_machine_spec")
-        tasks = wanted_file(folder, "pai_task_table")
+        machines = required_file(folder, "pai_machine_spec")
+        tasks = required_file(folder, "pai_task_table")
         jobs = table_file(folder, "pai_job_table")
         meter.expect([machines, tasks, *([jobs] if jobs else [])])
-        self._sink.each(read_table(machines, MACHINE_COLUMNS, meter), self._machine)
+        self._sink.handle_rows(read_table(machines, MACHINE_COLUMNS, meter), self._machine)
         if jobs is None:
             self._sink.notes.append("pai_job_table is missing: pods arrive when they started")
         else:
-            self._sink.each(read_table(jobs, JOB_COLUMNS, meter), self._job)
-        self._sink.each(read_table(tasks, TASK_COLUMNS, meter), self._task)
+            self._sink.handle_rows(read_table(jobs, JOB_COLUMNS, meter), self._job)
+        self._sink.handle_rows(read_table(tasks, TASK_COLUMNS, meter), self._task)
 
     def _machine(self, row: Row) -> None:
         if any(row.is_empty(column) for column in ("cap_cpu", "cap_mem", "cap_gpu")):

@@ -32,6 +32,8 @@ from roadstead.traces.sink import LeftOut, TraceSink, object_name, request_facts
 
 DAY_S: Final = 86_400
 PART: Final = 1_000_000
+"""Amount of hdd, ssd and nic that a machine offers: shares are counted in millionths."""
+
 PARTS: Final = ("hdd", "ssd", "nic")
 RESOURCE: Final = "roadstead.dev/{}-millionths"
 HIGH_PRIORITY: Final = 1000
@@ -42,6 +44,7 @@ PAGE_ROWS: Final = 4096
 _VM_COLUMNS: Final = ("vmId", "vmTypeId", "priority", "starttime", "endtime")
 _TYPE_COLUMNS: Final = ("vmTypeId", "machineId", "core", "memory", *PARTS)
 Shares = dict[str, float]
+"""Resource → share of a machine."""
 
 
 class VmRow(NamedTuple):
@@ -56,10 +59,11 @@ class VmRow(NamedTuple):
 
 
 class AzureReader:
-    """Reads one database. machine: id of the type of machine; None for the one of most types."""
+    """Reads one database. machine: id of a machine type; None for that with the most VM types."""
 
     def __init__(self, sink: TraceSink, machines: Machines, machine: int | None) -> None:
         self._sink, self._machines, self._machine = sink, machines, machine
+        # VM type → its shares of the chosen machine type.
         self._shares: dict[object, Shares] = {}
         self._source = ""
 
@@ -68,11 +72,11 @@ class AzureReader:
         self._source = str(path)
         meter.expect([path])
         try:
-            with closing(_opened(path)) as database:
+            with closing(_open_read_only(path)) as database:
                 self._check_table(database, "vmType", _TYPE_COLUMNS)
                 self._check_table(database, "vm", _VM_COLUMNS)
                 self._read_types(database)
-                self._sink.each(self._vms(database, meter), self._vm)
+                self._sink.handle_rows(self._vms(database, meter), self._vm)
         except sqlite3.Error as error:
             raise InputError(f"is no SQLite database: {error}", source=self._source) from error
         size = {"cpu": self._machines.cpu_milli, "memory": self._machines.memory_bytes}
@@ -88,10 +92,10 @@ class AzureReader:
         # A view or a virtual table could compute without end.
         if found is None or found[0] != "table" or "VIRTUAL" in str(found[1]).upper().split()[:2]:
             raise InputError("has no such table", source=self._source, obj=f"table {table}")
-        has = {str(each[1]) for each in database.execute(f"PRAGMA table_info({table})")}
+        existing = {str(each[1]) for each in database.execute(f"PRAGMA table_info({table})")}
         for column in columns:
-            if column not in has:
-                rule = f"must be one of its columns (has {', '.join(sorted(has))[:200]})"
+            if column not in existing:
+                rule = f"must be one of its columns (has {', '.join(sorted(existing))[:200]})"
                 raise InputError(rule, source=self._source, obj=f"table {table}", field=column)
 
     def _read_types(self, database: sqlite3.Connection) -> None:
@@ -189,7 +193,7 @@ class AzureReader:
         )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_read_only(path: Path) -> sqlite3.Connection:
     """Open a database read-only; nothing that it contains is executed."""
     try:
         with path.open("rb"):

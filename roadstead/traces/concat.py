@@ -66,7 +66,7 @@ def concat(
 
 
 class _JoinedTraces:
-    """What the traces read so far have, apart from their pods, which are in the spool.
+    """The content of the traces read so far; their pods are in the spool.
 
     classes: the classes of all traces; a pod in the spool has the index of its class.
     """
@@ -134,7 +134,7 @@ def _renamed(
 ) -> Iterator[NodeFacts]:
     """Yield the nodes of a trace; a node that differs from a known one of its name is renamed.
 
-    known: the nodes by name. The caller must add each yielded node before it asks for the next, so
+    known: the nodes by name. The caller must add each yielded node before it requests the next, so
     that a new name is not that of an earlier node of the same trace.
     """
     for node in nodes:

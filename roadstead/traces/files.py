@@ -82,7 +82,7 @@ class _Counted(io.RawIOBase):
 
 @dataclass(slots=True)
 class _Bounded(io.RawIOBase):
-    """A decompressed file; errors name the file, and too much content is one."""
+    """A decompressed file with bounded content; errors name the file. packed: its source."""
 
     file: IO[bytes]
     packed: _Counted
@@ -106,8 +106,8 @@ class _Bounded(io.RawIOBase):
         if self.expanded_bytes > EXPANDED_MAX_BYTES:
             rule = f"expands to more than {EXPANDED_MAX_BYTES} bytes"
             raise InputError(rule, source=self.source)
-        most = max(RATIO_FREE_BYTES, RATIO_MAX * self.packed.read_bytes)
-        if self.expanded_bytes > most:
+        allowed_bytes = max(RATIO_FREE_BYTES, RATIO_MAX * self.packed.read_bytes)
+        if self.expanded_bytes > allowed_bytes:
             rule = f"expands to more than {RATIO_MAX} times its size ({self.expanded_bytes} bytes)"
             raise InputError(rule, source=self.source)
 
@@ -196,7 +196,7 @@ def table_file(folder: Path, stem: str) -> Path | None:
     return next((path for end in ends if (path := folder / f"{stem}{end}").is_file()), None)
 
 
-def wanted_file(folder: Path, stem: str) -> Path:
+def required_file(folder: Path, stem: str) -> Path:
     """Return the file of a table that must be there; InputError if it is not."""
     path = table_file(folder, stem)
     if path is None:

@@ -33,9 +33,13 @@ TASK_COLUMNS = (
     "different_machines",
 )
 EVENTS: tuple[Event, ...] = ("submit", "schedule", *(("end",) * 5), "other", "other")
+"""The meaning of each event type, by its number."""
+
 CLASS_LABEL = "scheduling-class"
 PRIORITY_MAX = 1000
-KNOWN_MAX = 100_000
+CACHED_CELLS_MAX = 100_000
+"""Maximum number of cached classes, so that memory is bounded."""
+
 CLASS_COLUMNS = ("cpu_request", "memory_request", "scheduling_class", "priority")
 
 
@@ -44,7 +48,7 @@ class Google2011Reader:
 
     def __init__(self, sink: TraceSink, machines: Machines) -> None:
         self._sink, self._machines = sink, machines
-        self._known: dict[tuple[str, ...], int] = {}
+        self._class_of_cells: dict[tuple[str, ...], int] = {}
 
     def read(self, folder: Path, meter: Meter) -> None:
         """Read all shards; InputError for a cell that is wrong."""
@@ -52,9 +56,9 @@ class Google2011Reader:
         tasks = shard_files(folder / "task_events", "part-*.csv*")
         meter.expect([*machines, *tasks])
         for path in machines:
-            self._sink.each(read_table(path, MACHINE_COLUMNS, meter), self._machine)
+            self._sink.handle_rows(read_table(path, MACHINE_COLUMNS, meter), self._machine)
         for path in tasks:
-            self._sink.each(read_table(path, TASK_COLUMNS, meter), self._task)
+            self._sink.handle_rows(read_table(path, TASK_COLUMNS, meter), self._task)
         add_instances(self._sink, "task")
 
     def _machine(self, row: Row) -> None:
@@ -89,11 +93,11 @@ class Google2011Reader:
     def _class(self, row: Row) -> int:
         # Most tasks of a job have the same cells; reading numbers is most of the work of a row.
         cells = tuple(row.cells[row.columns[column]] for column in CLASS_COLUMNS)
-        code = self._known.get(cells)
+        code = self._class_of_cells.get(cells)
         if code is None:
-            if len(self._known) == KNOWN_MAX:
-                self._known.clear()
-            code = self._known[cells] = self._new_class(row)
+            if len(self._class_of_cells) == CACHED_CELLS_MAX:
+                self._class_of_cells.clear()
+            code = self._class_of_cells[cells] = self._new_class(row)
         return code
 
     def _new_class(self, row: Row) -> int:
@@ -102,11 +106,13 @@ class Google2011Reader:
         requests = self._amounts(row, "cpu_request", "memory_request")
         if not any(requests.values()):
             return NO_CLASS
-        kind = row.count("scheduling_class", 3) if not row.is_empty("scheduling_class") else 0
+        scheduling_class = (
+            row.count("scheduling_class", 3) if not row.is_empty("scheduling_class") else 0
+        )
         priority = row.count("priority", PRIORITY_MAX)
 
         def make() -> PodFacts:
-            labels = {CLASS_LABEL: str(kind)}
+            labels = {CLASS_LABEL: str(scheduling_class)}
             return request_facts(self._sink.namespace, requests, labels=labels, priority=priority)
 
-        return self._sink.pod_class((*requests.values(), kind, priority), make)
+        return self._sink.pod_class((*requests.values(), scheduling_class, priority), make)

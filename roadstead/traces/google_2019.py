@@ -32,10 +32,12 @@ EVENTS: tuple[Event, ...] = (
     *(("end",) * 5),
     *("other", "other"),
 )
+"""The meaning of each of INSTANCE_EVENTS."""
+
 MACHINE_EVENTS = ("EVENT_TYPE_UNKNOWN", "ADD", "REMOVE", "UPDATE")
 ADD = MACHINE_EVENTS.index("ADD")
 COLLECTIONS = ("JOB", "ALLOC_SET")
-LATENCY = ("MOST_INSENSITIVE", "INSENSITIVE", "SENSITIVE", "MOST_SENSITIVE")
+SCHEDULING_CLASSES = ("MOST_INSENSITIVE", "INSENSITIVE", "SENSITIVE", "MOST_SENSITIVE")
 CLASS_LABEL = "scheduling-class"
 ALLOC_LABEL = "collection-type"
 NO_ALLOC = 0
@@ -54,9 +56,9 @@ class Google2019Reader:
         instances = shard_files(folder, "instance_events*.json*")
         meter.expect([*machines, *instances])
         for path in machines:
-            self._sink.each(read_json_lines(path, meter), self._machine)
+            self._sink.handle_rows(read_json_lines(path, meter), self._machine)
         for path in instances:
-            self._sink.each(read_json_lines(path, meter), self._instance)
+            self._sink.handle_rows(read_json_lines(path, meter), self._instance)
         add_instances(self._sink, "instance")
 
     def _machine(self, row: JsonRow) -> None:
@@ -103,15 +105,20 @@ class Google2019Reader:
         requests = self._amounts(row.part("resource_request"))
         if requests is None or not any(requests.values()):
             return NO_CLASS
-        kind = row.choice("scheduling_class", LATENCY)
+        scheduling_class = row.choice("scheduling_class", SCHEDULING_CLASSES)
         collection = row.choice("collection_type", COLLECTIONS)
         priority = row.integer("priority", 0)
         if not 0 <= priority <= PRIORITY_MAX:
             raise row.error("priority", f"is not a number from 0 to {PRIORITY_MAX}")
 
         def make() -> PodFacts:
-            labels = {CLASS_LABEL: str(kind), ALLOC_LABEL: COLLECTIONS[collection].lower()}
+            labels = {
+                CLASS_LABEL: str(scheduling_class),
+                ALLOC_LABEL: COLLECTIONS[collection].lower(),
+            }
             labels[ALLOC_LABEL] = labels[ALLOC_LABEL].replace("_", "-")
             return request_facts(self._sink.namespace, requests, labels=labels, priority=priority)
 
-        return self._sink.pod_class((*requests.values(), kind, collection, priority), make)
+        return self._sink.pod_class(
+            (*requests.values(), scheduling_class, collection, priority), make
+        )

@@ -16,7 +16,7 @@ from roadstead.traces.sink import Reason, TraceSink, namespace_labels
 from roadstead.traces.spool import Spool
 
 OnError = Literal["stop", "skip"]
-REPEATED = "the name of an earlier pod"
+REASON_REPEATED = "the name of an earlier pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def import_trace(
         report("sorting", 0, 0)
         if sink.skips_errors:
             if repeated := spool.drop_repeated():
-                sink.leave_out(REPEATED, count=repeated)
+                sink.leave_out(REASON_REPEATED, count=repeated)
                 sink.pods -= repeated
         else:
             spool.check_unique()
@@ -88,7 +88,7 @@ def _spool() -> Iterator[Spool]:
 
 
 def sampler(share: float, seed: int) -> Callable[[str], bool]:
-    """Return whether to keep an id, for a share of all ids that depends on the seed alone."""
+    """Return a predicate that keeps a share of all ids, chosen by the seed alone."""
     if share >= 1:
         return lambda _: True
     bound, salt = int(share * (1 << 64)), b"%d/" % seed

@@ -1,7 +1,7 @@
 """Events of instances (submitted, scheduled, ended) as pods; both traces of Google have them.
 
 A pod arrives when its instance was submitted first, and runs for as long as the last attempt ran:
-what was evicted or failed and scheduled again starts anew, as in Kubernetes.
+an instance that was evicted or failed starts anew, as a pod in Kubernetes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CODES: Final[Mapping[Event, int]] = {"submit": 0, "schedule": 1, "end": 2, "oth
 def add_event(
     sink: TraceSink, key: tuple[int, int], time_us: int, event: Event, pod_class: int, location: int
 ) -> None:
-    """Keep an event. key: job and index of the instance. pod_class: NO_CLASS without a request."""
+    """Store an event. key: job and index of the instance. pod_class: NO_CLASS without a request."""
     sink.spool.add_event(EventRow(*key, time_us, _CODES[event], pod_class, location))
 
 
@@ -59,8 +59,8 @@ def _add(sink: TraceSink, name: str, events: list[EventRow]) -> int:
     end_us = next((time for time in ended if time >= start_us), AFTER_US)
     if arrival_us >= TIME_MAX_S * 1_000_000:
         raise LeftOut("after the end of the trace")
-    alive = end_us >= TIME_MAX_S * 1_000_000
-    duration_ms = NEVER_MS if alive else (end_us - start_us) // MS_US
-    deletion_ms = NEVER_MS if alive else max(end_us, arrival_us) // MS_US
+    still_runs = end_us >= TIME_MAX_S * 1_000_000
+    duration_ms = NEVER_MS if still_runs else (end_us - start_us) // MS_US
+    deletion_ms = NEVER_MS if still_runs else max(end_us, arrival_us) // MS_US
     sink.add_pod(name, pod_class, arrival_us // MS_US, duration_ms, deletion_ms=deletion_ms)
     return len(scheduled) - 1

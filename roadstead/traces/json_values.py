@@ -136,11 +136,11 @@ def read_json_array(path: Path, meter: Meter) -> Iterator[JsonRow]:
 
 
 class _Chars:
-    """The text of a file, of which only the object at hand is in memory."""
+    """The text of a file, of which only the current object is in memory."""
 
     def __init__(self, read: Callable[[int], bytes], source: str) -> None:
         self._read, self._source = read, source
-        self._text, self._rest = "", b""
+        self._text, self._undecoded = "", b""
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def peek(self) -> str:
@@ -152,7 +152,7 @@ class _Chars:
     def is_at_end(self) -> bool:
         """Whether only blanks follow."""
         self._text = self._text.lstrip()
-        while not self._text and self._more():
+        while not self._text and self._read_more():
             self._text = self._text.lstrip()
         return not self._text
 
@@ -169,7 +169,7 @@ class _Chars:
             except RecursionError:
                 raise InputError("is nested too deep", source=self._source, obj=where) from None
             except ValueError as error:
-                if not self._more(len(self._text)):
+                if not self._read_more(len(self._text)):
                     reason = str(error).partition(":")[0]
                     rule = f"is not JSON, or cut short: {reason}"
                     raise InputError(rule, source=self._source, obj=where) from None
@@ -180,13 +180,14 @@ class _Chars:
                 self._text = self._text[end:]
                 return cast("object", value)
 
-    def _more(self, at_least: int = 0) -> bool:
-        content = self._rest + self._read(max(CHUNK_BYTES, at_least))
-        if content == self._rest:
+    def _read_more(self, at_least: int = 0) -> bool:
+        """Read further bytes; return False at the end of the file."""
+        content = self._undecoded + self._read(max(CHUNK_BYTES, at_least))
+        if content == self._undecoded:
             return False
         # A character may be cut in two: its bytes wait for the next ones.
         cut = next((n for n in range(1, 4) if content[-n:][:1] >= b"\xc0"), 0)
-        self._rest = content[-cut:] if cut else b""
+        self._undecoded = content[-cut:] if cut else b""
         try:
             self._text += (content[:-cut] if cut else content).decode()
         except UnicodeDecodeError:

@@ -54,10 +54,10 @@ class PhillyReader:
 
     def read(self, folder: Path, meter: Meter) -> None:
         """Read both files; InputError for a value that is wrong."""
-        jobs, machines = _first(folder, JOBS), _first(folder, MACHINES)
+        jobs, machines = _first_existing(folder, JOBS), _first_existing(folder, MACHINES)
         meter.expect([jobs, machines])
-        self._sink.each(read_header_table(machines, meter), self._machine)
-        self._sink.each(read_json_array(jobs, meter), self._job)
+        self._sink.handle_rows(read_header_table(machines, meter), self._machine)
+        self._sink.handle_rows(read_json_array(jobs, meter), self._job)
         if self._repeated:
             self._sink.notes.append(
                 f"{self._repeated:,} attempts before a job's last are not counted"
@@ -101,9 +101,11 @@ class PhillyReader:
         ends_ms = NEVER_MS if end_ms is None else max(end_ms, submitted_ms)
         location = Row(job.source, job.line, (), {})
         for index, size in enumerate(sizes):
-            each = object_name(name, str(index)) if len(sizes) > 1 else object_name(name)
+            pod_name = object_name(name, str(index)) if len(sizes) > 1 else object_name(name)
             code = self._class(size, cluster)
-            self._sink.add_pod(each, code, submitted_ms, duration_ms, location, deletion_ms=ends_ms)
+            self._sink.add_pod(
+                pod_name, code, submitted_ms, duration_ms, location, deletion_ms=ends_ms
+            )
 
     def _class(self, gpus: int, cluster: str) -> int:
         def make() -> PodFacts:
@@ -113,7 +115,7 @@ class PhillyReader:
         return self._sink.pod_class((gpus, cluster), make)
 
 
-def _first(folder: Path, names: tuple[str, ...]) -> Path:
+def _first_existing(folder: Path, names: tuple[str, ...]) -> Path:
     path = next((path for name in names if (path := folder / name).is_file()), None)
     if path is None:
         raise InputError(f"has no file {names[0]}", source=str(folder))

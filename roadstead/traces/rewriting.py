@@ -37,7 +37,10 @@ class WrittenTrace:
 
 
 class ClassCodes:
-    """Numbers of the classes of one trace in another, which knows only those that it uses."""
+    """Maps class numbers of one trace to those of another, which gets only the classes in use.
+
+    add: adds a class to the other trace, and returns its number there.
+    """
 
     def __init__(self, add: Callable[[PodFacts], int]) -> None:
         self._add = add
@@ -65,7 +68,7 @@ def write_changed(
 ) -> WrittenTrace:
     """Write the trace `path` to `out` with its pods and nodes changed.
 
-    note: appended to the source of the trace. check: called before the trace gets its name.
+    note: appended to the source of the trace. check: called before the file is complete.
     chooses: pods are chosen or copied one by one. Raises InputError for a damaged trace, for times
     that no trace may have, and for gangs if `chooses`: a part of a gang never runs.
     """
@@ -83,6 +86,8 @@ def write_changed(
 
 
 def _without_gang(add: Callable[[PodFacts], int]) -> Callable[[PodFacts], int]:
+    """Return `add` with a check that raises InputError for a gang."""
+
     def checked(facts: PodFacts) -> int:
         if facts.pod_group is not None:
             rule = "is a gang, whose pods cannot be chosen one by one"

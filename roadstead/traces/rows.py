@@ -22,7 +22,7 @@ _REAL = re.compile(r"[-+]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE]
 
 @dataclass(slots=True)
 class Row:
-    """One line of a table and its position. columns: the place of each column by name."""
+    """One line of a table and its position. columns: the index of each column by name."""
 
     source: str
     line: int
@@ -70,7 +70,7 @@ class Row:
         return round(seconds * S_MS)
 
     def amount(self, column: str, unit: float = 1) -> int:
-        """Return an amount of a resource in its own unit; unit: how many of it the column's is."""
+        """Return an amount of a resource. unit: the amount that is 1 in the column."""
         value = self.real(column) * unit
         if value < 0:
             raise self.error(column, "is negative")
@@ -96,36 +96,36 @@ def read_table(
     A first line that repeats the names of the columns is left out. Raises InputError for a line
     with another number of cells, and for text that is no CSV.
     """
-    places = {name: place for place, name in enumerate(columns)}
+    index_of = {name: index for index, name in enumerate(columns)}
     for line, cells in read_cells(path, meter, delimiter):
         if line == 1 and [cell.strip() for cell in cells] == list(columns):
             continue
-        yield _row(str(path), line, cells, places)
+        yield _row(str(path), line, cells, index_of)
 
 
-def _row(source: str, line: int, cells: Sequence[str], places: Mapping[str, int]) -> Row:
-    if len(cells) != len(places):
-        rule = f"has {len(cells)} cells for {len(places)} columns"
+def _row(source: str, line: int, cells: Sequence[str], index_of: Mapping[str, int]) -> Row:
+    if len(cells) != len(index_of):
+        rule = f"has {len(cells)} cells for {len(index_of)} columns"
         raise InputError(rule, source=source, obj=f"line {line}")
-    return Row(source, line, cells, places)
+    return Row(source, line, cells, index_of)
 
 
 def read_header_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iterator[Row]:
     """Yield the rows of a CSV file whose first line names the columns."""
-    places: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     for line, cells in read_cells(path, meter, delimiter):
-        if not places:
-            places = _header(str(path), cells)
+        if not index_of:
+            index_of = _header(str(path), cells)
         else:
-            yield _row(str(path), line, cells, places)
+            yield _row(str(path), line, cells, index_of)
 
 
 def read_numbered_table(path: Path, meter: Meter, *, delimiter: str = ",") -> Iterator[Row]:
     """Yield the rows of a CSV file without a header; columns are named by their number, from 1."""
-    places: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     for line, cells in read_cells(path, meter, delimiter):
-        places = places or {str(place + 1): place for place in range(len(cells))}
-        yield _row(str(path), line, cells, places)
+        index_of = index_of or {str(index + 1): index for index in range(len(cells))}
+        yield _row(str(path), line, cells, index_of)
 
 
 def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
@@ -134,7 +134,7 @@ def _header(source: str, cells: Sequence[str]) -> dict[str, int]:
     if twice is not None:
         rule = "is twice in the header"
         raise InputError(rule, source=source, obj="line 1", value=cut_short(twice))
-    return {name: place for place, name in enumerate(names)}
+    return {name: index for index, name in enumerate(names)}
 
 
 def read_cells(path: Path, meter: Meter, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:

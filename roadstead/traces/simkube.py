@@ -62,7 +62,7 @@ class LivePod:
 
 @dataclass(slots=True)
 class Owner:
-    """A workload: its pods by the name that its controller gave them."""
+    """A workload. pods: present ones, by name. created: number of pods so far."""
 
     lifetimes: list[Lifetime]
     pods: dict[str, LivePod] = field(default_factory=dict)
@@ -77,13 +77,14 @@ class SimKubeReader:
         self._source = ""
         self._lifetimes: dict[tuple[str, str], list[Lifetime]] = {}
         self._owners: dict[tuple[str, str, str], Owner] = {}
+        # Name in use → number for the next pod that would have it.
         self._names: dict[str, int] = {}
 
     def read(self, path: Path, meter: Meter) -> None:
         """Read the file; InputError for anything but a trace of version 2."""
         self._source = str(path)
         meter.expect([path])
-        trace = self._unpacked(path, meter)
+        trace = self._unpack(path, meter)
         if trace.get("version") != FORMAT_VERSION:
             rule = f"is not the version that is read ({FORMAT_VERSION})"
             raise self._error(rule, "version", trace.get("version"))
@@ -99,7 +100,7 @@ class SimKubeReader:
                 self._add(pod, owner, None)
         self._sink.notes.append("volumes are left out: the trace has no claims")
 
-    def _unpacked(self, path: Path, meter: Meter) -> Mapping[str, object]:
+    def _unpack(self, path: Path, meter: Meter) -> Mapping[str, object]:
         with open_bytes(path, meter) as file:
             content = file.read(FILE_MAX_BYTES + 1)
         if len(content) > FILE_MAX_BYTES:
@@ -117,12 +118,12 @@ class SimKubeReader:
     def _read_lifetimes(self, found: object) -> Iterator[tuple[tuple[str, str], list[Lifetime]]]:
         if not isinstance(found, dict):
             raise self._error("is not a map", "pod_lifecycles", found)
-        for key, of_hash in found.items():
+        for key, by_hash in found.items():
             where = f"pod_lifecycles[{cut_short(key)}]"
-            if not (isinstance(key, tuple) and len(key) == 2 and isinstance(of_hash, dict)):
-                raise self._error("is not [kind, name] and a map", where, of_hash)
+            if not (isinstance(key, tuple) and len(key) == 2 and isinstance(by_hash, dict)):
+                raise self._error("is not [kind, name] and a map", where, by_hash)
             kind, name = str(key[0]).rpartition(".")[2], str(key[1])
-            lists = [each for each in of_hash.values() if isinstance(each, tuple)]
+            lists = [each for each in by_hash.values() if isinstance(each, tuple)]
             yield (
                 (kind, name),
                 [
@@ -159,26 +160,28 @@ class SimKubeReader:
             if not isinstance(found, tuple):
                 raise self._error("is not a list", f"{where}.{list_name}", found)
             documents = [self._document(f"{where}.{list_name}", each) for each in found]
-            self._sink.each(documents, lambda each, handle=handle: handle(each, time_s))  # type: ignore[misc]
+            self._sink.handle_rows(documents, lambda each, handle=handle: handle(each, time_s))  # type: ignore[misc]
         return time_s
 
     def _document(self, where: str, value: object) -> Document:
         if not isinstance(value, dict):
             raise self._error("is not an object", where, value)
-        return cast("Document", self._plain(where, value, 0))
+        return cast("Document", self._with_lists(where, value, 0))
 
-    def _plain(self, where: str, value: object, depth: int) -> object:
+    def _with_lists(self, where: str, value: object, depth: int) -> object:
         """Return the value with lists for tuples, as manifests have them."""
         if depth > DEPTH_MAX:
             raise self._error(f"is nested deeper than {DEPTH_MAX}", where, value)
         if isinstance(value, dict):
-            return {str(key): self._plain(where, each, depth + 1) for key, each in value.items()}
+            return {
+                str(key): self._with_lists(where, each, depth + 1) for key, each in value.items()
+            }
         if isinstance(value, tuple):
-            return [self._plain(where, each, depth + 1) for each in value]
+            return [self._with_lists(where, each, depth + 1) for each in value]
         return value
 
     def _apply(self, document: Document, time_s: int) -> None:
-        kind, owner = self._owner(document)
+        kind, owner = self._owner_of(document)
         if kind == "CronJob":
             self._add_runs(document, owner)
             return
@@ -191,12 +194,12 @@ class SimKubeReader:
             owner.created += 1
 
     def _delete(self, document: Document, time_s: int) -> None:
-        _, owner = self._owner(document)
+        _, owner = self._owner_of(document)
         for pod in owner.pods.values():
             self._add(pod, owner, time_s)
         owner.pods.clear()
 
-    def _owner(self, document: Document) -> tuple[str, Owner]:
+    def _owner_of(self, document: Document) -> tuple[str, Owner]:
         kind, metadata = document.get("kind"), document.get("metadata")
         if not isinstance(kind, str) or kind not in {*WORKLOADS, "Pod", "CronJob"}:
             raise LeftOut(f"object of kind {cut_short(kind)}")
@@ -216,12 +219,12 @@ class SimKubeReader:
             pods: tuple[objects.Pod, ...] = (default_pod(found, {}, source=self._source),)
         else:
             check_object(kind, found, source=self._source)
-            # A recorded owner reference is no part of what is simulated here.
+            # The recorded owner of the workload is ignored: the workload is expanded by itself.
             parts = {WORKLOADS[kind]: (found,)}
             pods = expand_workloads(Manifests(**parts), ()).pods  # type: ignore[arg-type]
-        return dict(map(self._compiled, pods))
+        return dict(map(self._compile_pod, pods))
 
-    def _compiled(self, pod: objects.Pod) -> tuple[str, PodFacts]:
+    def _compile_pod(self, pod: objects.Pod) -> tuple[str, PodFacts]:
         try:
             identity, facts = compile_pod(pod)
         except QuantityError as error:
@@ -239,7 +242,7 @@ class SimKubeReader:
         check_object("CronJob", found, source=self._source)
         manifests = Manifests(cron_jobs=(cast("objects.CronJob", found),))
         for pod in expand_workloads(manifests, ()).pods:
-            name, facts = self._compiled(pod)
+            name, facts = self._compile_pod(pod)
             for start_s, _ in owner.lifetimes:
                 self._add(LivePod(name, facts, start_s, owner.created), owner, None)
                 owner.created += 1

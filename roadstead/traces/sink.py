@@ -28,10 +28,13 @@ COUNT_MAX = 1_000_000
 """The most pods of one row."""
 
 REASONS_MAX = 100
+"""Maximum number of different reasons; later ones are counted together."""
+
 _NAME_CHARS = 40
 _HASH_CHARS = 10
-_FOREIGN = re.compile(r"[^a-z0-9]+")
+_NOT_ALLOWED = re.compile(r"[^a-z0-9]+")
 T = TypeVar("T")
+"""The type of the rows of a trace."""
 
 
 class LeftOut(Exception):
@@ -65,10 +68,11 @@ class TraceSink:
     notes: list[str] = field(default_factory=list)
     rows: int = 0
     pods: int = 0
+    # Key of `pod_class` → index into `classes`.
     _codes: dict[Hashable, int] = field(default_factory=dict)
 
-    def each(self, rows: Iterable[T], handle: Callable[[T], None]) -> None:
-        """Call `handle` with each row; one that raises LeftOut is counted, likewise wrong ones."""
+    def handle_rows(self, rows: Iterable[T], handle: Callable[[T], None]) -> None:
+        """Call `handle` with each row; count rows for which it raises LeftOut, and wrong ones."""
         iterator = iter(rows)
         while (row := next(iterator, None)) is not None:
             self.rows += 1
@@ -171,13 +175,14 @@ def _where(row: object) -> str:
 def object_name(*parts: str) -> str:
     """Return a name that Kubernetes allows, of ids joined by "-".
 
-    Ids that are not names as they are get a hash, so that different ids have different names.
+    If the joined ids are not a valid name, a hash is appended, so that different ids have different
+    names.
     """
     joined = "-".join(parts)
     if len(joined) <= 2 * _NAME_CHARS and is_subdomain(joined):
         return joined
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-    plain = _FOREIGN.sub("-", joined[:_NAME_CHARS].lower()).strip("-")
+    plain = _NOT_ALLOWED.sub("-", joined[:_NAME_CHARS].lower()).strip("-")
     return "-".join(part for part in (plain, digest[:_HASH_CHARS]) if part)
 
 

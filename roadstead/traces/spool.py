@@ -16,6 +16,7 @@ from roadstead.protocol.errors import InputError, RoadsteadError, cut_short
 CACHE_KIB: Final = 65_536
 BATCH_ROWS: Final = 10_000
 LINE_BITS: Final = 40
+"""Bits of the line number in a location; the bits above are the number of the source."""
 
 TABLES: Final = """
 CREATE TABLE pod (name TEXT, class INTEGER, creation INTEGER, deletion INTEGER, duration INTEGER,
@@ -57,7 +58,7 @@ class Spool:
 
     def __init__(self) -> None:
         self._database = sqlite3.connect("", isolation_level=None)
-        with _full_disks_named():
+        with _reporting_full_disk():
             for setting in (
                 f"cache_size = -{CACHE_KIB}",
                 *("temp_store = FILE", "journal_mode = OFF", "synchronous = OFF"),
@@ -101,8 +102,8 @@ class Spool:
             self._flush()
 
     def put(self, name: str, value: int) -> bool:
-        """Keep a value by name; False if the name has one already, which is kept."""
-        with _full_disks_named():
+        """Store a value by name; return False, with nothing changed, if the name has one."""
+        with _reporting_full_disk():
             query = "INSERT OR IGNORE INTO value VALUES (?, ?)"
             return self._database.execute(query, (name, value)).rowcount == 1
 
@@ -149,7 +150,7 @@ class Spool:
     def drop_repeated(self) -> int:
         """Remove pods whose name an earlier one has, and return their number."""
         self._flush()
-        with _full_disks_named():
+        with _reporting_full_disk():
             return self._database.execute(
                 "DELETE FROM pod WHERE rowid NOT IN (SELECT min(rowid) FROM pod GROUP BY name)"
             ).rowcount
@@ -166,14 +167,14 @@ class Spool:
         order = "rowid" if self._is_sorted else "creation, rowid"
         cursor = self._cursor(f"SELECT * FROM pod ORDER BY {order}")  # noqa: S608
         while True:
-            with _full_disks_named():
+            with _reporting_full_disk():
                 found = cursor.fetchmany(rows)
             if not found:
                 return
             yield [PodRow(*row) for row in found]
 
     def _flush(self) -> None:
-        with _full_disks_named():
+        with _reporting_full_disk():
             self._database.executemany("INSERT INTO pod VALUES (?, ?, ?, ?, ?, ?)", self._pods)
             self._database.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", self._events)
         self._pods.clear()
@@ -182,19 +183,19 @@ class Spool:
     def _select(self, query: str) -> Iterator[tuple[Any, ...]]:
         cursor = self._cursor(query)
         while True:
-            with _full_disks_named():
+            with _reporting_full_disk():
                 row = cursor.fetchone()
             if row is None:
                 return
             yield row
 
     def _cursor(self, query: str) -> sqlite3.Cursor:
-        with _full_disks_named():
+        with _reporting_full_disk():
             return self._database.execute(query)
 
 
 @contextmanager
-def _full_disks_named() -> Iterator[None]:
+def _reporting_full_disk() -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -23,12 +23,15 @@ from roadstead.traces.rewriting import ReportProgress
 
 HOUR_MS = 3_600 * S_MS
 BINS = 64
+"""Bins of each octave, a span from a power of two to the next."""
+
 OCTAVES = 64
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 POINTS = 1536
 """Points in time at which use is added up."""
 
 HOURS_MAX = 1_000_000
+"""Maximum number of values of `arrivals_per_hour`."""
 
 Requests = tuple[tuple[str, int], ...]
 
@@ -64,7 +67,7 @@ class UseOverTime:
 
 @dataclass(frozen=True, slots=True)
 class TraceStats:
-    """What is in a trace; times are seconds from its start.
+    """The statistics of a trace; times are seconds from its start.
 
     arrivals_per_hour: hour by hour, or of longer equal spans, then per hour. lifetimes_s: by
     quantile. endless: pods that do not end. point_s: the points of `use`.
@@ -142,15 +145,15 @@ class _FirstPass:
         reached = np.cumsum(self.bins)
         found: dict[str, float] = {}
         for quantile in QUANTILES:
-            place = int(np.searchsorted(reached, max(1, math.ceil(quantile * reached[-1]))))
-            value_ms = min(max(_upper_ms(place), self.shortest_ms), self.longest_ms)
+            bin_index = int(np.searchsorted(reached, max(1, math.ceil(quantile * reached[-1]))))
+            value_ms = min(max(_upper_ms(bin_index), self.shortest_ms), self.longest_ms)
             value_ms = self.shortest_ms if quantile == 0 else value_ms
             found[f"p{quantile * 100:g}"] = value_ms / S_MS
         return found
 
 
 def _bins(times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the bins of times: those below 64 ms have their own, others share 64 an octave."""
+    """Return the bins of times: one for each ms below 64 ms, then 64 for each octave."""
     exponent = np.floor(np.log2(np.maximum(times_ms, 1))).astype(np.int64)
     step = np.maximum(exponent - 6, 0)
     bins: NDArray[np.int64] = np.where(
@@ -159,9 +162,9 @@ def _bins(times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
     return bins
 
 
-def _upper_ms(place: int) -> int:
+def _upper_ms(bin_index: int) -> int:
     """Return the largest time of a bin."""
-    octave, offset = divmod(place, BINS)
+    octave, offset = divmod(bin_index, BINS)
     if octave == 0:
         return offset
     step = octave - 1
@@ -266,12 +269,12 @@ class _Use:
     def __init__(self, classes: list[PodFacts], point_ms: NDArray[np.int64]) -> None:
         self._classes, self._point_ms = classes, point_ms
         self.resources = sorted({name for facts in classes for name, _ in facts.requests})
-        place = {name: at for at, name in enumerate(self.resources)}
+        column_of = {name: column for column, name in enumerate(self.resources)}
         self._amounts = np.zeros((len(classes), len(self.resources)))
         for code, facts in enumerate(classes):
             for name, amount in facts.requests:
-                self._amounts[code, place[name]] = amount
-        self._steps = np.zeros((len(point_ms) + 1, len(self.resources)))
+                self._amounts[code, column_of[name]] = amount
+        self._changes = np.zeros((len(point_ms) + 1, len(self.resources)))
 
     def add(self, pods: TracePods) -> None:
         end_ms = pods.creation_ms + pods.duration_ms
@@ -280,11 +283,11 @@ class _Use:
         ends = np.searchsorted(self._point_ms, end_ms)
         ends = np.where(pods.duration_ms == NEVER_MS, len(self._point_ms), ends)
         amounts = self._amounts[pods.pod_class]
-        np.add.at(self._steps, starts, amounts)
-        np.subtract.at(self._steps, np.maximum(ends, starts), amounts)
+        np.add.at(self._changes, starts, amounts)
+        np.subtract.at(self._changes, np.maximum(ends, starts), amounts)
 
     def requested(self) -> dict[str, tuple[int, ...]]:
-        totals = np.cumsum(self._steps[:-1], axis=0)
+        totals = np.cumsum(self._changes[:-1], axis=0)
         return {
             name: tuple(round(value) for value in totals[:, at].tolist())
             for at, name in enumerate(self.resources)

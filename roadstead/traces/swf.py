@@ -37,7 +37,7 @@ CORE_MILLI = 1000
 QUEUE_LABEL = "queue"
 CANCELED = 5
 
-_PLACES = {name: place for place, name in enumerate(FIELDS)}
+_COLUMNS = {name: index for index, name in enumerate(FIELDS)}
 _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs)\s*:\s*([0-9]{1,9})\b")
 
 
@@ -47,12 +47,12 @@ class SwfReader:
     def __init__(self, sink: TraceSink, machines: Machines, processors_per_node: int | None):
         self._sink, self._machines = sink, machines
         self._header: dict[str, int] = {}
-        self._given = processors_per_node
+        self._processors_per_node = processors_per_node
 
     def read(self, path: Path, meter: Meter) -> None:
         """Read the log; InputError for a line that is not of the format."""
         meter.expect([path])
-        self._sink.each(self._rows(path, meter), self._job)
+        self._sink.handle_rows(self._rows(path, meter), self._job)
         count = self._machines.count
         if count is None:
             processors = self._header.get("MaxProcs", 0)
@@ -63,8 +63,8 @@ class SwfReader:
 
     @property
     def _per_node(self) -> int:
-        if self._given is not None:
-            return self._given
+        if self._processors_per_node is not None:
+            return self._processors_per_node
         nodes, processors = self._header.get("MaxNodes", 0), self._header.get("MaxProcs", 0)
         return max(1, math.ceil(processors / nodes)) if nodes and processors else 1
 
@@ -79,7 +79,7 @@ class SwfReader:
             if len(cells) != len(FIELDS):
                 rule = f"has {len(cells)} fields, not {len(FIELDS)}"
                 raise InputError(rule, source=source, obj=f"line {line}")
-            yield Row(source, line, cells, _PLACES)
+            yield Row(source, line, cells, _COLUMNS)
 
     def _job(self, row: Row) -> None:
         submit_ms, wait_ms, run_ms = (row.time_ms(name) for name in ("submit", "wait", "run"))
@@ -102,20 +102,20 @@ class SwfReader:
         job = row.integer("job")
         if not self._sink.keep(str(job)):
             return
-        full, rest = divmod(total, self._per_node)
-        sizes = [self._per_node] * min(full, COUNT_MAX + 1) + [rest] * bool(rest)
+        full, remainder = divmod(total, self._per_node)
+        sizes = [self._per_node] * min(full, COUNT_MAX + 1) + [remainder] * bool(remainder)
         if len(sizes) > COUNT_MAX:
             raise row.error("requested", f"makes more than {COUNT_MAX} pods")
-        kb = max(row.real("requested_memory"), 0)
+        memory_kb = max(row.real("requested_memory"), 0)
         queue = row.integer("queue")
         for index, size in enumerate(sizes):
             name = f"job-{job}-{index}" if len(sizes) > 1 else f"job-{job}"
-            pod_class = self._class(row, size, kb, queue)
+            pod_class = self._class(row, size, memory_kb, queue)
             end_ms = submit_ms + wait_ms + run_ms
             self._sink.add_pod(name, pod_class, submit_ms, run_ms, row, deletion_ms=end_ms)
 
-    def _class(self, row: Row, processors: int, kb: float, queue: int) -> int:
-        memory = row.amount("requested_memory", processors * KB_BYTES) if kb else 0
+    def _class(self, row: Row, processors: int, memory_kb: float, queue: int) -> int:
+        memory = row.amount("requested_memory", processors * KB_BYTES) if memory_kb else 0
 
         def make() -> PodFacts:
             requests = {"cpu": processors * CORE_MILLI} | ({"memory": memory} if memory else {})

@@ -52,7 +52,7 @@ class TableReader:
             nodes_path = self.mapping_path.parent / nodes.file
         meter.expect([path, *([nodes_path] if nodes_path else [])])
         if nodes_path is not None and nodes is not None:
-            self.sink.each(self._rows(nodes_path, nodes, meter), self._node)
+            self.sink.handle_rows(self._rows(nodes_path, nodes, meter), self._node)
         elif nodes is not None:
             try:
                 self._node(Row(str(self.mapping_path), 0, (), {}))
@@ -61,7 +61,7 @@ class TableReader:
         else:
             self.sink.notes.append("the mapping has no nodes")
         self.sink.namespaces.add(self.mapping.pods.namespace)
-        self.sink.each(self._rows(path, self.mapping.pods, meter), self._pod)
+        self.sink.handle_rows(self._rows(path, self.mapping.pods, meter), self._pod)
 
     def _check_names(self) -> None:
         namespace = self.mapping.pods.namespace
@@ -97,7 +97,7 @@ class TableReader:
 
     def _parquet(self, path: Path, wanted: Sequence[str], meter: Meter) -> Iterator[Row]:
         names = list(dict.fromkeys(wanted))
-        places = {name: place for place, name in enumerate(names)}
+        index_of = {name: index for index, name in enumerate(names)}
         try:
             line = 0
             with Decoder() as decoder:
@@ -105,7 +105,7 @@ class TableReader:
                     for cells in zip(*batch, strict=True):
                         line += 1
                         texts = ["" if cell is None else str(cell) for cell in cells]
-                        yield Row(str(path), line, texts, places)
+                        yield Row(str(path), line, texts, index_of)
         except (OSError, ValueError) as error:
             raise InputError(f"cannot be read: {error}", source=str(path)) from error
         meter.count(path.stat().st_size)
@@ -123,7 +123,7 @@ class TableReader:
         return "" if text in self._nulls else text
 
     def _cell(self, row: Row, source: mapped.ColumnOrValue) -> tuple[Row, str]:
-        """Return a row and a column whose readers name the value in errors."""
+        """Return a row and column with the value; that of a fixed value names the mapping."""
         if source.column is not None:
             return row, source.column
         return Row(str(self.mapping_path), row.line, (str(source.value),), {"value": 0}), "value"

@@ -94,6 +94,8 @@ class AmountColumn(ColumnOrValue):
 
 
 class _Sized(_Part):
+    """The keys that pods and nodes share. resources, labels: by resource name, by label key."""
+
     name: TextColumn | None = None
     cpu: CpuColumn | None = None
     memory: BytesColumn | None = None

@@ -19,7 +19,7 @@ from roadstead.traces.rewriting import ReportProgress, WrittenTrace, moved_ends,
 from roadstead.traces.spool import PodRow, Spool
 from roadstead.traces.strata import Strata
 
-COPY = "x"
+COPY_MARK = "x"
 
 
 def sample(path: Path, out: Path, share: float, seed: int, report: ReportProgress) -> WrittenTrace:
@@ -69,8 +69,8 @@ def cut(
         before = np.zeros(len(pods), dtype=np.bool_)
         if running:
             rest_ms = pods.creation_ms + pods.duration_ms - from_ms
-            lasts = (pods.duration_ms == NEVER_MS) | (rest_ms > 0)
-            before = (pods.creation_ms < from_ms) & lasts
+            still_runs = (pods.duration_ms == NEVER_MS) | (rest_ms > 0)
+            before = (pods.creation_ms < from_ms) & still_runs
         chosen = np.flatnonzero(inside | before)
         return _moved(pods.rows(chosen), from_ms)
 
@@ -112,24 +112,24 @@ def scale(
 
         note = f"scaled by {nodes:g} (nodes) and {rate:g} (rate), seed {seed}"
         return write_changed(
-            path, out, note, copies.of, report, change_nodes, copies.check, chooses=True
+            path, out, note, copies.add_copies, report, change_nodes, copies.check, chooses=True
         )
 
 
-def _tag(names: tuple[str, ...] | list[str]) -> str:
+def _copy_mark(names: tuple[str, ...] | list[str]) -> str:
     """Return a mark of copies that no name has, so that a scaled trace can be scaled again."""
-    tag = COPY
-    while any(f"-{tag}" in name for name in names):
-        tag += COPY
-    return tag
+    mark = COPY_MARK
+    while any(f"-{mark}" in name for name in names):
+        mark += COPY_MARK
+    return mark
 
 
 def _scaled_nodes(nodes: NodeList, factor: float, seed: int) -> Iterator[NodeFacts]:
     counts = _counts(Strata(factor % 1, seed), nodes.codes, factor)
-    tag = _tag(nodes.names)
+    mark = _copy_mark(nodes.names)
     for node, count in zip(nodes, counts.tolist(), strict=True):
         for number in range(count):
-            name = f"{node.name}-{tag}{number + 1}" if number else node.name
+            name = f"{node.name}-{mark}{number + 1}" if number else node.name
             yield renamed_node(node, name)
 
 
@@ -147,11 +147,11 @@ class _Copies:
         self._strata = Strata(factor % 1, seed)
         self._random = np.random.Generator(np.random.PCG64([seed, 1]))
         self._last_ms = 0
-        self._tag = ""
+        self._mark = ""
 
-    def of(self, pods: TracePods) -> TracePods:
+    def add_copies(self, pods: TracePods) -> TracePods:
         """Return the pods of a chunk with their copies, each before its original."""
-        self._tag = self._tag or _tag(pods.names)
+        self._mark = self._mark or _copy_mark(pods.names)
         counts = _counts(self._strata, pods.pod_class, self._factor)
         before_ms = np.concatenate([[self._last_ms], pods.creation_ms[:-1]])
         self._last_ms = int(pods.creation_ms[-1]) if len(pods) else self._last_ms
@@ -165,12 +165,12 @@ class _Copies:
         early_ms = np.where(original, 0, np.minimum(early_ms, gap_ms))
         creation_ms = found.creation_ms - early_ms
         ends_ms = moved_ends(found.deletion_ms, -early_ms)
-        ends = [
-            "" if is_original else f"-{self._tag}{count + 1}"
+        suffixes = [
+            "" if is_original else f"-{self._mark}{count + 1}"
             for is_original, count in zip(original.tolist(), number.tolist(), strict=True)
         ]
-        names = tuple(map(str.__add__, found.names, ends))
-        uids = tuple(map(str.__add__, found.uids, ends))
+        names = tuple(map(str.__add__, found.names, suffixes))
+        uids = tuple(map(str.__add__, found.uids, suffixes))
         if self._factor > 1:
             self._spool.add_pods([PodRow(name, 0, 0, 0, 0) for name in names])
         copies = TracePods(names, uids, found.pod_class, creation_ms, ends_ms, found.duration_ms)

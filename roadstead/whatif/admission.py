@@ -30,6 +30,8 @@ RUNS_MAX: Final = 400
 """Maximum number of changes that are tried for one pod."""
 
 PRIORITY_MAX: Final = 2**31 - 2
+"""Maximum priority of a pod that a higher one, which fits an int32, can preempt."""
+
 _RANK: Final[dict[ChangeKind, int]] = {"tolerate": 0, "drop": 1, "reduce": 2, "preempt": 3}
 
 
@@ -66,10 +68,11 @@ class _ChangeSearch:
     pod: Pod
     runs_max: int
     tried: int = 0
+    # Changes that do not admit the pod by themselves.
     failed: list[Change] = field(default_factory=list)
 
     def singles(self) -> Iterator[AdmittingChange]:
-        """Try every change by itself; those that do not admit the pod are kept for pairs."""
+        """Try every change by itself; those that do not admit the pod remain for pairs."""
         facts, nodes = self.pod[1], self.sandbox.nodes.values()
         for change in (*tolerations(facts, nodes), *drops(facts), *reductions(facts)):
             found = self._admitted((change,))
@@ -87,18 +90,21 @@ class _ChangeSearch:
     def preemption(self) -> Iterator[AdmittingChange]:
         """Try to evict pods: with the pod's own priority, or else the smallest that suffices."""
         facts = self.pod[1]
-        is_off = facts.preemption_policy == "Never"
-        if is_off and (found := self._preempting(facts.priority, "allow preemption")) is not None:
+        is_disabled = facts.preemption_policy == "Never"
+        if (
+            is_disabled
+            and (found := self._preempting(facts.priority, "allow preemption")) is not None
+        ):
             yield found
             return
-        bound = self.sandbox.priorities()
-        higher = sorted(each for each in bound if facts.priority <= each <= PRIORITY_MAX)
+        priorities = self.sandbox.priorities()
+        higher = sorted(each for each in priorities if facts.priority <= each <= PRIORITY_MAX)
         low, high = 0, len(higher)
         best: AdmittingChange | None = None
         while low < high:
             middle = (low + high) // 2
             priority = higher[middle] + 1
-            text = f"give it priority {priority}{' and allow preemption' if is_off else ''}"
+            text = f"give it priority {priority}{' and allow preemption' if is_disabled else ''}"
             if (found := self._preempting(priority, text)) is not None:
                 best, high = found, middle
             else:
@@ -161,5 +167,5 @@ class _ChangeSearch:
         copy = self.sandbox.copy_of((self.pod[0], facts))
         scheduled = self.sandbox.schedule([copy])
         self.sandbox.remove([copy[0].uid])
-        self.sandbox.bring_back(scheduled.preempted)
+        self.sandbox.restore_preempted(scheduled.preempted)
         return scheduled.placed.get(copy[0].uid, ""), scheduled.preempted

@@ -25,6 +25,7 @@ TAINT_SETS_MAX = 16
 
 MIB = 1 << 20
 HARD = ("NoSchedule", "NoExecute")
+"""Effects of taints that exclude a pod from a node."""
 
 Edit = Callable[[PodFacts], PodFacts]
 
@@ -59,10 +60,10 @@ def _toleration(taints: frozenset[Taint]) -> Change:
         for each in ordered
     )
     text = f"tolerate {' and '.join(map(_taint, ordered))}"
-    return Change("tolerate", text, partial(_tolerating, added), len(taints))
+    return Change("tolerate", text, partial(_add_tolerations, added), len(taints))
 
 
-def _tolerating(added: tuple[Toleration, ...], facts: PodFacts) -> PodFacts:
+def _add_tolerations(added: tuple[Toleration, ...], facts: PodFacts) -> PodFacts:
     return replace(facts, tolerations=(*facts.tolerations, *added))
 
 
@@ -75,18 +76,20 @@ def drops(facts: PodFacts) -> list[Change]:
     return [
         *_node_selector(facts),
         *_node_terms(facts),
-        *_each(facts, "pod_affinity", lambda each: f"pod affinity ({each.topology_key})"),
-        *_each(facts, "pod_anti_affinity", lambda each: f"pod anti-affinity ({each.topology_key})"),
+        *_drop_each(facts, "pod_affinity", lambda each: f"pod affinity ({each.topology_key})"),
+        *_drop_each(
+            facts, "pod_anti_affinity", lambda each: f"pod anti-affinity ({each.topology_key})"
+        ),
         *_spreading(facts),
-        *_each(facts, "host_ports", lambda each: f"host port {each.port}/{each.protocol}"),
-        *_each(facts, "volumes", lambda each: f"volume {each.name}"),
-        *_each(facts, "scheduling_gates", lambda each: f"scheduling gate {each}"),
-        *_each(facts, "labels", lambda each: f"label {each[0]}={each[1]}"),
+        *_drop_each(facts, "host_ports", lambda each: f"host port {each.port}/{each.protocol}"),
+        *_drop_each(facts, "volumes", lambda each: f"volume {each.name}"),
+        *_drop_each(facts, "scheduling_gates", lambda each: f"scheduling gate {each}"),
+        *_drop_each(facts, "labels", lambda each: f"label {each[0]}={each[1]}"),
     ]
 
 
 def _node_selector(facts: PodFacts) -> Iterator[Change]:
-    yield from _each(facts, "node_selector", lambda each: f"node selector {each[0]}={each[1]}")
+    yield from _drop_each(facts, "node_selector", lambda each: f"node selector {each[0]}={each[1]}")
     if len(facts.node_selector) > 1:
         yield _without(facts, "node_selector", (), "the node selector", len(facts.node_selector))
 
@@ -96,23 +99,23 @@ def _node_terms(facts: PodFacts) -> Iterator[Change]:
     terms = facts.required_node_terms
     if terms is None:
         return
-    for at, term in enumerate(terms):
+    for index, term in enumerate(terms):
         parts = [("expressions", each) for each in term.expressions]
         parts += [("fields", each) for each in term.fields]
         for name, each in parts:
-            left: Any = tuple(other for other in getattr(term, name) if other is not each)
+            remaining: Any = tuple(other for other in getattr(term, name) if other is not each)
             if len(parts) > 1:
-                rest: tuple[NodeSelectorTerm, ...] | None = (
-                    *terms[:at],
-                    replace(term, **{name: left}),
-                    *terms[at + 1 :],
+                terms_left: tuple[NodeSelectorTerm, ...] | None = (
+                    *terms[:index],
+                    replace(term, **{name: remaining}),
+                    *terms[index + 1 :],
                 )
             elif len(terms) == 1:
-                rest = None
+                terms_left = None
             else:
                 continue
             text = f"node affinity {_requirement(each)}"
-            yield _without(facts, "required_node_terms", rest, text)
+            yield _without(facts, "required_node_terms", terms_left, text)
     count = sum(len(each.expressions) + len(each.fields) for each in terms)
     if count > 1:
         yield _without(facts, "required_node_terms", None, "the required node affinity", count)
@@ -126,7 +129,7 @@ def _spreading(facts: PodFacts) -> Iterator[Change]:
             yield _without(facts, "spread_constraints", rest, text)
 
 
-def _each(facts: PodFacts, name: str, text_of: Callable[..., str]) -> Iterator[Change]:
+def _drop_each(facts: PodFacts, name: str, text_of: Callable[..., str]) -> Iterator[Change]:
     """Yield the removal of each element of a field."""
     values = getattr(facts, name)
     for at, each in enumerate(values):
@@ -152,7 +155,7 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
     less = dict(facts.requests)[resource] - amount
     changes: dict[str, object] = {}
     if facts.extended_requests:
-        changes["device_claims"] = _asking_less(facts, resource, amount)
+        changes["device_claims"] = _reduced_claims(facts, resource, amount)
     if resource == "cpu":
         changes["nonzero_cpu_milli"] = max(0, facts.nonzero_cpu_milli - less)
     elif resource == "memory":
@@ -160,8 +163,9 @@ def reduced(facts: PodFacts, resource: str, amount: int) -> PodFacts:
     return replace(facts, requests=requests, container_requests=None, **changes)  # type: ignore[arg-type]
 
 
-def _asking_less(facts: PodFacts, resource: str, amount: int) -> tuple[PodClaim, ...]:
-    """Return the pod's claims; its own asks for no more of a resource, for its last containers."""
+def _reduced_claims(facts: PodFacts, resource: str, amount: int) -> tuple[PodClaim, ...]:
+    """Return the pod's claims; that for extended resources requests at most `amount` of one."""
+    # Containers are reduced from the last one on.
     left, kept = amount, []
     for each in facts.extended_requests:
         if each.resource != resource:

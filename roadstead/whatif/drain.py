@@ -31,15 +31,19 @@ def drain(
     """Place the given pods, then drain nodes of the inputs. Raises RoadsteadError."""
     progress(Progress("placing the given pods", total=len(inputs.pending)))
     sandbox = Sandbox(inputs, plan, progress)
-    drain_of = _Drain(sandbox, Allowances(plan.cluster.budgets), rules)
-    drain_of.begin([each.name for each in nodes])
-    while drain_of.evict_round():
-        progress(Progress(f"evicting: round {drain_of.rounds}"))
-    return drain_of.result(source)
+    drain_run = _Drain(sandbox, Allowances(plan.cluster.budgets), rules)
+    drain_run.begin([each.name for each in nodes])
+    while drain_run.evict_round():
+        progress(Progress(f"evicting: round {drain_run.rounds}"))
+    return drain_run.result(source)
 
 
 class _Drain:
-    """One drain. rounds: number of rounds in which pods were evicted."""
+    """One drain. rounds: number of rounds in which pods were evicted.
+
+    _nodes: names of the drained nodes, in order. _pods: (pod, node) of all pods on them. _waiting:
+    pods to evict. _rows: UID → result. _rounds_of: budget → rounds in which it allowed evictions.
+    """
 
     def __init__(self, sandbox: Sandbox, allowances: Allowances, rules: EvictionRules) -> None:
         self._sandbox, self._allowances, self._rules = sandbox, allowances, rules
@@ -54,7 +58,6 @@ class _Drain:
 
     def begin(self, names: Sequence[str]) -> None:
         """Cordon the nodes, and record the pods that are not evicted."""
-        # In order, and looked up for each replacement.
         self._nodes = dict.fromkeys(names)
         self._sandbox.change_nodes([cordoned(self._sandbox.nodes[name]) for name in names])
         self._pods = [(pod, name) for name in names for pod in self._sandbox.pods_on(name)]
@@ -69,42 +72,49 @@ class _Drain:
     def evict_round(self) -> bool:
         """Evict every pod whose budget allows it; return whether there was one."""
         evicted: list[Pod] = []
-        left: list[Pod] = []
+        blocked: list[Pod] = []
         for pod in self._waiting:
             if self._allowances.refusal(pod[1]):
-                left.append(pod)
+                blocked.append(pod)
             else:
-                self._allowances.evict(pod[1])
+                self._allowances.count_eviction(pod[1])
                 evicted.append(pod)
-        self._waiting = left
+        self._waiting = blocked
         if not evicted:
             return False
         self.rounds += 1
         node_of = {pod[0].uid: self._sandbox.node_of(pod[0].uid) for pod in evicted}
         scheduled, copy_of = move(self._sandbox, evicted)
         self._preempted += scheduled.preempted
-        why = {each.uid: each.message for each in scheduled.pending}
+        message_of = {each.uid: each.message for each in scheduled.pending}
         for pod in evicted:
-            self._replaced(pod, node_of[pod[0].uid], copy_of[pod[0].uid], scheduled.placed, why)
+            self._record_replacement(
+                pod, node_of[pod[0].uid], copy_of[pod[0].uid], scheduled.placed, message_of
+            )
         return True
 
-    def _replaced(
-        self, pod: Pod, node: str, copy: str, placed: Mapping[str, str], why: Mapping[str, str]
+    def _record_replacement(
+        self,
+        pod: Pod,
+        node: str,
+        copy_uid: str,
+        placed: Mapping[str, str],
+        message_of: Mapping[str, str],
     ) -> None:
         """Record the replacement of an evicted pod."""
         is_bare = pod[1].owner is None
         for name in self._allowances.selecting(pod[1]):
             self._rounds_of.setdefault(name, set()).add(self.rounds)
-        if copy not in placed or placed[copy] in self._nodes:
-            reason = why.get(copy, "was preempted by another replacement")
-            if copy in placed:
-                reason = f"tolerates the cordon: it is placed on {placed[copy]} again"
+        if copy_uid not in placed or placed[copy_uid] in self._nodes:
+            reason = message_of.get(copy_uid, "was preempted by another replacement")
+            if copy_uid in placed:
+                reason = f"tolerates the cordon: it is placed on {placed[copy_uid]} again"
             row = DrainedPod(*_about(pod), node, "pending", "", self.rounds, reason)
         else:
             note = RECREATE if is_bare else ""
-            row = DrainedPod(*_about(pod), node, "moved", placed[copy], self.rounds, note)
+            row = DrainedPod(*_about(pod), node, "moved", placed[copy_uid], self.rounds, note)
             if not is_bare:
-                self._allowances.replaced(pod[1])
+                self._allowances.count_replacement(pod[1])
         self._record(pod, row)
 
     def _record(self, pod: Pod, row: DrainedPod) -> None:
@@ -117,13 +127,13 @@ class _Drain:
             reason = self._allowances.refusal(pod[1])
             self._record(pod, DrainedPod(*_about(pod), node, "blocked", reason=reason))
         first = self._sandbox.first
-        own = {each.uid for each in first.preempted}
+        of_input = {each.uid for each in first.preempted}
         return DrainResult(
             source=source,
             nodes=tuple(self._nodes),
             pods=tuple(self._rows[pod[0].uid] for pod, _ in self._pods),
             budgets=self._budgets(),
-            preempted=tuple(each for each in self._preempted if each.uid not in own),
+            preempted=tuple(each for each in self._preempted if each.uid not in of_input),
             pending_before=len(first.pending),
             rounds=self.rounds,
         )

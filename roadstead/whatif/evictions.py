@@ -18,6 +18,7 @@ from roadstead.report.drain_result import Outcome
 from roadstead.whatif.changes import UNSCHEDULABLE
 from roadstead.whatif.sandbox import Sandbox, Scheduled
 
+# Reasons why a pod is not evicted, or what an eviction requires.
 DAEMON: Final = "belongs to a DaemonSet (kubectl drain: --ignore-daemonsets)"
 MIRROR: Final = "is a static pod of the node"
 ENDING: Final = "is being deleted"
@@ -43,7 +44,7 @@ class EvictionRules:
 
     def exception(self, pod: Pod) -> tuple[Outcome, str] | None:
         """Return what becomes of a pod that is not evicted, with the reason; None to evict it."""
-        who, facts = pod
+        identity, facts = pod
         owner = "" if facts.owner is None else facts.owner.kind
         if facts.is_terminating:
             return "leaves", ENDING
@@ -51,7 +52,7 @@ class EvictionRules:
             return "leaves", DAEMON
         if owner == "Node":
             return "leaves", MIRROR
-        if who.uid in self.local_storage and not self.with_local_storage:
+        if identity.uid in self.local_storage and not self.with_local_storage:
             return "refused", LOCAL
         if not owner and not self.with_bare:
             return "refused", BARE
@@ -69,13 +70,14 @@ class Allowances:
             each for each in budgets if each.selector is not None and each.selector.requirements
         )
         self.left = Counter({_key(each): each.disruptions_allowed for each in self._budgets})
-        self._of_facts: dict[int, tuple[PodFacts, tuple[str, ...]]] = {}
+        # By id of the facts, which many pods share; the facts are kept so that no id is used again.
+        self._names_by_facts: dict[int, tuple[PodFacts, tuple[str, ...]]] = {}
 
     def selecting(self, facts: PodFacts) -> tuple[str, ...]:
         """Return the budgets (`namespace/name`) that select a pod."""
-        known = self._of_facts.get(id(facts))
+        known = self._names_by_facts.get(id(facts))
         if known is None:
-            known = self._of_facts[id(facts)] = (facts, tuple(self._selecting(facts)))
+            known = self._names_by_facts[id(facts)] = (facts, tuple(self._selecting(facts)))
         return known[1]
 
     def _selecting(self, facts: PodFacts) -> Iterable[str]:
@@ -94,13 +96,13 @@ class Allowances:
             return f"its eviction would violate the disruption budget {names[0]}"
         return ""
 
-    def evict(self, facts: PodFacts) -> None:
+    def count_eviction(self, facts: PodFacts) -> None:
         """Count an eviction that is not refused."""
         for name in self.selecting(facts):
             assert self.left[name] > 0, f"{name} refuses the eviction"
             self.left[name] -= 1
 
-    def replaced(self, facts: PodFacts) -> None:
+    def count_replacement(self, facts: PodFacts) -> None:
         """Count a replacement that runs: its budget allows one more eviction again."""
         for name in self.selecting(facts):
             self.left[name] += 1
@@ -126,7 +128,7 @@ def is_emptied(scheduled: Scheduled, nodes: Collection[str]) -> bool:
 
 def move(sandbox: Sandbox, pods: Sequence[Pod]) -> tuple[Scheduled, dict[str, str]]:
     """Remove pods and schedule a replacement for each; return also UID → UID of its replacement."""
-    sandbox.remove(who.uid for who, _ in pods)
+    sandbox.remove(identity.uid for identity, _ in pods)
     copies = [sandbox.copy_of(pod) for pod in pods]
     scheduled = sandbox.schedule(copies)
     pairs = zip(pods, copies, strict=True)

@@ -25,10 +25,17 @@ from roadstead.whatif.node_shapes import shape_of
 from roadstead.whatif.sandbox import OnProgress, Sandbox, Scheduled, ignore
 
 FIRST_PODS: Final = 64
+"""Pods of the first batch."""
+
 GROWTH: Final = 4
+"""Factor of the size of a batch after a batch that fits."""
+
 BATCH_MAX_PODS: Final = 16_384
 REPLICAS_MAX: Final = 1_000_000
+"""Default limit of the count."""
+
 CHANGES_SHOWN: Final = 5
+"""Default number of changes that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +53,11 @@ class CountedSpec:
 
 @dataclass(frozen=True, slots=True)
 class FitQuestion:
-    """What is counted. is_total: pending pods of the specs are counted as replicas; otherwise
-    they are placed before the count.
+    """A count to make.
 
-    max_replicas: where the count stops. max_changes: how many changes of the refused pod that would
-    make it fit are reported; for 0 none is searched.
+    is_total: pending pods of the specs are counted as replicas; otherwise they are placed before
+    the count. max_replicas: where the count stops. max_changes: how many changes of the refused
+    pod that would make it fit are reported; for 0 none is searched.
     """
 
     specs: tuple[CountedSpec, ...]
@@ -105,9 +112,9 @@ def _without(inputs: RunInputs, question: FitQuestion) -> RunInputs:
     uids = {each.pod.identity.uid for each in question.specs}
     workloads = {each.pod.workload for each in question.specs} - {""}
     rest = (
-        (who, facts)
-        for who, facts in inputs.pending
-        if who.uid not in uids and workload_of(facts) not in workloads
+        (identity, facts)
+        for identity, facts in inputs.pending
+        if identity.uid not in uids and workload_of(facts) not in workloads
     )
     return replace(inputs, pending=tuple(rest))
 
@@ -122,34 +129,35 @@ class _Counter:
 
     def __init__(self, sandbox: Sandbox, question: FitQuestion, progress: OnProgress) -> None:
         self._sandbox, self._progress = sandbox, progress
-        self._cycle = [each for each in question.specs for _ in range(each.ratio)]
-        self._most = max(1, question.max_replicas // len(self._cycle))
+        # The specs of the replicas of one round, in order.
+        self._specs = [each for each in question.specs for _ in range(each.ratio)]
+        self._max_rounds = max(1, question.max_replicas // len(self._specs))
         self.rounds = 0
         self.nodes: Counter[str] = Counter()
         self.refused: CountedSpec | None = None
 
     def count(self) -> None:
-        size, is_growing = max(1, FIRST_PODS // len(self._cycle)), True
-        largest = max(1, min(BATCH_MAX_PODS, self._sandbox.max_pods) // len(self._cycle))
+        size, is_growing = max(1, FIRST_PODS // len(self._specs)), True
+        largest = max(1, min(BATCH_MAX_PODS, self._sandbox.max_pods) // len(self._specs))
         size = min(size, largest)
-        while self.rounds < self._most:
-            size = min(size, self._most - self.rounds)
+        while self.rounds < self._max_rounds:
+            size = min(size, self._max_rounds - self.rounds)
             pods = self._copies(size)
             scheduled = self._sandbox.schedule([pod for pod, _ in pods], until_refused=size > 1)
             if not scheduled.pending:
-                self._keep(scheduled.placed, size)
+                self._count_rounds(scheduled.placed, size)
                 size = min(size * GROWTH, largest) if is_growing else max(1, size // 2)
             elif size == 1:
                 self._stop(pods, scheduled)
                 return
-            elif len(self._cycle) == 1 and (fitting := _prefix(pods, scheduled)):
+            elif len(self._specs) == 1 and (fitting := _prefix(pods, scheduled)):
                 self._sandbox.remove(each.uid for each in scheduled.pending)
-                self._keep(scheduled.placed, fitting)
+                self._count_rounds(scheduled.placed, fitting)
                 size, is_growing = 1, False
             else:
                 self._sandbox.remove(pod[0].uid for pod, _ in pods)
                 size, is_growing = max(1, size // 2), False
-            self._progress(Progress(f"counting replicas: {self.rounds * len(self._cycle):,} fit"))
+            self._progress(Progress(f"counting replicas: {self.rounds * len(self._specs):,} fit"))
 
     def _copies(self, rounds: int) -> list[tuple[Pod, CountedSpec]]:
         # A replica must not evict pods: it would not fit beside them.
@@ -157,16 +165,16 @@ class _Counter:
         return [
             (copy(each.template, preemption_policy="Never"), each)
             for _ in range(rounds)
-            for each in self._cycle
+            for each in self._specs
         ]
 
-    def _keep(self, placed: Mapping[str, str], rounds: int) -> None:
+    def _count_rounds(self, placed: Mapping[str, str], rounds: int) -> None:
         self.rounds += rounds
         self.nodes.update(placed.values())
 
     def _stop(self, pods: Sequence[tuple[Pod, CountedSpec]], scheduled: Scheduled) -> None:
         pending = {each.uid for each in scheduled.pending}
-        self.refused = next(asked for pod, asked in pods if pod[0].uid in pending)
+        self.refused = next(spec for pod, spec in pods if pod[0].uid in pending)
         self._sandbox.remove(pending)
 
 
@@ -176,17 +184,17 @@ def _prefix(pods: Sequence[tuple[Pod, CountedSpec]], scheduled: Scheduled) -> in
     return count if all(pod[0].uid in scheduled.placed for pod, _ in pods[:count]) else 0
 
 
-def _next(sandbox: Sandbox, asked: CountedSpec) -> Refusal:
+def _next(sandbox: Sandbox, spec: CountedSpec) -> Refusal:
     """Try the next replica with its own preemption policy, and return why it does not fit."""
-    copy = sandbox.copy_of(asked.template)
+    copy = sandbox.copy_of(spec.template)
     scheduled = sandbox.schedule([copy])
     if scheduled.preempted:
         text = f"it would preempt {len(scheduled.preempted):,} pods of lower priority"
-        return Refusal(asked.name, text, preempts=scheduled.preempted)
+        return Refusal(spec.name, text, preempts=scheduled.preempted)
     if not scheduled.pending:
-        return Refusal(asked.name, "it fits only with preemption")
+        return Refusal(spec.name, "it fits only with preemption")
     why = scheduled.pending[0]
-    return Refusal(asked.name, why.message, why.reasons, why.plugins)
+    return Refusal(spec.name, why.message, why.reasons, why.plugins)
 
 
 def _nodes(sandbox: Sandbox, counts: Counter[str]) -> tuple[FitNode, ...]:

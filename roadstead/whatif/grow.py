@@ -30,6 +30,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Final
 
 from roadstead.facts.node import NodeFacts
@@ -42,6 +43,7 @@ from roadstead.run import Progress, RunInputs, RunPlan
 from roadstead.whatif.sandbox import OnProgress, Sandbox, Scheduled, ignore
 
 RUNS_MAX: Final = 200
+"""Default limit of complete runs and trials."""
 
 TRIALS_FROM: Final = 5_000
 """Nodes and pods from which a trial is faster than a complete run."""
@@ -78,7 +80,11 @@ def grow(
 
 
 class _GrowthSearch:
-    """runs: complete runs and trials so far."""
+    """One search. runs: complete runs and trials so far.
+
+    _hopeless: UIDs of pods that no number of nodes helps. _best: cheapest sufficient counts so far.
+    _outcomes: complete runs by counts. _trials: None where complete runs decide.
+    """
 
     def __init__(
         self,
@@ -110,8 +116,8 @@ class _GrowthSearch:
             caps, is_minimal = self._sufficient_caps(caps)
             self._hopeless = self._run(caps).missing
             if not before.missing <= self._hopeless:
-                is_minimal = self._searched(caps, before.missing)
-        return self._described(self._best, source, len(before.missing), is_minimal=is_minimal)
+                is_minimal = self._search_and_prove(caps, before.missing)
+        return self._result_of(self._best, source, len(before.missing), is_minimal=is_minimal)
 
     def _sufficient_caps(self, caps: Counts) -> tuple[Counts, bool]:
         """Return caps with which all pods are placed that more nodes can place.
@@ -141,12 +147,12 @@ class _GrowthSearch:
         pods = [sandbox.copy_of(pod) for pod in self._inputs.pending if pod[0].uid in missing]
         return bool(sandbox.schedule(pods).placed)
 
-    def _searched(self, caps: Counts, missing: frozenset[str]) -> bool:
+    def _search_and_prove(self, caps: Counts, missing: frozenset[str]) -> bool:
         """Search from the caps, which suffice; return whether the search ended by itself."""
         self._best = caps
         wanted = [pod for pod in self._inputs.pending if pod[0].uid in missing]
         try:
-            if self._may_try():
+            if self._can_use_trials():
                 self._trials = _Trials(self._inputs, self._plan, self._hopeless)
                 self._search(caps, wanted)
                 found, self._trials, self._best = self._best, None, caps
@@ -164,7 +170,7 @@ class _GrowthSearch:
             return False
         return True
 
-    def _may_try(self) -> bool:
+    def _can_use_trials(self) -> bool:
         """Whether trials on one copy of the cluster are possible, and pay."""
         inputs = self._inputs
         size = len(inputs.nodes) + len(inputs.running) + len(inputs.pending)
@@ -172,20 +178,17 @@ class _GrowthSearch:
 
     # Runs.
 
-    def _counted(self, counts: Counts) -> None:
+    def _count_run(self, counts: Counts) -> None:
         if self.runs >= self._runs_max:
             raise _RunsExhaustedError
         self.runs += 1
-        shown = ", ".join(
-            f"{count:,} {each.name}"
-            for each, count in zip(self._shapes, counts, strict=True)
-            if count
-        )
+        pairs = zip(self._shapes, counts, strict=True)
+        shown = ", ".join(f"{count:,} {each.name}" for each, count in pairs if count)
         self._progress(Progress(f"run {self.runs:,}: with {shown or 'no added node'}"))
 
     def _new_sandbox(self, counts: Counts) -> Sandbox:
         """Schedule all pods with these nodes added."""
-        self._counted(counts)
+        self._count_run(counts)
         return Sandbox(self._with(counts), self._plan, self._progress)
 
     def _run(self, counts: Counts, sandbox: Sandbox | None = None) -> _CompleteRun:
@@ -215,7 +218,7 @@ class _GrowthSearch:
         elif (known := trials.known.get(counts)) is not None:
             is_enough = known
         else:
-            self._counted(counts)
+            self._count_run(counts)
             is_enough = trials.known[counts] = trials.suffice([*self._added(counts)])
         if is_enough and self._cost(counts) < self._cost(self._best):
             self._best = counts
@@ -247,47 +250,47 @@ class _GrowthSearch:
         for _, facts in missing:
             requested.update(dict(facts.requests))
         by_price = sorted(
-            range(len(self._shapes)), key=lambda at: -(self._shapes[at].price_per_hour or 0.0)
+            range(len(self._shapes)), key=lambda index: -(self._shapes[index].price_per_hour or 0.0)
         )
         for last in range(len(self._shapes)):
             counts = caps
-            for at in (*(each for each in by_price if each != last), last):
-                counts = self._least(counts, at, self._estimate(counts, at, requested))
+            for index in (*(each for each in by_price if each != last), last):
+                counts = self._least(counts, index, self._estimate(counts, index, requested))
         while any(self._suffices(each) for each in self._better(self._best, caps)):
             pass
 
-    def _estimate(self, counts: Counts, at: int, requested: Counter[str]) -> int:
+    def _estimate(self, counts: Counts, index: int, requested: Counter[str]) -> int:
         """Return where the search of a count begins: the requests over the capacity of a node."""
         least = 0
-        for resource, amount in self._shapes[at].template.allocatable:
+        for resource, amount in self._shapes[index].template.allocatable:
             others = sum(
                 dict(each.template.allocatable).get(resource, 0) * count
-                for each, count in zip(self._shapes, _set(counts, at, 0), strict=True)
+                for each, count in zip(self._shapes, _with_count(counts, index, 0), strict=True)
             )
             if amount:
                 least = max(least, -(-(requested[resource] - others) // amount))
         return least
 
-    def _least(self, counts: Counts, at: int, estimate: int) -> Counts:
+    def _least(self, counts: Counts, index: int, estimate: int) -> Counts:
         """Return the counts with the smallest sufficient number of one shape, others unchanged."""
-        low, high = -1, counts[at]
+        low, high = -1, counts[index]
         step, probe = 1, min(estimate, high - 1)
         # Doubling steps away from the estimate, down while it suffices, or up while it does not.
         while low < probe < high:
-            if self._suffices(_set(counts, at, probe)):
+            if self._suffices(_with_count(counts, index, probe)):
                 high = probe
                 probe = max(high - step, 0) if low < 0 else high
             else:
                 low = probe
-                probe = min(low + step, high) if high == counts[at] else low
+                probe = min(low + step, high) if high == counts[index] else low
             step *= 2
         while high - low > 1:
             middle = (low + high) // 2
-            if self._suffices(_set(counts, at, middle)):
+            if self._suffices(_with_count(counts, index, middle)):
                 high = middle
             else:
                 low = middle
-        return _set(counts, at, high)
+        return _with_count(counts, index, high)
 
     def _better(self, counts: Counts, caps: Counts) -> Iterator[Counts]:
         """Yield the cheaper counts that differ by a removed or an exchanged node."""
@@ -297,7 +300,7 @@ class _GrowthSearch:
 
     # The answer.
 
-    def _described(
+    def _result_of(
         self, counts: Counts, source: str, missing: int, *, is_minimal: bool
     ) -> GrowResult:
         outcome = self._outcomes[counts].scheduled
@@ -364,25 +367,25 @@ class _Trials:
         scheduled = sandbox.schedule(pods, until_refused=True)
         copies = {who.uid for who, _ in pods}
         sandbox.remove(copies)
-        sandbox.bring_back(each for each in scheduled.preempted if each.uid not in copies)
+        sandbox.restore_preempted(each for each in scheduled.preempted if each.uid not in copies)
         sandbox.remove_nodes([each.name for each in nodes])
         return scheduled.is_complete
 
 
 def _removals(counts: Counts) -> list[Counts]:
-    return [_set(counts, at, count - 1) for at, count in enumerate(counts) if count]
+    return [_with_count(counts, index, count - 1) for index, count in enumerate(counts) if count]
 
 
 def _exchanges(counts: Counts, caps: Counts) -> Iterator[Counts]:
     for fewer, more in _EXCHANGES:
-        for a in range(len(counts)):
-            for b in range(len(counts)):
-                if a != b and counts[a] >= fewer and counts[b] + more <= caps[b]:
-                    yield _set(_set(counts, a, counts[a] - fewer), b, counts[b] + more)
+        for old, new in permutations(range(len(counts)), 2):
+            if counts[old] >= fewer and counts[new] + more <= caps[new]:
+                without_old = _with_count(counts, old, counts[old] - fewer)
+                yield _with_count(without_old, new, counts[new] + more)
 
 
-def _set(counts: Counts, at: int, count: int) -> Counts:
-    return (*counts[:at], count, *counts[at + 1 :])
+def _with_count(counts: Counts, index: int, count: int) -> Counts:
+    return (*counts[:index], count, *counts[index + 1 :])
 
 
 def _used(

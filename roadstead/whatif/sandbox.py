@@ -49,7 +49,7 @@ def ignore(_: Progress) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """What became of some submitted pods.
+    """The result for some submitted pods.
 
     placed: UID → node. pending: pods without a node. preempted: pods that were evicted for others.
     """
@@ -64,7 +64,7 @@ class Scheduled:
         return not self.pending and not self.preempted
 
 
-def plan_of_one(plan: RunPlan) -> RunPlan:
+def single_scheduler_plan(plan: RunPlan) -> RunPlan:
     """Return the plan for one scheduler without a journal, whose decisions are kube-scheduler's."""
     alone: dict[str, object] = {
         "schedulers": 1,
@@ -82,9 +82,9 @@ def plan_of_one(plan: RunPlan) -> RunPlan:
 
 
 class Sandbox:
-    """A cluster in memory. first: what became of the pending pods of the inputs.
+    """A cluster in memory. first: the result for the pending pods of the inputs.
 
-    nodes: by name. max_pods: the most pods that may be submitted at once.
+    nodes: by name. max_pods: maximum number of pods in one submission.
 
     The pods that remain pending are removed, so that a later change affects only the pods that are
     submitted after it. Raises InputError for pods that cannot be submitted.
@@ -97,16 +97,18 @@ class Sandbox:
         self._copies = 0
         self._now_s = 0.0
         self.max_pods = plan.settings.bounds.queue_max_pods
-        self._run = LocalRun(plan_of_one(plan), compiled_kernel=self._compiled_kernel)
+        self._run = LocalRun(single_scheduler_plan(plan), compiled_kernel=self._compiled_kernel)
         self._claims = SandboxClaims(self._run, plan.cluster.devices.claims)
+        # By UID; evicted pods remain, so that they can be restored.
         self._pods: dict[str, Pod] = {}
         self._node_of: dict[str, str] = {}
-        self._on: dict[str, dict[str, Pod]] = {}
+        # Node → UID → pod.
+        self._pods_by_node: dict[str, dict[str, Pod]] = {}
         self.nodes = {each.name: each for each in inputs.nodes}
         self._run.add_nodes(inputs.nodes)
         self._check(inputs)
-        here = [each for each in inputs.running if each[2] in self.nodes]
-        self.restore([((who, facts), name) for who, facts, name in here])
+        on_known_nodes = [each for each in inputs.running if each[2] in self.nodes]
+        self.add_running([((identity, facts), name) for identity, facts, name in on_known_nodes])
         self.first = self.schedule(inputs.pending)
         self.remove(each.uid for each in self.first.pending)
 
@@ -118,11 +120,13 @@ class Sandbox:
 
     def pods_on(self, node_name: str) -> list[Pod]:
         """Return the pods on a node, in the order in which they were added or placed."""
-        return list(self._on.get(node_name, {}).values())
+        return list(self._pods_by_node.get(node_name, {}).values())
 
     def priorities(self) -> set[int]:
         """Return the priorities of all pods that have a node."""
-        return {facts.priority for pods in self._on.values() for _, facts in pods.values()}
+        return {
+            facts.priority for pods in self._pods_by_node.values() for _, facts in pods.values()
+        }
 
     # Pods are scheduled and removed.
 
@@ -140,60 +144,60 @@ class Sandbox:
         if not pods:
             return Scheduled({}, (), ())
         self._load_kernel(len(pods))
-        self._claims.add_made()
-        known, claims = len(self._preempted()), self._claims.as_they_are()
-        self._pods |= {who.uid: (who, facts) for who, facts in pods}
-        named = [pod for pod in pods if pod[1].nominated_node_name]
-        if named:
-            nodes = [facts.nominated_node_name for _, facts in named]
-            self._run.cache.nominate(named, nodes, [False] * len(named))
+        self._claims.add_new()
+        removed_before, claims = len(self._preempted()), self._claims.current()
+        self._pods |= {identity.uid: (identity, facts) for identity, facts in pods}
+        nominated = [pod for pod in pods if pod[1].nominated_node_name]
+        if nominated:
+            nodes = [facts.nominated_node_name for _, facts in nominated]
+            self._run.cache.nominate(nominated, nodes, [False] * len(nominated))
         if refused := self._run.submit(pods):
             rule = f"allows {self.max_pods:,} waiting pods, of {len(pods):,} that are submitted"
             self.remove(refused)
             raise InputError(rule, source="settings", field="bounds.queue_max_pods")
         self._decide(until_refused=until_refused)
-        scheduled = self._result(pods, known)
+        scheduled = self._result(pods, removed_before)
         for uid, name in scheduled.placed.items():
-            self._note(self._pods[uid], name)
-        self._claims.keep_of_evicted([each.uid for each in scheduled.preempted], claims)
+            self._record_node(self._pods[uid], name)
+        self._claims.save_evicted([each.uid for each in scheduled.preempted], claims)
         for each in scheduled.preempted:
-            self._forget(each.uid)
+            self._forget_node(each.uid)
         return scheduled
 
     def remove(self, uids: Iterable[str]) -> None:
         """Remove pods, bound or not. Claims of volumes that they bound stay bound."""
-        gone = list(uids)
-        if gone:
-            self._claims.keep(gone)
-            self._run.delete_pods(gone)
-        for uid in gone:
-            self._forget(uid)
+        removed = list(uids)
+        if removed:
+            self._claims.save(removed)
+            self._run.delete_pods(removed)
+        for uid in removed:
+            self._forget_node(uid)
             self._pods.pop(uid, None)
 
-    def bring_back(self, pods: Iterable[PreemptedPod]) -> None:
+    def restore_preempted(self, pods: Iterable[PreemptedPod]) -> None:
         """Add preempted pods to their nodes again, with the same names and new UIDs."""
-        self.put_back([(self._pods.pop(each.uid), each.node) for each in pods])
+        self.restore_removed([(self._pods.pop(each.uid), each.node) for each in pods])
 
-    def put_back(self, pods: Iterable[tuple[Pod, str]]) -> None:
+    def restore_removed(self, pods: Iterable[tuple[Pod, str]]) -> None:
         """Add removed pods to their nodes again, with the same names and new UIDs."""
-        again = []
-        for (who, facts), node_name in pods:
+        renamed = []
+        for (identity, facts), node_name in pods:
             self._copies += 1
             # A UID that was removed may not be added again.
             renewed = replace(
-                who, uid=f"{who.uid.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
+                identity, uid=f"{identity.uid.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
             )
-            facts = self._claims.put_back(who.uid, renewed, facts)
-            again.append(((renewed, facts), node_name))
-        self.restore(again)
+            facts = self._claims.restore(identity.uid, renewed, facts)
+            renamed.append(((renewed, facts), node_name))
+        self.add_running(renamed)
 
-    def restore(self, pods: Sequence[tuple[Pod, str]]) -> None:
+    def add_running(self, pods: Sequence[tuple[Pod, str]]) -> None:
         """Add running pods, each on its node, without a decision."""
         if pods:
             self._pods |= {pod[0].uid: pod for pod, _ in pods}
             self._run.add_running([pod for pod, _ in pods], [name for _, name in pods])
             for pod, name in pods:
-                self._note(pod, name)
+                self._record_node(pod, name)
 
     def copy_of(self, pod: Pod, **changes: object) -> Pod:
         """Return a pod like another one, with a UID and a name of its own.
@@ -201,11 +205,13 @@ class Sandbox:
         changes: of its facts. It is neither nominated nor being deleted. It has claims of devices
         of its own where those of the pod were made from templates, and consumes the same others.
         """
-        who, facts = pod
+        original, facts = pod
         self._copies += 1
-        name = f"{who.name.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
+        name = f"{original.name.partition(COPY_MARK)[0]}{COPY_MARK}{self._copies}"
         plain = replace(facts, nominated_node_name="", is_terminating=False, is_preempted=False)
-        identity = PodIdentity(f"{who.namespace}/{name}", who.namespace, name, who.started_s)
+        identity = PodIdentity(
+            f"{original.namespace}/{name}", original.namespace, name, original.started_s
+        )
         changed = replace(plain, **changes) if changes else plain  # type: ignore[arg-type]
         return identity, self._claims.of_copy(identity, changed)
 
@@ -218,18 +224,20 @@ class Sandbox:
 
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes that have no pods any more."""
-        assert not any(self._on.get(name) for name in names), "a removed node still has pods"
+        assert not any(self._pods_by_node.get(name) for name in names), (
+            "a removed node still has pods"
+        )
         for name in names:
             del self.nodes[name]
         self._run.remove_nodes(names)
 
-    def _note(self, pod: Pod, node_name: str) -> None:
+    def _record_node(self, pod: Pod, node_name: str) -> None:
         self._node_of[pod[0].uid] = node_name
-        self._on.setdefault(node_name, {})[pod[0].uid] = pod
+        self._pods_by_node.setdefault(node_name, {})[pod[0].uid] = pod
 
-    def _forget(self, uid: str) -> None:
+    def _forget_node(self, uid: str) -> None:
         name = self._node_of.pop(uid, "")
-        self._on.get(name, {}).pop(uid, None)
+        self._pods_by_node.get(name, {}).pop(uid, None)
 
     def _decide(self, *, until_refused: bool) -> None:
         core = self._run.queue.core
@@ -247,12 +255,12 @@ class Sandbox:
             self._now_s = next_s
         raise RoadsteadError("some pods are neither placed nor pending: they are tried for ever")
 
-    def _result(self, pods: Sequence[Pod], known: int) -> Scheduled:
-        uids = {who.uid for who, _ in pods}
+    def _result(self, pods: Sequence[Pod], removed_before: int) -> Scheduled:
+        uids = {identity.uid for identity, _ in pods}
         placed = self._run.placements()
         preempted = tuple(
             PreemptedPod(each.key, each.uid, each.node_name, each.preemptor)
-            for each in self._preempted()[known:]
+            for each in self._preempted()[removed_before:]
             if each.preemptor
         )
         pending = tuple(
@@ -262,7 +270,9 @@ class Sandbox:
         )
         # In the order of the pods, not of the set.
         return Scheduled(
-            {who.uid: placed[who.uid] for who, _ in pods if who.uid in placed}, pending, preempted
+            {identity.uid: placed[identity.uid] for identity, _ in pods if identity.uid in placed},
+            pending,
+            preempted,
         )
 
     def _load_kernel(self, pods: int) -> None:

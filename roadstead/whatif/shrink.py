@@ -2,7 +2,7 @@
 
 Nodes are tried in order of use, the least used first. A group of nodes is cordoned and its pods
 are rescheduled; if every pod is placed and none is evicted for it, the group goes, otherwise all
-of that is undone. Groups double after a success and halve after a failure. At last a fresh copy of
+of that is undone. Groups double after a success and halve after a failure. Finally a fresh copy of
 the cluster proves the answer: all nodes that can go are cordoned at once and all their pods
 rescheduled; if that fails, the last nodes stay. So `roadstead drain` of these nodes leaves nothing
 pending, apart from budgets. The answer need not be the largest possible set.
@@ -70,7 +70,10 @@ def shrink(
 
 
 class _EmptyingSearch:
-    """gone: nodes that can go, in order. trials: so far. is_complete: every candidate was tried."""
+    """Empties nodes of a sandbox, as many as possible.
+
+    gone: nodes that can go, in order. trials: so far. is_complete: every candidate was tried.
+    """
 
     def __init__(self, sandbox: Sandbox, progress: OnProgress, trials_max: int) -> None:
         self._sandbox, self._progress, self._trials_max = sandbox, progress, trials_max
@@ -86,26 +89,26 @@ class _EmptyingSearch:
 
     def run(self, names: Sequence[str]) -> None:
         """Try all nodes, in groups."""
-        at, size = 0, 1
-        while at < len(names):
+        index, size = 0, 1
+        while index < len(names):
             if self.trials >= self._trials_max:
                 self.is_complete = False
                 return
-            group = names[at : at + size]
+            group = names[index : index + size]
             self.trials += 1
-            if self._can_go(group):
+            if self._try_to_empty(group):
                 self.gone += group
-                at, size = at + len(group), 2 * size
+                index, size = index + len(group), 2 * size
             elif len(group) == 1:
-                at += 1
+                index += 1
             else:
                 size = max(1, len(group) // 2)
             self._progress(
-                Progress("emptying nodes", placed=at, total=len(names), unit="nodes tried")
+                Progress("emptying nodes", placed=index, total=len(names), unit="nodes tried")
             )
 
-    def _can_go(self, group: Sequence[str]) -> bool:
-        """Empty some nodes if every pod finds another one; otherwise undo everything."""
+    def _try_to_empty(self, group: Sequence[str]) -> bool:
+        """Empty some nodes if every pod finds another one, else undo it; return whether it did."""
         sandbox = self._sandbox
         pods = [
             (pod, name)
@@ -119,9 +122,11 @@ class _EmptyingSearch:
         if is_emptied(scheduled, {*self.gone, *group}):
             return True
         sandbox.remove(copies.values())
-        sandbox.bring_back(each for each in scheduled.preempted if each.uid not in copies.values())
+        sandbox.restore_preempted(
+            each for each in scheduled.preempted if each.uid not in copies.values()
+        )
         sandbox.change_nodes(nodes)
-        sandbox.put_back(pods)
+        sandbox.restore_removed(pods)
         return False
 
 
@@ -139,14 +144,14 @@ class _Proof:
 
 def _proven(inputs: RunInputs, plan: RunPlan, gone: Sequence[str]) -> tuple[list[str], _Proof]:
     """Return the nodes that can go at once: all, or the longest proven beginning."""
-    left, runs = len(gone), 0
+    count, runs = len(gone), 0
     while True:
         runs += 1
-        proof = _prove(inputs, plan, gone[:left], runs)
-        if proof.is_complete or not left:
-            return list(gone[:left]), proof
+        proof = _prove(inputs, plan, gone[:count], runs)
+        if proof.is_complete or not count:
+            return list(gone[:count]), proof
         # One by one at first, then faster: a failure is rare, and usually concerns few nodes.
-        left = max(0, left - (1 << (runs - 1)))
+        count = max(0, count - (1 << (runs - 1)))
 
 
 def _prove(inputs: RunInputs, plan: RunPlan, gone: Sequence[str], runs: int) -> _Proof:
@@ -184,7 +189,7 @@ def _budgets(plan: RunPlan, pods: Sequence[Pod]) -> tuple[BudgetReport, ...]:
         if allowances.refusal(facts):
             refused.update(names)
         else:
-            allowances.evict(facts)
+            allowances.count_eviction(facts)
     return tuple(
         BudgetReport(name, allowed[name], count[name], refused[name]) for name in sorted(count)
     )

@@ -111,7 +111,7 @@ def test_results_are_those_of_this_process():
 
     end, notes = carried_out(sweep)
 
-    assert end.ended is None
+    assert end.stopped_by is None
     assert dict(end.results) == alone(sweep)
     assert notes == []
 
@@ -128,15 +128,15 @@ def test_the_task_of_a_killed_process_runs_again_and_its_row_is_there():
 
     assert kill.left == 0, "a process of a task was killed"
     assert losses[-1] == 1
-    assert end.ended is None
+    assert end.stopped_by is None
     assert dict(end.results) == alone(sweep)
 
 
 def test_a_task_whose_process_ends_each_time_ends_the_sweep_and_says_so():
     end, _ = carried_out(work(1, machines=5000, horizon_s=200_000.0), Killer(MAX_ATTEMPTS))
 
-    assert isinstance(end.ended, TaskLostError)
-    assert str(end.ended).startswith("run 1 was lost 3 times, last: ")
+    assert isinstance(end.stopped_by, TaskLostError)
+    assert str(end.stopped_by).startswith("run 1 was lost 3 times, last: ")
 
 
 def test_jobs_bound_the_tasks_that_run_at_a_time():
@@ -153,8 +153,8 @@ def test_an_error_of_a_task_has_its_fields_and_ends_the_sweep():
 
     end, _ = carried_out(wrong)
 
-    assert isinstance(end.ended, InputError)
-    assert "schedulers: " in str(end.ended)
+    assert isinstance(end.stopped_by, InputError)
+    assert "schedulers: " in str(end.stopped_by)
     assert dict(end.results) == {}
 
 
@@ -168,7 +168,7 @@ def test_runs_of_the_product_on_virtual_time_are_those_of_this_process():
 
     end, _ = carried_out(sweep)
 
-    assert end.ended is None
+    assert end.stopped_by is None
     assert dict(end.results) == alone(sweep)
 
 
@@ -193,9 +193,9 @@ def test_a_node_that_fails_its_check_is_left_out_and_named(monkeypatch):
 
     end, notes = carried_out(work(1), settings=hasty)
 
-    assert isinstance(end.ended, NoNodeError)
-    assert "no node that passed its check has a free CPU; left out: " in str(end.ended)
-    assert "has no Roadstead. Waited 3 s" in str(end.ended)
+    assert isinstance(end.stopped_by, NoNodeError)
+    assert "no node that passed its check has a free CPU; left out: " in str(end.stopped_by)
+    assert "has no Roadstead. Waited 3 s" in str(end.stopped_by)
     assert [note for note in notes if note.startswith("Left out: ")] != []
     assert f"Waiting for the Ray cluster: {ray_tasks.NO_FREE_CPU}." in notes
     assert len(requests) > 2, "the request is repeated while the sweep waits"
@@ -226,14 +226,14 @@ def test_the_tasks_of_a_node_that_does_not_answer_are_lost_at_once(monkeypatch):
     driver = RayTasks(work(2, machines=5000, horizon_s=200_000.0), JOINED, None, print)
     try:
         until_s = time.monotonic() + GENEROUS_S
-        while not driver.room() and time.monotonic() < until_s:
+        while not driver.max_running() and time.monotonic() < until_s:
             driver.wait()
         driver.start(Start(0, 1))
         (node,) = alive_nodes()
         monkeypatch.setattr(Heartbeats, "lost", frozenset({node.id}))
 
         assert driver.wait() == [Lost(Start(0, 1), "its Ray node does not answer")]
-        assert driver.room() == 0
+        assert driver.max_running() == 0
         monkeypatch.setattr(Heartbeats, "is_head_lost", True)
         with pytest.raises(RunFailedError, match="head does not answer"):
             driver.wait()

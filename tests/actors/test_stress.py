@@ -51,7 +51,7 @@ def test_the_binder_counts_refusals_and_waiting_times_of_pods(tmp_path):
     trial = tried(tmp_path)
 
     assert sum(trial.refused.values()) > 0
-    assert trial.asked == len(trial.placements) + sum(trial.refused.values())
+    assert trial.bind_requests == len(trial.placements) + sum(trial.refused.values())
     assert 0 < trial.conflicted <= trial.transactions
     assert sum(many for many, _ in trial.waits_s) == len(trial.placements)
     assert trial.waits_s[-1][1] == trial.spent_s > 0.0
@@ -100,7 +100,7 @@ def test_a_trial_without_pods_is_empty(tmp_path):
 
     trial = tried(tmp_path, inputs=nothing)
 
-    assert (trial.placements, trial.spent_s, trial.asked, trial.ran_s) == ((), 0.0, 0, 0.0)
+    assert (trial.placements, trial.spent_s, trial.bind_requests, trial.ran_s) == ((), 0.0, 0, 0.0)
 
 
 def test_profiles_of_single_node_plugins_omit_cross_node_plugins(tmp_path):

@@ -281,7 +281,7 @@ def test_churn_creates_pods_and_nodes_without_end(tmp_path):
     churn = script.steps[0]
     assert isinstance(churn, ChurnObjects)
     assert (churn.interval_s, churn.number, churn.recreates) == (0.2, 4, False)
-    pods, nodes = churn.makers
+    pods, nodes = churn.series
     assert (pods.count, nodes.count) == (ENDLESS, ENDLESS)
     assert pods.part(3, 4).uids == ("ns/pod-churned-3",)
     assert nodes.part(3, 4)[0].name == "churn-churned-3"
@@ -293,7 +293,7 @@ def test_other_objects_of_a_churn_exist_from_the_start_and_a_note_reports_it(tmp
 
     script = script_of(tmp_path, op, PODS, params={}, service=service)
 
-    assert script.steps[0].makers == ()
+    assert script.steps[0].series == ()
     assert script.steps[0].recreates
     assert script.cluster.selecting[0].kind == "Service"
     assert script.notes == (
@@ -465,7 +465,7 @@ def test_a_selector_that_does_not_parse_is_refused(tmp_path):
 
 
 def test_an_unknown_op_is_an_internal_error_of_the_builder(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "unrolled", lambda case, params: ["nothing"])
+    monkeypatch.setattr(build, "unroll", lambda case, params: ["nothing"])
     (found,) = read_cases(write_cases(tmp_path, case(NODES, PODS)))
 
     with pytest.raises(AssertionError, match="no such op"):

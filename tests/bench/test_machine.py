@@ -5,10 +5,10 @@ import pytest
 
 from roadstead.bench.machine import (
     commit_of,
-    forget_peak,
     peak_memory,
     processor_seconds,
     processor_spent,
+    reset_peak_memory,
     this_machine,
 )
 
@@ -81,9 +81,9 @@ def test_the_commit_is_that_of_the_checkout_and_marked_if_files_differ(tmp_path)
 
 
 def test_the_peak_is_reset_where_the_system_allows_it(tmp_path):
-    forget_peak(tmp_path)
+    reset_peak_memory(tmp_path)
     (tmp_path / "self").mkdir()
-    forget_peak(tmp_path)
+    reset_peak_memory(tmp_path)
 
     assert (tmp_path / "self" / "clear_refs").read_text() == "5"
 

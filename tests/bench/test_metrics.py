@@ -113,11 +113,11 @@ def test_the_median_of_several_runs_is_reported_with_the_spread_of_all():
 
     found = workload_result(runs)
 
-    assert found.middle is runs[2]
+    assert found.median_run is runs[2]
     assert found.rates == (120.0, 80.0, 100.0)
     assert found.spread == pytest.approx(0.4)
     assert workload_result([rated(0.0)]).spread == 0.0
-    assert workload_result(runs[:2]).middle is runs[1]
+    assert workload_result(runs[:2]).median_run is runs[1]
 
 
 def test_a_measurement_has_the_pods_that_were_not_bound_before_it():

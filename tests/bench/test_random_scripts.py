@@ -43,11 +43,11 @@ def _pods(number, count, namespace, cpu, wait):
 
 
 def _churn(interval_s, number, recreates):
-    makers = (
+    series = (
         NodeSeries((_node("z"),), ENDLESS, "extra-"),
         PodSeries(ENDLESS, "c", (pod(cpu=100, memory=MIB, namespace="c"),), "c-"),
     )
-    return ChurnObjects(makers, interval_s, number, recreates)
+    return ChurnObjects(series, interval_s, number, recreates)
 
 
 removals = st.builds(

@@ -19,7 +19,7 @@ def test_pods_are_missing_until_they_are_bound():
     tracker = Tracker()
     one, two = follow(tracker, 2), follow(tracker, 3, prefix="q-")
 
-    tracker.committed(["ns/q-2", "ns/p-0", "other/x"], [(2, 5.0, 0.5), (1, 6.0, 0.6)])
+    tracker.record_commits(["ns/q-2", "ns/p-0", "other/x"], [(2, 5.0, 0.5), (1, 6.0, 0.6)])
 
     assert (one.missing, two.missing) == (1, 2)
     assert one.bound_s[0] == two.bound_s[2] == 5.0
@@ -32,7 +32,7 @@ def test_the_first_report_on_a_pod_counts():
     tracker = Tracker()
     one = follow(tracker, 1)
 
-    tracker.committed(["ns/p-0", "ns/p-0"], [(1, 5.0, 0.5), (1, 6.0, 0.6)])
+    tracker.record_commits(["ns/p-0", "ns/p-0"], [(1, 5.0, 0.5), (1, 6.0, 0.6)])
 
     assert one.bound_s[0] == 5.0
     assert one.bound == 1
@@ -41,7 +41,7 @@ def test_the_first_report_on_a_pod_counts():
 def test_commits_of_unknown_pods_are_counted_too():
     tracker = Tracker()
 
-    tracker.committed(["x/y"], [(1, 1.0, 0.1)])
+    tracker.record_commits(["x/y"], [(1, 1.0, 0.1)])
 
     assert tracker.commits == 1
 
@@ -55,7 +55,7 @@ def test_only_submitted_pods_are_missing_and_deleted_ones_are_not():
 
     assert one.submitted == 4
     assert one.missing == 2
-    assert [place for _, place in tracker.present("ns", ())] == [1, 2]
+    assert [place for _, place in tracker.remaining("ns", ())] == [1, 2]
 
 
 def test_each_pod_has_the_submission_time_of_its_part():
@@ -76,4 +76,4 @@ def test_series_are_found_by_namespace_and_labels():
     assert tracker.of(("b",)) == [web]
     assert tracker.of((), (("app", "web"),)) == [web]
     assert tracker.of(("ns",), (("app", "web"),)) == []
-    assert tracker.present("b", (("app", "db"),)) == []
+    assert tracker.remaining("b", (("app", "db"),)) == []

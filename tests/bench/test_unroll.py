@@ -1,7 +1,7 @@
 import pytest
 
 from roadstead.bench.reading import read_cases
-from roadstead.bench.unroll import Params, unrolled
+from roadstead.bench.unroll import Params, unroll
 from roadstead.protocol.errors import InputError
 from tests.bench.cases import NODES, PODS, case, write_cases
 
@@ -9,7 +9,7 @@ from tests.bench.cases import NODES, PODS, case, write_cases
 def ops_of(folder, *ops, **params):
     (found,) = read_cases(write_cases(folder, case(*ops, PODS, params=params)))
     workload = found.spec.workloads[0]
-    return unrolled(found, Params(found, workload.name, dict(workload.params)))[: len(ops)]
+    return unroll(found, Params(found, workload.name, dict(workload.params)))[: len(ops)]
 
 
 def refusal(folder, *ops, **params):
@@ -40,7 +40,7 @@ def test_pod_sets_are_expanded_by_namespace(tmp_path):
     }
     (found,) = read_cases(write_cases(tmp_path, case(sets, PODS, params={"each": 4, "sets": 2})))
 
-    ops = unrolled(found, Params(found, "small", {"each": 4, "sets": 2}))
+    ops = unroll(found, Params(found, "small", {"each": 4, "sets": 2}))
 
     assert [(op.namespace, op.count) for op in ops] == [("ns-0", 4), ("ns-1", 4), (None, 2)]
 

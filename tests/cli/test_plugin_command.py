@@ -626,7 +626,7 @@ def test_an_installed_plugin_is_imported_when_a_configuration_names_it(here, run
 
     assert chosen.paths == ("named:Named",)
     assert chosen.directory == ""
-    assert choose_plugins([], "kind: Any").kinds == {}
+    assert choose_plugins([], "kind: Any").types == {}
 
 
 def test_an_entry_point_with_another_name_than_its_plugin_is_refused(here, run, monkeypatch):

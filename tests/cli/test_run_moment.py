@@ -82,11 +82,11 @@ def pods_of_tables(folder: Path, at_us: int) -> tuple[dict[str, str], list[str]]
     """Nodes of the pods on nodes, and the waiting pods, after all events of a time."""
     query = RunQuery(folder)
     alive = "FROM pods WHERE created_us <= $at AND (ended_us IS NULL OR ended_us > $at)"
-    on = query.ask(f"SELECT uid, node {alive} AND bound_us <= $at", {"at": at_us}).rows
+    on = query.execute(f"SELECT uid, node {alive} AND bound_us <= $at", {"at": at_us}).rows
     waiting = f"SELECT uid {alive} AND (bound_us IS NULL OR bound_us > $at) ORDER BY number"
     return (
         {str(uid): str(node) for uid, node in on},
-        [str(uid) for (uid,) in query.ask(waiting, {"at": at_us}).rows],
+        [str(uid) for (uid,) in query.execute(waiting, {"at": at_us}).rows],
     )
 
 

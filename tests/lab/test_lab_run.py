@@ -34,7 +34,7 @@ def test_figures_are_computed_from_the_counts():
         pending=1,
         spent_s=4.0,
         waits_s=((1, 1.0), (1, 3.0)),
-        asked=3,
+        bind_requests=3,
         refused={"constraint": 1},
         transactions=3,
         conflicted=1,

@@ -7,7 +7,7 @@ import pytest
 from roadstead.lab.presets import PRESETS
 from roadstead.lab.statistics import Band, band
 from roadstead.lab.studies import EXTRA_SLOTS, MODEL_STUDIES, OMEGA, POLICIES, Parameter, Study
-from roadstead.lab.sweep import make_sweep, swept
+from roadstead.lab.sweep import make_sweep, sweep_result
 from roadstead.protocol.errors import InputError, RoadsteadError
 
 NUMBER = Parameter("number", 2, "a number", 1, 9)
@@ -131,7 +131,7 @@ def test_impossible_combinations_are_refused_and_the_rest_is_run():
 def test_every_combination_has_a_run_with_every_seed_and_a_name():
     sweep = sweep_of({"number": [2, 4], "word": ["a", "b"]}, {"share": 0.5}, seeds=(0, 1, 2))
 
-    done = swept(sweep, metrics_of(sweep))
+    done = sweep_result(sweep, metrics_of(sweep))
 
     assert sweep.size == len(done.rows) == len(sweep.runs()) == 12
     assert sweep.name_of(sweep.runs()[0][0]) == "number 2, word a"
@@ -147,7 +147,7 @@ def test_rows_are_in_the_order_of_the_plan_not_of_the_results():
 
     late_first = {place: metrics[place] for place in (3, 1, 2, 0)}
 
-    assert swept(sweep, late_first) == swept(sweep, metrics)
+    assert sweep_result(sweep, late_first) == sweep_result(sweep, metrics)
 
 
 @pytest.mark.parametrize("ended", [KeyboardInterrupt(), RoadsteadError("no more")])
@@ -156,9 +156,9 @@ def test_a_sweep_that_ended_early_keeps_the_finished_combinations(ended):
     metrics = metrics_of(sweep)
     del metrics[2], metrics[7]
 
-    done = swept(sweep, metrics, ended)
+    done = sweep_result(sweep, metrics, ended)
 
-    assert done.ended is ended
+    assert done.stopped_by is ended
     assert [point.values for point in done.points()] == [{"number": 1}, {"number": 3}]
 
 
@@ -166,13 +166,13 @@ def test_a_sweep_that_ended_in_its_first_combination_has_no_result():
     sweep = sweep_of({"number": [1, 2]}, seeds=(0, 1))
 
     with pytest.raises(KeyboardInterrupt):
-        swept(sweep, metrics_of(sweep, 1), KeyboardInterrupt())
+        sweep_result(sweep, metrics_of(sweep, 1), KeyboardInterrupt())
 
 
 def test_a_sweep_without_axes_repeats_one_run():
     sweep = sweep_of({}, seeds=(0, 1))
 
-    assert [point.values for point in swept(sweep, metrics_of(sweep)).points()] == [{}]
+    assert [point.values for point in sweep_result(sweep, metrics_of(sweep)).points()] == [{}]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadstead.lab.statistics import Band
-from roadstead.report.plot import SHIFT, Plot, PlotLine, numbers, svg
+from roadstead.report.plot import SHIFT, Plot, PlotLine, axis_values, svg
 from roadstead.report.plot_marks import TITLE_SIZE
 from roadstead.report.plot_text import TEXT_SIZE, text_width
 
@@ -176,12 +176,12 @@ def test_a_single_point_is_drawn_in_the_middle(x):
 
 
 def test_words_are_on_the_axis_at_their_positions():
-    places, words = numbers(("fit", "version"))
+    places, words = axis_values(("fit", "version"))
 
     root = drawn(line("one", *((place, 1.0) for place in places)), words=words)
 
     assert {"fit", "version"} <= set(texts_of(root))
-    assert numbers((1, 2.5)) == ((1.0, 2.5), ())
+    assert axis_values((1, 2.5)) == ((1.0, 2.5), ())
 
 
 def test_over_words_points_are_side_by_side_without_lines():

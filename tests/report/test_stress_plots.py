@@ -7,7 +7,13 @@ import pytest
 
 from roadstead.cli.stress_product import METRICS, PARAMETERS
 from roadstead.lab.studies import MODEL_STUDIES
-from roadstead.report.stress_plots import METRIC_TEXTS, axis_title, metric_text, plain, plots
+from roadstead.report.stress_plots import (
+    METRIC_TEXTS,
+    axis_title,
+    metric_text,
+    plots,
+    readable_name,
+)
 from tests.report.toy_study import STUDY, swept
 
 
@@ -84,7 +90,7 @@ def test_a_figure_without_a_title_has_its_name():
     ],
 )
 def test_names_of_table_columns_have_their_units(name, text):
-    assert plain(name) == text
+    assert readable_name(name) == text
 
 
 def test_intervals_are_named_with_the_number_of_seeds():

@@ -18,4 +18,4 @@ STUDY = Study(
 
 def swept(axes, seeds=(0, 1), study=STUDY):
     sweep = sweeps.make_sweep(study, axes, {}, seeds, source="x")
-    return sweeps.swept(sweep, dict(enumerate(study.run(*run) for run in sweep.runs())))
+    return sweeps.sweep_result(sweep, dict(enumerate(study.run(*run) for run in sweep.runs())))

@@ -45,11 +45,11 @@ def played(folder, arrivals, cluster, *, gates=(), **more):
     plan = plan_of([node("n1")], arrivals, cluster=cluster, settings=settings, **more)
     write_summary(folder, play_into(folder, plan))
     assert check_folder(folder).violations == ()
-    return list(RunQuery(folder).ask(f"SELECT {HEADS} FROM allocations").rows)
+    return list(RunQuery(folder).execute(f"SELECT {HEADS} FROM allocations").rows)
 
 
 def asked(folder, sql):
-    return list(RunQuery(folder).ask(sql).rows)
+    return list(RunQuery(folder).execute(sql).rows)
 
 
 def test_a_device_is_allocated_with_the_bind_and_freed_with_the_end(tmp_path):

@@ -173,7 +173,7 @@ def test_each_preempted_pod_is_a_victim_of_one_attempt(plan):
         write_summary(Path(folder), play_into(Path(folder), plan))
         query = RunQuery(Path(folder))
 
-        assert list(query.ask(VICTIMS).rows) == list(query.ask(PREEMPTED).rows)
+        assert list(query.execute(VICTIMS).rows) == list(query.execute(PREEMPTED).rows)
 
 
 def arrivals(count=40):

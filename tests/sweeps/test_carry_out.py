@@ -34,7 +34,7 @@ class Jumbled:
         self.losses, self.fails, self.stop_at = list(losses), fails, stop_at
         self.running, self.most, self.stops, self.ended = [], 0, 0, 0
 
-    def room(self):
+    def max_running(self):
         return self.jobs
 
     def start(self, start):
@@ -94,7 +94,7 @@ def test_in_this_process_tasks_run_one_after_the_other_and_are_reported():
     end = carried_out(report=lambda counts, last: seen.append((counts.done, counts.running, last)))
 
     assert list(end.results) == list(range(6))
-    assert end.ended is None
+    assert end.stopped_by is None
     assert seen == [*((done, 1, done) for done in range(6)), (6, 0, 5)]
 
 
@@ -114,7 +114,7 @@ def test_a_failure_is_returned_with_the_results_before_it_and_ends_the_other_tas
 
     end = carried_out(at_once(driver))
 
-    assert str(end.ended) == "task 2 is broken"
+    assert str(end.stopped_by) == "task 2 is broken"
     assert dict(end.results) == {task: ALONE[task] for task in (0, 1)}
     assert driver.running, "the task beside it is not waited for"
     assert driver.stops == 1
@@ -125,7 +125,7 @@ def test_an_interruption_keeps_the_results_and_stops_the_driver():
 
     end = carried_out(at_once(driver), store)
 
-    assert isinstance(end.ended, KeyboardInterrupt)
+    assert isinstance(end.stopped_by, KeyboardInterrupt)
     assert store.rows == end.results == {task: ALONE[task] for task in (0, 1, 2)}
     assert driver.stops == 1
 
@@ -147,7 +147,7 @@ def test_a_signal_during_the_work_of_other_processes_ends_it_in_order(monkeypatc
 
     end = carried_out(at_once(driver), report=lambda counts, _: counts.done == 2 and cancels[0]())
 
-    assert isinstance(end.ended, KeyboardInterrupt)
+    assert isinstance(end.stopped_by, KeyboardInterrupt)
     assert list(end.results) == [0, 1, 2, 3], "what had ended is kept"
     assert driver.stops == 1
 
@@ -176,7 +176,7 @@ def test_processes_that_cannot_be_started_end_the_sweep():
 
     end = carried_out(Processes(fail, 2, is_at_once=True))
 
-    assert (str(end.ended), end.results) == ("Ray did not start", {})
+    assert (str(end.stopped_by), end.results) == ("Ray did not start", {})
 
 
 @pytest.mark.parametrize(("task_s", "in_this_process"), [(0.1, 6), (9.0, 2)])

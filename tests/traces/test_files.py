@@ -9,7 +9,7 @@ import pytest
 
 from roadstead.protocol.errors import InputError
 from roadstead.traces import files
-from roadstead.traces.files import Meter, read_lines, shard_files, table_file, wanted_file
+from roadstead.traces.files import Meter, read_lines, required_file, shard_files, table_file
 
 TEXT = "".join(f"line {number}, of some length\n" for number in range(2_000))
 
@@ -155,10 +155,10 @@ def test_tables_are_found_by_name_packed_or_not(tmp_path):
     (tmp_path / "b.csv").touch()
     (tmp_path / "b.csv.gz").touch()
     assert table_file(tmp_path, "a") == tmp_path / "a.tar.gz"
-    assert wanted_file(tmp_path, "b") == tmp_path / "b.csv"
+    assert required_file(tmp_path, "b") == tmp_path / "b.csv"
     assert table_file(tmp_path, "c") is None
     with pytest.raises(InputError, match=r"has no file c\.csv"):
-        wanted_file(tmp_path, "c")
+        required_file(tmp_path, "c")
 
 
 def test_shards_are_sorted_by_name(tmp_path):

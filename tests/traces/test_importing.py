@@ -40,7 +40,7 @@ class Pods:
     def add(self, sink, pods):
         self._sink = sink
         rows = (Row("t.csv", line, pod, {}) for line, pod in enumerate(pods, start=1))
-        sink.each(rows, self._pod)
+        sink.handle_rows(rows, self._pod)
 
     def _pod(self, row):
         name, creation_ms = row.cells

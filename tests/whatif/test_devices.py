@@ -109,7 +109,7 @@ def test_a_pod_that_is_put_back_has_its_devices_again():
 
     sandbox.remove([uid])
     assert taken(sandbox) == 0
-    sandbox.put_back([(pod, name)])
+    sandbox.restore_removed([(pod, name)])
     assert taken(sandbox) == 2
     (again,) = sandbox.pods_on(name)
     sandbox.remove([again[0].uid])
@@ -126,7 +126,7 @@ def test_pods_that_are_put_back_share_their_claim_again():
         sandbox = sandbox_with(*pods)
         sandbox.remove(who.uid for who, _ in gone)
         assert taken(sandbox) == (0 if len(gone) == 2 else 1)
-        sandbox.put_back([(each, node_of[each[0].uid]) for each in gone])
+        sandbox.restore_removed([(each, node_of[each[0].uid]) for each in gone])
         assert taken(sandbox) == 1
 
 
@@ -148,5 +148,5 @@ def test_a_preempted_pod_comes_back_with_its_devices():
     sandbox.remove([copy[0].uid])
     sandbox.change_nodes(NODES)
     assert taken(sandbox) == 0
-    sandbox.bring_back(scheduled.preempted)
+    sandbox.restore_preempted(scheduled.preempted)
     assert taken(sandbox) == 2

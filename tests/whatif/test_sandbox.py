@@ -52,7 +52,7 @@ def test_a_removed_pod_frees_its_node_and_a_preempted_one_can_be_brought_back():
     assert scheduled.placed == {"uid-high": "n1"}
     assert not scheduled.is_complete, "the evicted pod has no node"
     sandbox.remove(["uid-high"])
-    sandbox.bring_back(scheduled.preempted)
+    sandbox.restore_preempted(scheduled.preempted)
 
     assert [who.key for who, _ in sandbox.pods_on("n1")] == ["default/low"]
     assert sandbox.schedule([(identity("other"), low)]).pending

@@ -40,7 +40,7 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
     elif plugin_class.reads is Reads.CLUSTER and plugin_class.effect is Plugin.effect:
         yield "without effect, each placement invalidates the answers for every other pod"
     if not vars(plugin_class).get("shares_by_shape", False) and _holds(
-        _with(subject, shares_by_shape=True), fleets, shapes
+        _with_declarations(subject, shares_by_shape=True), fleets, shapes
     ):
         yield (
             "shares_by_shape = True holds on these fleets: pods that differ only in amounts "
@@ -56,15 +56,15 @@ def _advice(subject: PluginUnderTest, fleets: Fleets) -> Iterator[str]:
 
 def _narrower_reads(subject: PluginUnderTest, fleets: Fleets) -> Reads | None:
     """The narrowest `reads` that holds on these fleets, if it is narrower than the declared one."""
-    for least in Reads:
-        if least >= subject.plugin_class.reads:
+    for candidate in Reads:
+        if candidate >= subject.plugin_class.reads:
             return None
-        if _holds(_with(subject, reads=least), fleets, reads):
-            return least
+        if _holds(_with_declarations(subject, reads=candidate), fleets, reads):
+            return candidate
     return None
 
 
-def _with(subject: PluginUnderTest, **members: object) -> PluginUnderTest:
+def _with_declarations(subject: PluginUnderTest, **members: object) -> PluginUnderTest:
     """The plugin with other declarations."""
     plugin_class: type[Plugin] = type(
         subject.plugin_class.__name__, (subject.plugin_class,), members

@@ -31,8 +31,13 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 WORKERS = ("1", "5")
+"""Numbers of workers with which decisions are compared."""
+
 CLASSES = 25
+"""Pod classes of a fleet with which answers are compared."""
+
 SPEED_CALLS = 20
+"""Pods for which the plugin is timed."""
 
 
 Fleets = Sequence[SampleFleet]
@@ -49,15 +54,18 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
     """
     checks: list[Check] = []
     if subject.filters_or_scores:
-        checks = [_checked("answers", _ANSWERS, _answers, subject, fleets)]
+        checks = [_run_check("answers", _ANSWERS, _answers, subject, fleets)]
         if checks[0].outcome is CheckOutcome.FAILED:
             return checks
         checks += impact_checks(subject, fleets)
     hooks = hooks_check(subject, fleets[0])
     checks += [] if hooks is None else [hooks]
-    checks += [_checked(name, fine, work, subject, fleets) for name, work, fine in _named(subject)]
+    checks += [
+        _run_check(name, success_text, check, subject, fleets)
+        for name, check, success_text in _comparing_checks(subject)
+    ]
     if subject.filters_or_scores and not any(
-        check.outcome is CheckOutcome.FAILED for check in checks
+        each.outcome is CheckOutcome.FAILED for each in checks
     ):
         checks += [_check_signatures(subject, fleets), speed(subject, fleets[0])]
     return checks
@@ -66,7 +74,7 @@ def run_checks(subject: PluginUnderTest, fleets: Fleets) -> list[Check]:
 _ANSWERS = f"answers for every pod and node; scores within 0..{MAX_NODE_SCORE}"
 
 
-def _named(subject: PluginUnderTest) -> list[tuple[str, CheckFunction, str]]:
+def _comparing_checks(subject: PluginUnderTest) -> list[tuple[str, CheckFunction, str]]:
     """(name, check, text on success) of the checks that compare answers."""
     named: list[tuple[str, CheckFunction, str]] = [
         ("workers", _workers, f"same decisions without and with {' and '.join(WORKERS)} workers"),
@@ -85,24 +93,24 @@ def _named(subject: PluginUnderTest) -> list[tuple[str, CheckFunction, str]]:
     return named
 
 
-def _checked(
+def _run_check(
     name: str,
-    fine: str,
-    work: CheckFunction,
+    success_text: str,
+    check: CheckFunction,
     subject: PluginUnderTest,
     fleets: Fleets,
 ) -> Check:
     cases = 0
     for fleet in fleets:
         try:
-            for wrong in work(subject, fleet):
+            for wrong in check(subject, fleet):
                 cases += 1
                 if wrong is not None:
                     return Check(name, CheckOutcome.FAILED, fleet.finding(wrong), cases)
         except Exception as failure:
             # The plugin is the user's: any exception is a finding.
             return failed_check(name, fleet, failure, cases)
-    return Check(name, CheckOutcome.OK, fine if cases else "nothing to compare", cases)
+    return Check(name, CheckOutcome.OK, success_text if cases else "nothing to compare", cases)
 
 
 def _workers(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
@@ -127,14 +135,14 @@ def _deterministic(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
         first = answers_of(evaluation)
         for again in (
             answers(subject, evaluation.pod.facts, table),
-            _renewed(evaluation),
+            _evaluated_again(evaluation),
         ):
             yield _difference(
                 first, again, fleet.pod_named(evaluation.pod.facts), "on a second call"
             )
 
 
-def _renewed(evaluation: Evaluation) -> PluginAnswers:
+def _evaluated_again(evaluation: Evaluation) -> PluginAnswers:
     return answers_of(Evaluation(evaluation.profile, evaluation.pod, evaluation.table))
 
 
@@ -230,12 +238,12 @@ def effects(subject: PluginUnderTest, fleet: SampleFleet) -> CaseResults:
     table = fleet.table()
     profile = subject.alone(table.classes)
     for facts in _classes(fleet):
-        asked = table.classes.pod_class(facts)
+        pod_class = table.classes.pod_class(facts)
         first: dict[tuple[Effect, ...], list[bool]] = {}
         for each in (facts, *(other for _, other in variants(facts))):
             effects = profile.effects(table.classes.pod_class(each))
-            done = [effect.may_change(asked) for effect in effects]
-            both = first.setdefault(effects, done), done
+            changed = [effect.may_change(pod_class) for effect in effects]
+            both = first.setdefault(effects, changed), changed
             hint = "and a pod of equal effect change the answers for different pods"
             yield None if both[0] == both[1] else f"{fleet.pod_named(facts)} {hint}"
 
@@ -274,10 +282,10 @@ def speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
         started = time.perf_counter()
         answers_of(evaluation)
         spent_s.append(time.perf_counter() - started)
-    middle_s = sorted(spent_s)[len(spent_s) // 2]
-    per_node = middle_s / len(table)
+    median_s = sorted(spent_s)[len(spent_s) // 2]
+    per_node = median_s / len(table)
     text = (
-        f"{middle_s * 1e3:.2f} ms for a pod on {len(table)} nodes, {per_node * 1e6:.2f} µs a node"
+        f"{median_s * 1e3:.2f} ms for a pod on {len(table)} nodes, {per_node * 1e6:.2f} µs a node"
     )
     return Check("speed", CheckOutcome.OK, text, len(spent_s))
 
@@ -285,10 +293,10 @@ def speed(subject: PluginUnderTest, fleet: SampleFleet) -> Check:
 def _difference(one: PluginAnswers, other: PluginAnswers, whom: str, when: str) -> str | None:
     if one == other:
         return None
-    return f"{_unlike(one, other)} for {whom} {when}"
+    return f"{_first_difference(one, other)} for {whom} {when}"
 
 
-def _unlike(one: PluginAnswers, other: PluginAnswers) -> str:
+def _first_difference(one: PluginAnswers, other: PluginAnswers) -> str:
     pairs = {
         "filter": (one.refusals, other.refusals),
         "raw scores": (one.raw, other.raw),

@@ -25,7 +25,10 @@ from roadstead.local.run import LocalRun
 
 HINT = "QueueingHint"
 AFTER_BACKOFF_S = 60.0
+"""Virtual time at which every backoff has ended."""
+
 DELETED_SHARE = 3
+"""One bound pod in this many is deleted."""
 
 CALL_CONDITIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -58,11 +61,11 @@ def hooks_check(subject: PluginUnderTest, fleet: SampleFleet) -> Check | None:
     if failures:
         return failed_check("hooks", fleet, failures[0], calls.total())
     counts = ", ".join(f"{hook} {calls[hook]:,}" for hook in hooks)
-    silent = [hook for hook in hooks if not calls[hook]]
-    if not silent:
+    uncalled = [hook for hook in hooks if not calls[hook]]
+    if not uncalled:
         return Check("hooks", CheckOutcome.OK, f"calls: {counts}", calls.total())
     texts = "; ".join(
-        f"{hook} was never called: it needs {CALL_CONDITIONS[hook]}" for hook in silent
+        f"{hook} was never called: it needs {CALL_CONDITIONS[hook]}" for hook in uncalled
     )
     return Check("hooks", CheckOutcome.WARNING, f"{texts} (--pods, --cluster)", calls.total())
 
@@ -87,14 +90,14 @@ def _run(run: LocalRun, fleet: SampleFleet) -> None:
     run.run(0.0)
     bound = [*run.placements()]
     run.delete_pods(bound[::DELETED_SHARE])
-    run.add_nodes([_another(fleet.nodes[0])])
+    run.add_nodes([_renamed_copy(fleet.nodes[0])])
     run.run(AFTER_BACKOFF_S)
 
 
-def _another(node: NodeFacts) -> NodeFacts:
+def _renamed_copy(node: NodeFacts) -> NodeFacts:
     """A copy of the node with another name."""
     name = f"{node.name}-new"
-    labels = tuple((key, name if key == HOSTNAME_LABEL else of) for key, of in node.labels)
+    labels = tuple((key, name if key == HOSTNAME_LABEL else value) for key, value in node.labels)
     return replace(node, name=name, labels=labels)
 
 

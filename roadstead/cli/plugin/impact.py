@@ -23,16 +23,16 @@ FILTERS = frozenset({"preFilter", "filter"})
 class PodImpact:
     """The impact of a plugin on one pod, just before the pod is decided.
 
-    refused, passed, scored: numbers of nodes. is_ranked: whether the scores differ. goes, would_go:
-    the chosen node with and without the plugin, or None.
+    refused, passed, scored: numbers of nodes. is_ranked: whether the scores differ.
+    node_with_plugin, node_without_plugin: the chosen node, or None.
     """
 
     refused: int
     passed: int
     scored: int
     is_ranked: bool
-    goes: str | None
-    would_go: str | None
+    node_with_plugin: str | None
+    node_without_plugin: str | None
 
 
 def impact_checks(subject: PluginUnderTest, fleets: Sequence[SampleFleet]) -> list[Check]:
@@ -56,39 +56,41 @@ def pod_impacts(subject: PluginUnderTest, fleet: SampleFleet) -> Iterator[PodImp
     """Schedule the fleet's pods in order, and yield the plugin's impact on each of them."""
     path = PlainPath(subject.profiles)
     alone = subject.alone(path.classes)
-    seen: list[tuple[int, int, tuple[int, ...]]] = []
+    found_before: list[tuple[int, int, tuple[int, ...]]] = []
 
-    def look(facts: PodFacts) -> None:
+    def record_answers(facts: PodFacts) -> None:
         found = answers_of(Evaluation(alone, path.classes.pod_class(facts), path.table))
         passed = sum(refusal == "" for refusal in found.refusals)
-        seen.append((len(path.table) - passed, passed, found.scores or ()))
+        found_before.append((len(path.table) - passed, passed, found.scores or ()))
 
-    goes = play_each(path, fleet, look)
-    would_go = play_each(PlainPath(subject.others), fleet)
-    for (refused, passed, scores), ours, theirs in zip(seen, goes, would_go, strict=True):
+    node_with_plugin = play_each(path, fleet, record_answers)
+    node_without_plugin = play_each(PlainPath(subject.others), fleet)
+    for (refused, passed, scores), ours, theirs in zip(
+        found_before, node_with_plugin, node_without_plugin, strict=True
+    ):
         is_ranked = len(set(scores)) > 1
         nodes = ours.node_name, theirs.node_name
         yield PodImpact(refused, passed, len(scores), is_ranked, *nodes)
 
 
 def _filter(pods: Sequence[PodImpact]) -> Check:
-    asked = sum(each.refused + each.passed for each in pods)
+    answered = sum(each.refused + each.passed for each in pods)
     refused = sum(each.refused for each in pods)
-    touched = sum(each.refused > 0 for each in pods)
+    affected = sum(each.refused > 0 for each in pods)
     if not refused:
         text = (
             "the plugin refused no node, so that its refusals are not checked. Add a pod (--pods) "
             "or a node (--cluster) that it should refuse"
         )
-        return Check("filter", CheckOutcome.WARNING, text, asked)
-    if refused == asked:
+        return Check("filter", CheckOutcome.WARNING, text, answered)
+    if refused == answered:
         text = (
             "the plugin refused every node for every pod. Add a pod (--pods) or a node (--cluster) "
             "that it should accept"
         )
-        return Check("filter", CheckOutcome.WARNING, text, asked)
-    text = f"refuses nodes for {touched:,} of {len(pods):,} pods, {refused:,} nodes in total"
-    return Check("filter", CheckOutcome.OK, text, asked)
+        return Check("filter", CheckOutcome.WARNING, text, answered)
+    text = f"refuses nodes for {affected:,} of {len(pods):,} pods, {refused:,} nodes in total"
+    return Check("filter", CheckOutcome.OK, text, answered)
 
 
 def _score(pods: Sequence[PodImpact]) -> Check:
@@ -111,8 +113,13 @@ def _score(pods: Sequence[PodImpact]) -> Check:
 
 
 def _changes(pods: Sequence[PodImpact]) -> Check:
-    moved = sum(each.goes != each.would_go and each.goes is not None for each in pods)
-    lost = sum(each.goes is None and each.would_go is not None for each in pods)
+    moved = sum(
+        each.node_with_plugin != each.node_without_plugin and each.node_with_plugin is not None
+        for each in pods
+    )
+    lost = sum(
+        each.node_with_plugin is None and each.node_without_plugin is not None for each in pods
+    )
     if not moved + lost:
         text = "every pod is placed as without the plugin"
     else:

@@ -62,16 +62,16 @@ def known_plugins(options: RunOptions) -> list[KnownPlugin]:
         plugins=config.plugins,
         plugin_dir=config.plugin_dir,
     )
-    profiles, ours = plan.config().profiles, plan.user_plugins()
+    profiles, user_plugins = plan.config().profiles, plan.user_plugins()
     known = [
         KnownPlugin(name, IN_TREE, "", in_order(points), _enabled(profiles, name))
         for name, points in {**IN_TREE_POINTS, **OPTIONAL_POINTS}.items()
     ]
     for path in installed_plugins().values():
-        if path not in config.plugins and (kind := _installed(path)) is not None:
-            known.append(_of_user(kind, path, ()))
-    for (name, kind), path in zip(ours.items(), config.plugins, strict=True):
-        known.append(_of_user(kind, path, _enabled(profiles, name)))
+        if path not in config.plugins and (plugin_class := _installed(path)) is not None:
+            known.append(_of_user(plugin_class, path, ()))
+    for (name, plugin_class), path in zip(user_plugins.items(), config.plugins, strict=True):
+        known.append(_of_user(plugin_class, path, _enabled(profiles, name)))
     return known
 
 
@@ -89,13 +89,19 @@ def _installed(path: str) -> type[Plugin] | None:
         return None
 
 
-def _of_user(kind: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> KnownPlugin:
-    return KnownPlugin(kind.name, path, _file(kind), in_order(extension_points(kind)), enabled)
+def _of_user(plugin_class: type[Plugin], path: str, enabled: tuple[Enabled, ...]) -> KnownPlugin:
+    return KnownPlugin(
+        plugin_class.name,
+        path,
+        _file(plugin_class),
+        in_order(extension_points(plugin_class)),
+        enabled,
+    )
 
 
-def _file(kind: type[Plugin]) -> str:
+def _file(plugin_class: type[Plugin]) -> str:
     """The file of a class, relative to the working directory if it is below it."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    file = getattr(sys.modules.get(plugin_class.__module__), "__file__", None) or ""
     path, folder = Path(file), Path.cwd()
     return str(path.relative_to(folder)) if folder in path.parents else file
 

@@ -1,4 +1,4 @@
-"""Scheduling of a sample fleet with a plugin under test: in batches, on any path of decisions."""
+"""Scheduling of a sample fleet with a plugin under test, in batches, on any `DecisionPath`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from roadstead.facts.pod import Pod, PodFacts, PodIdentity
 from roadstead.local.decision_paths import DecisionPath
 
 DELETED_PER_BATCH = 5
+"""Placed pods that are deleted after each batch, so that rows change in both directions."""
 
 
 class PodOutcome(NamedTuple):
@@ -28,14 +29,14 @@ def play(path: DecisionPath, fleet: SampleFleet) -> list[PodOutcome]:
     _fill(path, fleet)
     rng = stream(fleet.seed, "deletions")
     placed: list[tuple[str, PodFacts, PodIdentity]] = []
-    who_of = {identity.uid: identity for identity, _ in fleet.pods}
+    identity_of = {identity.uid: identity for identity, _ in fleet.pods}
     played: list[PodOutcome] = []
     for start in range(0, len(fleet.pods), BATCH):
-        for decision in _decided(path, fleet.pods[start : start + BATCH]):
-            played.append(_played(decision))
+        for decision in _decisions(path, fleet.pods[start : start + BATCH]):
+            played.append(_outcome(decision))
             if decision.node_name is not None:
                 pod = decision.pod
-                placed.append((decision.node_name, pod.pod_class.facts, who_of[pod.uid]))
+                placed.append((decision.node_name, pod.pod_class.facts, identity_of[pod.uid]))
         for _ in range(min(DELETED_PER_BATCH, len(placed))):
             path.remove_pod(*placed.pop(int(rng.integers(len(placed)))))
     return played
@@ -53,7 +54,7 @@ def play_each(
     for pod in fleet.pods:
         if before is not None:
             before(pod[1])
-        played += map(_played, _decided(path, [pod]))
+        played += map(_outcome, _decisions(path, [pod]))
     return played
 
 
@@ -63,15 +64,16 @@ def _fill(path: DecisionPath, fleet: SampleFleet) -> None:
         path.add_pod(name, facts, identity)
 
 
-def _decided(path: DecisionPath, of: Sequence[Pod]) -> Iterable[Decision]:
-    pods = [path.prepare(*pod) for pod in of]
-    while pods:
-        decisions = path.decide(pods)
+def _decisions(path: DecisionPath, pods: Sequence[Pod]) -> Iterable[Decision]:
+    prepared = [path.prepare(*pod) for pod in pods]
+    while prepared:
+        # A path may decide only the first pods of a batch.
+        decisions = path.decide(prepared)
         yield from decisions
-        pods = pods[len(decisions) :]
+        prepared = prepared[len(decisions) :]
 
 
-def _played(decision: Decision) -> PodOutcome:
+def _outcome(decision: Decision) -> PodOutcome:
     key = decision.pod.key
     if decision.node_name is not None:
         text = f"{key} is placed on {decision.node_name} with score {decision.total}"

@@ -32,8 +32,12 @@ from roadstead.plugins.in_tree import in_tree_registry
 from roadstead.protocol.errors import InputError
 from roadstead.run import RunPlan
 
-ASKED_IN_A_CYCLE = frozenset({"preFilter", "filter", "preScore", "score"})
+ANSWER_POINTS = frozenset({"preFilter", "filter", "preScore", "score"})
+"""Extension points whose answers for nodes can be compared."""
+
 NAMESPACES = "demo", "other"
+"""Namespaces of sample pods and of their variants."""
+
 NO_FACTS = ClusterFacts()
 BATCH = 16
 """Pods per batch; small, so that most pods are decided after placements of earlier batches."""
@@ -60,7 +64,7 @@ class PluginUnderTest:
     @property
     def filters_or_scores(self) -> bool:
         """Whether it filters or scores, and so has answers to compare."""
-        return bool(self.points & ASKED_IN_A_CYCLE)
+        return bool(self.points & ANSWER_POINTS)
 
     def build(self) -> Plugin:
         """Return a new instance, with its arguments."""
@@ -78,7 +82,7 @@ class PluginUnderTest:
     def alone(self, classes: PodClasses) -> Profile:
         """A profile in which only this plugin filters and scores."""
         refs: dict[str, tuple[PluginRef, ...]] = dict.fromkeys(EXTENSION_POINTS, ())
-        refs |= dict.fromkeys(self.points & ASKED_IN_A_CYCLE, (PluginRef(self.name),))
+        refs |= dict.fromkeys(self.points & ANSWER_POINTS, (PluginRef(self.name),))
         refs["queueSort"] = (PluginRef("PrioritySort"),)
         config = ProfileConfig(DEFAULT_SCHEDULER_NAME, None, refs, self._args())
         return Profile(config, self.registry, self._handle(classes))
@@ -103,13 +107,13 @@ def plugin_under_test(
 
     Raises ConfigError for wrong arguments, InputError if several plugins are chosen.
     """
-    if len(chosen.kinds) > 1:
-        names = ", ".join(chosen.kinds)
+    if len(chosen.types) > 1:
+        names = ", ".join(chosen.types)
         raise InputError(f"defines {names}: name one, as FILE.py:CLASS", obj="plugin")
-    (plugin_class,) = chosen.kinds.values()
+    (plugin_class,) = chosen.types.values()
     text = chosen.as_config(args)
     loaded = load_with(chosen, text, SOURCE_OF_FLAGS)
-    registry = in_tree_registry().merged(factories_of(chosen.kinds, is_strict=True))
+    registry = in_tree_registry().merged(factories_of(chosen.types, is_strict=True))
     plan = RunPlan(
         Settings(runtime="inline", batch=BATCH),
         *(text, SOURCE_OF_FLAGS, with_sample_namespaces(cluster)),
@@ -162,8 +166,8 @@ def answers_of(evaluation: Evaluation, before: PreScoreOutcome | None = None) ->
     outcome = evaluation.pre_filter
     if not outcome.status.is_success:
         return PluginAnswers(repr(outcome), (), None, None)
-    names = ["", *(repr(status) for status in evaluation.statuses)]
-    refusals = tuple(names[code] if code >= 0 else "excluded" for code in evaluation.codes.tolist())
+    texts = ["", *(repr(status) for status in evaluation.statuses)]
+    refusals = tuple(texts[code] if code >= 0 else "excluded" for code in evaluation.codes.tolist())
     status, _ = evaluation.update_scores(before or evaluation.run_pre_score())
     pre = f"{outcome} {status}"
     raw = evaluation.raw[0] if status.is_success and evaluation.raw else None

@@ -31,6 +31,7 @@ from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.table import NodeTable
 
 F = TypeVar("F", PodFacts, NodeFacts)
+"""Facts of which one value is changed."""
 
 ZONES: Final = 7
 _CHANGED_PER_POD: Final = 3
@@ -121,9 +122,11 @@ class SampleFleet:
             for name, facts in self.placed:
                 table.add_pod(name, table.classes.pod_class(facts))
             return table
-        places = stream(self.seed, "places").integers(0, len(self.nodes), len(self.pods))
-        for index, (place, (_, facts)) in enumerate(zip(places.tolist(), self.pods, strict=True)):
-            pod_class, name = table.classes.pod_class(facts), self.nodes[place].name
+        indices = stream(self.seed, "places").integers(0, len(self.nodes), len(self.pods))
+        for index, (node_index, (_, facts)) in enumerate(
+            zip(indices.tolist(), self.pods, strict=True)
+        ):
+            pod_class, name = table.classes.pod_class(facts), self.nodes[node_index].name
             table.add_pod(name, pod_class)
             if index % 3 == 0:
                 table.remove_pod(name, pod_class)
@@ -139,11 +142,11 @@ class SampleFleet:
 
     def pod_named(self, facts: PodFacts) -> str:
         """The pod's key, or the requests of a pod that is only a variant of one of the fleet."""
-        key = next((who.key for who, each in self.pods if each == facts), None)
+        key = next((identity.key for identity, each in self.pods if each == facts), None)
         if key is not None:
             return f"pod {key}"
-        asked = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "of nothing"
-        return f"a pod with requests {asked}"
+        requests = ", ".join(f"{name}={amount}" for name, amount in facts.requests) or "of nothing"
+        return f"a pod with requests {requests}"
 
 
 def sample_fleet(seed: int, nodes: int = 40, pods: int = 120) -> SampleFleet:

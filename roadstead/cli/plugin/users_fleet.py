@@ -42,9 +42,10 @@ def users_fleet(loaded: Loaded, cluster: ClusterFacts) -> UsersFleet:
         raise InputError(
             "has no pending pods: add pods to schedule with --pods", source=loaded.source
         )
-    chosen = _of_every_shape(inputs.pending)
+    chosen = _of_every_class(inputs.pending)
     pods = tuple(
-        (who, replace(facts, scheduler_name=DEFAULT_SCHEDULER_NAME)) for who, facts in chosen
+        (identity, replace(facts, scheduler_name=DEFAULT_SCHEDULER_NAME))
+        for identity, facts in chosen
     )
     fleet = SampleFleet("", 0, tuple(inputs.nodes), pods, inputs.running)
     path = PlainPath(lambda classes: default_profiles(classes, cluster))
@@ -55,10 +56,10 @@ def users_fleet(loaded: Loaded, cluster: ClusterFacts) -> UsersFleet:
     return UsersFleet(fleet, tuple(_notes(inputs.pending, chosen)))
 
 
-def _of_every_shape(pods: tuple[Pod, ...]) -> list[Pod]:
+def _of_every_class(pods: tuple[Pod, ...]) -> list[Pod]:
     """Choose up to PODS_MAX pods, at first one of each class; sort them by priority."""
     if len(pods) > PODS_MAX:
-        first = {facts: who.uid for who, facts in reversed(pods)}
+        first = {facts: identity.uid for identity, facts in reversed(pods)}
         uids = set(first.values())
         pods = tuple(sorted(pods, key=lambda pod: pod[0].uid not in uids))[:PODS_MAX]
     return sorted(pods, key=lambda pod: -pod[1].priority)
