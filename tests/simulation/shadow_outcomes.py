@@ -89,8 +89,8 @@ class ShadowOutcomes:
         stop = ask.start + ask.count
         numbers = batch_of[ask.start : stop]
         wanted = all_uids[ask.start : stop], [numbers.count(n) for n in sorted({*numbers})]
-        told = [*answer.uids], [count for count, _ in answer.times]
-        times = [at_s for _, at_s in answer.times]
+        told = [*answer.uids], [count for count, *_ in answer.times]
+        times = [at_s for _, at_s, _ in answer.times]
         if told != wanted or answer.total != len(all_uids):
             self._wrong(f"{answer.total} binds, of which {told}; not {len(all_uids)}, {wanted}")
         if times != sorted(times) or any(at_s > answer.now_s for at_s in times):
