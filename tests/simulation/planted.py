@@ -5,7 +5,7 @@ describes each. A bug is planted by patching one function, in the way of a typic
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
@@ -70,10 +70,17 @@ class Bug:
         return range(self.seed, self.seed + self.within)
 
 
-def find(bug, simulate):
-    """The first seed that finds a bug, with its problem; None where no seed does."""
+@contextmanager
+def planted(bug):
+    """Plant a bug for the block. Raises AttributeError if what it replaces does not exist."""
     with ExitStack() as stack:
         bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
+        yield
+
+
+def find(bug, simulate):
+    """The first seed that finds a bug, with its problem; None where no seed does."""
+    with planted(bug):
         for seed in bug.seeds:
             try:
                 problems = simulate(seed, bug.kinds, among=bug.among).problems
@@ -333,11 +340,11 @@ def what_was_refused_is_not_forgotten(put):
 
 @bug(kinds=NETWORK, found=0)
 def a_bind_without_an_answer_is_taken_for_refused(put):
-    def lost(self, tokens):
+    def timed_out(self, tokens):
         why = [BindResult(token, BindOutcome.CONFLICT, "", "no answer") for token in tokens]
         return self.bind_answered(why)
 
-    put(AttemptsCore, "lost", lost)
+    put(AttemptsCore, "timed_out", timed_out)
 
 
 @bug(found=0)
@@ -475,7 +482,7 @@ def who_gave_up_is_not_tried_again_with_the_gang(put):
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=0)
 def a_surplus_member_ends_its_gang(put):
-    put(WaitingPods, "coming", lambda self: iter(()))
+    put(WaitingPods, "before_permit", lambda self: iter(()))
 
 
 @bug(kinds=(*NETWORK, "crash", "changes"), found=0)

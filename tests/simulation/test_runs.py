@@ -12,7 +12,7 @@ import pytest
 
 from roadstead.actors.cache.stream import ChangeStream
 from tests.simulation import planted_devices  # noqa: F401 (adds to BUGS)
-from tests.simulation.planted import BUGS, find
+from tests.simulation.planted import BUGS, find, planted
 from tests.simulation.simulation import simulate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,6 +93,12 @@ def test_a_seed_replays_its_run_exactly_in_any_process():
 def test_a_planted_bug_is_found(bug):
     # Without random calls: the run itself must find it.
     assert find(bug, partial(simulate, rambles=False)) is not None
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda b: b.name)
+def test_what_a_planted_bug_replaces_exists(bug):
+    with planted(bug):
+        pass
 
 
 def test_every_planted_bug_has_a_unique_name():
