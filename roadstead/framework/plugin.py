@@ -293,13 +293,22 @@ class FilterPlugin(Plugin):
         """Whether Filter reads `state_version` as it is at each call, not as PreFilter found it."""
         return False
 
-    def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
+    def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         """Return the rows that Filter may answer otherwise now, and the position of this answer.
 
         position: that of an earlier call for the table, or 0. None: all rows may have changed. For
         pods of `reads_current`.
         """
         return None, 0
+
+    def known_passes(
+        self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
+    ) -> list[bool] | None:
+        """Return whether Filter passes each of a few rows of a whole table, if that is known.
+
+        None if Filter must be called for it. For pods of `reads_current`.
+        """
+        return None
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """Return how many of the first pods pass, each on its row, on top of the pods before it.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,7 @@ from roadstead.devices.pools import Labels
 from roadstead.devices.screen import NodeScreen
 from roadstead.facts.node import NodeFacts
 from roadstead.nodes.columns import Columns
-from roadstead.nodes.table import Rows, Table
+from roadstead.nodes.table import Table
 
 
 class ScreenedNodes:
@@ -23,6 +25,7 @@ class ScreenedNodes:
         self._columns: Columns | None = None
         self._names: list[str] = []
         self._numbers: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._listed: list[int] = []
         self._row_of: dict[int, int] = {}
         self._valid_for = (-1, -1)
         # By row of other columns: facts of the node without its name, the name, and the labels.
@@ -52,11 +55,19 @@ class ScreenedNodes:
             self._screen.remove(name)
         self._columns, self._names = columns, columns.names.copy()
         self._numbers = self._put(columns, range(columns.size))
-        self._row_of = {number: row for row, number in enumerate(self._numbers.tolist())}
+        self._listed = self._numbers.tolist()
+        self._row_of = {number: row for row, number in enumerate(self._listed)}
         self._valid_for = table.node_version, self._screen.removals
         return self._numbers[rows]
 
-    def rows_since(self, table: Table, position: int) -> tuple[Rows | None, int]:
+    def numbers_of(self, table: Table, rows: Sequence[int]) -> list[int] | None:
+        """Return the numbers of a few rows of a whole table; None if they are not known."""
+        if not self._knows(table):
+            return None
+        listed = self._listed
+        return [listed[row] for row in rows]
+
+    def rows_since(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         """Return the rows of a whole table whose nodes' verdicts may have changed, and the end.
 
         position: an earlier end. None: all rows may.
@@ -67,10 +78,8 @@ class ScreenedNodes:
         changed = changes.since(position)
         if changed is None or not self._knows(table):
             return None, changes.end
-        # Few: one row after another takes less time than four calls of NumPy.
         row_of = self._row_of
-        rows = [row_of[number] for number in {*changed} if number in row_of]
-        return np.array(rows, np.intp), changes.end
+        return [row_of[number] for number in {*changed} if number in row_of], changes.end
 
     def _knows(self, table: Table) -> bool:
         """Whether the numbers of all rows of a table's columns are known."""
