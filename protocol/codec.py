@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter, countOf, itemgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgpack
 
-from roadstead.protocol.codec_memo import cached_decoder, cached_encoder, repeats
+from roadstead.protocol.codec_memo import RepeatedValues, repeats
 from roadstead.protocol.errors import RoadsteadError, cut_short
 
 VERSION = 1
@@ -407,8 +407,7 @@ def _decoder(kind: object) -> _Coder:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum_decoder(kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        decode = _dataclass_decoder(kind)
-        return cached_decoder(decode) if repeats(kind) else decode
+        return _repeated(kind).decode if repeats(kind) else _dataclass_decoder(kind)
     raise TypeError(f"{kind} has no wire format")
 
 
@@ -428,9 +427,15 @@ def _encoder(kind: object) -> _Coder:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: value.value
     if isinstance(kind, type) and is_dataclass(kind):
-        encode = _dataclass_encoder(kind)
-        return cached_encoder(encode) if repeats(kind) else encode
+        return _repeated(kind).encode if repeats(kind) else _dataclass_encoder(kind)
     return _unchanged
+
+
+@cache
+def _repeated(kind: type) -> RepeatedValues:
+    """Return the one coder of a class whose values messages repeat."""
+    encode, decode = _dataclass_encoder(kind), _dataclass_decoder(kind)
+    return RepeatedValues(encode, decode, pack, partial(unpack, typed=True))
 
 
 def _tuple_encoder(arguments: tuple[object, ...]) -> _Coder:

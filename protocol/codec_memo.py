@@ -1,4 +1,4 @@
-"""Caches for values that messages repeat: decoded once by bytes, encoded once by identity.
+"""Values that messages repeat: bytes of their own, decoded once by bytes, encoded once by identity.
 
 A claim of a pod is sent to four actors, some of them several times, and a thousand claims have
 equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and larger than
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, Generic, TypeAlias, TypeVar
-
-import msgpack
 
 CACHE_MAX_VALUES: Final = 4096
 """Values of a class in a cache; the last so many that were added or used, or more, are in it."""
@@ -55,37 +53,45 @@ class _Generations(Generic[_Key, _Found]):
         self._new[key] = value
 
 
-def cached_decoder(decode: _Coder) -> _Coder:
-    """Return a decoder that returns the same object for equal data."""
-    known: _Generations[bytes, object] = _Generations()
+class RepeatedValues:
+    """The values of one class, each packed to bytes of its own, inside of messages.
 
-    def code(data: object) -> object:
-        try:
-            key = msgpack.packb(data)
-        except (TypeError, ValueError, OverflowError):
-            # No data of a message: the decoder reports it.
-            return decode(data)
-        found = known.get(key)
-        if found is None:
-            found = decode(data)
-            if len(key) <= CACHED_VALUE_MAX_BYTES:
-                known.put(key, found)
-        return found
+    pack, unpack: plain data to bytes and back. Equal bytes are unpacked to one object, and an
+    object is packed once: not again if it was unpacked here.
+    """
 
-    return code
+    __slots__ = ("_decode", "_encode", "_pack", "_packed", "_unpack", "_values")
 
+    def __init__(
+        self,
+        encode: _Coder,
+        decode: _Coder,
+        pack: Callable[[object], bytes],
+        unpack: Callable[[bytes], object],
+    ) -> None:
+        self._encode, self._decode = encode, decode
+        self._pack, self._unpack = pack, unpack
+        self._values: _Generations[bytes, object] = _Generations()
+        self._packed: _Generations[int, tuple[object, bytes]] = _Generations()
 
-def cached_encoder(encode: _Coder) -> _Coder:
-    """Return an encoder that returns the same list for the same object; it must not be changed."""
-    known: _Generations[int, tuple[object, object]] = _Generations()
-
-    def code(value: object) -> object:
-        found = known.get(id(value))
+    def encode(self, value: object) -> bytes:
+        """Return the bytes of a value."""
+        found = self._packed.get(id(value))
         if found is not None:
             return found[1]
-        encoded = encode(value)
+        data = self._pack(self._encode(value))
         # The value is kept, so that no other one gets its id.
-        known.put(id(value), (value, encoded))
-        return encoded
+        self._packed.put(id(value), (value, data))
+        return data
 
-    return code
+    def decode(self, data: object) -> object:
+        """Return the value of bytes, or of the list of its fields, as older journals have it."""
+        if type(data) is not bytes:
+            return self._decode(data)
+        found = self._values.get(data)
+        if found is None:
+            found = self._decode(self._unpack(data))
+            if len(data) <= CACHED_VALUE_MAX_BYTES:
+                self._values.put(data, found)
+                self._packed.put(id(found), (found, data))
+        return found

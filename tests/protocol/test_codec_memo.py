@@ -57,8 +57,25 @@ def test_many_and_long_values_are_sent_as_others():
 def test_an_object_is_encoded_once():
     one = Spec("c", 3)
     first, second = to_wire(Holder((one, one)))[0]
-    assert first == ["c", 3, False]
+    assert unpack(first) == ["c", 3, False]
     assert first is second
+
+
+def test_an_object_that_was_received_is_sent_as_the_same_bytes():
+    (data,) = to_wire(Holder((Spec("received", 3),)))[0]
+    (value,) = from_wire(Holder, [[bytes(bytearray(data))]]).specs
+    assert to_wire(value) is to_wire(value)
+    assert to_wire(Holder((value,)))[0] == [data]
+
+
+def test_a_list_of_fields_is_read_as_in_older_journals():
+    assert from_wire(Holder, [[["d", 4, True]]]) == Holder((Spec("d", 4, True),))
+
+
+@pytest.mark.parametrize("wrong", [b"", b"\xc1", pack(["a", 1]), pack(["a", 1.0, False])])
+def test_bytes_of_no_value_are_refused(wrong):
+    with pytest.raises(CodecError):
+        from_wire(Holder, [[wrong]])
 
 
 def test_a_value_that_is_used_again_and_again_stays():
