@@ -26,16 +26,19 @@ def repeats(kind: type) -> bool:
     return bool(getattr(kind, "repeats_on_wire", False))
 
 
-class _Generations(Generic[_Key, _Found]):
+class RecentValues(Generic[_Key, _Found]):
     """A mapping of the last values: when it is full, those that were not used lately are dropped.
+
+    max_values: so many that were added or used last, or more, are in it.
 
     Messages of a batch repeat its values one after another, so that a cache that is emptied when it
     is full would often lose all of them just before.
     """
 
-    __slots__ = ("_new", "_old")
+    __slots__ = ("_max_values", "_new", "_old")
 
-    def __init__(self) -> None:
+    def __init__(self, max_values: int = CACHE_MAX_VALUES) -> None:
+        self._max_values = max_values
         self._new: dict[_Key, _Found] = {}
         self._old: dict[_Key, _Found] = {}
 
@@ -48,7 +51,7 @@ class _Generations(Generic[_Key, _Found]):
         return found
 
     def put(self, key: _Key, value: _Found) -> None:
-        if len(self._new) >= CACHE_MAX_VALUES:
+        if len(self._new) >= self._max_values:
             self._old, self._new = self._new, {}
         self._new[key] = value
 
@@ -71,8 +74,8 @@ class RepeatedValues:
     ) -> None:
         self._encode, self._decode = encode, decode
         self._pack, self._unpack = pack, unpack
-        self._values: _Generations[bytes, object] = _Generations()
-        self._packed: _Generations[int, tuple[object, bytes]] = _Generations()
+        self._values: RecentValues[bytes, object] = RecentValues()
+        self._packed: RecentValues[int, tuple[object, bytes]] = RecentValues()
 
     def encode(self, value: object) -> bytes:
         """Return the bytes of a value."""
