@@ -144,13 +144,19 @@ class DeviceState:
             self.allocator.in_use.remove(old)
         if old is None and claim.allocation is not None:
             self.allocator.in_use.add(claim.allocation)
+        # Mostly, only the allocation changes.
+        if before is None or not _have_same_pods(before, claim):
+            self._list(key, before, claim)
+        self.claims[key] = claim
+
+    def _list(self, key: str, before: DeviceClaimFacts | None, claim: DeviceClaimFacts) -> None:
+        """List a claim under the pods that own or consume it."""
         uids, listed = pods_of(claim), set() if before is None else pods_of(before)
         if before is not None and not listed <= uids:
             self._unlist(before)
             listed = set()
         for uid in uids - listed:
             self._keys_of_pod.setdefault(uid, set()).add(key)
-        self.claims[key] = claim
 
     def _drop(self, key: str) -> None:
         claim = self.claims.pop(key, None)
@@ -183,6 +189,15 @@ class DeviceState:
             assert not claim.is_in_flight or claim.allocation is not None, (
                 f"{claim.key} is in flight without an allocation"
             )
+
+
+def _have_same_pods(one: DeviceClaimFacts, other: DeviceClaimFacts) -> bool:
+    """Whether both states of a claim surely have the same owner and consumers."""
+    return (
+        one.reserved_for is other.reserved_for
+        and one.owner_uid == other.owner_uid
+        and one.owner_kind == other.owner_kind
+    )
 
 
 def pods_of(claim: DeviceClaimFacts) -> set[str]:

@@ -99,8 +99,12 @@ class PerPodFilters:
         listed: list[int] | None = []
         for plugin, before in zip(self._plugins, self._positions, strict=True):
             rows, position = plugin.changed_rows(table, before)
-            listed = None if listed is None or rows is None else [*{*listed, *rows}]
             positions.append(position)
+            if rows is None or listed is None:
+                listed = None
+            else:
+                # Mostly there is one such filter.
+                listed = [*{*listed, *rows}] if listed else rows
         return listed, positions
 
     def _passing(self, table: Table, passes: Bools) -> Bools | None:

@@ -25,6 +25,7 @@ from roadstead.devices.state import deallocated, released, without_consumers
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.protocol.fast_init import fast_init
 from roadstead.storage.binding import (
     Binding,
     bindings_on,
@@ -37,6 +38,7 @@ from roadstead.storage.claims import ClaimError, claim_keys, claims_of
 from roadstead.storage.state import StorageChange, StorageState
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class Reserved:
     """The result of assuming a pod.
@@ -50,12 +52,16 @@ class Reserved:
     device_claims: tuple[DeviceClaimFacts, ...] = ()
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class TriedOut:
     """Changes that were applied, in order, and those that undo them, the last one first."""
 
     changes: tuple[StorageChange, ...]
     undos: tuple[StorageChange, ...]
+
+
+_NOTHING_TRIED = TriedOut((), ())
 
 
 @dataclass(slots=True)
@@ -197,7 +203,8 @@ class AssumedClaims:
         claims, made = found[0]
         before = StorageChange(device_claims=claims, removed_claims=made)
         after = StorageChange(device_claims=found[1])
-        tried = self._try_volumes(received.bindings, pod, node)
+        has_volumes = bool(pod.volumes or received.bindings)
+        tried = self._try_volumes(received.bindings, pod, node) if has_volumes else _NOTHING_TRIED
         if tried is None:
             self.storage.apply(before)
             return None
