@@ -56,6 +56,22 @@ class RecentValues(Generic[_Key, _Found]):
         self._new[key] = value
 
 
+def cached_encoder(encode: _Coder) -> _Coder:
+    """Return an encoder that returns the same list for the same object; it must not be changed."""
+    known: RecentValues[int, tuple[object, object]] = RecentValues()
+
+    def code(value: object) -> object:
+        found = known.get(id(value))
+        if found is not None:
+            return found[1]
+        encoded = encode(value)
+        # The value is kept, so that no other one gets its id.
+        known.put(id(value), (value, encoded))
+        return encoded
+
+    return code
+
+
 class RepeatedValues:
     """The values of one class, each packed to bytes of its own, inside of messages.
 
@@ -69,6 +85,7 @@ class RepeatedValues:
         self,
         encode: _Coder,
         decode: _Coder,
+        *,
         pack: Callable[[object], bytes],
         unpack: Callable[[bytes], object],
     ) -> None:
@@ -88,7 +105,7 @@ class RepeatedValues:
         return data
 
     def decode(self, data: object) -> object:
-        """Return the value of bytes, or of the list of its fields, as older journals have it."""
+        """Return the value of bytes, or of the list of its fields, as files have it."""
         if type(data) is not bytes:
             return self._decode(data)
         found = self._values.get(data)
