@@ -81,7 +81,7 @@ class PerPodFilters:
     def _known_passes(self, rows: Sequence[int]) -> list[bool] | None:
         """Return which of some rows pass all filters; None if that is not known without a call."""
         static = self._passing_static.data
-        passes = [static[row] for row in rows]
+        passes = [bool(static[row]) for row in rows]
         for plugin in self._plugins:
             evaluation = self._evaluation
             found = plugin.known_passes(self._state, evaluation.pod, evaluation.table, rows)
