@@ -127,7 +127,7 @@ class Profile:
         has_users = any(plugin.is_guarded for plugin in self._signing)
         found = (p for p in self._signing if _overrides(p, "substitute_claims"))
         self._substituting = () if has_users else tuple(found)
-        self._without_state_version: set[int] = set()
+        self._stateful: dict[int, tuple[Plugin, ...]] = {}
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
@@ -153,7 +153,7 @@ class Profile:
         found = copy(self)
         found.filter, found.post_filter = (bounds, *self.filter), ()
         found._with_state_version = (bounds, *self._with_state_version)
-        found._without_state_version = set()
+        found._stateful = {}
         return found
 
     def _at(self, point: str, plugin_class: type[P]) -> tuple[P, ...]:
@@ -242,18 +242,21 @@ class Profile:
 
     def state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod, outside the table; see `Plugin.state_version`."""
-        key = self.shape_or_class(pod)
-        if key in self._without_state_version:
-            return None
-        states = tuple(plugin.state_version(pod) for plugin in self._with_state_version)
-        if any(state is not None for state in states):
-            return states
-        self._without_state_version.add(key)
-        return None
+        stateful = self._stateful_for(pod)
+        return tuple([plugin.state_version(pod) for plugin in stateful]) if stateful else None
 
     def lasting_state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod without what Filter reads at each call."""
-        return tuple([plugin.lasting_state_version(pod) for plugin in self._with_state_version])
+        return tuple([plugin.lasting_state_version(pod) for plugin in self._stateful_for(pod)])
+
+    def _stateful_for(self, pod: PodClass) -> tuple[Plugin, ...]:
+        """Return the plugins with state for pods of a shape; the others never have any."""
+        key = self.shape_or_class(pod)
+        found = self._stateful.get(key)
+        if found is None:
+            listed = [p for p in self._with_state_version if p.state_version(pod) is not None]
+            found = self._stateful[key] = tuple(listed)
+        return found
 
     def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
         """Return the class by which a pod may be evaluated, with others; None for its own."""
@@ -267,7 +270,10 @@ class Profile:
 
     def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:
         """Whether a class by which a pod was to be evaluated still gets its answers."""
-        return any(each.substitutes_for(substitute.facts, pod.facts) for each in self._substituting)
+        for plugin in self._substituting:
+            if plugin.substitutes_for(substitute.facts, pod.facts):
+                return True
+        return False
 
     @property
     def binds_volumes(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import and_
 
 import numpy as np
 
@@ -71,23 +72,23 @@ class PerPodFilters:
         known = self._known_passes(listed)
         if known is not None:
             # Few: one row after another takes less time than some calls of NumPy.
-            before = self.passes.data
-            changed = [row for row, now in zip(listed, known, strict=True) if before[row] != now]
+            before, static = self.passes.data, self._passing_static.data
+            found = zip(listed, known, strict=True)
+            changed = [row for row, now in found if before[row] != (now and static[row])]
             return np.array(changed, np.intp) if changed else _NO_ROWS
         rows = np.array(listed, np.intp)
         passes = self._passing(self._evaluation.table.view(rows), self._passing_static[rows])
         return None if passes is None else rows[passes != self.passes[rows]]
 
     def _known_passes(self, rows: Sequence[int]) -> list[bool] | None:
-        """Return which of some rows pass all filters; None if that is not known without a call."""
-        static = self._passing_static.data
-        passes = [bool(static[row]) for row in rows]
+        """Return which of some rows pass these filters; None if only a call can answer."""
+        pod, table = self._evaluation.pod, self._evaluation.table
+        passes: list[bool] | None = None
         for plugin in self._plugins:
-            evaluation = self._evaluation
-            found = plugin.known_passes(self._state, evaluation.pod, evaluation.table, rows)
+            found = plugin.known_passes(self._state, pod, table, rows)
             if found is None:
                 return None
-            passes = [one and other for one, other in zip(passes, found, strict=True)]
+            passes = found if passes is None else [*map(and_, passes, found)]
         return passes
 
     def _changed_rows(self) -> tuple[list[int] | None, list[int]]:
