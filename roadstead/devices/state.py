@@ -68,15 +68,22 @@ class DeviceState:
         """
         if not (claims or removed):
             return (), ()
-        known, keys = self.claims, [each.key for each in claims]
-        before = tuple([known[key] for key in (*keys, *removed) if key in known])
-        made = tuple([key for key in keys if key not in known])
-        for key in removed:
-            self._drop(key)
+        known, before, made = self.claims, list[DeviceClaimFacts](), list[str]()
+        keys = [each.key for each in claims]
+        for key in keys:
+            old = known.get(key)
+            if old is None:
+                made.append(key)
+            else:
+                before.append(old)
+        if removed:
+            before += [known[key] for key in removed if key in known]
+            for key in removed:
+                self._drop(key)
         for key, claim in zip(keys, claims, strict=True):
             self._put(key, claim)
         self.version += 1
-        return before, made
+        return tuple(before), tuple(made)
 
     def claims_of_pods(self, uids: Iterable[str]) -> list[DeviceClaimFacts]:
         """Return the claims that pods own or consume."""
