@@ -205,7 +205,7 @@ def consumed_by(
 
     made: keys of claims that were made for it. changed: claims in place of known ones.
     """
-    consumer, found = consumer_of(pod), list[DeviceClaimFacts]()
+    consumer, found = consumer_of(pod), []
     keys = [f"{pod.namespace}/{name}" for name in names_of(pod)]
     for key in dict.fromkeys((*keys, *made)):
         claim = changed.get(key) or known.get(key)

@@ -147,7 +147,8 @@ class NodeScreen:
         known = self._answers.get(demand.totals)
         if known is None:
             return None
-        codes, alike, found = self._codes, known.alike, list[bool]()
+        codes, alike = self._codes, known.alike
+        found: list[bool] = []
         for number in numbers:
             code = codes.get(number)
             if code is None:

@@ -68,7 +68,9 @@ class DeviceState:
         """
         if not (claims or removed):
             return (), ()
-        known, before, made = self.claims, list[DeviceClaimFacts](), list[str]()
+        known = self.claims
+        before: list[DeviceClaimFacts] = []
+        made: list[str] = []
         keys = [each.key for each in claims]
         for key in keys:
             old = known.get(key)

@@ -96,7 +96,8 @@ class PerPodFilters:
 
         None: all rows.
         """
-        table, positions = self._evaluation.table, list[int]()
+        table = self._evaluation.table
+        positions: list[int] = []
         listed: list[int] | None = []
         for plugin, before in zip(self._plugins, self._positions, strict=True):
             rows, position = plugin.changed_rows(table, before)
