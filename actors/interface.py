@@ -18,7 +18,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from roadstead.protocol.codec import CodecError, DecodeLimits, Envelope, from_wire, to_wire
+from roadstead.protocol.codec import (
+    CodecError,
+    DecodeLimits,
+    Envelope,
+    from_wire,
+    to_message,
+)
 from roadstead.protocol.errors import (
     IllegalTransitionError,
     InputError,
@@ -103,7 +109,7 @@ class Stamp:
 
     def envelope(self, kind: str, message: object) -> bytes:
         """Return the encoded envelope of a message."""
-        return Envelope(kind, 0, self.epoch, self.sender, to_wire(message)).encode()
+        return Envelope(kind, 0, self.epoch, self.sender, to_message(message)).encode()
 
 
 NOBODY = Stamp()

@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter, countOf, itemgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgpack
 
-from roadstead.protocol.codec_memo import cached_decoder, cached_encoder, repeats
+from roadstead.protocol.codec_memo import RepeatedValues, cached_encoder, repeats
 from roadstead.protocol.errors import RoadsteadError, cut_short
 
 VERSION = 1
@@ -136,6 +136,14 @@ def to_wire(value: object) -> list[Any]:
         TypeError: a field of an unsupported type (a mistake in the class).
     """
     return cast("list[Any]", _encoder(cast("Any", type(value)))(value))
+
+
+def to_message(value: object) -> list[Any]:
+    """Convert as `to_wire`, but values that messages repeat to bytes of their own.
+
+    `from_wire` reads both. Not for files, whose readers know the fields of each class.
+    """
+    return cast("list[Any]", _encoder(cast("Any", type(value)), packs_repeated=True)(value))
 
 
 def from_wire(cls: type[T], data: object) -> T:
@@ -349,9 +357,11 @@ def _is_refused(decode: _Coder, data: object) -> bool:
     return False
 
 
-def _dataclass_encoder(cls: type) -> _Coder:
+def _dataclass_encoder(cls: type, *, packs_repeated: bool) -> _Coder:
     names, kinds = _field_kinds(cls)
-    codes = [(index, _encoder(kind)) for index, kind in enumerate(kinds)]
+    codes = [
+        (index, _encoder(kind, packs_repeated=packs_repeated)) for index, kind in enumerate(kinds)
+    ]
     others = [(index, code) for index, code in codes if code is not _unchanged]
     if len(names) < 2:
         # With a single name `attrgetter` returns no tuple.
@@ -411,34 +421,45 @@ def _decoder(kind: object) -> _Coder:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _enum_decoder(kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        decode = _dataclass_decoder(kind)
-        return cached_decoder(decode) if repeats(kind) else decode
+        return _repeated(kind).decode if repeats(kind) else _dataclass_decoder(kind)
     raise TypeError(f"{kind} has no wire format")
 
 
 @cache
-def _encoder(kind: object) -> _Coder:
+def _encoder(kind: object, *, packs_repeated: bool = False) -> _Coder:
+    encoder_of = partial(_encoder, packs_repeated=packs_repeated)
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is float:
         return _finite
     if origin is tuple:
-        return _tuple_encoder(arguments)
+        return _tuple_encoder(arguments, encoder_of)
     if origin is dict:
-        return _map_coder(_encoder(arguments[1]))
+        return _map_coder(encoder_of(arguments[1]))
     inner = _optional_inner(kind)
     if inner is not None:
-        code = _encoder(inner)
+        code = encoder_of(inner)
         return code if code is _unchanged else _optional_coder(code)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return lambda value: value.value
     if isinstance(kind, type) and is_dataclass(kind):
-        encode = _dataclass_encoder(kind)
+        if repeats(kind) and packs_repeated:
+            return _repeated(kind).encode
+        encode = _dataclass_encoder(kind, packs_repeated=packs_repeated)
         return cached_encoder(encode) if repeats(kind) else encode
     return _unchanged
 
 
-def _tuple_encoder(arguments: tuple[object, ...]) -> _Coder:
-    codes = [_encoder(each) for each in arguments if each is not Ellipsis]
+@cache
+def _repeated(kind: type) -> RepeatedValues:
+    """Return the one coder of a class whose values messages repeat."""
+    encode = _dataclass_encoder(kind, packs_repeated=True)
+    return RepeatedValues(
+        encode, _dataclass_decoder(kind), pack=pack, unpack=partial(unpack, typed=True)
+    )
+
+
+def _tuple_encoder(arguments: tuple[object, ...], encoder_of: Callable[[object], _Coder]) -> _Coder:
+    codes = [encoder_of(each) for each in arguments if each is not Ellipsis]
     if all(code is _unchanged for code in codes):
         return _unchanged
     if arguments[-1] is Ellipsis:

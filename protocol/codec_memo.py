@@ -1,4 +1,4 @@
-"""Caches for values that messages repeat: decoded once by bytes, encoded once by identity.
+"""Values that messages repeat: bytes of their own, decoded once by bytes, encoded once by identity.
 
 A claim of a pod is sent to four actors, some of them several times, and a thousand claims have
 equal requests. A dataclass declares `repeats_on_wire` if its values are immutable, and larger than
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
-
-import msgpack
 
 from roadstead.protocol.generations import Generations
 
@@ -28,26 +26,6 @@ def repeats(kind: type) -> bool:
     return bool(getattr(kind, "repeats_on_wire", False))
 
 
-def cached_decoder(decode: _Coder) -> _Coder:
-    """Return a decoder that returns the same object for equal data."""
-    cache: Generations[bytes, object] = Generations(CACHE_MAX_VALUES)
-
-    def code(data: object) -> object:
-        try:
-            key = msgpack.packb(data)
-        except (TypeError, ValueError, OverflowError):
-            # No data of a message: the decoder reports it.
-            return decode(data)
-        found = cache.get(key)
-        if found is None:
-            found = decode(data)
-            if len(key) <= CACHED_VALUE_MAX_BYTES:
-                cache.put(key, found)
-        return found
-
-    return code
-
-
 def cached_encoder(encode: _Coder) -> _Coder:
     """Return an encoder that returns the same list for the same object; it must not be changed."""
     cache: Generations[int, tuple[object, object]] = Generations(CACHE_MAX_VALUES)
@@ -62,3 +40,48 @@ def cached_encoder(encode: _Coder) -> _Coder:
         return encoded
 
     return code
+
+
+class RepeatedValues:
+    """The values of one class, each packed to bytes of its own, inside of messages.
+
+    pack, unpack: plain data to bytes and back. Equal bytes are unpacked to one object, and an
+    object is packed once: not again if it was unpacked here.
+    """
+
+    __slots__ = ("_decode", "_encode", "_pack", "_packed", "_unpack", "_values")
+
+    def __init__(
+        self,
+        encode: _Coder,
+        decode: _Coder,
+        *,
+        pack: Callable[[object], bytes],
+        unpack: Callable[[bytes], object],
+    ) -> None:
+        self._encode, self._decode = encode, decode
+        self._pack, self._unpack = pack, unpack
+        self._values: Generations[bytes, object] = Generations(CACHE_MAX_VALUES)
+        self._packed: Generations[int, tuple[object, bytes]] = Generations(CACHE_MAX_VALUES)
+
+    def encode(self, value: object) -> bytes:
+        """Return the bytes of a value."""
+        found = self._packed.get(id(value))
+        if found is not None:
+            return found[1]
+        data = self._pack(self._encode(value))
+        # The value is kept, so that no other one gets its id.
+        self._packed.put(id(value), (value, data))
+        return data
+
+    def decode(self, data: object) -> object:
+        """Return the value of bytes, or of the list of its fields, as files have it."""
+        if type(data) is not bytes:
+            return self._decode(data)
+        found = self._values.get(data)
+        if found is None:
+            found = self._decode(self._unpack(data))
+            if len(data) <= CACHED_VALUE_MAX_BYTES:
+                self._values.put(data, found)
+                self._packed.put(id(found), (found, data))
+        return found

@@ -11,7 +11,7 @@ from roadstead.actors.interface import method
 from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer, ScoreRequest
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.node_list import NodeList
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import from_wire, pack, to_message, unpack
 from roadstead.storage import StorageChange
 
 NO_NODES = NodeList()
@@ -76,7 +76,7 @@ class PackedChanges:
     @staticmethod
     def of(batch: DeltaBatch, epoch: int = 0) -> PackedChanges:
         """Pack a batch for a follower."""
-        return PackedChanges(pack(to_wire(batch)), epoch)
+        return PackedChanges(pack(to_message(batch)), epoch)
 
     def unpacked(self) -> DeltaBatch:
         """Unpack the batch. CodecError for anything else."""

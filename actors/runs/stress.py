@@ -27,7 +27,7 @@ from roadstead.actors.runtime.simulated import SimulatedRuntime
 from roadstead.actors.runtime.simulated_network import Network
 from roadstead.actors.supervisor.supervisor import Supervisor
 from roadstead.binder.answers import BindAnswers
-from roadstead.binder.verification import Verifier
+from roadstead.binder.verification import BindClaims, Verifier
 from roadstead.config.model import ProfileConfig
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.plugin import Handle, has_pre_filter_extensions
@@ -62,7 +62,16 @@ class _AcceptingVerifier(Verifier):
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
-    def verify_first(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> int:
+    def verify_first(
+        self,
+        pods: Sequence[PodFacts],
+        node_names: Sequence[str],
+        bind_claims: BindClaims | None = None,
+    ) -> int:
+        if bind_claims is not None:
+            for index, facts in enumerate(pods):
+                if facts.may_bind_claims and not bind_claims(index):
+                    return index
         return len(pods)
 
 

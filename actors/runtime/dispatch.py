@@ -22,7 +22,7 @@ from roadstead.actors.messages.common import STATUS, ActorStatus
 from roadstead.actors.messages.process import FENCE, PROCESS_CALLS, Fences
 from roadstead.actors.runtime.process_calls import answer_process_call
 from roadstead.actors.runtime.transcript import Transcript
-from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_wire
+from roadstead.protocol.codec import DecodeLimits, Envelope, from_wire, to_message, to_wire
 
 
 def error_reply(failure: BaseException) -> bytes:
@@ -100,4 +100,4 @@ class Dispatcher:
             await self._before_reply(envelope.kind)
         if method is STATUS and isinstance(reply, ActorStatus) and reply.error_kind in BUGS:
             reply = replace(reply, error=reply.error + self._transcript.excerpt(reply.error))
-        return to_wire(reply)
+        return to_message(reply)

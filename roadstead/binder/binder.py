@@ -271,11 +271,19 @@ class Binder:
         return bind_claims(request.token, request.facts, node)
 
     def _verify_first(self, requests: Sequence[BindRequest]) -> int:
-        # Claims are bound pod by pod, so the batch check ends at the first pod with volumes.
-        requests = list(takewhile(lambda each: not each.facts.may_bind_claims, requests))
+        # Claims of volumes are bound pod by pod, so the batch check ends at the first of these.
+        requests = list(takewhile(lambda each: not each.facts.volumes, requests))
         if not requests:
             return 0
+
+        def bind_claims(index: int) -> bool:
+            request = requests[index]
+            node = self.core.placements.nodes[request.node_name]
+            return self.volumes.commit(request.token, request.facts, node).is_success
+
         facts, nodes = [r.facts for r in requests], [r.node_name for r in requests]
+        if any(each.device_claims for each in facts):
+            return self.verifier.verify_first(facts, nodes, bind_claims)
         return self.verifier.verify_first(facts, nodes)
 
     # Effects.

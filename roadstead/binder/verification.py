@@ -14,7 +14,7 @@ as long as no pod was added or removed that it may depend on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,9 @@ PODS_PER_SHAPE = 8
 
 MAX_CACHED = 4096
 """Maximum number of cached results; the oldest is dropped."""
+
+BindClaims = Callable[[int], bool]
+"""Binds the claims of the pod at an index of a batch; returns whether that was possible."""
 
 
 @dataclass(slots=True)
@@ -109,28 +112,92 @@ class Verifier:
             profile, pod_class, cached.outcome.state, self._table.view(np.array([row]))
         )
 
-    def verify_first(self, pods: Sequence[PodFacts], node_names: Sequence[str]) -> int:
+    def verify_first(
+        self,
+        pods: Sequence[PodFacts],
+        node_names: Sequence[str],
+        bind_claims: BindClaims | None = None,
+    ) -> int:
         """Return how many of the first pods `verify` would pass, each on top of those before.
 
-        It may return fewer: the pod after them need not be refused, `verify` decides on it. Raises
-        KeyError as `verify`.
+        It may return fewer: the pod after them need not be refused, `verify` decides on it.
+        bind_claims: called in order for the returned pods with claims. A batch without it, or whose
+        pod has claims that others do not stand in for, ends there. Raises KeyError as `verify`.
         """
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
-            return int(self.verify(pods[0], node_names[0]).is_success)
-        table = self._table
-        pod_classes = table.classes.pod_classes_of(pods)
-        rows = np.array(table.each_row(node_names), dtype=np.intp)
+            passes = self.verify(pods[0], node_names[0]).is_success
+            if passes and pods[0].may_bind_claims:
+                passes = bind_claims is not None and bind_claims(0)
+            return int(passes)
+        pod_classes, evaluated = self._classes_of(pods, binds_claims=bind_claims is not None)
+        rows = np.array(self._table.each_row(node_names), dtype=np.intp)
+        number, plugins = self._count_by_shape(evaluated, rows)
+        kinds = dict.fromkeys(evaluated)
+        called_per_pod = [each for each in plugins if any(map(each.reads_current, kinds))]
+        for plugin in plugins:
+            if number and plugin not in called_per_pod:
+                number = plugin.count_passing(evaluated[:number], self._table, rows[:number])
+        if bind_claims is None or evaluated is pod_classes:
+            return number
+        for index in range(number):
+            own, pod_class, row = pod_classes[index], evaluated[index], rows[index : index + 1]
+            # The claims of the pods before it are bound by now.
+            if pod_class is not own and not self._profile_of(own).substitutes_for(pod_class, own):
+                return index
+            for plugin in called_per_pod:
+                if not plugin.count_passing((pod_class,), self._table, row):
+                    return index
+            if own.facts.may_bind_claims and not bind_claims(index):
+                return index
+        return number
+
+    def _profile_of(self, pod_class: PodClass) -> Profile:
+        return self._profiles[pod_class.facts.scheduler_name]
+
+    def _classes_of(
+        self, pods: Sequence[PodFacts], *, binds_claims: bool
+    ) -> tuple[list[PodClass], list[PodClass]]:
+        """Return the classes of the first pods, and those by which they are evaluated.
+
+        They end at the first pod with claims that has no substitute, or if no claims are bound.
+        Without claims, both are one list.
+        """
+        classes = self._table.classes
+        own = classes.pod_classes_of(pods)
+        # Most batches have none, and few classes.
+        if not any(each.facts.may_bind_claims for each in dict.fromkeys(own)):
+            return own, own
+        evaluated = own
+        for index, pod_class in enumerate(own):
+            if not pod_class.facts.may_bind_claims:
+                continue
+            profile = self._profile_of(pod_class)
+            substitute = profile.substitute(pod_class, classes) if binds_claims else None
+            if substitute is None:
+                return own[:index], evaluated[:index]
+            if evaluated is own:
+                evaluated = own.copy()
+            evaluated[index] = substitute
+        return own, evaluated
+
+    def _count_by_shape(
+        self, pod_classes: Sequence[PodClass], rows: Rows
+    ) -> tuple[int, list[FilterPlugin]]:
+        """Return how many of the first pods pass what is cached, and the filters of quick checks.
+
+        These filters are to be called for the pods that are counted.
+        """
         keys: dict[PodClass, Hashable] = {}
         first: dict[Hashable, PodClass] = {}
         for pod_class in dict.fromkeys(pod_classes):
-            keys[pod_class] = _key_of(pod_class, self._profiles[pod_class.facts.scheduler_name])
+            keys[pod_class] = _key_of(pod_class, self._profile_of(pod_class))
             first.setdefault(keys[pod_class], pod_class)
         positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
         for index, pod_class in enumerate(pod_classes):
             positions_of[keys[pod_class]].append(index)
-        number, plugins = len(pods), dict[FilterPlugin, None]()
-        min_pods = MIN_PODS_TO_CACHE if len(pods) < PODS_PER_SHAPE * len(first) else 1
+        number, plugins = len(pod_classes), dict[FilterPlugin, None]()
+        min_pods = MIN_PODS_TO_CACHE if number < PODS_PER_SHAPE * len(first) else 1
         for key, pod_class in first.items():
             positions = positions_of[key]
             cached = self._results_for_all_rows(pod_class, len(positions), min_pods)
@@ -139,10 +206,7 @@ class Verifier:
                 continue
             number = min(number, _first_not_passing(cached.passes, rows, positions, number))
             plugins.update(dict.fromkeys(cached.quick_filters))
-        for plugin in plugins:
-            if number:
-                number = plugin.count_passing(pod_classes[:number], table, rows[:number])
-        return number
+        return number, list(plugins)
 
     def _results_for_all_rows(
         self, pod_class: PodClass, pods: int, min_pods: int

@@ -6,7 +6,7 @@ match the selectors of a request, and what was found on a node that another one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -229,6 +229,16 @@ class Allocator:
             if verdict is Verdict.NO or not plan.is_constrained:
                 return verdict
         return self.nodes.outcome_alike(plan.shape, number)
+
+    def known_answers(self, plan: Plan, numbers: Sequence[int]) -> list[bool] | None:
+        """Return whether `allocate` finds an allocation on each of a few nodes, by their numbers.
+
+        None if it is not known of each from nodes that they are like.
+        """
+        if plan.demand is not None and not plan.is_constrained:
+            return self.nodes.known_answers(plan.demand, numbers)
+        found = [self.known_verdict(plan, number) for number in numbers]
+        return None if Verdict.UNKNOWN in found else [each is Verdict.YES for each in found]
 
     def screen(self, plan: Plan, numbers: NDArray[np.intp]) -> Verdicts | None:
         """Return the value of a `Verdict` for each of some nodes, by their numbers in `nodes`.

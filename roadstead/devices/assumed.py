@@ -16,7 +16,6 @@ Upstream: dynamicresources.go (Reserve, Unreserve, bindClaim), dra_manager.go (i
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -29,6 +28,8 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 
 DeviceClaims = tuple[DeviceClaimFacts, ...]
+
+NO_CLAIMS: Claims = {}
 
 ClaimChange = tuple[DeviceClaims, tuple[str, ...]]
 """Claims in their new state, and keys of removed ones."""
@@ -132,8 +133,9 @@ class AssumedDevices:
             return None
         if not devices.are_free(new.values()):
             return None
-        before = tuple(dict.fromkeys(claims)), () if made is None else (made.key,)
-        after = consumed_by(ChainMap(new, devices.claims), pod, before[1])
+        unchanged = tuple({each.key: each for each in claims}.values())
+        before = unchanged, () if made is None else (made.key,)
+        after = consumed_by(devices.claims, pod, before[1], changed=new)
         devices.apply(after)
         return before, after
 
@@ -160,17 +162,18 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
         AllocationError: a claim, class or slice is invalid.
     """
     claims = claims_of(devices.claims, pod)
-    if any(each.is_in_flight for each in claims):
-        return None
-    own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
-    waiting = tuple([each for each in claims if each.allocation is None])
-    if own is not None:
-        waiting = (*waiting, named_for(devices, own, pod))
+    listed = []
     for each in claims:
-        if each.allocation is not None and not is_reachable(
-            each.allocation.node_terms, node.name, dict(node.labels)
-        ):
+        if each.is_in_flight:
             return None
+        if each.allocation is None:
+            listed.append(each)
+        elif not is_reachable(each.allocation.node_terms, node.name, dict(node.labels)):
+            return None
+    own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
+    if own is not None:
+        listed.append(named_for(devices, own, pod))
+    waiting = tuple(listed)
     if not waiting:
         return ()
     allocator = devices.allocator
@@ -195,25 +198,26 @@ def _own_claim_on(
     return own_claim_on(devices, pod, offered_by(node), has_claims=has_claims)
 
 
-def consumed_by(known: Claims, pod: PodFacts, made: Sequence[str] = ()) -> DeviceClaims:
+def consumed_by(
+    known: Claims, pod: PodFacts, made: Sequence[str] = (), *, changed: Claims = NO_CLAIMS
+) -> DeviceClaims:
     """Return a pod's claims as they are once it is bound; a claim that is gone is left out.
 
-    made: keys of claims that were made for it.
+    made: keys of claims that were made for it. changed: claims in place of known ones.
     """
-    consumer = consumer_of(pod)
-    names = (f"{pod.namespace}/{name}" for name in names_of(pod))
-    found = (known.get(key) for key in dict.fromkeys((*names, *made)))
-    return tuple(
-        reserved(each, consumer)
-        for each in found
-        if each is not None and each.allocation is not None
-    )
+    consumer, found = consumer_of(pod), []
+    keys = [f"{pod.namespace}/{name}" for name in names_of(pod)]
+    for key in dict.fromkeys((*keys, *made)):
+        claim = changed.get(key) or known.get(key)
+        if claim is not None and claim.allocation is not None:
+            found.append(reserved(claim, consumer))
+    return tuple(found)
 
 
 def names_of(pod: PodFacts) -> tuple[str, ...]:
     """Return the names of a pod's claims, but not of one that is not made yet, or not needed."""
-    names = (each.claim_name or each.generated for each in pod.device_claims)
-    return tuple(name for name in names if name)
+    names = [each.claim_name or each.generated for each in pod.device_claims]
+    return tuple([name for name in names if name])
 
 
 def _made_as(

@@ -213,7 +213,13 @@ class DevicePools:
 
     def _gather(self, node: str, labels: dict[str, str]) -> tuple[Pool, ...] | str:
         """Return the pools that a node sees, or the error of upstream's GatherPools."""
-        entries = [*self._local.get(node, {}).values(), *self._shared.values()]
+        local = self._local.get(node, {})
+        if len(local) == 1 and not self._shared:
+            # Most nodes see one slice, which is theirs.
+            (entry,) = local.values()
+            if entry.slice.placed_per_device is None:
+                return (self._view((entry.slice.driver, entry.slice.pool), [entry]),)
+        entries = [*local.values(), *self._shared.values()]
         entries.sort(key=attrgetter("slice.name"))
         seen: list[_Entry] = []
         for entry in entries:

@@ -40,6 +40,7 @@ KeyT = TypeVar("KeyT")
 
 Verdicts = NDArray[np.int8]
 _NO: Final = Verdict.NO.value
+_YES: Final = Verdict.YES.value
 _UNKNOWN: Final = Verdict.UNKNOWN.value
 
 
@@ -140,6 +141,23 @@ class NodeScreen:
     def known_verdict(self, demand: Demand, number: int) -> Verdict:
         """Return the verdict that `verdicts` found on a node like this one; UNKNOWN for none."""
         return self._known_alike(self._answers.get(demand.totals), number)
+
+    def known_answers(self, demand: Demand, numbers: Iterable[int]) -> list[bool] | None:
+        """Return whether the known verdict on each node is YES; None if one is UNKNOWN."""
+        known = self._answers.get(demand.totals)
+        if known is None:
+            return None
+        codes, alike = self._codes, known.alike
+        found: list[bool] = []
+        for number in numbers:
+            code = codes.get(number)
+            if code is None:
+                code = self.likeness(number)
+            verdict = _UNKNOWN if code is None else alike.get(code, _UNKNOWN)
+            if verdict == _UNKNOWN:
+                return None
+            found.append(verdict == _YES)
+        return found
 
     def _known_alike(self, known: _Known | None, number: int) -> Verdict:
         code = self.likeness(number)

@@ -68,15 +68,24 @@ class DeviceState:
         """
         if not (claims or removed):
             return (), ()
-        known, keys = self.claims, [each.key for each in claims]
-        before = tuple([known[key] for key in (*keys, *removed) if key in known])
-        made = tuple([key for key in keys if key not in known])
-        for key in removed:
-            self._drop(key)
+        known = self.claims
+        before: list[DeviceClaimFacts] = []
+        made: list[str] = []
+        keys = [each.key for each in claims]
+        for key in keys:
+            old = known.get(key)
+            if old is None:
+                made.append(key)
+            else:
+                before.append(old)
+        if removed:
+            before += [known[key] for key in removed if key in known]
+            for key in removed:
+                self._drop(key)
         for key, claim in zip(keys, claims, strict=True):
             self._put(key, claim)
         self.version += 1
-        return before, made
+        return tuple(before), tuple(made)
 
     def claims_of_pods(self, uids: Iterable[str]) -> list[DeviceClaimFacts]:
         """Return the claims that pods own or consume."""
@@ -144,13 +153,19 @@ class DeviceState:
             self.allocator.in_use.remove(old)
         if old is None and claim.allocation is not None:
             self.allocator.in_use.add(claim.allocation)
+        # Mostly, only the allocation changes.
+        if before is None or not _have_same_pods(before, claim):
+            self._list(key, before, claim)
+        self.claims[key] = claim
+
+    def _list(self, key: str, before: DeviceClaimFacts | None, claim: DeviceClaimFacts) -> None:
+        """List a claim under the pods that own or consume it."""
         uids, listed = pods_of(claim), set() if before is None else pods_of(before)
         if before is not None and not listed <= uids:
             self._unlist(before)
             listed = set()
         for uid in uids - listed:
             self._keys_of_pod.setdefault(uid, set()).add(key)
-        self.claims[key] = claim
 
     def _drop(self, key: str) -> None:
         claim = self.claims.pop(key, None)
@@ -183,6 +198,15 @@ class DeviceState:
             assert not claim.is_in_flight or claim.allocation is not None, (
                 f"{claim.key} is in flight without an allocation"
             )
+
+
+def _have_same_pods(one: DeviceClaimFacts, other: DeviceClaimFacts) -> bool:
+    """Whether both states of a claim surely have the same owner and consumers."""
+    return (
+        one.reserved_for is other.reserved_for
+        and one.owner_uid == other.owner_uid
+        and one.owner_kind == other.owner_kind
+    )
 
 
 def pods_of(claim: DeviceClaimFacts) -> set[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roadstead.devices.plans import Choice
     from roadstead.devices.pools import DeviceId, Labels, Pool, PoolDevice
     from roadstead.devices.selectors import Query, SelectorResults
-    from roadstead.facts.devices import DeviceClaimFacts
+    from roadstead.facts.devices import DeviceClaimFacts, DeviceFacts
 
 
 CODES_MAX: Final = 4096
@@ -37,6 +37,8 @@ class PoolMatcher:
         self._results = results
         self._gates = gates
         self._codes: dict[Hashable, int] = {}
+        # By driver and identity of the devices: nodes of one type often share these.
+        self._codes_by_id: dict[tuple[str, int], tuple[tuple[DeviceFacts, ...], int]] = {}
         self._next_code = count()
         self._known: dict[tuple[Query, int], Matches] = {}
 
@@ -48,20 +50,35 @@ class PoolMatcher:
         if pool.alike is None:
             places = [each.placement for each in pool.slices]
             if all(place.node_name or place.all_nodes for place in places):
-                if len(self._codes) >= CODES_MAX:
-                    self._codes.clear()
-                devices = (
-                    pool.driver,
-                    tuple(device.facts for device in pool.devices),
-                    self._parts(pool),
-                )
-                code = self._codes.get(devices)
-                if code is None:
-                    code = self._codes[devices] = next(self._next_code)
-                pool.alike = code
+                pool.alike = self._shared_code_of(pool)
             else:
                 pool.alike = NOT_ALIKE
         return pool.alike
+
+    def _shared_code_of(self, pool: Pool) -> int:
+        if len(pool.slices) > 1:
+            return self._code_of_devices(pool)
+        devices = pool.slices[0].devices
+        key = pool.driver, id(devices)
+        known = self._codes_by_id.get(key)
+        if known is None:
+            if len(self._codes_by_id) >= CODES_MAX:
+                self._codes_by_id.clear()
+            # The devices are kept, so that no others get their id.
+            known = self._codes_by_id[key] = devices, self._code_of_devices(pool)
+        return known[1]
+
+    def _code_of_devices(self, pool: Pool) -> int:
+        if len(self._codes) >= CODES_MAX:
+            # Together: equal devices must not have two codes.
+            self._codes.clear()
+            self._codes_by_id.clear()
+        facts = tuple(device.facts for device in pool.devices)
+        devices = pool.driver, facts, self._parts(pool)
+        code = self._codes.get(devices)
+        if code is None:
+            code = self._codes[devices] = next(self._next_code)
+        return code
 
     def _parts(self, pool: Pool) -> tuple[int, ...]:
         """Return the numbers of devices in slices, which decide on consumable capacity alone."""

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from roadstead.facts.selectors import NodeSelectorTerm
 from roadstead.facts.taints import Taint, Toleration
+from roadstead.protocol.fast_init import fast_init
 
 # Allocation modes of requests.
 EXACT_COUNT: Final = "ExactCount"
@@ -178,6 +179,7 @@ class ClaimSpec:
     configs: tuple[DriverConfig, ...] = ()
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class AllocatedDevice:
     """One device of an allocation. request: with its alternative, as `request/alternative`."""
@@ -199,6 +201,7 @@ class AllocatedDevice:
         return self.driver, self.pool, self.device
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """Devices allocated to a claim. node_terms: None if every node reaches all of them."""
@@ -222,6 +225,7 @@ class DeviceStatus:
     conditions: tuple[tuple[str, str], ...] = ()
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """An object for which a claim is reserved."""
@@ -232,6 +236,7 @@ class Consumer:
     api_group: str = ""
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class DeviceClaimFacts:
     """A ResourceClaim.

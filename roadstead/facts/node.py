@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from roadstead.facts.pod import Labels
 from roadstead.facts.taints import Taint
+from roadstead.protocol.fast_init import fast_init
 
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
@@ -19,6 +20,7 @@ NAME_PLACEHOLDER = "\0"
 """Value of the hostname label in a class of nodes; no label value of a node holds a NUL."""
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """Everything that scheduling reads of a node.

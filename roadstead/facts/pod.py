@@ -13,6 +13,7 @@ from typing import Final
 
 from roadstead.facts.selectors import LabelSelector, NodeSelectorTerm, Requirement
 from roadstead.facts.taints import Toleration
+from roadstead.protocol.fast_init import fast_init
 
 Labels = tuple[tuple[str, str], ...]
 """Sorted (key, value) pairs."""
@@ -123,6 +124,7 @@ class ExtendedRequest:
     count: int
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class PodClaim:
     """A claim of devices in a pod's spec: by name, or created from a template.
@@ -140,6 +142,7 @@ class PodClaim:
     extended: tuple[ExtendedRequest, ...] = ()
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class PodReference:
     """A pod as the owner or consumer of its claims."""
@@ -171,6 +174,7 @@ class GroupMembership:
     error: str = ""
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class PodFacts:
     """Everything that scheduling reads of a pod.
@@ -231,6 +235,7 @@ class PodFacts:
         return bool(self.volumes or self.device_claims)
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
     """Identity of a pod: its UID (`namespace/name` if the manifest has none), namespace and name.

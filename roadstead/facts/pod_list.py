@@ -106,12 +106,13 @@ class ClassColumn:
         self.column: list[int] = []
         self._by_id: dict[int, int] = {}
         self._kept: list[PodFacts] = []
-        self._index_of: dict[PodFacts, int] = {}
+        # By encoded facts, which is the table.
+        self._index_of: dict[bytes, int] = {}
 
     def add(self, facts: PodFacts) -> None:
         index = self._by_id.get(id(facts))
         if index is None:
-            index = self._index_of.setdefault(facts, len(self._index_of))
+            index = self._index_of.setdefault(encode_facts(facts), len(self._index_of))
             self._by_id[id(facts)] = index
             # Keep the object alive: otherwise an object of another class may get its id.
             self._kept.append(facts)
@@ -119,7 +120,7 @@ class ClassColumn:
 
     @property
     def table(self) -> tuple[bytes, ...]:
-        return tuple(encode_facts(facts) for facts in self._index_of)
+        return tuple(self._index_of)
 
 
 NO_PODS = PodList((), (), (), ())

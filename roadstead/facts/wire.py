@@ -22,10 +22,13 @@ from roadstead.facts.pod_amounts import (
     own_claims_of,
 )
 from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
+from roadstead.protocol.fast_init import fast_init
+from roadstead.protocol.generations import Generations
 
 MAX_CACHED_CLASSES = 65_536
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class _Parts:
     """Requested amounts and own claims, as in `PodFacts`; rest: all other fields, packed."""
@@ -45,9 +48,23 @@ _SPLIT = (*OTHER_FIELDS, *AMOUNT_FIELDS, *CLAIM_FIELDS)
 _in_order = itemgetter(*map(_SPLIT.index, FIELD_NAMES))
 
 
-@lru_cache(maxsize=MAX_CACHED_CLASSES)
+# By identity, which is found sooner than the hash. The facts are kept, so that no others get their
+# id.
+_encoded: Generations[int, tuple[PodFacts, bytes]] = Generations(MAX_CACHED_CLASSES)
+
+
 def encode_facts(facts: PodFacts) -> bytes:
-    """Encode facts as bytes."""
+    """Encode facts as bytes: equal ones as equal bytes, decoded ones as those that were decoded."""
+    found = _encoded.get(id(facts))
+    if found is not None:
+        return found[1]
+    data = _encode_equal(facts)
+    _encoded.put(id(facts), (facts, data))
+    return data
+
+
+@lru_cache(maxsize=MAX_CACHED_CLASSES)
+def _encode_equal(facts: PodFacts) -> bytes:
     rest = _encode_other_fields(other_fields_of(facts))
     return pack(to_wire(_Parts(rest, *amounts_of(facts), *own_claims_of(facts))))
 
@@ -56,7 +73,9 @@ def encode_facts(facts: PodFacts) -> bytes:
 def decode_facts(data: bytes) -> PodFacts:
     """Decode facts; CodecError if the bytes are malformed."""
     parts = from_wire(_Parts, unpack(data))
-    return _joined(_decode_other_fields(parts.rest), parts)
+    facts = _joined(_decode_other_fields(parts.rest), parts)
+    _encoded.put(id(facts), (facts, data))
+    return facts
 
 
 @lru_cache(maxsize=MAX_CACHED_CLASSES)

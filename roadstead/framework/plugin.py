@@ -301,13 +301,22 @@ class FilterPlugin(Plugin):
         """
         return False
 
-    def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
+    def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         """Return the rows whose Filter answers may have changed, and the position of this answer.
 
         position: that of an earlier answer for the table, or 0. None: any row may have changed.
         Called for pods for which `reads_current` holds.
         """
         return None, 0
+
+    def known_passes(
+        self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
+    ) -> list[bool] | None:
+        """Return whether Filter passes each of a few rows of a whole table, if that is known.
+
+        None if Filter must be called for it. For pods of `reads_current`.
+        """
+        return None
 
     def count_passing(self, pods: Sequence[PodClass], table: Table, rows: Rows) -> int:
         """Return how many of the first pods pass, each on its row, on top of the pods before it.

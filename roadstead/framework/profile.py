@@ -129,7 +129,7 @@ class Profile:
         has_users = any(plugin.is_guarded for plugin in self._signing)
         substituting = (p for p in self._signing if _overrides(p, "substitute_claims"))
         self._substituting = () if has_users else tuple(substituting)
-        self._without_state_version: set[int] = set()
+        self._stateful: dict[int, tuple[Plugin, ...]] = {}
         self.shares_by_shape = all(
             # Not inherited, because a subclass may override methods that it describes.
             vars(type(plugin)).get("shares_by_shape", False)
@@ -155,7 +155,7 @@ class Profile:
         restricted = copy(self)
         restricted.filter, restricted.post_filter = (restriction, *self.filter), ()
         restricted._with_state_version = (restriction, *self._with_state_version)
-        restricted._without_state_version = set()
+        restricted._stateful = {}
         return restricted
 
     def _at(self, point: str, plugin_class: type[PluginT]) -> tuple[PluginT, ...]:
@@ -244,18 +244,21 @@ class Profile:
 
     def state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod, outside the table; see `Plugin.state_version`."""
-        key = self.shape_or_class(pod)
-        if key in self._without_state_version:
-            return None
-        states = tuple(plugin.state_version(pod) for plugin in self._with_state_version)
-        if any(state is not None for state in states):
-            return states
-        self._without_state_version.add(key)
-        return None
+        stateful = self._stateful_for(pod)
+        return tuple([plugin.state_version(pod) for plugin in stateful]) if stateful else None
 
     def lasting_state_version(self, pod: PodClass) -> Hashable:
         """Return the plugins' own state of a pod without what Filter reads at each call."""
-        return tuple([plugin.lasting_state_version(pod) for plugin in self._with_state_version])
+        return tuple([plugin.lasting_state_version(pod) for plugin in self._stateful_for(pod)])
+
+    def _stateful_for(self, pod: PodClass) -> tuple[Plugin, ...]:
+        """Return the plugins with state for pods of a shape; the others never have any."""
+        key = self.shape_or_class(pod)
+        found = self._stateful.get(key)
+        if found is None:
+            listed = [p for p in self._with_state_version if p.state_version(pod) is not None]
+            found = self._stateful[key] = tuple(listed)
+        return found
 
     def substitute(self, pod: PodClass, classes: PodClasses) -> PodClass | None:
         """Return the class in place of the pod's own by which it may be evaluated; None for none.
@@ -272,7 +275,10 @@ class Profile:
 
     def substitutes_for(self, substitute: PodClass, pod: PodClass) -> bool:
         """Whether a pod's `substitute`, as returned earlier, still gets the pod's answers."""
-        return any(each.substitutes_for(substitute.facts, pod.facts) for each in self._substituting)
+        for plugin in self._substituting:
+            if plugin.substitutes_for(substitute.facts, pod.facts):
+                return True
+        return False
 
     @property
     def binds_volumes(self) -> bool:

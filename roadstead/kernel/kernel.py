@@ -54,6 +54,7 @@ from roadstead.kernel.static_scores import (
 from roadstead.nodes.columns import I64, Bools
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
+from roadstead.protocol.fast_init import fast_init
 
 BUILD_MAX = 64
 """Maximum number of new classes whose totals are computed in one call."""
@@ -82,6 +83,7 @@ class KernelPod(Protocol):
     def tie_break_number(self) -> int: ...
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class DecidedPods:
     """The decided pods. Of each: its row, number of feasible rows, total, number of rows with it.

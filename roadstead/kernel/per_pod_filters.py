@@ -6,7 +6,9 @@ on which its result may have changed (`FilterPlugin.changed_rows`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from operator import and_
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from roadstead.framework.pre_filtering import PreFilterOutcome
 from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.table import Rows, Table
+
+_NO_ROWS: Rows = np.zeros(0, np.intp)
 
 
 class PerPodFilters:
@@ -52,32 +56,58 @@ class PerPodFilters:
         pod, profile, before = self._evaluation.pod, self._evaluation.profile, self.passes
         if profile.lasting_state_version(pod) != self._other_state:
             return None
-        rows, positions = self._changed_rows()
-        if rows is None:
+        listed, positions = self._changed_rows()
+        if listed is None:
             return np.flatnonzero(before != self.passes) if self.call_all() else None
-        if len(rows):
-            passes = self._passing(self._evaluation.table.view(rows), self._passing_static[rows])
-            if passes is None:
-                return None
-            rows = rows[passes != before[rows]]
+        rows = self._changed_of(listed)
+        if rows is not None:
             self.passes[rows] = ~before[rows]
-        self._positions = positions
+            self._positions = positions
         return rows
 
-    def _changed_rows(self) -> tuple[Rows | None, list[int]]:
+    def _changed_of(self, listed: list[int]) -> Rows | None:
+        """Return those of some rows whose result differs from `passes`; None after an error."""
+        if not listed:
+            return _NO_ROWS
+        known = self._known_passes(listed)
+        if known is not None:
+            # Few: one row after another takes less time than some calls of NumPy.
+            before, static = self.passes.data, self._passing_static.data
+            found = zip(listed, known, strict=True)
+            changed = [row for row, now in found if before[row] != (now and static[row])]
+            return np.array(changed, np.intp) if changed else _NO_ROWS
+        rows = np.array(listed, np.intp)
+        passes = self._passing(self._evaluation.table.view(rows), self._passing_static[rows])
+        return None if passes is None else rows[passes != self.passes[rows]]
+
+    def _known_passes(self, rows: Sequence[int]) -> list[bool] | None:
+        """Return which of some rows pass these filters; None if only a call can answer."""
+        pod, table = self._evaluation.pod, self._evaluation.table
+        passes: list[bool] | None = None
+        for plugin in self._plugins:
+            found = plugin.known_passes(self._state, pod, table, rows)
+            if found is None:
+                return None
+            passes = found if passes is None else [*map(and_, passes, found)]
+        return passes
+
+    def _changed_rows(self) -> tuple[list[int] | None, list[int]]:
         """Return the rows on which a result may differ from `passes`, and the new positions.
 
         None: all rows.
         """
-        table, found, positions = self._evaluation.table, list[Rows | None](), list[int]()
+        table = self._evaluation.table
+        positions: list[int] = []
+        listed: list[int] | None = []
         for plugin, before in zip(self._plugins, self._positions, strict=True):
             rows, position = plugin.changed_rows(table, before)
-            found.append(rows)
             positions.append(position)
-        listed = [each for each in found if each is not None]
-        if len(listed) < len(found):
-            return None, positions
-        return listed[0] if len(listed) == 1 else np.unique(np.concatenate(listed)), positions
+            if rows is None or listed is None:
+                listed = None
+            else:
+                # Mostly there is one such filter.
+                listed = [*{*listed, *rows}] if listed else rows
+        return listed, positions
 
     def _passing(self, table: Table, passes: Bools) -> Bools | None:
         """Return which rows of a table pass all filters. passes: those that pass all others."""

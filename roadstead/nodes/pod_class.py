@@ -23,6 +23,41 @@ _Coding = Callable[[str], int]
 """Returns the code of a resource name."""
 
 
+class _Unclaimed:
+    """What classes share that differ only in the names of their claims of devices.
+
+    Attributes as in `PodClass`. index: its number in the `PodClasses`.
+    """
+
+    __slots__ = (
+        "coded_requests",
+        "effect_shape",
+        "index",
+        "is_large",
+        "labels",
+        "nonzero",
+        "request_of",
+        "scoring_requests",
+    )  # fmt: skip
+
+    def __init__(
+        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], code: _Coding
+    ) -> None:
+        self.index = index
+        self.effect_shape = shapes.code(_unnamed_shape_of(facts))
+        self.labels = dict(facts.labels)
+        self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
+        self.coded_requests = tuple([(code(name), n) for name, n in self.request_of.items() if n])
+        self.nonzero = facts.nonzero_cpu_milli, facts.nonzero_memory_bytes
+        self.scoring_requests: dict[str, int] = (
+            self.request_of | dict(zip(("cpu", "memory"), self.nonzero, strict=True))
+            if facts.container_requests is None
+            else dict(facts.container_requests)
+        )
+        amounts = (*self.request_of.values(), *self.nonzero, *self.scoring_requests.values())
+        self.is_large = max(amounts) > LARGE_REQUEST
+
+
 class PodClass:
     """The pods with equal facts.
 
@@ -55,25 +90,20 @@ class PodClass:
     )  # fmt: skip
 
     def __init__(
-        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], code: _Coding
+        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], unclaimed: _Unclaimed
     ) -> None:
         self.facts = facts
         self.index = index
-        self.effect_shape = self.shape = shapes.code(_unnamed_shape_of(facts))
+        self.effect_shape = self.shape = unclaimed.effect_shape
         if facts.device_claims:
             self.shape = shapes.code((self.effect_shape, facts.device_claims, facts.claims_as))
         self._only_class: dict[int, dict[PodClass, int]] = {}
-        self.labels = dict(facts.labels)
-        self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
-        self.coded_requests = tuple([(code(name), n) for name, n in self.request_of.items() if n])
-        self.nonzero = facts.nonzero_cpu_milli, facts.nonzero_memory_bytes
-        self.scoring_requests: dict[str, int] = (
-            self.request_of | dict(zip(("cpu", "memory"), self.nonzero, strict=True))
-            if facts.container_requests is None
-            else dict(facts.container_requests)
-        )
-        amounts = (*self.request_of.values(), *self.nonzero, *self.scoring_requests.values())
-        self.is_large = max(amounts) > LARGE_REQUEST
+        self.labels = unclaimed.labels
+        self.request_of = unclaimed.request_of
+        self.coded_requests = unclaimed.coded_requests
+        self.nonzero = unclaimed.nonzero
+        self.scoring_requests = unclaimed.scoring_requests
+        self.is_large = unclaimed.is_large
 
     def only_class(self, count: int) -> dict[PodClass, int]:
         """Return the mapping {self: count}, shared by all callers; it must not be modified."""
@@ -89,12 +119,23 @@ class PodClass:
 class PodClasses:
     """The pod classes of this process: facts → PodClass, and the resource codes they share."""
 
-    __slots__ = ("_by_id", "_index_of", "_shapes", "_with_claims", "pod_classes", "resources")
+    __slots__ = (
+        "_by_id",
+        "_index_of",
+        "_shapes",
+        "_unclaimed",
+        "_with_claims",
+        "pod_classes",
+        "resources",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
         self.pod_classes: list[PodClass] = []
-        self._index_of: dict[PodFacts, int] = {}
+        # By what the facts share with others but for claims of devices, and these: the hash of all
+        # facts together would be that of the former, for each pod with claims.
+        self._index_of: dict[Hashable, int] = {}
+        self._unclaimed: dict[Hashable, _Unclaimed] = {}
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._with_claims: dict[Hashable, PodClass] = {}
@@ -104,12 +145,22 @@ class PodClasses:
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        index = self._index_of.setdefault(facts, len(self.pod_classes))
+        unclaimed = self._unclaimed_of(facts)
+        key = unclaimed.index, facts.device_claims, facts.claims_as
+        index = self._index_of.setdefault(key, len(self.pod_classes))
         if index == len(self.pod_classes):
-            pod_class = PodClass(facts, index, self._shapes, self.resources.code)
+            pod_class = PodClass(facts, index, self._shapes, unclaimed)
             self.pod_classes.append(pod_class)
             self._by_id[id(facts)] = pod_class
         return self.pod_classes[index]
+
+    def _unclaimed_of(self, facts: PodFacts) -> _Unclaimed:
+        key = other_fields_of(facts), amounts_of(facts), bool(facts.device_claims)
+        found = self._unclaimed.get(key)
+        if found is None:
+            found = _Unclaimed(facts, len(self._unclaimed), self._shapes, self.resources.code)
+            self._unclaimed[key] = found
+        return found
 
     def with_claims(self, pod: PodClass, claims: tuple[PodClaim, ...]) -> PodClass:
         """Return the class with other claims of devices, and without `claims_as`."""

@@ -355,8 +355,18 @@ class DynamicResources(
     def reads_current(self, pod: PodClass) -> bool:
         return is_substitute(pod.facts)
 
-    def changed_rows(self, table: Table, position: int) -> tuple[Rows | None, int]:
+    def changed_rows(self, table: Table, position: int) -> tuple[list[int] | None, int]:
         return self._nodes.rows_since(table, position)
+
+    def known_passes(
+        self, state: CycleState, pod: PodClass, table: Table, rows: Sequence[int]
+    ) -> list[bool] | None:
+        waiting = state.read(self.name, _PodClaims).waiting
+        numbers = self._nodes.numbers_of(table, rows)
+        if numbers is None:
+            return None
+        allocator = self._devices.allocator
+        return allocator.known_answers(allocator.plan(waiting), numbers)
 
     def substitute_claims(self, pod: PodFacts) -> tuple[PodClaim, ...] | None:
         gates = self._devices.gates

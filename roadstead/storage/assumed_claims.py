@@ -25,6 +25,7 @@ from roadstead.devices.state import deallocated, released, without_consumers
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
+from roadstead.protocol.fast_init import fast_init
 from roadstead.storage.binding import (
     Binding,
     bindings_on,
@@ -37,6 +38,7 @@ from roadstead.storage.claims import ClaimError, claim_keys, claims_of
 from roadstead.storage.state import StorageChange, StorageState
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class Reserved:
     """The result of assuming a pod.
@@ -50,12 +52,16 @@ class Reserved:
     device_claims: tuple[DeviceClaimFacts, ...] = ()
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class TriedOut:
     """Changes that were applied, in order, and those that undo them, the last one first."""
 
     changes: tuple[StorageChange, ...]
     undos: tuple[StorageChange, ...]
+
+
+_NOTHING_TRIED = TriedOut((), ())
 
 
 @dataclass(slots=True)
@@ -202,7 +208,8 @@ class AssumedClaims:
         (old_claims, created), new_claims = found
         undo = StorageChange(device_claims=old_claims, removed_claims=created)
         change = StorageChange(device_claims=new_claims)
-        tried = self._try_volumes(received.bindings, pod, node)
+        has_volumes = bool(pod.volumes or received.bindings)
+        tried = self._try_volumes(received.bindings, pod, node) if has_volumes else _NOTHING_TRIED
         if tried is None:
             self.storage.apply(undo)
             return None

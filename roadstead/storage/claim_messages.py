@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roadstead.facts.devices import DeviceClaimFacts
+from roadstead.protocol.fast_init import fast_init
 from roadstead.storage.binding import Binding
 from roadstead.storage.state import StorageChange
 
@@ -20,6 +21,7 @@ class NumberedStorageChanges:
 NO_STORAGE_CHANGES = NumberedStorageChanges()
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class BoundVolumes:
     """The bindings of an attempt's claims that are not committed yet.

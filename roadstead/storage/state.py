@@ -23,12 +23,14 @@ from roadstead.facts.storage import (
     StorageFacts,
     VolumeFacts,
 )
+from roadstead.protocol.fast_init import fast_init
 from roadstead.storage.volume_index import VolumeIndex
 
 MAX_CHANGES_REMEMBERED = 4096
 """Number of changes in the log of `claims_changed_since`."""
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class StorageChange:
     """Claims and volumes in their new state. removed: names of deleted volumes.

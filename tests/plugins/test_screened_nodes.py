@@ -37,7 +37,7 @@ def screened(*names: str):
 
 def names_since(nodes: ScreenedNodes, table: NodeTable, position: int):
     rows, end = nodes.rows_since(table, position)
-    return (None if rows is None else {table.names[row] for row in rows.tolist()}), end
+    return (None if rows is None else {table.names[row] for row in rows}), end
 
 
 def test_only_rows_whose_devices_changed_are_listed():

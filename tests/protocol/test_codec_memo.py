@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from roadstead.protocol.codec import CodecError, from_wire, pack, to_wire, unpack
+from roadstead.protocol.codec import CodecError, from_wire, pack, to_message, to_wire, unpack
 from roadstead.protocol.codec_memo import CACHE_MAX_VALUES, CACHED_VALUE_MAX_BYTES
 
 
@@ -24,7 +24,7 @@ class Holder:
 
 
 def sent(value):
-    return from_wire(type(value), unpack(pack(to_wire(value)), typed=True))
+    return from_wire(type(value), unpack(pack(to_message(value)), typed=True))
 
 
 def test_equal_values_are_one_object():
@@ -56,9 +56,29 @@ def test_many_and_long_values_are_sent_as_others():
 
 def test_an_object_is_encoded_once():
     one = Spec("c", 3)
-    first, second = to_wire(Holder((one, one)))[0]
-    assert first == ["c", 3, False]
+    first, second = to_message(Holder((one, one)))[0]
+    assert unpack(first) == ["c", 3, False]
     assert first is second
+    first, second = to_wire(Holder((one, one)))[0]
+    assert first == ["c", 3, False], "files have the fields themselves"
+    assert first is second
+
+
+def test_an_object_that_was_received_is_sent_as_the_same_bytes():
+    (data,) = to_message(Holder((Spec("received", 3),)))[0]
+    (value,) = from_wire(Holder, [[bytes(bytearray(data))]]).specs
+    assert to_message(value) is to_message(value)
+    assert to_message(Holder((value,)))[0] == [data]
+
+
+def test_a_list_of_fields_is_read_as_in_files():
+    assert from_wire(Holder, [[["d", 4, True]]]) == Holder((Spec("d", 4, True),))
+
+
+@pytest.mark.parametrize("wrong", [b"", b"\xc1", pack(["a", 1]), pack(["a", 1.0, False])])
+def test_bytes_of_no_value_are_refused(wrong):
+    with pytest.raises(CodecError):
+        from_wire(Holder, [[wrong]])
 
 
 def test_a_value_that_is_used_again_and_again_stays():

@@ -85,8 +85,13 @@ class ShadowCommits:
             told = original(requests)
             if told and self._said[-1:] != [("verify_first", told)]:
                 self._wrong(f"{told} of {len(requests)} go together, of {self._said[-1:]}")
-            if any(each.facts.may_bind_claims for each in requests[:told]):
-                self._wrong("pods with claims go together")
+            committed = [status.is_success for name, status in self._said if name == "commit"]
+            wanted = sum(1 for each in requests[:told] if each.facts.device_claims)
+            # At most the claims of the pod after these are refused.
+            if sum(committed) != wanted or not all(committed[:wanted]) or len(committed) > told + 1:
+                self._wrong(f"claims of {committed} are bound, of {wanted} pods are wanted")
+            if any(each.facts.volumes for each in requests[:told]):
+                self._wrong("pods with volumes go together")
             return told
 
         return checked
@@ -113,16 +118,27 @@ class ShadowVerifier:
             self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
         return told
 
-    def verify_first(self, pods, node_names):
-        told = self._first_again(pods, node_names)
-        if not told:
-            return told
-        copy = self._table.copy_rows(np.arange(len(self._table)))
-        for facts, name in zip(pods[:told], node_names[:told], strict=True):
-            wanted = self._status(copy, facts, name)
-            if not wanted.is_success:
-                self._differs(f"{facts} on {name} with others: let through, not {wanted}")
-            copy.add_pod(name, copy.classes.pod_class(facts))
+    def verify_first(self, pods, node_names, bind_claims=None):
+        copy, checked = self._table.copy_rows(np.arange(len(self._table))), 0
+
+        def check(until):
+            """Filter pods, each on those before it, and before the claims of those behind it."""
+            nonlocal checked
+            for facts, name in zip(pods[checked:until], node_names[checked:until], strict=True):
+                wanted = self._status(copy, facts, name)
+                if not wanted.is_success:
+                    self._differs(f"{facts} on {name} with others: let through, not {wanted}")
+                copy.add_pod(name, copy.classes.pod_class(facts))
+            checked = until
+
+        def bind(index):
+            check(index + 1)
+            return bind_claims(index)
+
+        binds = () if bind_claims is None else (bind,)
+        told = self._first_again(pods, node_names, *binds)
+        if told > checked:
+            check(told)
         return told
 
     def look(self):
