@@ -29,7 +29,7 @@ EXPIRY_S = 1.0
 COMPARE_S = 60.0
 """Interval between two comparisons with a cache rebuilt from scratch."""
 
-COMPARE_MOST = 250
+COMPARE_MOST = 5_000
 """Nodes plus pods up to which it compares on its own. A comparison takes up to 50 µs for each, and
 blocks the actor: 12,500 nodes were 0.6 s without a bind. Of larger clusters SIGUSR2 starts one.
 """
