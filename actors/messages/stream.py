@@ -1,4 +1,7 @@
-"""Messages to schedulers and workers: cluster changes; to workers: requests about their rows."""
+"""Messages of changes, from the cache to its followers, and of requests to workers for their rows.
+
+Followers are the schedulers and workers.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,21 @@ NO_NODES = NodeList()
 
 @dataclass(frozen=True, slots=True)
 class DeltaBatch:
-    """Cache → schedulers and workers: changes numbered from `first_seq`; known ones are skipped.
+    """Cache → schedulers and workers: changes numbered from `first_seq`.
 
-    kinds: DeltaKind, STORAGE or VERSION of each change.
-    pods: index of its pod in `classes`, -1 for none.
-    nodes, arrivals: facts and arrival numbers of the add_node and update_node changes, in order.
-    uids: UID of its pod, "" for none; keys: namespace/name where that differs from the UID.
+    A receiver skips those that it has applied.
+
+    kinds: of each change: a `DeltaKind` of `roadstead.placements`, STORAGE or VERSION.
+    names: of each change's node. pods: index of its pod in `classes`, -1 for none. classes: the
+    packed facts of the batch's pods, each once.
+    nodes, arrivals: facts and arrival numbers of the add_node and update_node changes, in order. An
+    arrival number is a node's place in the order in which the cache received the nodes.
+    uids: UID of each change's pod, "" for none; keys: its namespace/name where the UID is another.
     started_s: (index of the change, start time) of pods that have one.
-    changes: one for each change of kind STORAGE; none for schedulers, for which the cache's answers
-    contain them. versions: one for each change of kind VERSION.
-    new_nodes: numbered one by one before all other changes; new_arrivals: their arrival numbers,
-    int64[node].
+    changes: the content of each change of kind STORAGE; empty in batches for schedulers, which get
+    it in the cache's answers. versions: one for each change of kind VERSION.
+    new_nodes: a change each, with the first numbers of the batch. new_arrivals: their arrival
+    numbers, int64[node].
     partitions: of the nodes, `new_nodes` first; empty unless schedulers own partitions.
     """
 

@@ -1,4 +1,8 @@
-"""Refs to actors in Ray processes, and the calls that they make."""
+"""Refs to actors in Ray processes, and the calls that they make.
+
+A Ref is the address of one of the run's actors (`actors/interface.py`), not Ray's ObjectRef. A Ray
+process, itself an actor of Ray, hosts one or several of them.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +36,9 @@ LOOK_S = 0.1
 """Interval between two checks of whether the node of a called actor is lost."""
 
 PART_BYTES = 90 * 1024
-"""Longest argument of a call on a Ray that was joined. Ray writes an argument of more than 100 KiB
-into its object store, which takes longer, and stops the calling process while the raylet, whose
-part the store is, does not answer."""
+"""Longest argument of a call on a Ray cluster that the run did not start itself. Ray writes an
+argument of more than 100 KiB into its object store, which takes longer. The store is part of the
+raylet: while that does not answer, the write blocks the calling process."""
 
 AGAIN_S = 0.05
 """Pause before a lost call is repeated."""
@@ -44,8 +48,9 @@ AGAIN_S = 0.05
 class RayRef:
     """A Ref to an actor in a Ray process.
 
-    part_bytes: longest argument of a call, 0 for any. host_lost: returns how the actor's node was
-    lost, "" while it answers; None if nobody watches.
+    handle: of the process; name: of the actor in it. stamp: the sender that each message names,
+    NOBODY for none. part_bytes: longest argument of a call, 0 for any. host_lost: returns why the
+    actor's node counts as lost, "" while it answers; None if the node is not watched.
     """
 
     name: str
@@ -62,10 +67,11 @@ class RayRef:
     def begin(
         self, method: Method[Q, A], message: Q, *, timeout_s: float
     ) -> Coroutine[Any, Any, A]:
+        """Send a request at once; the coroutine awaits the reply."""
         send = self._send(self.stamp.envelope(method.name, message))
         sent: Awaitable[bytes] | None = None
         with contextlib.suppress(RayError):
-            # An error of the first send is raised by the second one, in the coroutine.
+            # After an error here, the coroutine sends again and raises its error.
             sent = send()
         return self._reply(method, send, sent, timeout_s)
 
@@ -83,7 +89,7 @@ class RayRef:
         try:
             async with asyncio.timeout(timeout_s):
                 call = call_until_available(send, sent)
-                reply = await while_host(self.host_lost, self.name, call)
+                reply = await reply_unless_lost(self.host_lost, self.name, call)
         except TimeoutError:
             raise deadline_error(self.name, method.name, timeout_s) from None
         except RayActorError as lost:
@@ -97,7 +103,8 @@ class RayRef:
 class RayDirectory:
     """Lookup of the actors of one run by name; sent to each of its actors.
 
-    hosts: actor → name of its process. part_bytes: as for `RayRef`.
+    hosts: actor → name of its process; one that is missing has a process of its own name.
+    part_bytes: as for `RayRef`.
     """
 
     namespace: str
@@ -114,7 +121,7 @@ class RayDirectory:
         return RayRef(name, handle, self.limits, stamp, self.part_bytes)
 
 
-async def while_host(
+async def reply_unless_lost(
     host_lost: Callable[[], str] | None, name: str, reply: Coroutine[object, object, T]
 ) -> T:
     """Return the reply of an actor. ActorLostError as soon as its node is lost.
@@ -137,7 +144,7 @@ async def while_host(
 async def call_until_available(
     call: Callable[[], Awaitable[T]], begun: Awaitable[T] | None = None
 ) -> T:
-    """Return the reply to a call; repeated if Ray loses it, so it may be received twice.
+    """Return the reply to a call; repeated while Ray loses it, so it may be received twice.
 
     begun: the first call, if it is made already.
     """

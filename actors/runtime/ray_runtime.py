@@ -43,7 +43,7 @@ from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
     RayDirectory,
     call_until_available,
-    while_host,
+    reply_unless_lost,
 )
 from roadstead.actors.runtime.ray_session import (
     RaySession,
@@ -247,7 +247,7 @@ class RayRuntime:
         try:
             async with asyncio.timeout(timeout_s):
                 ready = call_until_available(call)
-                answer = await while_host(partial(self._host_lost, host), host, ready)
+                answer = await reply_unless_lost(partial(self._host_lost, host), host, ready)
         except TimeoutError:
             raise deadline_error(host, "its start", timeout_s) from None
         except RayError as failure:

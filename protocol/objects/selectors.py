@@ -1,7 +1,7 @@
 """Label selectors, node selectors and the types that contain them (meta/v1 and core/v1).
 
-Operators stay plain strings: an unknown one is not a type error but a parse error that upstream
-reports lazily, with its own text (see `roadstead.facts.parse_selectors`).
+Operators stay plain strings: upstream reports an unknown one only when it uses the selector, with a
+text of its own, so that it is not refused here (see `roadstead.facts.parse_selectors`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from roadstead.protocol.objects.base import (
 
 
 class SelectorRequirement(ApiModel):
-    """`key operator values`; absent values differ from empty ones, as in upstream's messages."""
+    """`key operator values`; None and [] are kept apart: upstream's messages differ."""
 
     key: str = ""
     operator: str = ""
@@ -45,7 +45,7 @@ class NodeSelectorTerm(ApiModel):
 
 
 class NodeSelector(ApiModel):
-    """Terms of which one must match; without terms it matches no node."""
+    """Terms, at least one of which must match; without terms it matches no node."""
 
     node_selector_terms: ListOf[NodeSelectorTerm] = ()
 
@@ -111,7 +111,7 @@ class TopologySpreadConstraint(ApiModel):
 
 
 class Taint(ApiModel):
-    """A taint of a node. The time it was added is kept as written: a new time is a change."""
+    """A taint of a node. time_added: not parsed; a taint with another time counts as changed."""
 
     key: OptionalName = ""
     value: str = ""

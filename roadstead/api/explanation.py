@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from roadstead.api.frames import as_frame
 from roadstead.cycle.explain import Explanation
-from roadstead.report.explain_view import FilteredNodes, refusals, score_columns
+from roadstead.report.explain_view import FilteredNodes, score_columns
+from roadstead.report.explain_view import refusals as filtered_nodes
 from roadstead.report.tables import arrow_answers
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 class PodExplanation:
     """The result of `Cluster.explain`: the facts that `roadstead explain` prints.
 
-    notes: on the inputs and the configuration. If a workload was named or the pod is running, they
-    also say why this pod was chosen.
+    notes: on the inputs and the configuration. If a workload was named, they also say which of its
+    pods is explained; if the pod runs already, that it is explained as if it were pending.
     """
 
     notes: tuple[str, ...]
@@ -45,13 +46,14 @@ class PodExplanation:
         """Why no node is chosen: the text of the FailedScheduling event, or ""."""
         explanation = self._explanation
         if explanation.cycle_error:
+            # It ended the cycle before Filter had an answer for each node.
             return explanation.cycle_error
         return "" if len(explanation.feasible) else explanation.message
 
     @property
     def refusals(self) -> tuple[FilteredNodes, ...]:
         """The nodes that were filtered out, by plugin and reason; most nodes first."""
-        return tuple(refusals(self._explanation))
+        return tuple(filtered_nodes(self._explanation))
 
     def document(self) -> dict[str, object]:
         """The JSON of `roadstead explain --format json`: all scores of all nodes."""
@@ -62,10 +64,11 @@ class PodExplanation:
 
         Columns: node; plugin and reason if the node was filtered out; total, and for each score
         plugin a column of its name with the weighted score (int64). Scores are null for a node
-        without scores.
+        that was filtered out, and for all nodes if one alone was feasible.
         """
         explanation = self._explanation
         feasible = [explanation.names[row] for row in explanation.feasible]
+        # Without totals, nothing was scored.
         totals = dict(zip(feasible, explanation.total.tolist(), strict=False))
         scores: dict[str, dict[str, int]] = {"total": totals}
         for column in score_columns(explanation):

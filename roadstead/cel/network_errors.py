@@ -10,6 +10,7 @@ from roadstead.cel.quoting import quoted
 _HEX = frozenset("0123456789abcdefABCDEF")
 _DIGITS = frozenset("0123456789")
 _OTHER_ERROR = ("unable to parse IP", "")
+"""Go's error of a text without ".", ":" and "%"; also returned where Go finds no error."""
 
 
 def address_error(text: str) -> str:
@@ -20,7 +21,7 @@ def address_error(text: str) -> str:
 
 
 def _error(text: str) -> tuple[str, str]:
-    """Return the error, and the rest of the address at which it occurs."""
+    """Return the error, and the address from the place on where it occurs; "" if Go names none."""
     for char in text:
         if char == ".":
             return _ipv4_error(text)
@@ -32,6 +33,7 @@ def _error(text: str) -> tuple[str, str]:
 
 
 def _ipv4_error(text: str) -> tuple[str, str]:
+    # Complete fields; value and number of digits of the present one.
     fields, value, digits = 0, 0, 0
     for at, char in enumerate(text):
         if char in _DIGITS:
@@ -57,7 +59,7 @@ def _ipv6_error(whole: str) -> tuple[str, str]:
         return "zone must be a non-empty string", ""
     has_ellipsis = text.startswith("::")
     text = text[2:] if has_ellipsis else text
-    # Bytes of the address that are read so far.
+    # Number of bytes of the address that are read so far.
     filled = 0
     while filled < 16 and text:
         size = next((at for at, char in enumerate(text) if char not in _HEX), len(text))
@@ -93,4 +95,7 @@ def _embedded_error(text: str, filled: int, has_ellipsis: bool) -> tuple[str, st
         return "embedded IPv4 address must replace the final 2 fields of the address", text
     if filled + 4 > 16:
         return "too many hex fields to fit an embedded IPv4 at the end of the address", text
-    return _ipv4_error(text)
+    found = _ipv4_error(text)
+    if found == _OTHER_ERROR and has_ellipsis and filled + 4 == 16:
+        return "the :: must expand to at least one field of zeros", ""
+    return found

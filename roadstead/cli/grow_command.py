@@ -1,4 +1,4 @@
-"""`roadstead grow`: which nodes to add so that every pod is placed, or which nodes can go."""
+"""`roadstead grow`: which nodes to add so that every pod is placed, or which to remove."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--shrink",
     is_flag=True,
-    help="Search the nodes that can go, in place of nodes to add.",
+    help="Search for nodes that can be removed, in place of nodes to add.",
 )
 @click.option(
     "--zone",
@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     "--max-runs",
     type=click.IntRange(2),
     metavar="N",
-    help="Maximum number of runs of the search [default: 200; with --shrink 2,000 trials].",
+    help="Maximum number of runs of the search [default: 200]; with --shrink, of nodes that are "
+    "tried for removal [default: 2,000].",
 )
 @gathered("target", AnswerTarget, answer_parameters("--force"))
 def grow_command(
@@ -73,17 +74,18 @@ def grow_command(
     max_runs: int | None,
     target: AnswerTarget,
 ) -> None:
-    """Search the fewest, or cheapest, nodes to add so that every pod is placed.
+    """Search for the fewest, or cheapest, nodes to add so that every pod is placed.
 
     The catalogue is a YAML file of kind NodeCatalog (apiVersion roadstead.dev/v1). Its shapes have
-    a name, a node (a Node without a name), and optionally pricePerHour and maxCount. Each candidate
-    is tried by scheduling with its nodes added. The answer is proven by a complete run, which
-    places every pod and preempts none; with one node less of any shape, the run leaves a pod
-    without a node. It need not be the least of all combinations. With --output, nodes.yaml contains
-    the nodes to add.
+    a name, a node (a Node without a name), and optionally pricePerHour and maxCount. Each
+    candidate, a number of nodes of each shape, is tried by scheduling with these nodes added. A
+    complete run proves the answer: it places every pod and preempts none. With one node less of any
+    one shape, a run leaves a pod pending; another combination of shapes may still be cheaper. With
+    --output, nodes.yaml contains the nodes to add.
 
-    With --shrink, the answer is a list of nodes that can go: the pods of all of them find other
-    nodes at once. Pods of daemon sets end with their node; disruption budgets are only reported.
+    With --shrink, the answer is a list of nodes that can be removed together: all their pods find
+    other nodes. Pods of daemon sets end with their node. Disruption budgets that this would violate
+    are reported, and keep no node.
 
     Exit status: 0 everything is placed, 1 a pod stays pending or the run failed, 2 wrong input.
 
@@ -91,14 +93,15 @@ def grow_command(
     Examples:
       roadstead grow --catalog shapes.yaml --cluster cluster.yaml --pods app/
       roadstead grow --catalog shapes.yaml --cluster nodes.yaml --pods app/ \\
-        --output more
-      roadstead schedule --cluster nodes.yaml --cluster more/nodes.yaml \\
+        --output added
+      roadstead schedule --cluster nodes.yaml --cluster added/nodes.yaml \\
         --pods app/                        # the proof: everything is placed
       roadstead grow --shrink --cluster cluster.yaml
       roadstead grow --shrink --cluster cluster.yaml --selector pool=batch
     """
     from roadstead.api.what_if import ChosenNodes
 
+    # Neither of them, or both.
     if shrink == (catalog is not None):
         raise click.UsageError("use either --catalog FILE or --shrink")
     if not shrink and (zones or selector):

@@ -19,7 +19,7 @@ class _RecordedFile:
     """A file whose appends and syncs are recorded.
 
     key: of the open file in its disk, because a file may be renamed while it is open. size_bytes:
-    the size when it was opened, from which offsets are counted.
+    the size when it was opened; with the appends since, it is the offset of the next append.
     """
 
     def __init__(self, disk: RecordedDisk, file: DiskFile, key: int, size_bytes: int) -> None:
@@ -51,8 +51,10 @@ class _RecordedFile:
 class RecordedDisk:
     """A disk that carries out each operation and then records it as a step.
 
+    A sync of a file is recorded first. Not recorded are the lock, and `rewrite`, which writes the
+    bytes that a file has already.
+
     steps: receives the steps. send: is called before a file is synced, to send the recorded steps.
-    `rewrite` writes equal bytes and is not recorded; nor is the lock.
     """
 
     def __init__(
@@ -109,7 +111,8 @@ class RecordedDisk:
 
     def rename(self, name: str, to: str) -> None:
         self._disk.rename(name, to)
-        # A file that had the new name, and is still open, is only closed (`FileJournal`).
+        # An open file that had the new name before keeps it. It does no harm: `FileJournal` only
+        # closes such a file.
         self._names = {key: to if each == name else each for key, each in self._names.items()}
         self.steps.record(Step(StepKind.RENAME, name, to))
 
@@ -119,6 +122,7 @@ class RecordedDisk:
 
     def sync_names(self) -> None:
         self._disk.sync_names()
+        # Without a name: a sync of the directory.
         self.steps.record(Step(StepKind.SYNC))
 
     def lock(self) -> None:

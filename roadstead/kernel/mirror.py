@@ -1,6 +1,6 @@
 """Mirror: a copy of a table's amounts in which the resources of a row are contiguous.
 
-The kernel counts its placements here; they are applied to the table before it is read (`flush`).
+The kernel counts its placements here; `Kernel.flush` applies them to the table before it is read.
 Rows of the table that others changed are copied again (`refresh`).
 """
 
@@ -19,9 +19,10 @@ from roadstead.nodes.table import NodeTable, Rows
 
 
 class Mirror:
-    """Amounts of all rows of a table, to which no nodes are added while the mirror is used.
+    """The amounts of all rows of a table, whose set of nodes stays while the mirror is used.
 
-    None is removed, either. ports_in_use: computes `RowArrays.ports_in_use` of rows.
+    ports_in_use: returns for some rows which of the host ports that pods of the kernel request are
+    taken (`RowArrays.ports_in_use`).
     has_inexact_amounts: whether an amount was copied for which compiled scores are not exact.
     """
 
@@ -39,7 +40,12 @@ class Mirror:
         )
 
     def _bucket_starts(self, order: NDArray[np.uint64]) -> I64:
-        """Return the first position of each bucket, and the end of the last one."""
+        """Return the first position of each bucket, and the end of the last one.
+
+        Buckets are parts of the rows in tie-break order, which are searched one by one.
+        order: the keys of the rows, ascending.
+        """
+        # Random keys are spread evenly, so that their upper bits say which bucket they are in.
         if self._is_random:
             bounds = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(64 - BUCKET_BITS)
             begin: I64 = np.searchsorted(order, bounds).astype(np.int64)

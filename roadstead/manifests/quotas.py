@@ -2,9 +2,11 @@
 
 Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
 (CheckRequest, 1.34), messages included. Quotas of a namespace are checked in order of their names;
-upstream has no order. `spec.hard` applies, as after the quota controller has read it.
+upstream has no order. The limits are `spec.hard`; upstream reads `status.hard`, to which the quota
+controller copies it.
 
-Usage is counted from the manifests. If they hold no stored pod (or claim) of a namespace,
+Usage is counted from the manifests. If they hold no stored pod (or claim) of a namespace, one that
+existed in the cluster already,
 `status.used` of its quotas applies instead, for a cluster whose pods were not exported.
 """
 
@@ -43,13 +45,14 @@ _ZERO = Quantity(0)
 class _Quota:
     """A quota. used: usage of each limited resource, updated during admission.
 
-    pod_resources, claim_resources: those of its resources that pods and claims use.
+    status_used: usage in the quota's status. pod_resources, claim_resources: those of its resources
+    that pods and claims use.
     """
 
     key: str
     name: str
     hard: Amounts
-    status: Amounts
+    status_used: Amounts
     scopes: Sequence[ScopeRequirement]
     pod_resources: frozenset[str]
     claim_resources: frozenset[str]
@@ -66,7 +69,7 @@ class _Quota:
         )
 
     def sum_with(self, amounts: Amounts) -> dict[str, Quantity]:
-        """Return the usage with an object added, of its resources; amounts of 0 are left out."""
+        """Return the usage after an object is added, of the limited resources that it uses."""
         return {
             name: self.used.get(name, _ZERO).add(amount)
             for name, amount in amounts.items()
@@ -88,7 +91,7 @@ class _Quota:
 
 
 class Quotas:
-    """The quotas of a cluster, by namespace."""
+    """The quotas of a cluster, by namespace. applied: records which quota counted which object."""
 
     def __init__(self, quotas: Iterable[ResourceQuota], applied: AppliedDefaults) -> None:
         self._applied = applied
@@ -123,7 +126,7 @@ class Quotas:
         self._count_status(seen)
 
     def admit_pod(self, pod: Pod, key: str) -> str:
-        """Count a new pod, or return why it is refused. key: of the pod, for the notes."""
+        """Count a new pod, or return why it is refused. key: names it in `applied`."""
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         counting = list(self._counting(pod, namespace))
         for quota, usage in counting:
@@ -172,14 +175,18 @@ class Quotas:
         return ""
 
     def _count_status(self, seen: set[tuple[str, str]]) -> None:
-        """Add the used amounts of statuses. seen: (kind, namespace) of objects in the manifests."""
+        """Take usage from statuses for pods or claims that the manifests lack.
+
+        seen: (kind, namespace) of objects in the manifests.
+        """
         for namespace, quotas in self._quotas.items():
             for quota in quotas:
                 names = (
                     *(quota.pod_resources if (POD, namespace) not in seen else ()),
                     *(quota.claim_resources if (CLAIM, namespace) not in seen else ()),
                 )
-                counted = {name: quota.status[name] for name in names if name in quota.status}
+                used = quota.status_used
+                counted = {name: used[name] for name in names if name in used}
                 quota.used |= counted
                 if any(each.unscaled for each in counted.values()):
                     self._from_status.append(quota.key)
@@ -198,7 +205,7 @@ def _quota(quota: ResourceQuota, namespace: str) -> _Quota:
         key=f"{namespace}/{quota.metadata.name}",
         name=quota.metadata.name,
         hard=hard,
-        status=quota.status.used,
+        status_used=quota.status.used,
         scopes=scopes,
         pod_resources=frozenset(pod_resources(hard)),
         claim_resources=frozenset(claim_resources(hard)),

@@ -1,19 +1,21 @@
-"""ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them over labels.
+"""ServiceAffinity: places a service's pods on nodes with equal labels, or spreads them
+over label values.
 
 Filter, for each of affinityLabels: the node must have the value in the pod's nodeSelector. For a
 label that the nodeSelector lacks, if a Service selects the pod, the value is that of a reference
 node: the node of the first pod in the namespace with all of this pod's labels. A label that the
 reference node lacks is not required.
 
-Score, for antiAffinityLabelsPreference; count(value) is the number of the service's pods on
-feasible nodes with that value, n their number on all feasible nodes:
+Score, for the preferred labels (antiAffinityLabelsPreference); count(value) is the number of the
+service's pods on feasible nodes with that value, n their number on all feasible nodes:
 
-    score = int(sum over the node's labels of 100 * (n - count(value)) / n / number of labels)
+    score = int(sum over the preferred labels of 100 * (n - count(value)) / n / their number)
 
-with 100 for each label when n is 0, and 0 for a label that the node lacks. There is no
-NormalizeScore, because the score depends on a row's labels. Upstream's first pod is in the order of
-its snapshot, and for the score it uses any of several Services; here these are the first node by
-arrival and the Service given first. Off by default: kube-scheduler removed it in 1.23.
+with 100 for each label when n is 0, and 0 for a label that the node lacks. Upstream computes this
+in NormalizeScore; here Score does, which sees the nodes' labels. Upstream's first pod is the first
+in its snapshot; here it is one on the node that was added first. If several Services select the
+pod, upstream scores by any of them; here by the first of the input. Off by default: kube-scheduler
+removed it in 1.23.
 
 Upstream: pkg/scheduler/framework/plugins/serviceaffinity/service_affinity.go of 1.22.
 """
@@ -69,7 +71,7 @@ class MatchingNode:
 
 @dataclass(frozen=True, slots=True)
 class FirstNodes:
-    """The first two matching nodes by arrival; the first is the reference node.
+    """The two matching nodes that were added first; the first is the reference node.
 
     The second becomes the reference if `with_pods_moved` removes all matching pods from the first.
     """
@@ -83,7 +85,10 @@ def _first_two(nodes: Iterable[MatchingNode]) -> FirstNodes:
 
 @dataclass(frozen=True, slots=True)
 class ServicePods:
-    """Pods of the service on feasible nodes: all, and per label by value, without zeros."""
+    """Pods of the service on feasible nodes.
+
+    by_value: for each preferred label, their number by its value; values without pods are left out.
+    """
 
     total: int
     by_value: tuple[dict[str, int], ...]
@@ -99,6 +104,7 @@ class ServiceAffinity(
     name = "ServiceAffinity"
     reads = Reads.CLUSTER
     shares_by_shape = True
+    # Upstream's error if Filter runs without PreFilter.
     unprepared = 'error reading "PreFilterServiceAffinity" from cycleState: not found'
 
     def __init__(self, args: ServiceAffinityArgs, handle: Handle) -> None:
@@ -125,15 +131,16 @@ class ServiceAffinity(
     def _node(self, table: Table, row: int, pods: int) -> MatchingNode:
         facts = table.facts(row)
         labels = dict(facts.labels)
-        known = tuple((key, labels[key]) for key in self._affinity if key in labels)
-        return MatchingNode(int(table.arrivals[row]), facts.name, pods, known)
+        affinity_labels = tuple((key, labels[key]) for key in self._affinity if key in labels)
+        return MatchingNode(int(table.arrivals[row]), facts.name, pods, affinity_labels)
 
     def with_pods_moved(
         self, prepared: object, pod: PodClass, row: Table, moves: Mapping[PodClass, int]
     ) -> object:
-        """Apply moves; an added pod comes after all others, as in upstream's list.
+        """Return what `pre_filter` wrote, after pods are added to or removed from a node.
 
-        moves: class → number of pods added (below 0: removed).
+        An added pod comes after all others, as in upstream's list. row: the node. moves: class →
+        number of pods added (below 0: removed).
         """
         change = sum(count for pod_class, count in moves.items() if _has_labels_of(pod, pod_class))
         if not change or not self._needs_reference_node(pod.facts):
