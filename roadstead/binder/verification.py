@@ -122,7 +122,7 @@ class Verifier:
 
         It may return fewer: the pod after them need not be refused, `verify` decides on it.
         bind_claims: called in order for the returned pods with claims. A batch without it, or whose
-        pod has claims that others do not stand in for, ends there. Raises KeyError as `verify`.
+        pod has claims without substitutes, ends there. Raises KeyError as `verify`.
         """
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.

@@ -39,7 +39,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the search stands: the device of a choice of a request of a claim, by their indices.
+    """The state of the search: the device of a choice of a request of a claim, by their indices.
 
     in_choice: a choice of the request is being tried already.
     """

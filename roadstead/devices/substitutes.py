@@ -33,7 +33,7 @@ Shape = tuple[str, ClaimSpec, bool]
 
 @dataclass(frozen=True, slots=True)
 class _SharedClaim(PodClaim):
-    """A claim in facts that several pods share. asked: what it stands for.
+    """A claim in facts that several pods share. asked: a claim with their requests.
 
     Facts outlive what `Substitutes` remembers, so that they carry it themselves.
     """
