@@ -50,6 +50,8 @@ class SourceOptions:
             raise click.UsageError("--run excludes --cluster, --pods and --trace")
         if self.at is not None and self.run is None:
             raise click.UsageError("--at needs --run")
+        if self.trace_gpus != "amount" and self.trace is None:
+            raise click.UsageError("--trace-gpus needs --trace")
         if self.run is not None:
             return
         if self.trace is not None and (self.cluster or self.pods):

@@ -38,14 +38,13 @@ def lacks_capacity(plan: Plan, view: NodeView, in_use: DevicesInUse) -> bool:
         return False
     if any(pool.invalid for pool in view.pools):
         return False
-    wanted: Counter[_Request] = Counter()
-    for choice in choices:
+    wanted = Counter[_Request]((each.query, each.facts.capacity) for each in choices)
+    by_request = {(each.query, each.facts.capacity): each for each in choices}
+    for choice in by_request.values():
         view.evaluate_all(choice)
         everything = ((pool, (1 << len(pool.devices)) - 1) for pool in view.pools)
         if any(view.may_fail(pool, choice, bits) for pool, bits in everything):
             return False
-        wanted[choice.query, choice.facts.capacity] += 1
-    by_request = {(each.query, each.facts.capacity): each for each in choices}
     try:
         return any(
             _served(by_request[request], number, view, in_use) < number

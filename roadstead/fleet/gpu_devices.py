@@ -59,6 +59,7 @@ def with_gpu_devices(trace: Trace) -> tuple[Trace, DevicesFacts]:
     nodes = tuple(
         replace(each, allocatable=_without_gpus(each.allocatable)) for each in trace.node_classes
     )
+    _check_claims(trace)
     pods = tuple(map(_with_claim, trace.pod_classes))
     return replace(trace, node_classes=nodes, pod_classes=pods), devices
 
@@ -132,13 +133,21 @@ def _spec(milli: int) -> ClaimSpec:
     )
 
 
+def _check_claims(trace: Trace) -> None:
+    """Raise InputError, with the first pod's name, for a class with more GPUs than a claim has."""
+    for code, facts in enumerate(trace.pod_classes):
+        milli = _gpu_milli(facts.requests)
+        if milli > CLAIM_GPUS_MAX * GPU_MILLI and (trace.pod_class == code).any():
+            name = trace.pod_names[int((trace.pod_class == code).argmax())]
+            rule = f"is more than {CLAIM_GPUS_MAX} GPUs, the most that one claim may have"
+            where = f"Pod {facts.namespace}/{name}"
+            raise InputError(rule, obj=where, field=GPU_RESOURCE, value=str(milli))
+
+
 def _with_claim(facts: PodFacts) -> PodFacts:
     milli = _gpu_milli(facts.requests)
     if not milli:
         return facts
-    if milli > CLAIM_GPUS_MAX * GPU_MILLI:
-        rule = f"is more than {CLAIM_GPUS_MAX} GPUs, the most that one claim may have"
-        raise InputError(rule, obj="a pod", field=GPU_RESOURCE, value=str(milli))
     return replace(
         facts,
         requests=_without_gpus(facts.requests),

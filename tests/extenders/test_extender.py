@@ -1,6 +1,6 @@
 """Requests to extenders and the meaning of their answers, with a caller that replays answers."""
 
-import contextlib
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -282,12 +282,23 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_no_reply_causes_more_than_a_failure(reply):
-    for read in (read_binding, read_priorities, read_victims):
-        with contextlib.suppress(ExtenderError):
-            read(reply)
-    for names_first in (True, False):
-        with contextlib.suppress(ExtenderError):
-            read_filter(reply, names_first=names_first)
+    filters = [partial(read_filter, names_first=names_first) for names_first in (True, False)]
+
+    failures = [
+        failure_of(partial(read, reply))
+        for read in (read_binding, read_priorities, read_victims, *filters)
+    ]
+
+    assert all(each is None or each for each in failures), "a failure says what is wrong"
+
+
+def failure_of(read):
+    """The text of a read's ExtenderError, None without one."""
+    try:
+        read()
+    except ExtenderError as failure:
+        return str(failure)
+    return None
 
 
 def test_a_node_is_sent_with_all_its_known_fields():

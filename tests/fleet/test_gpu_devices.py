@@ -101,7 +101,9 @@ def test_pods_that_a_claim_cannot_hold_are_refused():
     most = CLAIM_GPUS_MAX * 1_000
     with_gpu_devices(trace_of({"a": 8_000}, {"p": most}))
 
-    with pytest.raises(InputError, match=rf"gpu-milli: {most + 1} is more than 32 GPUs"):
+    with pytest.raises(
+        InputError, match=rf"Pod default/p: .*gpu-milli: {most + 1} is more than 32 GPUs"
+    ):
         with_gpu_devices(trace_of({"a": 8_000}, {"p": most + 1}))
 
 

@@ -5,7 +5,7 @@ describes each. A bug is planted by patching one function, in the way of a typic
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
@@ -70,17 +70,10 @@ class Bug:
         return range(self.seed, self.seed + self.within)
 
 
-@contextmanager
-def planted(bug):
-    """Plant a bug for the block. Raises AttributeError if what it replaces does not exist."""
-    with ExitStack() as stack:
-        bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
-        yield
-
-
 def find(bug, simulate):
     """The first seed that finds a bug, with its problem; None where no seed does."""
-    with planted(bug):
+    with ExitStack() as stack:
+        bug.plant(lambda *what: stack.enter_context(patch.object(*what)))
         for seed in bug.seeds:
             try:
                 problems = simulate(seed, bug.kinds, among=bug.among).problems

@@ -12,7 +12,7 @@ import pytest
 
 from roadstead.actors.cache.stream import ChangeStream
 from tests.simulation import planted_devices  # noqa: F401 (adds to BUGS)
-from tests.simulation.planted import BUGS, find, planted
+from tests.simulation.planted import BUGS, find
 from tests.simulation.simulation import simulate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,8 +97,13 @@ def test_a_planted_bug_is_found(bug):
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda b: b.name)
 def test_what_a_planted_bug_replaces_exists(bug):
-    with planted(bug):
-        pass
+    replaced = []
+
+    bug.plant(lambda owner, name, *_: replaced.append((owner, name)))
+
+    assert replaced, "the bug changes something"
+    missing = [name for owner, name in replaced if not hasattr(owner, name)]
+    assert not missing, "renamed, or gone"
 
 
 def test_every_planted_bug_has_a_unique_name():
