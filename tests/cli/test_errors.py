@@ -28,6 +28,7 @@ class FailingLauncher(PlainLauncher):
         ([], "no input given: use --cluster and --pods, or --trace"),
         (["--pods", "p.yaml"], "--pods needs --cluster"),
         (["--trace", "t", "--cluster", "c"], "--trace excludes --cluster and --pods"),
+        (["--trace-gpus", "devices", "--cluster", "c"], "--trace-gpus needs --trace"),
         (["--cluster", "-", "--pods", "-"], "only one option can read standard input"),
         (["--cluster", "-", "--config", "-"], "only one option can read standard input"),
         (["--trace", "t", "--config", "c", "--preset", "p"], "exclude each other"),
