@@ -90,6 +90,15 @@ def test_parts_of_two_gpus_are_no_whole_one(tmp_path):
     assert "cannot allocate all claims" in str(result.pending[0].reasons)
 
 
+def test_a_run_without_the_feature_gate_says_what_is_missing(tmp_path):
+    write_trace(tmp_path / "t.trace", trace_of({"a": 2_000}, {"p": 600, "q": 0}))
+
+    result = roadstead.load(trace=tmp_path / "t.trace", trace_gpus="devices").schedule()
+
+    assert [each.pod for each in result.pending] == ["default/p"]
+    assert any("capacity: 1. Without DRAConsumableCapacity" in each for each in result.notes)
+
+
 def test_several_pods_use_one_gpu_and_all_gpus_of_a_node(tmp_path):
     """Also those behind the first, which kube-scheduler would not reach in one slice."""
     trace = trace_of({"a": 3_000}, {"p": 700, "q": 1_000, "r": 300, "s": 900})
