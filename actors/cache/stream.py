@@ -52,15 +52,21 @@ class ChangeStream:
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
-        join = Joiner()
-        self._feeds = {
-            name: WorkerFeed(partial(self._begin_sending, name), join)
-            for name in self.followers
-            if name.startswith(WORKER)
-        }
+        self._join = Joiner()
+        self._feeds = {name: self._feed(name) for name in self.followers if name.startswith(WORKER)}
         self._last: tuple[DeltaBatch, bytes] | None = None
         self._to_schedulers: set[asyncio.Task[None]] = set()
         self._to_workers: set[asyncio.Task[None]] = set()
+
+    def _feed(self, name: str) -> WorkerFeed:
+        return WorkerFeed(partial(self._begin_sending, name), self._join)
+
+    def _follow(self, name: str) -> None:
+        """Add a worker that was started after the cache; a run never gets more schedulers."""
+        assert name.startswith(WORKER), name
+        self.followers.append(name)
+        self._epochs[name] = 0
+        self._feeds[name] = self._feed(name)
 
     async def flush(self) -> None:
         """Wait until every scheduler answered all changes, or failed to.
@@ -154,7 +160,9 @@ class ChangeStream:
             raise
 
     async def fill(self, request: Restream) -> None:
-        """Send the whole cluster state to a follower; later changes follow it."""
+        """Send the whole cluster state to a follower, perhaps a new one; later changes follow."""
+        if request.follower not in self._epochs:
+            self._follow(request.follower)
         # All before the first await: from here on changes are sent to the follower, so that none
         # is missed between its fill and the stream.
         self._drop_waiting(request.follower)

@@ -95,7 +95,10 @@ class StorageLog:
 
 @dataclass(frozen=True, slots=True)
 class Restream:
-    """Supervisor → cache: send all state to a new follower. epoch: of its incarnation."""
+    """Supervisor → cache: send all state to a new incarnation of a follower, or to a new worker.
+
+    epoch: of its incarnation.
+    """
 
     follower: str
     epoch: int

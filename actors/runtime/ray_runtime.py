@@ -273,7 +273,9 @@ class RayRuntime:
         """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
         host = self._hosts.get(name, name)
         self._retired.discard(host)
-        ray.kill(self._handles[host], no_restart=True)
+        # A process that found no room has no handle.
+        if (handle := self._handles.get(host)) is not None:
+            ray.kill(handle, no_restart=True)
 
     async def retire(self, name: str) -> None:
         """End an actor that answers, with all others of its process, which is kept."""
