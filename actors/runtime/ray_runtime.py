@@ -48,6 +48,7 @@ from roadstead.actors.runtime.ray_refs import (
 from roadstead.actors.runtime.ray_session import (
     RaySession,
     first_line,
+    initialized_address,
     open_session,
 )
 from roadstead.actors.runtime.ray_target import target_of
@@ -112,7 +113,7 @@ class RayRuntime:
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
         RaySession.await_end(start_s)
-        target = target_of(options, is_initialized=ray.is_initialized(), environ=os.environ)
+        target = target_of(options, initialized=initialized_address(), environ=os.environ)
         self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
             return
