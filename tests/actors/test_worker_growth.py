@@ -43,6 +43,8 @@ class Run:
         self.killed = []
         self.actors = {}
         self.refuses = None
+        self.loss = None
+        self.is_lost = False
         monkeypatch.setattr(launch, "open_runtime", self.open)
 
     def open(self, plan):
@@ -66,11 +68,22 @@ class Run:
 
         runtime.free_cpus = free_cpus
         runtime.start, runtime.kill = start_unless_refused, kill_and_note
+        self.kill = kill
         return runtime
+
+    def loses(self, name, after_pods):
+        """Lose an actor as soon as it exists, so many pods after the CPUs became free."""
+        self.loss = name, PODS_BEFORE + after_pods
 
     def outcome(self):
         def on_progress(progress):
             self.placed = max(self.placed, progress.placed)
+            if self.loss is None or self.is_lost:
+                return
+            name, pods = self.loss
+            if self.placed >= pods and name in self.actors:
+                self.is_lost = True
+                self.kills = asyncio.ensure_future(self.kill(name))
 
         return ActorLauncher().run(fleet(), self.plan, on_progress)
 
@@ -90,9 +103,14 @@ def test_a_run_continues_with_more_workers(monkeypatch, tmp_path, before, after)
     assert sum(rows) == 30, "each node has one worker"
     assert max(rows) - min(rows) <= 1
     assert sum(scorers_of(run.actors[f"scheduler-{index}"]).scored for index in (0, 1)) > 0
+    prove(outcome, tmp_path)
+
+
+def prove(outcome, folder):
+    """Assert that each pod is decided once, and that the journal keeps every rule."""
     decided = [each.uid for each in (*outcome.placements, *outcome.pending)]
     assert sorted(decided) == sorted(who.uid for who, _ in fleet().pending)
-    assert check(list(Reader(RealDisk(tmp_path)).records())).violations == []
+    assert check(list(Reader(RealDisk(folder)).records())).violations == []
 
 
 def test_more_workers_change_no_decision(monkeypatch):
@@ -125,6 +143,21 @@ def test_a_run_continues_if_further_workers_do_not_start(monkeypatch, refusal):
 
     assert said(outcome) == said(alone)
     assert set(run.killed) == {"worker-2", "worker-3", "worker-4"}
+
+
+@pytest.mark.parametrize("after", [1, 6, 30])
+@pytest.mark.parametrize(
+    "name", ["cache", "queue", "binder", "scheduler-0", "scheduler-1", "worker-0", "worker-4"]
+)
+def test_a_loss_around_the_growth_loses_no_pod(monkeypatch, tmp_path, name, after):
+    run = Run(monkeypatch, 2, 5, 3.0, journal=tmp_path, control="apart")
+    run.loses(name, after_pods=after)
+
+    outcome = run.outcome()
+
+    assert run.is_lost, "the actor is lost while the run grows"
+    assert len(workers_of(run.actors)) == 5
+    prove(outcome, tmp_path)
 
 
 class Waiting:
