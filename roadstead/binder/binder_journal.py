@@ -24,6 +24,7 @@ from roadstead.binder.recovery import (
 )
 from roadstead.binder.volumes import BinderVolumes
 from roadstead.config.model import ProfileConfig
+from roadstead.devices.gates import gates_on
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
@@ -121,8 +122,11 @@ class BinderJournal:
 
     def begin(self, run: RunDescription) -> list[BinderCommand]:
         """Return the effects that write the run's description in one group: all or nothing."""
+        gates = self._volumes.gates
         rules = replace(
-            _filter_rules(run.profiles), extended_resource=self._volumes.gates.extended_resource
+            _filter_rules(run.profiles),
+            extended_resource=gates.extended_resource,
+            device_gates=gates_on(replace(gates, extended_resource=False)),
         )
         effects = [*self.describe(run.cluster), *self.describe(rules)]
         if run.digest:
