@@ -134,7 +134,7 @@ class CopyLink:
         next one. DeadlineError after `confirm_s`: nothing is lost, and they may send their message
         again.
         """
-        wanted = self._sender.wanted
+        wanted = self._sender.required
         self.start()
         if self._sender.confirmed < wanted and not self.failure:
             future = asyncio.get_running_loop().create_future()
