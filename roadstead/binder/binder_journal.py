@@ -2,7 +2,10 @@
 
 journal ──► recover ──► core, claims, outcomes, revisions
 subject, claims ──► describe ──► records, kept for the next snapshot (`subjects`)
-a journal that has grown ──► snapshot of all of it
+a journal that has grown ──► a snapshot replaces it
+
+A subject is the content of a record that is not about a pod: cluster objects, the profiles'
+filters, a mark in the life of the run, or bound claims.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ class BinderJournal:
         if not isinstance(self._journal, FileJournal):
             return False
         parts = split_by_kind(self._journal.recovered_groups())
-        found = recover(self._core, self._note_runs(parts))
+        found = recover(self._core, self._note_parts(parts))
         self._outcomes.bound.update(found.bound)
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
@@ -87,20 +90,21 @@ class BinderJournal:
             _log.info("journal cut", extra={"fields": {"left_out": left_out}})
         self._subjects = [*found.subjects]
         self._volumes.apply(
-            [_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
+            [_storage_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
         )
         return found.records > 0
 
-    def _note_runs(self, parts: Iterable[RecordsOfKind]) -> Iterator[RecordsOfKind]:
+    def _note_parts(self, parts: Iterable[RecordsOfKind]) -> Iterator[RecordsOfKind]:
         """Yield parts unchanged; note their revisions and removed pods on the way."""
         for kind, records in parts:
             self._note_revisions(kind, records)
             if kind in (RecordKind.EVICT, RecordKind.DELETE):
-                gone = [RemovedPod(r.uid, r.key, r.node_name, r.owner) for r in records]
-                self._outcomes.removed += gone
+                removed = [RemovedPod(r.uid, r.key, r.node_name, r.owner) for r in records]
+                self._outcomes.removed += removed
             yield kind, records
 
     def _note_revisions(self, kind: RecordKind, records: RecordColumns) -> None:
+        # The field `epoch` of these records has the revision.
         if kind is RecordKind.EVICT:
             # Only a snapshot has revisions of evicted pods; an eviction itself has none.
             for uid, revision in zip(records.uids, records.epochs, strict=True):
@@ -134,7 +138,7 @@ class BinderJournal:
         return in_one_append(effects)
 
     def with_claims(self, effects: Sequence[BinderCommand]) -> list[BinderCommand]:
-        """Add the records of bound claims to those of their binds: one group, all or nothing."""
+        """Add the records of bound claims to those of the binds: one group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.batch_changes():
             claims = BoundClaims(
@@ -179,7 +183,7 @@ class BinderJournal:
             self._journal.close()
 
 
-def _change(bound: BoundClaims) -> StorageChange:
+def _storage_change(bound: BoundClaims) -> StorageChange:
     return StorageChange(
         bound.claims, bound.volumes, bound.removed, bound.device_claims, bound.removed_claims
     )

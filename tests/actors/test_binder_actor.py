@@ -424,7 +424,7 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_unchange
 
     with monkeypatch.context() as patched:
         patched.setattr(Verifier, "verify", raises_for_the_third)
-        patched.setattr(Verifier, "verify_first", lambda self, pods, names: 0)
+        patched.setattr(Verifier, "verify_prefix", lambda self, pods, names: 0)
         with pytest.raises(ZeroDivisionError):
             await bind(binder, "a", "b", "c", facts=pod(cpu=100))
     binder.core.validate()
