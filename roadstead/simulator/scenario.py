@@ -45,7 +45,7 @@ class TimedToleration:
     tolerated_us: int
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether it matches the key and value of a NoExecute taint; no key matches every key."""
+        """Whether it matches key and value of a NoExecute taint; an empty key matches every key."""
         if self.key and self.key != taint.key:
             return False
         return self.operator == "Exists" or self.value == taint.value

@@ -197,8 +197,8 @@ class VirtualCluster:
     def run(self, now_s: float) -> None:
         """Decide and bind until nothing is left to do at this time.
 
-        First, pods whose backoff is over, and pods that waited in unschedulable for the maximum
-        time, are moved to activeQ, and waits at Permit that are over are ended.
+        First, pods whose backoff or longest wait in unschedulablePods is over are requeued, and
+        waits at Permit that are over are ended.
         """
         self._run.run(now_s)
 
