@@ -232,7 +232,7 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
     metrics = RunMetrics(summary.horizon_us)
     query = RunQuery(folder)
     for owner, created_us, bound_us, ended_us, ending in query.execute(_PODS).rows:
-        metrics.pod(
+        metrics.add_pod(
             str(owner or ""),
             cast("int", created_us),
             cast("int | None", bound_us),
@@ -240,5 +240,5 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
             cast("str | None", ending),
         )
     for zone, metric, resource, value in query.execute(_SAMPLES).rows:
-        metrics.sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
+        metrics.add_sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
     return summary.config, summary.seed, metrics.result()
