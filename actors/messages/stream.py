@@ -61,7 +61,7 @@ class DeltaBatch:
         """The number of changes."""
         return len(self.new_nodes) + len(self.kinds)
 
-    def without_changes(self) -> DeltaBatch:
+    def without_storage_contents(self) -> DeltaBatch:
         """Return the batch without the contents of its changes of kind STORAGE."""
         return replace(self, changes=()) if self.changes else self
 
