@@ -99,7 +99,7 @@ class CacheActor:
     async def nominate(self, batch: NominateBatch) -> CacheAnswer:
         """Remove evicted pods, and set or end nominations."""
         self._cache.deallocate(batch.deallocated)
-        self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.gone)
+        self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.evicted)
         return self._answer((), batch.known_changes)
 
     def _answer(

@@ -312,7 +312,7 @@ class ShadowRefill:
     def _nominate(self, message):
         """It does not wait, so no other call can run in between."""
         named, is_gone = dict(self._cache.named), self._actor.state.pod_revisions.is_gone
-        counted = self._cache.pods.keys() - {*message.gone}
+        counted = self._cache.pods.keys() - {*message.evicted}
         rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
         for (who, facts), node, preempts in rows:
             if is_gone(who.uid):
