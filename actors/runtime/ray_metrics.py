@@ -42,7 +42,7 @@ class MetricsPublisher:
             for metric, label, value in samples(actor, await look()):
                 added = value
                 if metric.kind == "counter":
-                    key = (name, metric.metric, label)
+                    key = (name, metric.full_name, label)
                     added = value - self._last.get(key, 0.0)
                     self._last[key] = value
                     if added <= 0:
@@ -68,12 +68,12 @@ class RayMetrics:
 
     def record(self, metric: Metric, tags: Mapping[str, str], value: float) -> None:
         """Record one value; a `Record`."""
-        made = self._made.get(metric.metric)
+        made = self._made.get(metric.full_name)
         if made is None:
             kind = Counter if metric.kind == "counter" else Gauge
             keys = (*TAGS, metric.label) if metric.label else TAGS
-            made = kind(metric.metric, f"{metric.text} ({metric.unit})", keys)
-            self._made[metric.metric] = made
+            made = kind(metric.full_name, f"{metric.description} ({metric.unit})", keys)
+            self._made[metric.full_name] = made
         if isinstance(made, Counter):
             made.inc(value, dict(tags))
         else:

@@ -120,7 +120,7 @@ class Peers:
         if leased is None:
             return None
         self.add_time("lease", started)
-        pods, numbers = tuple(leased.pods.keyed()), (leased.attempts, leased.draws)
+        pods, numbers = tuple(leased.pods.keyed()), (leased.lease_counts, leased.tie_break_numbers)
         return LeasedPods(
             leased.lease_id, pods, *numbers, leased.waiting, leased.turn, leased.gangs
         )
@@ -163,7 +163,7 @@ class Peers:
         started = time.perf_counter()
         answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors, need.claims))
         self.add_time("preempt", started)
-        return list(answer.gone.pods())
+        return list(answer.pods.pods())
 
     async def _call_once(
         self, name: str, method: Method[Q, A], message: Q, timeout_s: float

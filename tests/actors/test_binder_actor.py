@@ -274,7 +274,7 @@ async def test_a_recovered_binder_lists_deleted_pods():
     await bind(binder, "b")
     await binder.evict(Evict(("uid-a",), ("default/x",)))
     known = await binder.preempted(ALL)
-    assert [note.uid for note in known.notes] == ["uid-a"]
+    assert [note.uid for note in known.pods] == ["uid-a"]
     binder.crashed()
 
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
