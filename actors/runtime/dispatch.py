@@ -40,8 +40,10 @@ class Dispatcher:
     To the text of an unexpected error (`BUGS`) it appends the actor's last messages, whether a
     handler raised it or the actor's status reports that one of its tasks did.
 
-    An actor with a method `before_reply` holds its replies back: each is sent once that returns for
-    the name of its method.
+    If the actor has a method `before_reply`, each reply waits for it: with it the binder flushes
+    its journal before it acknowledges.
+
+    _fences: sender → the epoch below which its messages are refused.
     """
 
     __slots__ = ("_actor", "_before_reply", "_fences", "_limits", "_transcript", "name")
@@ -71,7 +73,7 @@ class Dispatcher:
             return _encoded(out)
 
     async def status(self) -> ActorStatus:
-        """Return the actor's status, without a message; an empty one if it has none."""
+        """Return the actor's status by a direct call; an empty one if the actor has no handler."""
         handler = getattr(self._actor, STATUS.name, None)
         found = None if handler is None else await handler(NOTHING)
         return found if isinstance(found, ActorStatus) else ActorStatus("")
@@ -83,6 +85,7 @@ class Dispatcher:
             crashed()
 
     async def _handle(self, envelope: Envelope, data: bytes) -> object:
+        # Epoch 0 is that of senders without lives, such as the client.
         if envelope.epoch < self._fences.get(envelope.token, 0) and envelope.epoch:
             raise FencedError(f"{self.name}: {envelope.token} of epoch {envelope.epoch} is over")
         if envelope.kind in PROCESS_CALLS:

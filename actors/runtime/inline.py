@@ -28,7 +28,8 @@ from roadstead.actors.interface import (
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.protocol.codec import DecodeLimits
 
-_Waiting = tuple[bytes, "asyncio.Future[bytes]"]
+_Message = tuple[bytes, "asyncio.Future[bytes]"]
+"""A received envelope, and the future of its reply."""
 
 
 class InlineActor:
@@ -39,7 +40,7 @@ class InlineActor:
         self.lost = False
         self._dispatcher = dispatcher
         self._free_slots = asyncio.Semaphore(max_messages)
-        self._mailbox: asyncio.Queue[_Waiting] = asyncio.Queue()
+        self._mailbox: asyncio.Queue[_Message] = asyncio.Queue()
         self._pending: set[asyncio.Future[bytes]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._start(self._run())

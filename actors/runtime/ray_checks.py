@@ -1,8 +1,8 @@
 """Checks of the nodes of a Ray cluster, before a process of a run starts there.
 
-unknown ── check ──► good
-   ▲         └─────► left out ── late, and the run needs room ──┐
-   └────────────────────────────────────────────────────────────┘
+unchecked ── check ──► good
+   ▲           └─────► left out ── its check was late, and the run needs room ──┐
+   └────────────────────────────────────────────────────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ from roadstead.package_files import package_digest
 from roadstead.report.ray_nodes import CheckedNode
 from roadstead.version import __version__
 
-PROBE_S = 60.0
-"""Deadline of the first check of one node. A node that makes a runtime environment first needs
-longer than one that only starts a process."""
+FIRST_CHECK_S = 60.0
+"""Deadline of the first check of one node. A node that must build Ray's runtime environment for it
+needs longer than one that only starts a process."""
 
-AGAIN_S = 15.0
-"""Deadline of a repeated check: the run waits for it, and its environment was made meanwhile."""
+REPEATED_CHECK_S = 15.0
+"""Deadline of a repeated check. The run waits for it, and the node has its environment by now."""
 
-PAUSE_S = 30.0
-"""Pause until a node whose check was late may be checked again."""
+RECHECK_PAUSE_S = 30.0
+"""Pause from a late check of a node to its next check."""
 
 MAX_CHECKS = 3
-"""Of one node in a run."""
+"""Maximum number of checks of one node in a run; after them a late node stays left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
     """Result of the check of a node.
 
-    problem: why it cannot run Roadstead; "" if it can. is_late: it did not answer in time.
+    found: what its `probe` returned (`node_probe.FIELDS`). problem: why it cannot run Roadstead; ""
+    if it can. is_late: it did not answer in time.
     """
 
     node: RayNode
@@ -59,10 +60,14 @@ class NodeReport:
 
     @property
     def has_journal(self) -> bool:
+        """Whether the node sees the driver's folder of the journal."""
         return bool(self.found.get("has_nonce"))
 
     def checked(self, *, has_folder: bool, now_s: float) -> CheckedNode:
-        """Return the report for users. has_folder: whether a journal was looked for."""
+        """Return the result for users.
+
+        has_folder: whether the node had to look for a journal's folder. now_s: Unix time here.
+        """
         node, found = self.node, self.found
         return CheckedNode(
             node.name,
@@ -82,50 +87,57 @@ class NodeReport:
 class NodeChecks:
     """The checks of the nodes of one run.
 
-    reports: of the nodes checked so far. bad: id → why the node is left out. A node that is late is
-    left out until the run needs its room; any other problem lasts for the rest of the run.
+    reports: by node id, of the nodes checked so far. left_out: id → why the node is not used. A
+    node that is late is left out until the run needs its room; any other problem lasts for the rest
+    of the run. _times, _last_s: by id, the number of checks and the time of the last.
     """
 
     def __init__(self) -> None:
         self.reports: dict[str, NodeReport] = {}
-        self.bad: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         self._times: Counter[str] = Counter()
         self._last_s: dict[str, float] = {}
 
-    def note(self, report: NodeReport, now_s: float) -> None:
+    def record(self, report: NodeReport, now_s: float) -> None:
         """Record the result of a check."""
         key = report.node.id
         self.reports[key] = report
         self._times[key] += 1
         self._last_s[key] = now_s
         if report.problem:
-            self.bad[key] = f"{report.node}: {report.problem}"
+            self.left_out[key] = f"{report.node}: {report.problem}"
             log("ray", "node left out", node=report.node.name, why=report.problem)
 
-    def allow_again(self, nodes: Set[str], now_s: float) -> bool:
-        """Return whether some of the nodes may be checked again, which makes them unknown."""
+    def readmit_late(self, nodes: Set[str], now_s: float) -> bool:
+        """Make late nodes unchecked again; return whether there are any that may be rechecked.
+
+        nodes: ids of the nodes to consider.
+        """
         again = [
             key
-            for key in nodes & self.bad.keys()
+            for key in nodes & self.left_out.keys()
             if self.reports[key].is_late
             and self._times[key] < MAX_CHECKS
-            and now_s >= self._last_s[key] + PAUSE_S
+            and now_s >= self._last_s[key] + RECHECK_PAUSE_S
         ]
         for key in again:
-            del self.bad[key], self.reports[key]
+            del self.left_out[key], self.reports[key]
         return bool(again)
 
     def deadline_s(self, node_id: str, left_s: float) -> float:
-        """Return the deadline of a node's next check. left_s: until the wait for room ends."""
-        return max(1.0, min(AGAIN_S, left_s)) if self._times[node_id] else PROBE_S
+        """Return the deadline of a node's next check.
 
-    def blind(self) -> set[str]:
+        left_s: seconds until the wait for room ends.
+        """
+        return max(1.0, min(REPEATED_CHECK_S, left_s)) if self._times[node_id] else FIRST_CHECK_S
+
+    def without_journal(self) -> set[str]:
         """Return the ids of checked nodes that do not see the journal's folder."""
         return {key for key, report in self.reports.items() if not report.has_journal}
 
-    def left_out(self) -> str:
+    def format_left_out(self) -> str:
         """Return which nodes are left out and why, as the end of a sentence; "" for none."""
-        return f"; left out: {'; '.join(self.bad.values())}" if self.bad else ""
+        return f"; left out: {'; '.join(self.left_out.values())}" if self.left_out else ""
 
 
 async def check_nodes(
@@ -135,14 +147,18 @@ async def check_nodes(
 ) -> list[NodeReport]:
     """Check in parallel whether nodes can run this release, and whether they see the journal.
 
-    deadlines_s: of each node by id; `PROBE_S` for others.
+    journal: its folder; None if nodes need not see it. deadlines_s: by node id; `FIRST_CHECK_S`
+    for a node without an entry.
     """
     with _nonce(journal) as path:
-        checks = (_check_node(node, path, deadlines_s.get(node.id, PROBE_S)) for node in nodes)
+        checks = (
+            _check_node(node, path, deadlines_s.get(node.id, FIRST_CHECK_S)) for node in nodes
+        )
         return list(await asyncio.gather(*checks))
 
 
 async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeReport:
+    # By value: a node without Roadstead could not import the function, and must answer, too.
     ray.cloudpickle.register_pickle_by_value(node_probe)
     task = ray.remote(probe).options(
         num_cpus=0,
@@ -157,6 +173,7 @@ async def _check_node(node: RayNode, nonce_path: str, timeout_s: float) -> NodeR
         return NodeReport(node, {}, problem, is_late=True)
     except RayError as failure:
         lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+        # The last line of a remote traceback names the exception.
         return NodeReport(node, {}, f"could not be checked: {(lines or ['no reason given'])[-1]}")
     return NodeReport(node, found, problem_in(found))
 
@@ -184,7 +201,10 @@ def problem_in(found: Mapping[str, str]) -> str:
 
 @contextmanager
 def _nonce(journal: Path | None) -> Iterator[str]:
-    """Write a file with a random name into the journal's folder while nodes look for it."""
+    """Keep a file with a random name in the journal's folder inside the block; yield its path.
+
+    A node that finds the file sees the same folder. "" without a journal.
+    """
     if journal is None:
         yield ""
         return

@@ -23,36 +23,37 @@ from roadstead.actors.runtime.ray_placement import (
 )
 from roadstead.config.ray import RayOptions
 
-LOOK_S = 1.0
-"""Interval between two looks at the free CPUs of a cluster that has too few."""
+POLL_S = 1.0
+"""Interval between two reads of the free CPUs of a cluster that has too few."""
 
 
 class RayCluster:
     """The nodes of the joined cluster, and where the processes of this run are.
 
-    run: name of the run on the cluster. nodes: those alive at the last look, by id. node_of:
-    process → id of its node. head: address of the head's server. _used: nodes with a process of
-    this run, now or before. _home, _copy_node: ids of the nodes whose disks have the journal and
-    its copy, for a run with a copy; "" until there is one.
+    run: name of the run on the cluster. nodes: those alive at the last read, by id. node_of:
+    process → id of its node. head: address of the head's server (GCS); head_endpoint: the same as
+    HOST:PORT. _used: nodes with a process of this run, now or before, by id. _journal_node_id,
+    _copy_node_id: of the nodes whose disks have the journal and its copy, in a run with a copy; ""
+    until a node is chosen.
     """
 
     def __init__(
         self, run: str, options: RayOptions, journal: Path | None, *, has_copy: bool = False
     ) -> None:
         """options: for reserved CPUs and labels. journal: folder of the binder's journal. has_copy:
-        another node has a copy of it.
+        whether the run keeps a copy of the journal on another node.
         """
         self.run = run
         self.options = options
         self._has_copy = has_copy
-        self._home = self._copy_node = ""
+        self._journal_node_id = self._copy_node_id = ""
         self._journal = journal
         self._checks = NodeChecks()
         self.nodes: dict[str, RayNode] = {}
         self.node_of: dict[str, str] = {}
         self._used: dict[str, RayNode] = {}
-        self.head_text = ray.get_runtime_context().gcs_address
-        self.head = address_of(self.head_text)
+        self.head_endpoint = ray.get_runtime_context().gcs_address
+        self.head = address_of(self.head_endpoint)
 
     async def place(
         self,
@@ -63,16 +64,16 @@ class RayCluster:
     ) -> dict[str, RayNode]:
         """Return the node of each process, once there are checked nodes with room for all.
 
-        without: ids of nodes that are lost. announce: is called with what is waited for.
-        NoNodeError with the reason if there is no room in time. ActorLostError if control is to be
-        placed and the node with its journal is lost: first the copy must become the journal.
+        without: ids of lost nodes. announce: receives the reason of a wait, as text for the user.
+        NoNodeError with the reason if there is no room in time. ActorLostError if the binder's
+        process is to be placed and the node with its journal is lost: `move_journal` comes first.
         """
         for name in processes:
             self.node_of.pop(name, None)
         with CpuRequest() as request:
             placed = await self._await_room(processes, without, timeout_s, announce, request)
         self.node_of |= {name: node.id for name, node in placed.items()}
-        self._note_disks()
+        self._record_journal_nodes()
         self._used |= {node.id: node for node in placed.values()}
         return placed
 
@@ -87,7 +88,7 @@ class RayCluster:
         until_s = clock_s() + timeout_s
         announced = ""
         while True:
-            placed = await self._try(processes, without, until_s)
+            placed = await self._try_place(processes, without, until_s)
             if isinstance(placed, dict):
                 return placed
             if clock_s() >= until_s:
@@ -97,14 +98,14 @@ class RayCluster:
                 announce(f"Waiting for the Ray cluster: {announced}.")
             wanted = [self.options.cpus_per_process] * len(processes)
             await asyncio.to_thread(request.send, wanted)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
-    async def _try(
+    async def _try_place(
         self, processes: Sequence[str], without: Collection[str], until_s: float
     ) -> dict[str, RayNode] | Unplaceable:
-        """Place the processes on checked nodes; nodes that fail their check are left out.
+        """Place the processes on checked nodes, without nodes that failed their check.
 
-        If there is no room without them, nodes whose check was late are checked again.
+        If there is no room then, nodes whose check was late are checked again.
         """
         checks = self._checks
         while True:
@@ -113,25 +114,27 @@ class RayCluster:
             lost = self.journal_loss(without)
             if lost and any(role_of(name) == "control" for name in processes):
                 raise ActorLostError(f"the journal cannot be opened: {lost}")
-            fit = [n for n in self.nodes.values() if n.id not in without and n.id not in checks.bad]
-            placed = place(processes, fit, self._constraints(), self.node_of)
+            excluded = {*without, *checks.left_out}
+            allowed = [node for node in self.nodes.values() if node.id not in excluded]
+            placed = place(processes, allowed, self._constraints(), self.node_of)
             if isinstance(placed, Unplaceable):
-                late = self.nodes.keys() - without
-                if clock_s() < until_s and checks.allow_again(late, clock_s()):
+                alive = self.nodes.keys() - without
+                if clock_s() < until_s and checks.readmit_late(alive, clock_s()):
                     continue
-                return Unplaceable(placed.reason + checks.left_out())
+                return Unplaceable(placed.reason + checks.format_left_out())
             chosen = {node.id: node for node in placed.values()}
             new = [node for key, node in chosen.items() if key not in checks.reports]
             if not new:
                 return placed
             deadlines_s = {node.id: checks.deadline_s(node.id, until_s - clock_s()) for node in new}
-            for report in await check_nodes(new, self._seen_journal(), deadlines_s):
-                checks.note(report, clock_s())
+            for report in await check_nodes(new, self._shared_journal(), deadlines_s):
+                checks.record(report, clock_s())
 
-    def _seen_journal(self) -> Path | None:
-        """Return the journal's folder if the binder's node must see the driver's; else None.
+    def _shared_journal(self) -> Path | None:
+        """Return the journal's folder if the binder's node must share it with the driver.
 
-        With a copy on another node, the journal of a new run may be on the disk of any node.
+        None without a journal, and for a new run with a copy of its journal: that may begin on the
+        disk of any node.
         """
         journal = self._journal
         if journal is None or (self._has_copy and not any(journal.glob("*.segment"))):
@@ -141,47 +144,49 @@ class RayCluster:
     def _constraints(self) -> PlacementConstraints:
         """Return what placement must respect; only nodes that see the journal may run the binder.
 
-        A node that is not checked yet counts as one that does; its check decides.
+        A node that is not checked yet counts as seeing it, until its check shows the opposite.
         """
         journal_node_ids = None
-        if self._home:
-            journal_node_ids = frozenset({self._home})
-        elif self._seen_journal() is not None:
-            journal_node_ids = frozenset(self.nodes.keys() - self._checks.blind())
+        if self._journal_node_id:
+            journal_node_ids = frozenset({self._journal_node_id})
+        elif self._shared_journal() is not None:
+            journal_node_ids = frozenset(self.nodes.keys() - self._checks.without_journal())
         options = self.options
         return PlacementConstraints(
             options.cpus_per_process,
             options.labels,
             journal_node_ids,
             _driver_node_id(),
-            self._copy_node,
+            self._copy_node_id,
         )
 
-    def _note_disks(self) -> None:
-        """Note which nodes' disks have the journal and its copy."""
+    def _record_journal_nodes(self) -> None:
+        """Record which nodes' disks have the journal and its copy."""
         if not self._has_copy:
             return
-        self._copy_node = self.node_of.get(JOURNAL_COPY, self._copy_node)
+        self._copy_node_id = self.node_of.get(JOURNAL_COPY, self._copy_node_id)
         for name in (CONTROL, BINDER):
-            self._home = self.node_of.get(name, self._home)
+            self._journal_node_id = self.node_of.get(name, self._journal_node_id)
 
     def journal_loss(self, lost: Collection[str]) -> str:
         """Return how the node with the journal was lost; "" while it is there.
 
-        lost: ids of nodes that do not answer. Ray itself may know of a loss before: a node that is
-        stopped in order leaves the cluster at once.
+        lost: ids of nodes that do not answer. A node may be gone from Ray's list before it is among
+        them: one that is stopped in order leaves the cluster at once.
         """
-        if not self._home or (self._home in self.nodes and self._home not in lost):
+        if not self._journal_node_id or (
+            self._journal_node_id in self.nodes and self._journal_node_id not in lost
+        ):
             return ""
-        return f"its Ray node {self._used[self._home]} does not answer"
+        return f"its Ray node {self._used[self._journal_node_id]} does not answer"
 
     def journal_node(self) -> str:
-        """Return the node with the journal, if a copy makes several possible; else ""."""
-        return str(self._used[self._home]) if self._home else ""
+        """Return the node with the journal in a run with a copy; else ""."""
+        return str(self._used[self._journal_node_id]) if self._journal_node_id else ""
 
     def move_journal(self) -> None:
-        """Note that the journal is from now on what the node of its copy has."""
-        self._home, self._copy_node = self._copy_node, ""
+        """Make the copy the journal: its node is the journal's from now on, and has no copy yet."""
+        self._journal_node_id, self._copy_node_id = self._copy_node_id, ""
 
     def driver_address(self) -> tuple[str, int] | None:
         """Return the address of the raylet on the driver's node; None if the node is not listed."""
@@ -200,8 +205,8 @@ class RayCluster:
         return f"its Ray node {self._used[node_id]} does not answer"
 
     def summary(self) -> str:
-        """Return where the processes of this run are, one node after the other."""
-        by_node: dict[str, list[str]] = {}
+        """Return a line for the user that lists the processes of this run by node."""
+        by_node: dict[str, list[str]] = {}  # By node id: names of its processes.
         for name, node_id in self.node_of.items():
             by_node.setdefault(node_id, []).append(name)
         parts = []
@@ -209,7 +214,7 @@ class RayCluster:
             node = self._used[node_id]
             load = f"{node.free_cpus:g} of {node.cpus:g} CPUs free before"
             parts.append(f"{', '.join(names)} on {node.name} ({node.address}, {load})")
-        return f"Ray at {self.head_text}, {self.run}: {'; '.join(parts)}"
+        return f"Ray at {self.head_endpoint}, {self.run}: {'; '.join(parts)}"
 
 
 def _driver_node_id() -> str:
@@ -217,7 +222,7 @@ def _driver_node_id() -> str:
 
 
 def alive_nodes() -> list[RayNode]:
-    """Return the nodes of the joined Ray that its head counts as alive, by name."""
+    """Return the nodes of the joined cluster that its head counts as alive, sorted by name."""
     from ray._private.state import available_resources_per_node
 
     free = available_resources_per_node()
@@ -240,9 +245,9 @@ def alive_nodes() -> list[RayNode]:
 class CpuRequest:
     """The request for CPUs to the cluster's autoscaler, withdrawn at the end of the block.
 
-    A cluster has one such request, and the last one counts, whoever sent it. So it is sent again at
-    every look, in case another run has replaced or withdrawn it, and is withdrawn only by a run
-    that has sent one.
+    A cluster has one such request: each that is sent replaces the one before, of whichever run. So
+    it is sent repeatedly, in case another run has replaced or withdrawn it, and is withdrawn only
+    by a run that has sent one.
     """
 
     def __init__(self) -> None:
@@ -252,7 +257,7 @@ class CpuRequest:
         return self
 
     def send(self, cpus: Sequence[float]) -> None:
-        """Ask for nodes with room for these bundles."""
+        """Request nodes with room for these bundles of CPUs."""
         from ray.autoscaler.sdk import request_resources
 
         self._is_sent = True
@@ -260,7 +265,7 @@ class CpuRequest:
             request_resources(bundles=[{"CPU": each} for each in cpus if each])
 
     def withdraw(self) -> None:
-        """Ask for nothing more; without effect if nothing was sent."""
+        """Withdraw the request; without effect if none was sent."""
         if self._is_sent:
             self.send([])
 

@@ -85,7 +85,11 @@ def await_loss(
 
 
 class Heartbeats:
-    """The nodes that answer, and those that are lost."""
+    """The thread that connects to nodes, and which nodes are lost.
+
+    _watched: raylets by node id. _misses: number of failed connections in a row, by node id, or
+    `HEAD`. _is_node_silent: whether a node that is not lost yet did not answer.
+    """
 
     def __init__(
         self,
@@ -97,9 +101,9 @@ class Heartbeats:
         self._connect = connect
         self._watched: dict[str, Address] = {}
         self._misses: Counter[str] = Counter()
-        self._ends = threading.Event()
+        self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._is_missing = False
+        self._is_node_silent = False
         self.lost: frozenset[str] = frozenset()
         self.is_head_lost = False
         self.is_head_silent = False
@@ -112,15 +116,15 @@ class Heartbeats:
     def start(self) -> None:
         """Start the thread that connects; a second call does nothing."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._live, name="ray-heartbeats", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="ray-heartbeats", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         """Let the thread end after its present connections, without waiting for it."""
-        self._ends.set()
+        self._is_over.set()
 
-    def _live(self) -> None:
-        while not self._ends.wait(MISSED_BEAT_S if self._is_missing else BEAT_S):
+    def _run(self) -> None:
+        while not self._is_over.wait(MISSED_BEAT_S if self._is_node_silent else BEAT_S):
             self.beat()
 
     def beat(self) -> None:
@@ -133,7 +137,7 @@ class Heartbeats:
             self._misses[key] = 0 if key in answering else self._misses[key] + 1
         lost = {key for key in watched if key != HEAD and self._misses[key] >= LOST_BEATS}
         self.lost = self.lost | lost
-        # Not for the head: its beats are counted for longer.
-        self._is_missing = any(self._misses[key] for key in watched.keys() - {HEAD, *lost})
+        # Shorter pauses only for nodes: the head has far more beats until it is lost.
+        self._is_node_silent = any(self._misses[key] for key in watched.keys() - {HEAD, *lost})
         self.is_head_silent = self._misses[HEAD] >= LOST_BEATS
         self.is_head_lost = self._misses[HEAD] >= HEAD_LOST_BEATS

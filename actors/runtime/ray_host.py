@@ -26,36 +26,37 @@ from roadstead.actors.runtime.ray_heartbeats import (
     Address,
     await_loss,
 )
-from roadstead.actors.runtime.ray_logs import LogPlace, part_on_node
+from roadstead.actors.runtime.ray_logs import LogLocation, read_on_node
 from roadstead.actors.runtime.ray_metrics import MetricsPublisher
 from roadstead.protocol.codec import DecodeLimits
 from roadstead.protocol.errors import InputError
 
 END_AFTER_S = 0.1
-"""Time for the reply to the request to end."""
+"""Time from the request to end until the end: the reply is sent meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSetup:
     """What a process does besides its actors' work.
 
-    run: name of the run on a joined cluster. metrics_interval_s: of its published metrics, 0 for
-    none. driver, own: the raylets on the driver's node and on that of the process; None on a Ray of
-    the run's own.
+    run: name of the run on a joined cluster. logs: where it writes its log. metrics_interval_s:
+    between two publications of metrics, 0 for none. driver, own: the raylets on the driver's node
+    and on that of the process; None on a Ray of the run's own.
     """
 
     run: str = ""
-    logs: LogPlace = field(default_factory=LogPlace)
+    logs: LogLocation = field(default_factory=LogLocation)
     metrics_interval_s: float = 0.0
     driver: Address | None = None
     own: Address | None = None
 
 
-def end_without(raylet: Address, beats: int, of: str) -> None:
-    """End this process once a raylet is lost: nobody else would end it for long.
+def end_after_loss(raylet: Address, beats: int, of: str) -> None:
+    """End this process once a raylet is lost; Ray itself would leave it running for long.
 
-    Without the driver's node the run is over. Without the process's own raylet Ray cannot end it,
-    and the run replaces it meanwhile: a process that stays might keep the journal locked.
+    Without the driver's node the run is over. Without the raylet of its own node, Ray cannot end
+    the process, and the run replaces it: if it stayed, it might keep the journal locked. beats: of
+    `await_loss`. of: whose raylet it is, for the log.
     """
     await_loss(raylet, beats)
     log("host", "raylet lost", of=of, node=raylet[0])
@@ -64,7 +65,10 @@ def end_without(raylet: Address, beats: int, of: str) -> None:
 
 
 class RayHost:
-    """The Ray actor: a process with one of our actors, or several that share it."""
+    """The Ray actor: a process with one of our actors, or several that share it.
+
+    _dispatchers: by actor name. _handling: tasks that handle a message. _failure: of the build.
+    """
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class RayHost:
             (setup.own, LOST_BEATS, "this node"),
         ):
             if raylet is not None:
-                end = partial(end_without, raylet, beats, of)
+                end = partial(end_after_loss, raylet, beats, of)
                 threading.Thread(target=end, daemon=True).start()
         raise_gc_thresholds()
         self._limits = limits
@@ -119,6 +123,7 @@ class RayHost:
         except asyncio.CancelledError:
             if self._dispatchers.get(name) is dispatcher:
                 raise
+            # `retire` ended the actor, not the call: the caller receives ActorLostError.
             handling.uncancel()
             return error_reply(ActorLostError(f"{name} is gone"))
         finally:
@@ -145,8 +150,8 @@ class RayHost:
         timer.start()
 
     async def log_part(self, name: str, start: int, count: int) -> bytes:
-        """Answer a request for the logs of this node; see `part_on_node`."""
-        return part_on_node(self._setup.logs.run, name, start, count)
+        """Answer a request for the logs of this node; see `read_on_node`."""
+        return read_on_node(self._setup.logs.run, name, start, count)
 
     async def _status_of(self, name: str) -> ActorStatus:
         dispatcher = self._dispatchers.get(name)
@@ -156,7 +161,7 @@ class RayHost:
         """Return the process id once the actors are built, or the error in their input."""
         interval_s = self._setup.metrics_interval_s
         if interval_s and not self._failure and self._publishing is None:
-            looks = {name: partial(self._status_of, name) for name in self._dispatchers}
-            publisher = MetricsPublisher(self._setup.run, looks)
-            self._publishing = asyncio.create_task(publisher.live(interval_s))
+            readers = {name: partial(self._status_of, name) for name in self._dispatchers}
+            publisher = MetricsPublisher(self._setup.run, readers)
+            self._publishing = asyncio.create_task(publisher.run(interval_s))
         return self._failure or os.getpid()

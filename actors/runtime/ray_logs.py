@@ -2,7 +2,7 @@
 
     process ──► its file in Ray's folder of logs, on its node ── parts, newest first ──► driver
 
-A node answers through any process of the run that is still there, else through a new task.
+The files of a node are read through any process of the run that is left there, else through a task.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ from roadstead.actors.runtime.transcript import SUFFIX
 from roadstead.protocol.codec import CodecError, DecodeLimits, pack, unpack
 
 PART_BYTES = 64 * 1024
-"""Of one reply: Ray sends replies below 100 kB inside the call."""
+"""Size of the part in one reply: Ray sends replies below 100 kB inside the call."""
 
-KEPT_BYTES = 8 * 1024 * 1024
-"""Of one process: its newest lines."""
+MAX_FILE_BYTES = 8 * 1024 * 1024
+"""Size of what is copied of one file: its newest lines."""
 
-NODES_AT_ONCE = 8
+NODES_AT_A_TIME = 8
+"""Number of nodes whose files are copied in parallel."""
 
 _LIMITS = DecodeLimits(max_bytes=2 * PART_BYTES)
 _MAX_FILES = 1_000
-"""Per node; their names fit in one reply."""
+"""Number of files of one node; so many names fit in one reply."""
 
-Ask = Callable[[str, int, int], Awaitable[bytes]]
+LogRequest = Callable[[str, int, int], Awaitable[bytes]]
 """Request for `count` bytes of a file from `start`; with the name "" for the list of files."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogLocation:
     """Where a process writes its log.
 
-    folder: on its machine; "" for none. run: if set, the folder is that of the run on the node of
-    the process. name: of the file.
+    folder: on the machine of the process; "" for no log. run: if set, the folder of this run on the
+    node of the process is used instead. name: of the file; "" for the name of the process.
     """
 
     folder: str = ""
@@ -63,7 +64,7 @@ class LogPlace:
         if self.run:
             path = folder_on_node(self.run)
             with contextlib.suppress(OSError):
-                # Names of pods are for the owner only; the files are in a folder of all users.
+                # Logs name pods, so only their owner may read them; Ray's folder is open to all.
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = str(path)
         open_log(folder, self.name or process)
@@ -78,8 +79,8 @@ def folder_on_node(run: str) -> Path:
     return Path(node.get_logs_dir_path(), run, ray.get_runtime_context().get_node_id())
 
 
-def part_on_node(run: str, name: str, start: int, count: int) -> bytes:
-    """Answer an `Ask` on this node, as msgpack: bytes, or [folder, [[name, size], …]]."""
+def read_on_node(run: str, name: str, start: int, count: int) -> bytes:
+    """Answer a `LogRequest` on this node, as msgpack: bytes, or [folder, [[name, size], …]]."""
     folder = folder_on_node(run)
     if not name:
         paths = sorted(folder.iterdir())[:_MAX_FILES] if folder.is_dir() else []
@@ -98,35 +99,40 @@ def _is_log(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NodeLogs:
-    """The logs on one node. label: of its files. asks: ways to ask it, tried in this order."""
+    """The logs on one node.
+
+    label: of the node, in the names of the copies. text: the node in messages. processes: names of
+    the expected files. requests: ways to read the files, tried in this order.
+    """
 
     label: str
     text: str
     processes: Sequence[str]
-    asks: Sequence[Ask]
+    requests: Sequence[LogRequest]
 
 
 @dataclass(slots=True)
 class RunLogs:
     """The processes of a run that write logs on nodes, replaced ones included.
 
-    into: the driver's folder. _lives: names of log files, by node.
+    into: the driver's folder. _nodes: by node id. _names: names of log files, by node id. _count:
+    number of starts, by process.
     """
 
     run: str
     into: Path
     _nodes: dict[str, RayNode] = field(default_factory=dict)
-    _lives: dict[str, list[str]] = field(default_factory=dict)
+    _names: dict[str, list[str]] = field(default_factory=dict)
     _count: Counter[str] = field(default_factory=Counter)
 
-    def place_for(self, process: str, node: RayNode) -> LogPlace:
+    def location_for(self, process: str, node: RayNode) -> LogLocation:
         """Return where a process that is about to start on a node writes its log."""
         self._count[process] += 1
         number = self._count[process]
         name = process if number == 1 else f"{process}.{number}"
         self._nodes[node.id] = node
-        self._lives.setdefault(node.id, []).append(name)
-        return LogPlace(run=self.run, name=name)
+        self._names.setdefault(node.id, []).append(name)
+        return LogLocation(run=self.run, name=name)
 
     async def gather(
         self,
@@ -140,22 +146,24 @@ class RunLogs:
         handles, node_of: of the present processes. lost: ids of lost nodes. Never raises an error
         of Ray, and returns in time.
         """
-        gone = [node_id for node_id in self._lives if node_id in lost]
+        lost_ids = [node_id for node_id in self._names if node_id in lost]
         labels = self._labels()
-        asked = []
-        for node_id in self._lives.keys() - lost:
+        readable = []
+        for node_id in self._names.keys() - lost:
             # Control answers soonest: a scheduler may be in the middle of a batch.
             near = sorted(
                 (name for name in handles if node_of.get(name) == node_id),
                 key=lambda name: role_of(name) != "control",
             )
-            asks = [partial(_ask_process, handles[name]) for name in near]
+            requests: list[LogRequest] = [
+                partial(_request_from_process, handles[name]) for name in near
+            ]
             text = str(self._nodes[node_id])
-            each = (*asks, partial(_ask_task, self.run, node_id))
-            asked.append(NodeLogs(labels[node_id], text, self._lives[node_id], each))
-        missing = await gather(sorted(asked, key=lambda node: node.label), self.into, timeout_s)
-        for node_id in gone:
-            names = ", ".join(self._lives[node_id])
+            requests.append(partial(_request_by_task, self.run, node_id))
+            readable.append(NodeLogs(labels[node_id], text, self._names[node_id], requests))
+        missing = await gather(sorted(readable, key=lambda node: node.label), self.into, timeout_s)
+        for node_id in lost_ids:
+            names = ", ".join(self._names[node_id])
             missing.append(f"{names} on {self._nodes[node_id]} (the node is lost)")
         return f"Not all logs are in {self.into}: {'; '.join(missing)}." if missing else ""
 
@@ -169,14 +177,14 @@ class RunLogs:
         }
 
 
-async def _ask_process(handle: ActorHandle, name: str, start: int, count: int) -> bytes:
+async def _request_from_process(handle: ActorHandle, name: str, start: int, count: int) -> bytes:
     answer: bytes = await handle.log_part.remote(name, start, count)
     return answer
 
 
-async def _ask_task(run: str, node_id: str, name: str, start: int, count: int) -> bytes:
-    """Ask a node on which no process of the run is left."""
-    task = ray.remote(part_on_node).options(
+async def _request_by_task(run: str, node_id: str, name: str, start: int, count: int) -> bytes:
+    """Read a file of a node on which no process of the run is left."""
+    task = ray.remote(read_on_node).options(
         num_cpus=0,
         max_retries=0,
         scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
@@ -188,10 +196,10 @@ async def _ask_task(run: str, node_id: str, name: str, start: int, count: int) -
 async def gather(nodes: Sequence[NodeLogs], into: Path, timeout_s: float) -> list[str]:
     """Copy the logs of nodes into a folder, within the time. Return what is missing, in words."""
     missing: list[str] = []
-    turns = asyncio.Semaphore(NODES_AT_ONCE)
+    slots = asyncio.Semaphore(NODES_AT_A_TIME)
 
     async def copy(node: NodeLogs) -> None:
-        async with turns:
+        async with slots:
             await _copy_node(node, into, timeout_s, missing)
 
     copies = {asyncio.create_task(copy(node)): node for node in nodes}
@@ -210,18 +218,18 @@ async def gather(nodes: Sequence[NodeLogs], into: Path, timeout_s: float) -> lis
 
 
 async def _copy_node(node: NodeLogs, into: Path, timeout_s: float, missing: list[str]) -> None:
-    """Copy all files of one node. Raises the error of the last way to ask it."""
+    """Copy all files of one node. Raises the error of the last request if all of them fail."""
     failure: Exception = TimeoutError("no answer")
-    for ask in node.asks:
+    for request in node.requests:
         try:
             async with asyncio.timeout(timeout_s / 2):
-                folder, files = _listed(await ask("", 0, 0))
+                folder, files = _decode_listing(await request("", 0, 0))
         except (RayError, TimeoutError, CodecError) as each:
             failure = each
             continue
         # The transcripts of failures first: they are short, and wanted most.
         for name, size_bytes in sorted(files, key=lambda file: not file[0].endswith(SUFFIX)):
-            left_out = await _copy_file(ask, (name, size_bytes), node.label, into)
+            left_out = await _copy_file(request, (name, size_bytes), node.label, into)
             if left_out:
                 whole = f"all of it is there in {folder}/{name}"
                 missing.append(f"{left_out:,} bytes of {name} on {node.text} ({whole})")
@@ -232,7 +240,7 @@ async def _copy_node(node: NodeLogs, into: Path, timeout_s: float, missing: list
     raise failure
 
 
-def _listed(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
+def _decode_listing(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
     """Return the folder of a node and the names and sizes of its files. CodecError if malformed."""
     listed = unpack(answer, _LIMITS)
     match listed:
@@ -250,17 +258,18 @@ def _listed(answer: bytes) -> tuple[str, list[tuple[str, int]]]:
     return folder, found
 
 
-async def _copy_file(ask: Ask, file: tuple[str, int], label: str, into: Path) -> int:
-    """Copy the newest part of a file; return how many bytes are left out.
+async def _copy_file(request: LogRequest, file: tuple[str, int], label: str, into: Path) -> int:
+    """Copy the end of a file; return how many bytes before it are left out.
 
-    Interrupted by the deadline, it keeps the parts that it has, from the end of the file backwards.
+    If the deadline interrupts it, the parts that were received are kept: parts are read backwards.
     """
     name, size_bytes = file
-    stop, at, parts = max(0, size_bytes - KEPT_BYTES), size_bytes, list[bytes]()
+    stop, parts = max(0, size_bytes - MAX_FILE_BYTES), list[bytes]()
+    at = size_bytes  # Start of the parts that are copied.
     try:
         while at > stop:
             count = min(PART_BYTES, at - stop)
-            part = unpack(await ask(name, at - count, count), _LIMITS)
+            part = unpack(await request(name, at - count, count), _LIMITS)
             if not isinstance(part, bytes) or len(part) != count:
                 raise CodecError(f"{name}: not {count} bytes")
             parts.append(part)
@@ -272,7 +281,10 @@ async def _copy_file(ask: Ask, file: tuple[str, int], label: str, into: Path) ->
 
 
 def _write(into: Path, name: str, label: str, data: bytes, left_out: int) -> None:
-    """Write a file of a node under its name with the node's label; logs of earlier runs stay."""
+    """Write a file of a node under its name with the node's label; logs of earlier runs are kept.
+
+    left_out: number of bytes of the file before `data`.
+    """
     path = into / f"{Path(name).stem}@{label}{Path(name).suffix}"
     into.mkdir(parents=True, exist_ok=True)
     if name.endswith(SUFFIX):

@@ -1,7 +1,8 @@
 """Publication of the actors' metrics as metrics of a joined Ray cluster.
 
 A task of each process reads the status of its actors every few seconds, as the supervisor does more
-often: nothing is counted on the way of a pod. Ray exports the values from each node for Prometheus.
+often, so that scheduling a pod costs nothing more. Ray exports the values of each node for
+Prometheus.
 """
 
 from __future__ import annotations
@@ -17,39 +18,44 @@ from roadstead.actors.messages import ActorStatus
 from roadstead.actors.metrics import Metric, actor_type, samples
 
 TAGS = ("run", "role", "name")
-"""Of every metric: the run, the type of the actor, and its name."""
+"""Tags of every metric: the run, the type of the actor, and its name."""
 
-Look = Callable[[], Awaitable[ActorStatus]]
+StatusReader = Callable[[], Awaitable[ActorStatus]]
 Record = Callable[[Metric, Mapping[str, str], float], None]
-"""Receiver of one value: of a gauge its value, of a counter what was added."""
+"""Receiver of a metric, its tags, and the value of a gauge or the increase of a counter."""
 
 
 class MetricsPublisher:
-    """The metrics of the actors of one process. _last: the last values of counters."""
+    """The metrics of the actors of one process.
 
-    def __init__(self, run: str, looks: Mapping[str, Look], record: Record | None = None) -> None:
-        """looks: return the status of each actor, by name. record: by default, to Ray."""
+    _counted: last value of each counter, by actor, metric and label.
+    """
+
+    def __init__(
+        self, run: str, readers: Mapping[str, StatusReader], record: Record | None = None
+    ) -> None:
+        """readers: by actor name. record: by default, a record in Ray's metrics."""
         self._run = run
-        self._looks = looks
+        self._readers = readers
         self._record = record or RayMetrics().record
-        self._last: dict[tuple[str, str, str], float] = {}
+        self._counted: dict[tuple[str, str, str], float] = {}
 
     async def publish(self) -> None:
         """Record the present values once."""
-        for name, look in self._looks.items():
+        for name, read_status in self._readers.items():
             actor = actor_type(name)
             tags = {"run": self._run, "role": actor, "name": name}
-            for metric, label, value in samples(actor, await look()):
-                added = value
+            for metric, label, value in samples(actor, await read_status()):
+                number = value
                 if metric.kind == "counter":
                     key = (name, metric.full_name, label)
-                    added = value - self._last.get(key, 0.0)
-                    self._last[key] = value
-                    if added <= 0:
+                    number = value - self._counted.get(key, 0.0)
+                    self._counted[key] = value
+                    if number <= 0:
                         continue
-                self._record(metric, tags | {metric.label: label} if label else tags, added)
+                self._record(metric, tags | {metric.label: label} if label else tags, number)
 
-    async def live(self, interval_s: float) -> None:
+    async def run(self, interval_s: float) -> None:
         """Publish until cancelled; a failure ends the publication and not the process."""
         try:
             while True:
@@ -61,20 +67,20 @@ class MetricsPublisher:
 
 
 class RayMetrics:
-    """The metrics of this process at Ray, made when they get their first value."""
+    """The metrics of this process at Ray, each created with its first value."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Counter | Gauge] = {}
+        self._metrics: dict[str, Counter | Gauge] = {}
 
     def record(self, metric: Metric, tags: Mapping[str, str], value: float) -> None:
         """Record one value; a `Record`."""
-        made = self._made.get(metric.full_name)
-        if made is None:
+        exported = self._metrics.get(metric.full_name)
+        if exported is None:
             kind = Counter if metric.kind == "counter" else Gauge
             keys = (*TAGS, metric.label) if metric.label else TAGS
-            made = kind(metric.full_name, f"{metric.description} ({metric.unit})", keys)
-            self._made[metric.full_name] = made
-        if isinstance(made, Counter):
-            made.inc(value, dict(tags))
+            exported = kind(metric.full_name, f"{metric.description} ({metric.unit})", keys)
+            self._metrics[metric.full_name] = exported
+        if isinstance(exported, Counter):
+            exported.inc(value, dict(tags))
         else:
-            made.set(value, dict(tags))
+            exported.set(value, dict(tags))

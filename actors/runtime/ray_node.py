@@ -59,6 +59,7 @@ class OwnPaths(JobConfig):  # type: ignore[misc]
     """A job that does not add the driver's working directory to the path of its workers."""
 
     def _runtime_env_has_working_dir(self) -> bool:
+        # Ray adds the driver's directory unless the job says that it has one of its own.
         return True
 
 
@@ -66,8 +67,8 @@ class OwnPaths(JobConfig):  # type: ignore[misc]
 def quiet_driver() -> Iterator[None]:
     """Keep a Ray that is initialized inside the block from printing on this process's output.
 
-    It would print a native stack on SIGTERM, and, among the results on standard output, the logs of
-    a node that ended: the supervisor reports it.
+    It would print a native stack on SIGTERM, and, among the results on standard output, errors of a
+    node that ended, which the supervisor reports anyway.
     """
     with ExitStack() as stack:
         for module, name, value in (
@@ -85,7 +86,7 @@ def lean_node(folder: str) -> Iterator[None]:
 
     folder: working directory of its processes.
     """
-    begin = partial(_begin, services.ConsolePopen, folder)
+    begin = partial(_start_process, services.ConsolePopen, folder)
     with quiet_driver(), ExitStack() as stack:
         for module, name, value in (
             (ray._private.node, "Node", LeanNode),
@@ -105,7 +106,7 @@ def _agent_command(*_: object) -> list[str]:
     return [sys.executable, "-u", CHILD]
 
 
-def _begin(
+def _start_process(
     popen: type[Popen[bytes]],
     folder: str,
     command: list[str],
@@ -125,8 +126,10 @@ def _listen_to_nothing(*_: object) -> None:
 def servers() -> dict[str, Popen[bytes]]:
     """Return the servers of a Ray that this process started, by name; {} if it joined a Ray."""
     node = worker._global_node
-    kinds = {} if node is None else node.all_processes
-    return {kind: kinds[kind][0].process for kind in ("gcs_server", "raylet") if kind in kinds}
+    processes = {} if node is None else node.all_processes
+    return {
+        name: processes[name][0].process for name in ("gcs_server", "raylet") if name in processes
+    }
 
 
 def end_by_force() -> None:
@@ -149,7 +152,7 @@ class _Leaving:
         """Ignore it: the count ends with the core worker."""
 
 
-def let_go() -> None:
+def ignore_dropped_references() -> None:
     """Ignore dropped object references from now on; call it before `ray.shutdown`.
 
     Ray ends the whole process with status 1 if an object reference is dropped while its core worker

@@ -2,8 +2,8 @@
 
 Ray gives no guarantee for actors that reserve nothing: it may put all of them on one node, even on
 a head without CPUs. So each process reserves CPUs, and its node is chosen here: the control
-processes on one node, schedulers and workers spread over all nodes (docs/decisions/0047). The node
-of "the driver" is that of Ray's driver, the process that started the run.
+processes (queue, cache and binder) on one node, schedulers and workers spread over all nodes
+(docs/decisions/0047). "The driver" is Ray's driver, the process that started the run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def role_of(process: str) -> Role:
         return "control"
     if process == JOURNAL_COPY:
         return "copy"
-    # No other process exists: what is not scheduler-N is worker-N.
+    # All other names are scheduler-N or worker-N.
     return "scheduler" if process.startswith(SCHEDULER) else "worker"
 
 
@@ -87,8 +87,8 @@ def place(
     free_cpus = {node.id: node.free_cpus for node in nodes}
     by_id = {node.id: node for node in nodes}
     assigned: dict[str, RayNode] = {}
-    # Those with the fewest possible nodes first: control needs the CPUs of all its processes on one
-    # node, the copy a node other than control's. Schedulers and workers use what is left anywhere.
+    # Processes with the fewest possible nodes first: control needs the CPUs of all its processes on
+    # one node, the copy a node other than control's. Schedulers and workers may run anywhere.
     control = [name for name in processes if role_of(name) == "control"]
     if control:
         cpus = len(control) * constraints.cpus
@@ -99,7 +99,7 @@ def place(
         free_cpus[node.id] -= cpus
     if JOURNAL_COPY in processes:
         # No name is in both maps, so that neither hides an entry of the other.
-        control_node_of = {**_ids(assigned), **node_of}
+        control_node_of = {**_node_ids(assigned), **node_of}
         copy = _copy_node(by_id, free_cpus, constraints, control_node_of)
         if isinstance(copy, str):
             return Unplaceable(copy)
@@ -160,7 +160,7 @@ def _control_node(
     return min(feasible, key=rank)
 
 
-def _ids(assigned: Mapping[str, RayNode]) -> dict[str, str]:
+def _node_ids(assigned: Mapping[str, RayNode]) -> dict[str, str]:
     return {name: node.id for name, node in assigned.items()}
 
 

@@ -31,16 +31,17 @@ from roadstead.actors.runtime.ray_session import first_line
 from roadstead.protocol.codec import DecodeLimits
 
 T = TypeVar("T")
+"""Type of a reply."""
 
-LOOK_S = 0.1
+POLL_S = 0.1
 """Interval between two checks of whether the node of a called actor is lost."""
 
 PART_BYTES = 90 * 1024
 """Longest argument of a call on a Ray cluster that the run did not start itself. Ray writes an
 argument of more than 100 KiB into its object store, which takes longer. The store is part of the
-raylet: while that does not answer, the write blocks the calling process."""
+raylet, and while the raylet does not answer, the write blocks the calling process."""
 
-AGAIN_S = 0.05
+RETRY_PAUSE_S = 0.05
 """Pause before a lost call is repeated."""
 
 
@@ -130,15 +131,15 @@ async def reply_unless_lost(
     """
     if host_lost is None:
         return await reply
-    asked = asyncio.ensure_future(reply)
+    task = asyncio.ensure_future(reply)
     try:
-        while not asked.done():
+        while not task.done():
             if why := host_lost():
                 raise ActorLostError(f"{name} is gone: {why}")
-            await asyncio.wait({asked}, timeout=LOOK_S)
-        return await asked
+            await asyncio.wait({task}, timeout=POLL_S)
+        return await task
     finally:
-        asked.cancel()
+        task.cancel()
 
 
 async def call_until_available(
@@ -153,7 +154,7 @@ async def call_until_available(
             return await (call() if begun is None else begun)
         except ActorUnavailableError:
             begun = None
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_PAUSE_S)
 
 
 def parts_of(data: bytes, part_bytes: int) -> tuple[bytes, ...]:

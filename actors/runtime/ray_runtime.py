@@ -1,4 +1,4 @@
-"""The Ray runtime: each process with its actors is one Ray actor.
+"""The Ray runtime: each process with its actors is one Ray actor, their host.
 
 By default a local Ray is started on loopback, without its monitors and dashboard, and shut down
 after the run. On a Ray that is joined, each process reserves CPUs on a node that is chosen and
@@ -38,7 +38,7 @@ from roadstead.actors.interface import (
 from roadstead.actors.runtime.ray_cluster import RayCluster, alive_nodes
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats
 from roadstead.actors.runtime.ray_host import HostSetup, RayHost
-from roadstead.actors.runtime.ray_logs import LogPlace, RunLogs
+from roadstead.actors.runtime.ray_logs import LogLocation, RunLogs
 from roadstead.actors.runtime.ray_refs import (
     PART_BYTES,
     RayDirectory,
@@ -73,16 +73,16 @@ like a lost one."""
 END_S = 1.0
 """Deadline for the processes' replies to the request to end."""
 
-NAME_S = 0.05
+NAME_PAUSE_S = 0.05
 """Pause before a start under a name that Ray has not released yet is repeated."""
 
 
 class RayRuntime:
     """Runtime of actors on a Ray of its own, or on one that it joins.
 
-    pids, _handles: of each process. _hosts: actor → its process. _retired: processes whose actors
-    ended and are rebuilt at the next start. _cluster, _heartbeats, _logs: None for a Ray of its
-    own; _logs also without a folder for logs.
+    pids, _handles: by host. _hosts: actor → its host. _retired: hosts whose actors ended and are
+    rebuilt at the next start. _cluster, _heartbeats, _logs: None for a Ray of its own; _logs also
+    without a folder for logs.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class RayRuntime:
         has_copy: bool = False,
         start_s: float = START_S,
     ) -> None:
-        """processes: how many will be started, so that a local Ray starts them in parallel.
+        """processes: how many a local Ray starts in parallel.
         journal: folder of the binder's journal, which its node must see. has_copy: whether another
         node has a copy of the journal. start_s: deadline for the start of Ray, or for joining one.
         """
@@ -109,7 +109,7 @@ class RayRuntime:
         self._cluster: RayCluster | None = None
         self._heartbeats: Heartbeats | None = None
         self._logs: RunLogs | None = None
-        self._announce: Announce = _say_nothing
+        self._announce: Announce = _ignore_message
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
         RaySession.await_end(start_s)
@@ -140,10 +140,10 @@ class RayRuntime:
         kept = {host: groups[host] for host in groups.keys() & self._retired}
         new = {host: groups[host] for host in groups if host not in kept}
         self._retired.clear()
-        _, late_ones = await asyncio.gather(
+        _, late = await asyncio.gather(
             self._begin(new, directory, timeout_s), self._rebuild(kept, directory)
         )
-        await self._begin({host: kept[host] for host in late_ones}, directory, timeout_s)
+        await self._begin({host: kept[host] for host in late}, directory, timeout_s)
         return {name: self.find(name) for builds in groups.values() for name in builds}
 
     async def _begin(
@@ -171,7 +171,7 @@ class RayRuntime:
                 remote.options(**options).remote,
                 *(host, dict(builds), directory, self._limits, self._setup_of(host)),
             )
-            self._handles[host] = await _once_free(host, begin, timeout_s)
+            self._handles[host] = await _start_when_name_is_free(host, begin, timeout_s)
         await asyncio.gather(*(self._await_ready(host, timeout_s) for host in groups))
 
     async def _rebuild(
@@ -182,7 +182,7 @@ class RayRuntime:
         Returns the processes that did not answer in time, which are killed.
         """
 
-        async def rebuilt(host: str) -> bool:
+        async def rebuild_or_kill(host: str) -> bool:
             call = partial(self._handles[host].rebuild.remote, dict(groups[host]), directory)
             with contextlib.suppress(ActorLostError, DeadlineError):
                 await self._await_answer(host, call, REBUILD_S)
@@ -191,11 +191,11 @@ class RayRuntime:
             return False
 
         hosts = sorted(groups)
-        done = await asyncio.gather(*map(rebuilt, hosts))
+        done = await asyncio.gather(*map(rebuild_or_kill, hosts))
         return [host for host, is_done in zip(hosts, done, strict=True) if not is_done]
 
     async def _place(self, processes: list[str], timeout_s: float) -> dict[str, dict[str, object]]:
-        """Return the options of Ray that put each process on its node."""
+        """Return, for each process, the options of its Ray actor that put it on its node."""
         if self._cluster is None or self._heartbeats is None:
             return {host: {"num_cpus": 0} for host in processes}
         # The whole run waits for a replacement; at the start, an autoscaler may need minutes.
@@ -216,13 +216,13 @@ class RayRuntime:
         """Return the setup of a process that is about to start."""
         if self._cluster is None:
             # A Ray of the run's own collects no metrics.
-            return HostSetup(logs=LogPlace(self._log_dir))
-        place, node = LogPlace(), self._cluster.node_of_process(host)
+            return HostSetup(logs=LogLocation(self._log_dir))
+        logs, node = LogLocation(), self._cluster.node_of_process(host)
         if self._logs is not None:
-            place = self._logs.place_for(host, node)
+            logs = self._logs.location_for(host, node)
         interval_s = self._cluster.options.metrics_interval_s
         driver, own = self._cluster.driver_address(), (node.address, node.port)
-        return HostSetup(self._namespace, place, interval_s, driver, own)
+        return HostSetup(self._namespace, logs, interval_s, driver, own)
 
     async def gather_logs(self, *, timeout_s: float) -> None:
         """Copy the logs from the nodes of a joined cluster; a message reports missing ones."""
@@ -266,7 +266,7 @@ class RayRuntime:
 
     def _directory(self) -> RayDirectory:
         """Return the directory of the processes that are started so far."""
-        # A Ray of the run's own has another limit of arguments (`SYSTEM`).
+        # A Ray of the run's own has another limit of arguments (`SYSTEM_CONFIG`).
         part_bytes = 0 if self._cluster is None else PART_BYTES
         return RayDirectory(self._namespace, self._limits, dict(self._hosts), part_bytes)
 
@@ -283,7 +283,7 @@ class RayRuntime:
         host = self._hosts.get(name, name)
         if host not in self._retired:
             self._retired.add(host)
-            # The reply is not awaited: the process may be computing, or ending.
+            # The reply is not awaited: the process may compute for long, or have ended.
             with contextlib.suppress(RayError):
                 self._handles[host].retire.remote()
 
@@ -291,7 +291,7 @@ class RayRuntime:
         """Return which part of Ray itself ended, and how; "" while all runs."""
         if self._heartbeats is not None and self._cluster is not None:
             if self._heartbeats.is_head_lost:
-                return f"Ray's head at {self._cluster.head_text} does not answer any more"
+                return f"Ray's head at {self._cluster.head_endpoint} does not answer any more"
             return ""
         return self._ray.lost()
 
@@ -318,7 +318,7 @@ class RayRuntime:
         return sum(node.free_cpus for node in alive_nodes())
 
     def move_journal(self) -> None:
-        """Note that the journal is from now on what the node of its copy has."""
+        """Make the journal's copy, on its node, the journal."""
         if self._cluster is not None:
             self._cluster.move_journal()
 
@@ -348,18 +348,20 @@ class RayRuntime:
         self._ray.leave()
 
 
-def _say_nothing(_: str) -> None:
-    """Ignore a message for the user, until `report_to` sets their receiver."""
+def _ignore_message(_: str) -> None:
+    """Ignore a message for the user: the receiver before `report_to` sets one."""
 
 
-async def _once_free(host: str, begin: Callable[[], ActorHandle], timeout_s: float) -> ActorHandle:
-    """Start an actor; retries while Ray still knows an ended one of the same name."""
+async def _start_when_name_is_free(
+    host: str, begin: Callable[[], ActorHandle], timeout_s: float
+) -> ActorHandle:
+    """Start a Ray actor; retries while the name of an ended one is not released yet."""
     try:
         async with asyncio.timeout(timeout_s):
             while True:
                 try:
                     return begin()
                 except ValueError:
-                    await asyncio.sleep(NAME_S)
+                    await asyncio.sleep(NAME_PAUSE_S)
     except TimeoutError:
         raise deadline_error(host, "its start", timeout_s) from None

@@ -20,8 +20,8 @@ from roadstead.actors.runtime.ray_heartbeats import address_of, connected
 from roadstead.actors.runtime.ray_node import (
     OwnPaths,
     end_by_force,
+    ignore_dropped_references,
     lean_node,
-    let_go,
     quiet_driver,
     servers,
 )
@@ -37,9 +37,9 @@ LEAVE_S = 30.0
 """Deadline for the shutdown of Ray at the end of the process."""
 
 OBJECT_STORE_BYTES = 128 * 1024 * 1024
-"""Of a local Ray. Only messages above `max_direct_call_object_size` use it."""
+"""Size of a local Ray's object store. Only messages above `max_direct_call_object_size` use it."""
 
-SYSTEM = {
+SYSTEM_CONFIG = {
     # Nothing reads the task events of our local Ray. Every call would be reported to its servers,
     # and a shutdown waits for the reports: 15 s if the servers have ended.
     "task_events_report_interval_ms": 0,
@@ -60,7 +60,7 @@ SYSTEM = {
 """Ray's own settings for a local Ray (docs/decisions/0009)."""
 
 _token: list[str] = []
-"""Token of the local Rays of this process: Ray reads it once for all of them."""
+"""At most one: the token of the local Rays of this process, which Ray reads once for all."""
 
 
 class RaySession:
@@ -69,6 +69,9 @@ class RaySession:
     One thread does both because Ray's processes die with the thread that started them. The shutdown
     runs in the background, so that the result of a run is not delayed by it. The end of the process
     and the next session wait for it.
+
+    _last, _ending: threads of the last session, and of the last that was left. _folders: of local
+    Rays that are not shut down yet.
     """
 
     _last: ClassVar[threading.Thread | None] = None
@@ -90,7 +93,7 @@ class RaySession:
         self._folder = ""
         self._servers: dict[str, Popen[bytes]] = {}
         atexit.register(self._end)
-        RaySession._last = threading.Thread(target=self._live, name="ray-session", daemon=True)
+        RaySession._last = threading.Thread(target=self._run, name="ray-session", daemon=True)
         RaySession._last.start()
         what = "Ray" if target.is_local else f"Ray at {target.address} ({target.why})"
         try:
@@ -102,18 +105,18 @@ class RaySession:
             did = "did not start" if target.is_local else "cannot be joined"
             raise ActorLostError(f"{what} {did}: {first_line(failure)}") from failure
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             if self._target.is_local:
                 with own_environment():
-                    self._stay()
+                    self._serve()
             else:
-                self._stay()
+                self._serve()
         finally:
             # A registered callback would keep the ended session, and the frames of its failure.
             atexit.unregister(self._end)
 
-    def _stay(self) -> None:
+    def _serve(self) -> None:
         # No usage statistics are sent.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -127,7 +130,7 @@ class RaySession:
         self._leave.wait()
         if self._by_force:
             end_by_force()
-        let_go()
+        ignore_dropped_references()
         ray.shutdown()
         if self._folder and not self._by_force:
             remove_folder(self._folder)
@@ -169,7 +172,7 @@ class RaySession:
 
     @property
     def folder(self) -> str:
-        """The private folder of a Ray of this process's own, removed with it; "" of another."""
+        """The private folder of a local Ray, removed at its shutdown; "" for a joined one."""
         return self._folder
 
     def leave(self, *, by_force: bool = False) -> None:
@@ -205,14 +208,14 @@ class RaySession:
             RaySession._last.join(LEAVE_S)
 
 
-class RayBorrowed:
-    """The Ray that this process has initialized before the run: used, and left up."""
+class BorrowedRay:
+    """The Ray that this process has initialized before the run, which is not shut down after it."""
 
     def leave(self, *, by_force: bool = False) -> None:
         """Leave Ray as it is."""
 
     def lost(self) -> str:
-        """Return ""; the caller's Ray is watched by its heartbeats alone."""
+        """Return "": the servers of such a Ray are watched by heartbeats alone."""
         return ""
 
 
@@ -223,21 +226,21 @@ def initialized_address() -> str | None:
 
 def open_session(
     target: RayTarget, options: RayOptions, timeout_s: float, namespace: str, processes: int = 1
-) -> RaySession | RayBorrowed:
-    """Start or join the Ray of a target. Errors as for `RaySession`, InputError for a runtime
-    environment that cannot be read.
+) -> RaySession | BorrowedRay:
+    """Start or join the Ray of a target.
 
-    processes: how many a local Ray may start at a time.
+    processes: how many a local Ray may start at a time. Errors as for `RaySession`, and InputError
+    for a runtime environment that cannot be read.
     """
     if not target.address:
-        return RayBorrowed()
+        return BorrowedRay()
     if target.is_local:
         local: dict[str, object] = {
             "num_cpus": max(1, processes),
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
-            "_system_config": SYSTEM,
+            "_system_config": SYSTEM_CONFIG,
         }
         return RaySession(target, timeout_s, namespace=namespace, **local)
     environment = runtime_env_in(options)

@@ -1,4 +1,4 @@
-"""Refs that reconnect to replaced actors and stamp messages with sender and epoch."""
+"""Refs that reconnect to replaced actors, and name sender and epoch in each message."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ class ReconnectingRef:
     def begin(
         self, method: Method[Q, A], message: Q, *, timeout_s: float
     ) -> Coroutine[Any, Any, A]:
-        first: Coroutine[Any, Any, A] | None = None
+        begun: Coroutine[Any, Any, A] | None = None
+        # If the actor has ended, `_reply` looks it up again.
         with contextlib.suppress(ActorLostError):
-            first = self._found().begin(method, message, timeout_s=timeout_s)
-        return self._reply(first, method, message, timeout_s)
+            begun = self._current().begin(method, message, timeout_s=timeout_s)
+        return self._reply(begun, method, message, timeout_s)
 
-    def _found(self) -> Ref:
+    def _current(self) -> Ref:
+        """Return the Ref to the incarnation that was found last; look one up if there is none."""
         if self._ref is None:
             self._ref = self._find()
         return self._ref
@@ -68,7 +70,7 @@ class ReconnectingRef:
         while True:
             try:
                 if begun is None:
-                    begun = self._found().call(method, message, timeout_s=timeout_s)
+                    begun = self._current().call(method, message, timeout_s=timeout_s)
                 return await begun
             except ActorLostError:
                 begun = None
@@ -80,7 +82,7 @@ class ReconnectingRef:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectingDirectory:
-    """The directory of one incarnation of an actor."""
+    """The directory of one incarnation of an actor. stamp: sender and epoch of its messages."""
 
     directory: Directory
     stamp: Stamp

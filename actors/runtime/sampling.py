@@ -18,18 +18,21 @@ from roadstead.actors.messages.process import INTERVAL_S, ProfileRequest
 from roadstead.bench.speedscope import Samples, StackFrame
 
 MAX_STACKS = 50_000
+"""Number of different stacks that are counted; samples of further ones are dropped."""
+
 MAX_DEPTH = 200
+"""Number of frames of one stack, from the innermost call outwards."""
 
 
 @dataclass(slots=True)
 class Sampler:
-    """Samples one thread until it is ended."""
+    """Samples one thread until `end`. _stacks: number of samples of each stack."""
 
     thread_id: int
     interval_s: float = INTERVAL_S
     _stacks: Counter[tuple[CodeType, ...]] = field(default_factory=Counter)
     _began_s: float = field(default_factory=time.monotonic)
-    _over: threading.Event = field(default_factory=threading.Event)
+    _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def begin(self) -> None:
@@ -38,13 +41,13 @@ class Sampler:
 
     def end(self) -> Samples:
         """Stop and return the sampled stacks with their counts."""
-        self._over.set()
+        self._ended.set()
         if self._thread is not None:
             self._thread.join()
         return self._samples()
 
     def _run(self) -> None:
-        while not self._over.wait(self.interval_s):
+        while not self._ended.wait(self.interval_s):
             frame = sys._current_frames().get(self.thread_id)
             if frame is not None:
                 self.count_stack(frame)

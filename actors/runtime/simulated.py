@@ -72,7 +72,7 @@ class SimulatedActor:
         assert self._dispatcher is not None
         token = _current_incarnation.set(self)
         try:
-            _keep(asyncio.create_task(_answer(self._dispatcher.receive(data), answer)))
+            _keep_running(asyncio.create_task(_answer(self._dispatcher.receive(data), answer)))
         finally:
             _current_incarnation.reset(token)
 
@@ -84,16 +84,17 @@ class SimulatedActor:
         self.cut_off()
 
     def cut_off(self) -> None:
-        """Let pending calls raise ActorLostError, as if the node of the actor were lost."""
+        """Make pending calls raise ActorLostError, as if the node of the actor were lost."""
         for future in list(self._pending):
             if not future.done():
                 future.set_exception(ActorLostError(f"{self.name} is gone"))
 
 
 _running: set[asyncio.Task[None]] = set()
+"""Handlers that run: the loop itself has only weak references to tasks."""
 
 
-def _keep(task: asyncio.Task[None]) -> None:
+def _keep_running(task: asyncio.Task[None]) -> None:
     _running.add(task)
     task.add_done_callback(_running.discard)
 
@@ -125,15 +126,15 @@ class SimulatedRef:
 
     async def call(self, method: Method[Q, A], message: Q, *, timeout_s: float) -> A:
         data = self.stamp.envelope(method.name, message)
-        ended = self.runtime.called(self.name, method.name, message)
+        on_answer = self.runtime.on_call(self.name, method.name, message)
         try:
             async with asyncio.timeout(timeout_s):
-                reply = await self._ask(method.name, data)
+                reply = await self._exchange(method.name, data)
         except TimeoutError:
             raise deadline_error(self.name, method.name, timeout_s) from None
         answer = decode_reply(self.name, method, reply, self.runtime.limits)
-        if ended is not None:
-            ended(answer)
+        if on_answer is not None:
+            on_answer(answer)
         return answer
 
     def begin(
@@ -141,7 +142,7 @@ class SimulatedRef:
     ) -> Coroutine[Any, Any, A]:
         return self.call(method, message, timeout_s=timeout_s)
 
-    async def _ask(self, kind: str, data: bytes) -> bytes:
+    async def _exchange(self, kind: str, data: bytes) -> bytes:
         """Return the reply; waits forever if the network loses the request or the reply."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         network = self.runtime.network
@@ -158,7 +159,7 @@ class SimulatedRef:
 
         def answer(target: SimulatedActor, reply: bytes) -> None:
             if target.is_alive:
-                self.runtime.listen(kind, reply)
+                self.runtime.on_reply(kind, reply)
                 network.send(self.name, self.source, f"{kind} reply", lambda: deliver(reply))
 
         def deliver(reply: bytes) -> None:
@@ -184,9 +185,11 @@ class _SimulatedDirectory:
 class SimulatedRuntime:
     """Runtime of simulated actors. Create it on the running loop.
 
-    replacements: by actor name, factories that replace those passed to `start`. listen: called with
-    every reply (method, bytes) when an actor sends it. called: called with every call (actor,
-    method, message) when it is made; returns a callback for the answer, or None.
+    replacements: by actor name, factories that replace those passed to `start`. lives: the last
+    incarnation of each actor by name, ended or not. on_reply: called with every reply (method,
+    bytes) when an actor sends it. on_call: called with every call (actor, method, message) when it
+    is made; returns a callback for the answer, or None. _processes: the actors of each process,
+    which crash together.
     """
 
     def __init__(
@@ -198,8 +201,8 @@ class SimulatedRuntime:
         self.network = network
         self.limits = limits
         self.lives: dict[str, SimulatedActor] = {}
-        self.listen: Callable[[str, bytes], None] = lambda kind, reply: None
-        self.called: Callable[[str, str, object], Callable[[object], None] | None] = (
+        self.on_reply: Callable[[str, bytes], None] = lambda kind, reply: None
+        self.on_call: Callable[[str, str, object], Callable[[object], None] | None] = (
             lambda name, method, message: None
         )
         self._replacements = dict(replacements or {})
@@ -213,9 +216,9 @@ class SimulatedRuntime:
         self, groups: Mapping[str, Mapping[str, Factory]], *, timeout_s: float
     ) -> dict[str, Ref]:
         """Start actors by name; one that has ended may be started again."""
-        begun = [tuple(builds) for builds in groups.values()]
-        again = {name for names in begun for name in names}
-        self._processes = [names for names in self._processes if not again & set(names)] + begun
+        new = [tuple(builds) for builds in groups.values()]
+        starting = {name for names in new for name in names}
+        self._processes = [names for names in self._processes if not starting & set(names)] + new
         for name, build in (each for builds in groups.values() for each in builds.items()):
             before = self.lives.get(name)
             assert before is None or not before.is_alive, f"{name} is running"
@@ -240,7 +243,7 @@ class SimulatedRuntime:
         return SimulatedRef(self, name, source)
 
     def _late_s(self) -> float:
-        """Return the delay of a timer that is set now: by the faults for an actor, else 0."""
+        """Return the delay of a timer that is set now: drawn for an actor's, 0 for others."""
         return self.network.late_s() if _current_incarnation.get() is not None else 0.0
 
     def report_to(self, announce: Announce) -> None:

@@ -1,10 +1,10 @@
-"""The network of a simulation: it decides the fate of every message from one seed.
+"""The network of a simulation: it draws the fate of every message from one seed.
 
     send ─► cut off? lost? ─► one copy or two ─► each after its own delay ─► received,
                                                      once neither end is paused
 
-All decisions are drawn from generators of one seed and are part of `trace`; two runs with the same
-seed have the same trace.
+All generators have one seed, and all draws are part of `trace`: two runs with the same seed have
+the same trace.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Faults:
 
     @property
     def fates(self) -> tuple[str, ...]:
-        """The faults that a message of this run may suffer."""
+        """The faults that a message of this run may suffer, as `Network.send` names them."""
         rates = {
             "lost": self.lost,
             "duplicated": self.duplicated,
@@ -65,14 +65,18 @@ SELDOM = 4
 """Number of first messages of each method to which `Faults.seldom` applies."""
 
 OBSERVERS = frozenset({"supervisor"})
-"""Parties whose messages suffer no fault: a lost status would look like a lost actor."""
+"""Callers whose messages suffer no fault: a lost status would look like a lost actor."""
 
 
 class Network:
-    """Links between actors by name, and the faults on them. happened: number of faults by name."""
+    """The links between actors, by name, and the faults on them.
+
+    happened: number of faults by name. _sent: number of messages by method. _cut_until,
+    _paused_until: end of the last partition of each pair and of the last pause of each actor.
+    """
 
     def __init__(self, seed: int, faults: Faults = NO_FAULTS) -> None:
-        # A generator for each group of faults: switching one on leaves the draws of the others.
+        # A generator for each group of faults: one that is switched on changes no other draws.
         self.random = random.Random(seed)  # noqa: S311
         self._timers = random.Random(f"timers {seed}")  # noqa: S311
         self._seldom = random.Random(f"seldom {seed}")  # noqa: S311
@@ -108,7 +112,7 @@ class Network:
         self._trace.update(line.encode())
 
     def send(self, source: str, target: str, kind: str, arrive: Callable[[], None]) -> None:
-        """Send one message; `arrive` is called once, twice or never."""
+        """Send one message; `arrive` is called once, twice or never. kind: its method."""
         fate = self._fate(source, target, kind)
         self.note(f"{kind} {fate}", source, target)
         if fate != "sent":

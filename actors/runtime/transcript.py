@@ -3,7 +3,7 @@
     message ──► note ──► method, size … ──► excerpt: a few lines after an unexpected error's text
                    └───► bytes ───────────► save: a file next to the logs (`--log`), for replay
 
-Both are bounded. A message costs two appends; its bytes are not copied.
+The notes and the kept bytes are bounded. A message costs two appends; its bytes are not copied.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from roadstead.protocol.errors import cut_short
 MAX_NOTED = 64
 """Number of messages whose method, size and sender are kept."""
 
-MAX_BYTES, MAX_KEPT = 256 * 1024, 4096
+MAX_KEPT_BYTES, MAX_KEPT = 256 * 1024, 4096
 """Number of bytes and messages that are kept in full. They contain names and facts of pods; they
 are written only if the user asked for logs, to a file that only its owner can read."""
 
@@ -41,7 +41,10 @@ EXCERPT_MAX_LINES = 8
 """Consecutive messages of one method from one sender are one line."""
 
 NAME_MAX_CHARS = 64
+"""Length of a noted method or sender: a broken sender may send names of any length."""
+
 ERROR_MAX_CHARS = 8_192
+"""Length of the error's text in a file."""
 
 POLLED = (STATUS.name, QUEUE_STATE.name)
 """Requests that are sent several times a second and change nothing. They are left out, since they
@@ -50,7 +53,7 @@ would displace the messages that led to the error."""
 SUFFIX = ".transcript"
 _MAGIC = b"RSTRANS1"
 # Twice the bytes of the messages, for the fields around them.
-_LIMITS = DecodeLimits(max_bytes=2 * MAX_BYTES)
+_LIMITS = DecodeLimits(max_bytes=2 * MAX_KEPT_BYTES)
 
 
 class _MessageNote(NamedTuple):
@@ -89,7 +92,11 @@ class SavedTranscript:
 
 
 class Transcript:
-    """The last messages of one incarnation of an actor."""
+    """The last messages of one incarnation of an actor.
+
+    _handled: number of messages so far. _kept: time and bytes of the last ones. _saved: path of the
+    file, "" if it could not be written, None before the first error.
+    """
 
     __slots__ = ("_actor", "_handled", "_kept", "_kept_bytes", "_notes", "_saved")
 
@@ -106,14 +113,13 @@ class Transcript:
         if envelope.kind in POLLED:
             return
         now_s, size = clock_s(), len(data)
-        # A broken sender may send names of any length.
         method, sender = envelope.kind[:NAME_MAX_CHARS], envelope.token[:NAME_MAX_CHARS]
         self._notes.append(_MessageNote(now_s, method, size, sender, envelope.epoch))
         self._handled += 1
         self._kept.append((now_s, data))
         self._kept_bytes += size
         # A message that is too large is removed with all before it, so that there are no gaps.
-        while self._kept_bytes > MAX_BYTES or len(self._kept) > MAX_KEPT:
+        while self._kept_bytes > MAX_KEPT_BYTES or len(self._kept) > MAX_KEPT:
             self._kept_bytes -= len(self._kept.popleft()[1])
 
     def excerpt(self, error: str) -> str:
@@ -124,7 +130,9 @@ class Transcript:
         if not self._notes:
             return ""
         now_s = clock_s()
-        groups = [list(each) for _, each in groupby(self._notes, lambda m: (m[1], *m[3:]))]
+        groups = [
+            list(each) for _, each in groupby(self._notes, lambda m: (m.method, m.sender, m.epoch))
+        ]
         lines = [_line(group, now_s) for group in groups[-EXCERPT_MAX_LINES:]]
         shown = sum(map(len, groups[-EXCERPT_MAX_LINES:]))
         lines.insert(0, f"{TRANSCRIPT}{self._actor}, {shown} of {self._handled}, oldest first:")
@@ -160,12 +168,12 @@ def _line(group: list[_MessageNote], now_s: float) -> str:
     """Return the line for consecutive messages of one method from one sender."""
     last = group[-1]
     times = f" x {len(group)}" if len(group) > 1 else ""
-    sender = f"{_plain(last.sender)} (epoch {last.epoch})" if last.sender else "the driver"
+    sender = f"{_printable(last.sender)} (epoch {last.epoch})" if last.sender else "the driver"
     size, ago_s = sum(each.size for each in group), now_s - last.at_s
-    return f"  {_plain(last.method)}{times} from {sender}, {size:,} bytes, {ago_s:.3f} s before"
+    return f"  {_printable(last.method)}{times} from {sender}, {size:,} bytes, {ago_s:.3f} s before"
 
 
-def _plain(name: str) -> str:
+def _printable(name: str) -> str:
     return name if name.isprintable() else cut_short(name)
 
 

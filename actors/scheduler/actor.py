@@ -39,7 +39,10 @@ from roadstead.scheduler.volumes import SchedulerVolumes
 
 
 class SchedulerActor:
-    """One scheduler of a run. members: the bound pods of each gang."""
+    """One scheduler of a run.
+
+    members: the bound pods of each gang. _failed: number of failed attempts by `ReportKind`.
+    """
 
     def __init__(
         self,
@@ -110,7 +113,10 @@ class SchedulerActor:
         return await self._nodes.restore(part)
 
     def key_of(self, facts: PodFacts) -> str | None:
-        """Return the key of an undecided pod with these facts; None if there is none."""
+        """Return the key of an undecided pod with these facts; None if there is none.
+
+        The watch over users' plugins names with it the pod of a call that does not return.
+        """
         waiting = self.core.undecided(self._plan.settings.batch)
         return next((pod.key for pod in waiting if pod.pod_class.facts == facts), None)
 
@@ -175,7 +181,7 @@ class SchedulerActor:
         return (("memory_bytes", float(own_peak_bytes())),)
 
     async def scores(self, request: PageRequest) -> ScorePage:
-        """Return the scores of chosen nodes, page by page."""
+        """Return one page of the scores of the chosen nodes."""
         scores = self._scheduler.scores
         return ScorePage(*scores.page(request.start, request.count), len(scores))
 

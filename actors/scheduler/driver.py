@@ -40,12 +40,14 @@ from roadstead.scheduler.scheduler import BatchDone, Scheduler
 from roadstead.scheduler.volumes import SchedulerVolumes
 
 T = TypeVar("T")
+"""Result of awaited work."""
 
 
 class Driver:
     """Driver of one scheduler. peers: messages to queue, cache and binder.
 
-    failure: the exception that ended a binding cycle, and with it the scheduler.
+    failure: the exception that ended a binding cycle, and with it the scheduler. _binding: tasks of
+    binding cycles. _order: sends binds in the order in which their binding cycles began.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Driver:
         self._scorers = scorers
         self._volumes = volumes
         self._binding: set[asyncio.Task[None]] = set()
-        self._may_bind = asyncio.Semaphore(inflight_max_batches)
+        self._binding_slots = asyncio.Semaphore(inflight_max_batches)
         self._order = SendOrder()
         self._phase, self._phase_began = "", 0.0
 
@@ -92,6 +94,7 @@ class Driver:
                 self._volumes.catch_up()
                 return self._kernel.compiled_kernel(pods)
             case CatchUp(is_again):
+                # A repeated catch-up belongs to the read that it repeats.
                 self._scheduler.performer.metrics.reads += not is_again
                 await self._nodes.catch_up(self._scheduler.performer.seq)
             case ApplyWaiting():
@@ -131,14 +134,14 @@ class Driver:
             self.failure = self.failure or failure
 
     async def _bind(self, steps: Steps[None], turn: Turn) -> None:
-        """Run a binding cycle, which sends its binds in its turn."""
+        """Run a binding cycle. turn: when it may send its binds."""
 
         async def handle(need: Need) -> object:
             if not isinstance(need, BindPods):
                 return await self._handle_any(need)
             return await self._peers.bind(need, await turn.wait_turn())
 
-        async with self._may_bind:
+        async with self._binding_slots:
             try:
                 await drive(steps, handle)
             finally:
@@ -149,8 +152,9 @@ class Driver:
             return
         scheduler = self._scheduler
         next_pods = scheduler.core.undecided(len(pods) + MAX_UNSCORED)
-        waiting = scheduler.cycle.in_scope(scope, next_pods)
-        await self._with_renewals(self._scorers.score(scope.builder, pods, waiting[len(pods) :]))
+        in_scope = scheduler.cycle.in_scope(scope, next_pods)
+        # The pods after those of the batch are scored while the batch is decided.
+        await self._with_renewals(self._scorers.score(scope.builder, pods, in_scope[len(pods) :]))
 
     async def _list_best(self, need: ListBest) -> BestRows | None:
         if self._scorers is None:

@@ -61,7 +61,10 @@ LEASE_WAIT_S = 0.5
 
 
 class Peers:
-    """Messages of one scheduler to queue, cache and binder. spent_s: seconds by phase."""
+    """Messages of one scheduler to queue, cache and binder.
+
+    spent_s: seconds by phase. _losses: calls in a row that found an actor lost (`_call_once`).
+    """
 
     def __init__(self, owner: str, epoch: int, directory: Directory, call_s: float) -> None:
         self.spent_s: dict[str, float] = {}
@@ -92,7 +95,10 @@ class Peers:
         raise AssertionError(f"{type(need).__name__} is not for queue, cache or binder")
 
     async def bind(self, need: BindPods, number: int) -> BindAnswers | None:
-        """Send a batch and return the binder's answer; None if there is none in time."""
+        """Send a batch and return the binder's answer; None if there is none in time.
+
+        number: of the batch among those of this scheduler, in the order of sending.
+        """
         started = time.perf_counter()
         attempts = need.attempts
         batch = BindBatch(
@@ -120,9 +126,14 @@ class Peers:
         if leased is None:
             return None
         self.add_time("lease", started)
-        pods, numbers = tuple(leased.pods.keyed()), (leased.lease_counts, leased.tie_break_numbers)
         return LeasedPods(
-            leased.lease_id, pods, *numbers, leased.waiting, leased.turn, leased.gangs
+            leased.lease_id,
+            tuple(leased.pods.keyed()),
+            lease_counts=leased.lease_counts,
+            tie_break_numbers=leased.tie_break_numbers,
+            waiting=leased.waiting,
+            turn=leased.turn,
+            gangs=leased.gangs,
         )
 
     async def _report(self, need: ReportPods) -> None:

@@ -32,7 +32,8 @@ class SchedulerNodes(TableFollower):
 
     partition_of: node name → partition; empty unless schedulers own partitions.
     _is_deciding: a batch is being decided (between `hold` and `release`). _stays_stale: changes
-    wait after a batch, too. _version_at_hold: see `known_version`.
+    wait after a batch, too. _version_at_hold: see `known_version`. _versions: of rows, for the
+    binder's check in mode `conflicts: version`.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class SchedulerNodes(TableFollower):
         self._is_deciding, self.is_paused = False, self._stays_stale
 
     async def apply_waiting(self) -> None:
-        """Apply the changes received during a batch; with `staleness_s` they wait on."""
+        """Apply the changes received during a batch; with `staleness_s` they continue to wait."""
         await self._advance()
 
     def row_versions(self, decisions: Sequence[Decision]) -> dict[str, int] | None:
@@ -149,7 +150,7 @@ class SchedulerNodes(TableFollower):
             super()._add_pod(name, pod_class, uid, key, started_s)
 
     def _remove_pod(self, name: str, pod_class: PodClass, uid: str) -> None:
-        if not self.tentative.was_removed(uid, name):
+        if not self.tentative.forget_removal(uid, name):
             super()._remove_pod(name, pod_class, uid)
 
     def _add_nomination(self, name: str, pod_class: PodClass, uid: str) -> None:

@@ -1,4 +1,4 @@
-"""Scorers: sends requests about new pod classes to workers.
+"""Scorers: sends requests about new pod classes, those without cached results, to workers.
 
 Before a batch, workers call users' plugins for its new classes:
 
@@ -41,10 +41,10 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 MAX_CLASSES = 16
-"""Classes in one request: a worker answers it without a break, and applies no changes meanwhile."""
+"""Maximum classes of a request: a worker applies no changes while it answers one."""
 
 MAX_VALUES = 2_000_000
-"""Rows times classes in one request."""
+"""Maximum of rows times classes in the answer to one request."""
 
 MAX_UNSCORED = 128
 """Maximum pods of a batch with new classes. The rows of its placements change after the workers
@@ -54,7 +54,7 @@ LATE_SHARE = 0.1
 """Share of the deadline for a worker that missed the last one, so that others wait less for it."""
 
 MIN_LISTED = 16
-"""Minimum pods of a request for lists."""
+"""Minimum pods of a request for lists (`RANK`)."""
 
 MAX_LISTED = 512
 """Maximum pods of a batch with lists: the kernel evaluates the rows of its placements again for
@@ -64,14 +64,16 @@ ROWS_PER_LIST = 64
 """Rows that a worker lists for a class; a batch that uses more of them searches all rows again."""
 
 MAX_CONCURRENT = 2
-"""Requests under way to each worker: one is answered while the next is sent."""
+"""Requests under way to each worker: it answers one while the next is sent."""
 
 
 class Scorers:
     """Requests of one scheduler to the workers of a run.
 
-    missed: number of requests to late or lost workers. scored: number of scored classes. listed:
-    number of listed classes.
+    missed: number of requests to late or lost workers. scored, listed: number of classes that
+    workers scored, and of those for which they listed rows. _late: workers that missed a deadline
+    of the present requests. _skipped_profiles: names of profiles that are not sent. _next_scoring:
+    scoring for the next batch.
     """
 
     def __init__(
@@ -91,20 +93,22 @@ class Scorers:
         self.scored = 0
         self.listed = 0
 
-    def limit_batch(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> Sequence[PodInCycle]:
+    def limit_batch(
+        self, builder: BatchBuilder, pods: Sequence[PodInCycle]
+    ) -> Sequence[PodInCycle]:
         """Return the first pods of a batch: fewer if workers are to score or list some of them."""
-        if self._unscored(cycle, pods[:MAX_UNSCORED], with_stored=True):
+        if self._unscored(builder, pods[:MAX_UNSCORED], with_stored=True):
             return pods[:MAX_UNSCORED]
-        return pods[:MAX_LISTED] if self._would_rank(pods[:MAX_LISTED]) else pods
+        return pods[:MAX_LISTED] if self._lists_may_pay(pods[:MAX_LISTED]) else pods
 
-    def _would_rank(self, pods: Sequence[PodInCycle]) -> bool:
-        """Whether lists may pay: the table is large, and most of the pods differ in their class."""
+    def _lists_may_pay(self, pods: Sequence[PodInCycle]) -> bool:
+        """Whether the table is large, and most of the pods differ in their class."""
         if not self._may_list or len(self._nodes.table) < MIN_NODES_FOR_LISTS:
             return False
         return 2 * len({pod.signature for pod in pods}) > len(pods)
 
     async def score(
-        self, cycle: BatchBuilder, pods: Sequence[PodInCycle], next_pods: Sequence[PodInCycle]
+        self, builder: BatchBuilder, pods: Sequence[PodInCycle], next_pods: Sequence[PodInCycle]
     ) -> None:
         """Let workers score the new classes of a batch; returns within a deadline.
 
@@ -113,9 +117,9 @@ class Scorers:
         if self._next_scoring is not None:
             await self._next_scoring
             self._next_scoring = None
-        await self._score_missing(cycle, pods)
-        if self._unscored(cycle, next_pods):
-            self._next_scoring = asyncio.create_task(self._score_missing(cycle, next_pods))
+        await self._score_missing(builder, pods)
+        if self._unscored(builder, next_pods):
+            self._next_scoring = asyncio.create_task(self._score_missing(builder, next_pods))
 
     async def list_best(self, need: ListBest) -> BestRows | None:
         """Return the best rows for pods, as workers list them; None if a request does not pay."""
@@ -152,18 +156,18 @@ class Scorers:
             self._next_scoring.cancel()
 
     def _unscored(
-        self, cycle: BatchBuilder, pods: Sequence[PodInCycle], *, with_stored: bool = False
+        self, builder: BatchBuilder, pods: Sequence[PodInCycle], *, with_stored: bool = False
     ) -> list[PodInCycle]:
         """Return one pod of each new class that is worth a request; see `missing_classes`."""
         if {pod.pod_class.facts.scheduler_name for pod in pods} <= self._skipped_profiles:
             return []
-        found = cycle.missing_classes(pods, with_stored=with_stored)
+        found = builder.missing_classes(pods, with_stored=with_stored)
         return [
             pod for pod in found if pod.pod_class.facts.scheduler_name not in self._skipped_profiles
         ]
 
-    async def _score_missing(self, cycle: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
-        missing_classes, workers = self._unscored(cycle, pods), self._parts.rows.with_rows()
+    async def _score_missing(self, builder: BatchBuilder, pods: Sequence[PodInCycle]) -> None:
+        missing_classes, workers = self._unscored(builder, pods), self._parts.rows.with_rows()
         if not missing_classes or not workers:
             return
         classes_per_request = max(1, min(MAX_CLASSES, MAX_VALUES // self._parts.rows.max_rows()))
@@ -173,7 +177,7 @@ class Scorers:
 
         async def score_part(part: Sequence[PodInCycle]) -> None:
             async with slots:
-                await self._score_classes(cycle, part, workers, until_s, missed_before)
+                await self._score_classes(builder, part, workers, until_s, missed_before)
 
         starts = range(0, len(missing_classes), classes_per_request)
         await asyncio.gather(
@@ -182,7 +186,7 @@ class Scorers:
 
     async def _score_classes(
         self,
-        cycle: BatchBuilder,
+        builder: BatchBuilder,
         pods: Sequence[PodInCycle],
         workers: Sequence[int],
         until_s: float,
@@ -207,7 +211,7 @@ class Scorers:
         if found is None:
             return
         for pod, results in zip(pods, found, strict=True):
-            cycle.store_worker_results(pod.signature, results)
+            builder.store_worker_results(pod.signature, results)
         self.scored += len(pods)
         # Without all answers, the sum would be too small.
         if len(answers) == len(workers):

@@ -48,7 +48,7 @@ class ActorFactories:
     def groups(self, epochs: Mapping[str, int]) -> dict[str, dict[str, Factory]]:
         """Return the actors of each process, with their factories.
 
-        epochs: of the incarnations that these build; by default the first one of the plan.
+        epochs: actor → epoch of the incarnation to build; the plan's first one if it has no entry.
         """
         settings = self.plan.settings
         control = [QUEUE, CACHE, BINDER]

@@ -20,14 +20,14 @@ from roadstead.journal_copy import Promote, Promoted
 from roadstead.run import RunPlan
 
 TRIES = 3
-"""How often the copy is asked to become the journal."""
+"""How often the request to become the journal is sent to the copy."""
 
 
 class JournalCopies:
-    """The journal and its copy as the supervisor knows them.
+    """The journal and its copy, for the supervisor.
 
-    plan: of the next binder, with the folder that holds the journal. least_lsn: a record that it
-    must have.
+    plan: of the next binder, with the folder that holds the journal. least_lsn: number of the last
+    record that the journal must have.
     """
 
     def __init__(self, runtime: Runtime, plan: RunPlan) -> None:

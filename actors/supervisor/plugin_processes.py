@@ -29,7 +29,8 @@ from roadstead.run import RunPlan
 def plugins_watched(plan: RunPlan) -> Iterator[RunPlan]:
     """Watch the plugins of this process inside the block.
 
-    Yields the plan for the run's actors; on Ray with a folder for the marks of their processes.
+    Yields the plan for the run's actors. On Ray it has a folder for marks: files in which each
+    process records the plugin call that it makes.
     """
     if not plan.plugins:
         yield plan

@@ -84,7 +84,7 @@ SENDS_TO_NEW = 4
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One replacement: the lost actors, and how long the run waited."""
+    """One replacement. gone: the lost actors. took_s: how long the run waited."""
 
     gone: tuple[str, ...]
     took_s: float
@@ -92,7 +92,7 @@ class Restart:
 
 def in_gangs(pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods that belong to a gang."""
-    return [pod for pod in pods if group_key(pod[1]) is not None]
+    return [(who, facts) for who, facts in pods if group_key(facts) is not None]
 
 
 class Budget:
@@ -131,7 +131,7 @@ def actors_to_replace(lost_actors: Iterable[str], hosts: Mapping[str, set[str]])
 
 
 class Refill:
-    """Restores the state of new incarnations. refs, epochs: of the incarnations of all actors."""
+    """Restores the state of new incarnations. refs, epochs: of all actors, by name."""
 
     def __init__(
         self, refs: Mapping[str, Ref], epochs: Mapping[str, int], settings: Settings
@@ -202,6 +202,7 @@ class Refill:
                     f"(bounds.queue_max_pods: {self._settings.bounds.queue_max_pods}): it refused "
                     f"{len(answer.refused)} pods that had been accepted. The run ends here."
                 )
+        # An empty page, for its total.
         done = await self._call(BINDER, BOUND, PageRequest(0, 0))
         await self._call(QUEUE, RESTORED, Restored(done.total))
 
@@ -233,8 +234,8 @@ class Refill:
         """
         owner = OwnerEpoch(name, self._epochs[name])
         # The cache first: it frees resources before the queue requeues pods for them.
-        for actor, ask in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
-            owned = await self._call(actor, ask, owner)
+        for actor, list_owned in ((CACHE, ASSUMED_BY), (QUEUE, LEASED_TO)):
+            owned = await self._call(actor, list_owned, owner)
             nodes = await self._nodes_of(owned.uids)
             await self._call(actor, END_OWNER, EndOwner(owner, owned.uids, nodes))
 
@@ -251,6 +252,7 @@ class Refill:
             for pod, node in zip(answer.pods.pods(), answer.nodes, strict=True)
             if node_of.get(pod[0].uid) != node
         ]
+        # Pods without a nomination at the queue (`none`).
         ended = [pod for pod in nominated.pods.pods() if pod[0].uid in answer.none]
         changed = [*changed_nominations, *((pod, "") for pod in ended)]
         if changed:

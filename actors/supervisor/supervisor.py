@@ -64,7 +64,7 @@ WATCH_S = 0.5
 SILENT_POLLS = 4
 """Unanswered status requests (`deadlines.call_s` each) after which a worker counts as lost."""
 
-ROOT_S = 2.0
+FURTHER_FAILURES_S = 2.0
 """How long to collect further failures after the first: one may be the cause of the others."""
 
 LOGS_S = 3.0
@@ -82,7 +82,7 @@ class ActorGoneError(RunFailedError):
 
 
 class _RunRef(ReconnectingRef):
-    """A Ref for callers that are no actors; it notes which schedulers received RUN."""
+    """A Ref for callers that are no actors; it records which schedulers were sent RUN."""
 
     def __init__(self, name: str, supervisor: Supervisor) -> None:
         super().__init__(name, lambda: supervisor.raw(name))
@@ -97,10 +97,10 @@ class _RunRef(ReconnectingRef):
 class Supervisor:
     """The actors of one run by name.
 
-    refs: they follow replacements, unlike those of `raw`. epochs: of the present incarnations.
-    last: the last known status. running: schedulers that received RUN. restarts: replacements, in
-    order. _unfinished: actors whose replacement failed and is repeated. _silent: missed status
-    requests of workers.
+    All dictionaries are by actor name. refs: they follow replacements, unlike those of `raw`.
+    epochs: of the present incarnations. last: the last known status. running: schedulers that were
+    sent RUN. restarts: replacements, in order. _unfinished: actors whose replacement failed and is
+    repeated. _silent: status requests in a row that a worker did not answer.
     """
 
     def __init__(
@@ -195,12 +195,12 @@ class Supervisor:
             await asyncio.sleep(WATCH_S)
 
     def _check_runtime(self) -> None:
-        """RunFailedError if the runtime itself (Ray) is lost: then no actor can be replaced."""
+        """Raise RunFailedError if the runtime itself (Ray) is lost: no actor can be replaced."""
         if lost := self._runtime.lost():
             raise RunFailedError(f"{lost}. The run ends here; {self._kept_text()}.")
 
     def _kept_text(self) -> str:
-        """Return what is kept of a run that ends here."""
+        """Return, for the error of a run that ends here, where its binds are recorded."""
         if not self._has_journal:
             return "there is no journal of what was bound"
         journal = self._copies.text()
@@ -212,7 +212,7 @@ class Supervisor:
             if failures:
                 # Wait for further failures: the first may only follow from a lost actor, and actors
                 # of one process are lost together.
-                failures += await self._failures(timeout_s=ROOT_S)
+                failures += await self._failures(timeout_s=FURTHER_FAILURES_S)
             lost_actors = [each for each in failures if isinstance(each, ActorGoneError)]
             # A replacement that failed is repeated, even if all actors answer now.
             if lost_actors or (self._unfinished and not failures):
@@ -227,7 +227,7 @@ class Supervisor:
     async def _failures(
         self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
     ) -> list[BaseException]:
-        """Return the failures of the actors that are known in time."""
+        """Request the status of all actors; return the failures that are known in time."""
         status_calls = [asyncio.create_task(self.status_of(name)) for name in self._raw]
         try:
             done, _ = await asyncio.wait(status_calls, timeout=timeout_s, return_when=return_when)
@@ -244,13 +244,13 @@ class Supervisor:
         try:
             status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
         except (ActorLostError, DeadlineError) as failure:
-            if isinstance(failure, DeadlineError) and self._is_only_slow(name):
+            if isinstance(failure, DeadlineError) and self._count_silence(name):
                 return self.last.get(name, _SILENT)
             raise ActorGoneError(self._error_text(name, str(failure)), name) from failure
         self._silent.pop(name, None)
         self.last[name] = status
         if status.error:
-            raise self._stopped_by(name, status)
+            raise self._error_of_stopped(name, status)
         return status
 
     async def last_status(self, name: str) -> ActorStatus:
@@ -263,8 +263,8 @@ class Supervisor:
         except ActorGoneError:
             return self.last.get(name, _SILENT)
 
-    def _is_only_slow(self, name: str) -> bool:
-        """Whether a silent actor gets more time: only a worker, as the others work without it."""
+    def _count_silence(self, name: str) -> bool:
+        """Count a missed status request; return whether the actor, as a worker, gets more time."""
         if not name.startswith(WORKER):
             return False
         self._silent[name] = self._silent.get(name, 0) + 1
@@ -294,7 +294,7 @@ class Supervisor:
         # The copy's folder is the journal now, and the next copy runs on another node. In its
         # present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
-        # The first sentence of each: the rest says how a run ends that needs no other node.
+        # The first sentence of each error: the rest describes another end of the run.
         lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
         if await self._try_restart(names, retired, lost or "Actors were lost"):
             self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
@@ -391,7 +391,7 @@ class Supervisor:
         timeout_s = self._plan.settings.deadlines.call_s
         return await self._raw[name].call(method, message, timeout_s=timeout_s)
 
-    def _stopped_by(self, name: str, status: ActorStatus) -> RoadsteadError:
+    def _error_of_stopped(self, name: str, status: ActorStatus) -> RoadsteadError:
         """Return the error of an actor: bad input as it is, anything else with its last status."""
         failed = decode_failure(name, Failure(status.error_kind, status.error, status.error_parts))
         if isinstance(failed, (InputError, UnsupportedError)):
@@ -411,18 +411,18 @@ class Supervisor:
     async def stop(self, *, logs_s: float = LOGS_S) -> None:
         """Stop the schedulers, let the binder close its journal, and end all actors, in time.
 
-        logs_s: how long their logs may be gathered from other machines.
+        logs_s: how long the actors' logs may be gathered from other machines.
         """
         timeout_s = self._plan.settings.deadlines.stop_s
         try:
             if not self._runtime.lost():
-                await self._ask_to_stop(timeout_s)
+                await self._request_stop(timeout_s)
                 await self._runtime.gather_logs(timeout_s=logs_s)
         finally:
             async with asyncio.timeout(timeout_s):
                 await self._runtime.stop()
 
-    async def _ask_to_stop(self, timeout_s: float) -> None:
+    async def _request_stop(self, timeout_s: float) -> None:
         schedulers = [ref for name, ref in self._raw.items() if name.startswith(SCHEDULER)]
         stops = (ref.call(STOP, NOTHING, timeout_s=timeout_s) for ref in schedulers)
         await asyncio.gather(*stops, return_exceptions=True)

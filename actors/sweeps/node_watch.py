@@ -1,7 +1,7 @@
 """NodeWatch: a thread that lists the nodes of a joined cluster for a sweep, and checks new ones.
 
-Both wait for the head and for nodes, up to a minute; the sweep itself waits for neither, so that it
-collects results and ends on a signal meanwhile.
+A listing waits for the head, and a check for its node, up to a minute. The sweep waits for neither:
+meanwhile it collects results, or ends on a signal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIST_EVERY_S = 2.0
 """Pause between two listings of the nodes and their free CPUs."""
 
 NOTES_MAX = 1000
-"""Notes that wait for the user; the oldest are left out."""
+"""Number of notes for the user that wait; the oldest are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class NodeListing:
 class NodeWatch:
     """Publishes lists of the nodes, and notes for the user; repeats the request for CPUs.
 
-    running: returns the number of tasks on each node.
+    running: returns the number of tasks on each node. _passed: node id → whether it passed its
+    check. _wanted: CPUs of the bundles to request.
     """
 
     def __init__(self, running: Callable[[], Mapping[str, int]]) -> None:
@@ -55,7 +56,7 @@ class NodeWatch:
         self._wanted: tuple[float, ...] = ()
         self._request = CpuRequest()
         self._latest: NodeListing | None = None
-        self._ends = threading.Event()
+        self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweep-nodes", daemon=True)
         self._thread.start()
 
@@ -76,17 +77,17 @@ class NodeWatch:
     def stop(self) -> None:
         """Let the thread end after its present listing, without waiting for it."""
         self._wanted = ()
-        self._ends.set()
+        self._is_over.set()
         self._request.withdraw()
 
     def _run(self) -> None:
-        while not self._ends.is_set():
+        while not self._is_over.is_set():
             try:
                 self._list_nodes()
             except (RayError, RoadsteadError, ConnectionError, RuntimeError) as failure:
-                # The head may be away for a moment; the sweep ends if it stays so.
+                # The head may be restarting; the sweep ends if it does not come back.
                 self._notes.append(f"The nodes of Ray cannot be listed: {first_line(failure)}")
-            self._ends.wait(LIST_EVERY_S)
+            self._is_over.wait(LIST_EVERY_S)
 
     def _list_nodes(self) -> None:
         if wanted := self._wanted:

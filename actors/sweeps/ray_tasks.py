@@ -67,7 +67,7 @@ def run_remotely(function: str, shared: bytes, task: bytes) -> bytes:
 
 
 def run_with_file(function: str, path: str, task: bytes) -> bytes:
-    """Run a task whose shared input is in a file of this machine; else as `run_remotely`."""
+    """Run a task like `run_remotely`, with its shared input from a file of this machine."""
     return run_remotely(function, Path(path).read_bytes(), task)
 
 
@@ -83,8 +83,10 @@ def ray_failures() -> Iterator[None]:
 class RayTasks:
     """Driver of a sweep (`TaskDriver`) on Ray.
 
-    _running: reference of its reply → start of a task, and the id of its node. _problems: of the
+    _running: reference of the reply → the start of a task, and the id of its node. _problems: of
     nodes that did not pass their check. _are_all_checked: whether all nodes were checked once.
+    _is_waiting: whether no task may run, since `_idle_since_s`. _is_announced: whether the user
+    knows that.
     """
 
     def __init__(
@@ -113,8 +115,8 @@ class RayTasks:
         self._shared: object
         shared = pack(work.shared)
         if isinstance(self._ray, RaySession) and target.is_local:
-            # Not as an object of Ray: if a signal to the whole process group ends the raylet, Ray
-            # recovers such objects, cannot, and ends this process without a message.
+            # Not an object of Ray: if a signal to the whole process group ends the raylet, Ray
+            # fails to recover its objects, and ends this process without a message.
             path = Path(self._ray.folder) / SHARED_FILE
             path.write_bytes(shared)
             self._function, self._shared = ray.remote(run_with_file), str(path)
@@ -159,15 +161,15 @@ class RayTasks:
             timeout_s = 0 if ended else WAIT_S
             done, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
         self._end_wait()
-        return [*ended, *map(self._result, done)]
+        return [*ended, *map(self._outcome, done)]
 
-    def _result(self, reply: ray.ObjectRef) -> Ended:
+    def _outcome(self, reply: ray.ObjectRef) -> Ended:
         start, node_id = self._running.pop(reply)
         self._nodes.end(node_id)
         try:
             data = ray.get(reply)
         except RayTaskError as failure:
-            # The function catches its own errors: its process could not even begin it.
+            # Errors of the task are in the reply (`run_remotely`): Ray could not begin it.
             return Failed(start, RunFailedError(f"run {start.task + 1}: {first_line(failure)}"))
         except RayError as failure:
             return Lost(start, first_line(failure))
@@ -185,7 +187,7 @@ class RayTasks:
             raise RunFailedError("Ray's head does not answer any more")
 
     def _lose_nodes(self) -> list[Ended]:
-        """Return the tasks on nodes that do not answer any more, and use these nodes no more."""
+        """Stop using nodes that do not answer any more; return their tasks as lost."""
         lost = self._heartbeats.lost if self._heartbeats is not None else frozenset()
         self._nodes.lose(lost)
         ended: list[Ended] = []
@@ -213,7 +215,7 @@ class RayTasks:
                 self._nodes.lose(self._heartbeats.lost)
 
     def _await_free_cpu(self) -> None:
-        """Wait for a node; announce it once. NoNodeError if there was none for `start_s`."""
+        """Wait for a free CPU; announce it once. NoNodeError if there was none for `_start_s`."""
         now_s = time.monotonic()
         if self._nodes.capacity:
             self._end_wait()

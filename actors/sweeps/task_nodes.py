@@ -13,13 +13,15 @@ from collections.abc import Collection, Iterable, Mapping
 from roadstead.actors.runtime.ray_placement import CPU_TOLERANCE, RayNode
 
 CPUS_PER_TASK = 1.0
+"""Number of CPUs that each task reserves."""
 
 
 class TaskNodes:
     """The nodes that may run tasks, and the number of tasks on each.
 
-    max_tasks: on all nodes; None without a limit. running: node's id → tasks; a new mapping at each
-    change, so that another thread may read it.
+    max_tasks: on all nodes; None without a limit. running: node id → number of tasks; a new mapping
+    at each change, so that another thread may read it. _capacity: node id → number of tasks that
+    may run there. _lost: ids.
     """
 
     def __init__(self, max_tasks: int | None = None) -> None:
@@ -42,14 +44,16 @@ class TaskNodes:
     @property
     def capacity(self) -> int:
         """The number of tasks that may run, those that run included."""
-        total = sum(max(capacity, self._tasks(key)) for key, capacity in self._capacity.items())
+        total = sum(
+            max(capacity, self._running_on(key)) for key, capacity in self._capacity.items()
+        )
         return total if self._max_tasks is None else min(total, self._max_tasks)
 
     def begin(self) -> RayNode:
-        """Return the node that can run most further tasks, and count a task there."""
+        """Count a task on the node that can run most further tasks, and return the node."""
 
         def rank(node: RayNode) -> tuple[int, str, str]:
-            return self._tasks(node.id) - self._capacity[node.id], node.name, node.id
+            return self._running_on(node.id) - self._capacity[node.id], node.name, node.id
 
         node = min(self._nodes.values(), key=rank)
         assert rank(node)[0] < 0, "no node can run another task"
@@ -57,22 +61,22 @@ class TaskNodes:
         return node
 
     def end(self, node_id: str) -> None:
-        """Count a task on a node no more."""
-        assert self._tasks(node_id) > 0, "no task runs there"
+        """Remove an ended task from the count of its node."""
+        assert self._running_on(node_id) > 0, "no task runs there"
         self._count(node_id, -1)
 
     def lose(self, node_ids: Collection[str]) -> None:
-        """Do not use these nodes any more; their tasks are ended one by one."""
+        """Stop using these nodes. Their tasks are still counted; `end` removes each."""
         self._lost |= set(node_ids)
         for key in node_ids:
             self._nodes.pop(key, None)
             self._capacity.pop(key, None)
 
-    def _tasks(self, node_id: str) -> int:
+    def _running_on(self, node_id: str) -> int:
         return self.running.get(node_id, 0)
 
-    def _count(self, node_id: str, more: int) -> None:
-        self.running = {**self.running, node_id: self._tasks(node_id) + more}
+    def _count(self, node_id: str, change: int) -> None:
+        self.running = {**self.running, node_id: self._running_on(node_id) + change}
 
     def validate(self) -> None:
         """Check that no lost node is used and no task is counted twice."""

@@ -2,7 +2,7 @@
 
 It receives the same changes as they do and keeps every Nth node by arrival. For pod classes it
 calls users' plugins on these nodes, and lists the best of them. No decision depends on it: a
-scheduler evaluates the rows itself if a worker is late, lost, or knows other nodes.
+scheduler evaluates the rows itself if a worker is late, lost, or has other nodes in its table.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from roadstead.run import RunPlan, build_profiles
 from roadstead.storage import StorageChange
 
 ACTIVE_S = 10.0
-"""After a request, a worker counts as asked for so long, and receives changes at once."""
+"""How long after a request a worker counts as active: the cache then sends it changes at once."""
 
 
 class WorkerActor(TableFollower):
-    """Worker for the nodes whose arrival number modulo the number of workers is `index`."""
+    """Worker for the nodes whose arrival number modulo the number of workers is its index."""
 
     def __init__(
         self,
@@ -48,26 +48,27 @@ class WorkerActor(TableFollower):
         super().__init__(name, NodeTable(PodClasses()), call_s, is_new=is_new, epoch=epoch)
         self._plan = plan
         self._index, self._count = index_of(name), plan.settings.workers
-        self._profile_table()
+        self._build_evaluators()
         self._kernel = KernelLoader(name, enabled=plan.settings.kernel)
         self._scored = self._ranked = 0
         self._scoring_s = self._ranking_s = 0.0
         self._last_request_s: float | None = None
 
-    def _profile_table(self) -> None:
+    def _build_evaluators(self) -> None:
+        """Build what depends on the table: plugins, scorer and ranker."""
         profiles = build_profiles(self._plan, self.table.classes)
         self._storage = next(iter(profiles.values())).storage
         self._scorer = Scorer(self.table, profiles)
         self._ranker = Ranker(self._scorer.own, self.table, profiles)
 
-    def _needs(self, seq: int) -> bool:
-        """Whether the state is newer: a worker that missed changes is filled again."""
+    def _needs_restore(self, seq: int) -> bool:
+        """Whether the state is newer: a worker that missed changes is restored, too."""
         return seq > self.applied
 
     def _clear(self) -> None:
         if self.applied >= 0:
             self.table = NodeTable(PodClasses())
-            self._profile_table()
+            self._build_evaluators()
 
     async def apply(self, changes: PackedChanges) -> ChangesApplied:
         """Apply changes of the cache; answer whether the next ones should be sent at once."""
@@ -118,7 +119,7 @@ class WorkerActor(TableFollower):
         log(self._name, "ranked", classes=len(request.classes), applied=self.applied)
         return answer
 
-    def _is_mine(self, arrival: int) -> bool:
+    def _owns(self, arrival: int) -> bool:
         return arrival % self._count == self._index
 
     def _add_new_nodes(self, batch: DeltaBatch) -> None:
@@ -126,15 +127,15 @@ class WorkerActor(TableFollower):
         new_nodes = batch.new_nodes[applied_count:]
         arrivals = np.frombuffer(batch.new_arrivals, np.int64)[applied_count:]
         if len(arrivals) and arrivals[-1] >= MIN_NODES_FOR_LISTS:
-            # Load the kernel now, so that it is there at the first request for lists.
+            # So many pods start the load: the first request for lists needs the kernel.
             self._kernel.compiled_kernel(LOAD_AFTER_PODS)
-        mine = np.flatnonzero(arrivals % self._count == self._index)
-        if len(mine):
-            self.table.add_nodes(new_nodes.at(mine), arrivals[mine])
+        own = np.flatnonzero(arrivals % self._count == self._index)
+        if len(own):
+            self.table.add_nodes(new_nodes.at(own), arrivals[own])
         self.applied += len(new_nodes)
 
     def _add_node(self, facts: NodeFacts, arrival: int) -> None:
-        if self._is_mine(arrival):
+        if self._owns(arrival):
             super()._add_node(facts, arrival)
 
     def _update_node(self, facts: NodeFacts) -> None:

@@ -40,7 +40,9 @@ class TableFollower:
     """A node table and `applied`, the number of the last change in it.
 
     call_s: how long to wait for changes. is_new: it replaces another follower, and first waits for
-    the whole cluster state. is_paused: changes wait.
+    the whole cluster state. is_paused: changes wait. touched: names of changed nodes by number of
+    the change. _parts: received parts of the cluster state, by number of its change and of the
+    part. _waiting_batches: by number of their first change.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class TableFollower:
     def _apply(self, batch: DeltaBatch) -> None:
         last_seq = batch.first_seq + batch.count - 1
         if last_seq <= self.applied:
-            # A copy: `touched` has later changes already, and must stay in order.
+            # A duplicate: `touched` has later changes already, and must stay in order.
             return
         # Claims and volumes belong to no single node: perhaps all rows are affected.
         self.touched.note(last_seq, None if STORAGE in batch.kinds else batch.names)
@@ -160,7 +162,7 @@ class TableFollower:
     def _add_pods_only(
         self, batch: DeltaBatch, pod_classes: Sequence[PodClass], start: int
     ) -> None:
-        """Apply a batch of added pods only; those before `start` are known."""
+        """Apply a batch of added pods only; those before `start` are on the table."""
         names, uids, keys = batch.names[start:], batch.uids[start:], batch.keys[start:]
         self._add_pods(names, uids, keys, [pod_classes[pod] for pod in batch.pods[start:]])
 
@@ -194,11 +196,11 @@ class TableFollower:
         """Set the version of a node's row; ignored by followers that do not check versions."""
 
     def _apply_storage(self, change: StorageChange) -> None:
-        """Change claims or volumes; for schedulers, the cache's answers contain it."""
+        """Change claims or volumes. Ignored by schedulers: the cache's answers contain it."""
 
     async def restore(self, part: Restore) -> Nothing:
         """Apply the whole cluster state, once all of its parts were received."""
-        if part.epoch != self._epoch or not self._needs(part.seq):
+        if part.epoch != self._epoch or not self._needs_restore(part.seq):
             return NOTHING
         self._parts[part.seq, part.part] = part
         numbers = [(part.seq, number) for number in range(part.parts)]
@@ -209,13 +211,15 @@ class TableFollower:
             for batch in batches:
                 self._apply(batch)
             self.touched = ChangedNodes(self.applied)
-            # Keep parts of a newer fill that began meanwhile: they are not sent again.
-            self._parts = {at: each for at, each in self._parts.items() if self._needs(at[0])}
+            # Keep parts of a newer state that began to arrive: they are not sent again.
+            self._parts = {
+                at: each for at, each in self._parts.items() if self._needs_restore(at[0])
+            }
             await self._advance()
         return NOTHING
 
-    def _needs(self, seq: int) -> bool:
-        """Whether to apply the cluster state as of a change; only a new incarnation does."""
+    def _needs_restore(self, seq: int) -> bool:
+        """Whether to apply the cluster state as of change `seq`; only a new incarnation does."""
         return self.applied < 0
 
     def _clear(self) -> None:

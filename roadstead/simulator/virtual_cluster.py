@@ -325,7 +325,7 @@ class VirtualCluster:
             return None
         # `Tentative.preempt` may have removed the victim from the table. If not, it is removed
         # here: the cache, which reports the removals of other victims, does not know it.
-        if not self._run.nodes.tentative.was_removed(uid, direct.node_name):
+        if not self._run.nodes.tentative.forget_removal(uid, direct.node_name):
             self.table.remove_pod(direct.node_name, direct.pod_class, uid=uid)
         return uid, direct.key, direct.pod_class.facts
 

@@ -3,10 +3,10 @@
 import pytest
 
 from roadstead.actors.runtime.ray_checks import (
-    AGAIN_S,
+    FIRST_CHECK_S,
     MAX_CHECKS,
-    PAUSE_S,
-    PROBE_S,
+    RECHECK_PAUSE_S,
+    REPEATED_CHECK_S,
     NodeChecks,
     NodeReport,
 )
@@ -26,68 +26,68 @@ def checks():
 
 
 def test_a_node_with_a_problem_is_left_out_and_named(checks):
-    checks.note(NodeReport(NODE, {"has_nonce": "yes"}), 0.0)
-    checks.note(NodeReport(OTHER, {}, "has roadstead 0.0.1"), 0.0)
+    checks.record(NodeReport(NODE, {"has_nonce": "yes"}), 0.0)
+    checks.record(NodeReport(OTHER, {}, "has roadstead 0.0.1"), 0.0)
 
-    assert checks.bad.keys() == {"2"}
-    assert checks.left_out() == "; left out: h2 (10.0.0.2): has roadstead 0.0.1"
-    assert checks.blind() == {"2"}
+    assert checks.left_out.keys() == {"2"}
+    assert checks.format_left_out() == "; left out: h2 (10.0.0.2): has roadstead 0.0.1"
+    assert checks.without_journal() == {"2"}
 
 
 def test_nothing_is_said_where_no_node_is_left_out(checks):
-    assert checks.left_out() == ""
+    assert checks.format_left_out() == ""
 
 
 def test_a_late_node_is_checked_again_after_a_pause(checks):
-    checks.note(late(), 100.0)
+    checks.record(late(), 100.0)
 
-    assert not checks.allow_again({"1"}, 99.0 + PAUSE_S)
-    assert checks.bad.keys() == {"1"}
-    assert checks.allow_again({"1"}, 100.0 + PAUSE_S)
-    assert checks.bad == checks.reports == {}, "the node is unknown again"
+    assert not checks.readmit_late({"1"}, 99.0 + RECHECK_PAUSE_S)
+    assert checks.left_out.keys() == {"1"}
+    assert checks.readmit_late({"1"}, 100.0 + RECHECK_PAUSE_S)
+    assert checks.left_out == checks.reports == {}, "the node is unknown again"
 
 
 def test_a_late_node_that_answers_then_is_used(checks):
-    checks.note(late(), 0.0)
-    checks.allow_again({"1"}, PAUSE_S)
+    checks.record(late(), 0.0)
+    checks.readmit_late({"1"}, RECHECK_PAUSE_S)
 
-    checks.note(NodeReport(NODE), PAUSE_S)
+    checks.record(NodeReport(NODE), RECHECK_PAUSE_S)
 
-    assert checks.bad == {}
-    assert not checks.allow_again({"1"}, 10 * PAUSE_S)
+    assert checks.left_out == {}
+    assert not checks.readmit_late({"1"}, 10 * RECHECK_PAUSE_S)
 
 
 def test_the_checks_of_one_node_are_bounded(checks):
     now_s, times = 0.0, 0
     while True:
-        checks.note(late(), now_s)
+        checks.record(late(), now_s)
         times += 1
-        now_s += PAUSE_S
-        if not checks.allow_again({"1"}, now_s):
+        now_s += RECHECK_PAUSE_S
+        if not checks.readmit_late({"1"}, now_s):
             break
 
     assert times == MAX_CHECKS
 
 
 def test_other_problems_last_for_the_run(checks):
-    checks.note(NodeReport(NODE, {}, "has roadstead 0.0.1"), 0.0)
+    checks.record(NodeReport(NODE, {}, "has roadstead 0.0.1"), 0.0)
 
-    assert not checks.allow_again({"1"}, 100 * PAUSE_S)
+    assert not checks.readmit_late({"1"}, 100 * RECHECK_PAUSE_S)
 
 
 def test_a_node_that_is_lost_is_not_checked_again(checks):
-    checks.note(late(), 0.0)
-    checks.note(late(OTHER), 0.0)
+    checks.record(late(), 0.0)
+    checks.record(late(OTHER), 0.0)
 
-    assert checks.allow_again({"2"}, PAUSE_S)
-    assert checks.bad.keys() == {"1"}
+    assert checks.readmit_late({"2"}, RECHECK_PAUSE_S)
+    assert checks.left_out.keys() == {"1"}
 
 
 def test_a_repeated_check_does_not_outlast_the_wait_for_room(checks):
-    assert checks.deadline_s("1", 3.0) == PROBE_S, "the first one may make an environment"
-    checks.note(late(), 0.0)
+    assert checks.deadline_s("1", 3.0) == FIRST_CHECK_S, "the first one may make an environment"
+    checks.record(late(), 0.0)
 
-    assert checks.deadline_s("1", 100.0) == AGAIN_S
+    assert checks.deadline_s("1", 100.0) == REPEATED_CHECK_S
     assert checks.deadline_s("1", 4.0) == 4.0
     assert checks.deadline_s("1", -4.0) == 1.0
-    assert checks.deadline_s("2", 4.0) == PROBE_S
+    assert checks.deadline_s("2", 4.0) == FIRST_CHECK_S

@@ -53,8 +53,8 @@ def nodes(monkeypatch):
     monkeypatch.setattr(ray_cluster.ray, "get_runtime_context", lambda: context)
     monkeypatch.setattr(ray_cluster, "alive_nodes", lambda: list(made.alive))
     monkeypatch.setattr(ray_cluster, "check_nodes", made.check)
-    monkeypatch.setattr(ray_cluster, "LOOK_S", 0.001)
-    monkeypatch.setattr(ray_checks, "PAUSE_S", 0.0)
+    monkeypatch.setattr(ray_cluster, "POLL_S", 0.001)
+    monkeypatch.setattr(ray_checks, "RECHECK_PAUSE_S", 0.0)
     monkeypatch.setattr(ray.autoscaler.sdk, "request_resources", made.request)
     return made
 

@@ -8,7 +8,7 @@ import pytest
 from ray._private import worker
 
 from roadstead.actors.runtime import ray_session
-from roadstead.actors.runtime.ray_node import let_go
+from roadstead.actors.runtime.ray_node import ignore_dropped_references
 from roadstead.actors.runtime.ray_runtime import RayRuntime
 from roadstead.protocol.codec import DecodeLimits
 from tests.actors.test_ray_faults import ROOT
@@ -64,7 +64,7 @@ def test_after_leaving_ray_object_refs_are_not_released_but_other_calls_pass(mon
     core = Core()
     monkeypatch.setattr(worker.global_worker, "core_worker", core, raising=False)
 
-    let_go()
+    ignore_dropped_references()
 
     leaving = worker.global_worker.core_worker
     leaving.remove_object_ref_reference("an object")
@@ -75,7 +75,7 @@ def test_after_leaving_ray_object_refs_are_not_released_but_other_calls_pass(mon
 def test_without_ray_no_object_needs_a_release(monkeypatch):
     monkeypatch.delattr(worker.global_worker, "core_worker", raising=False)
 
-    let_go()
+    ignore_dropped_references()
 
     assert not hasattr(worker.global_worker, "core_worker")
 
@@ -105,7 +105,7 @@ def test_a_ray_started_by_this_process_reports_which_server_ended(monkeypatch, s
     ray_left()
     monkeypatch.setattr(ray_session, "servers", lambda: servers)
     monkeypatch.setattr(ray_session, "end_by_force", lambda: forced.append(True))
-    monkeypatch.setattr(ray_session, "let_go", lambda: None)
+    monkeypatch.setattr(ray_session, "ignore_dropped_references", lambda: None)
     monkeypatch.setattr(ray_session.ray, "init", lambda **options: None)
     monkeypatch.setattr(ray_session.ray, "shutdown", lambda: None)
 

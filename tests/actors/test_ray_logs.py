@@ -89,7 +89,7 @@ async def test_logs_of_an_earlier_run_stay(tmp_path):
 async def test_of_a_long_log_the_newest_lines_are_copied_and_the_rest_is_said(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(ray_logs, "KEPT_BYTES", 1_000)
+    monkeypatch.setattr(ray_logs, "MAX_FILE_BYTES", 1_000)
     data = lines(100)
 
     missing = await gather([node(Disk(**{"scheduler-0.jsonl": data}).ask)], tmp_path, GENEROUS_S)
@@ -176,7 +176,7 @@ async def test_a_folder_that_cannot_be_written_does_not_fail_the_run(tmp_path):
 def test_a_replaced_process_gets_a_name_of_its_own(tmp_path):
     logs = RunLogs("roadstead-1", tmp_path)
 
-    places = [logs.place_for("scheduler-0", each) for each in (H1, H2, H2)]
+    places = [logs.location_for("scheduler-0", each) for each in (H1, H2, H2)]
 
     assert [place.name for place in places] == ["scheduler-0", "scheduler-0.2", "scheduler-0.3"]
     assert {place.run for place in places} == {"roadstead-1"}
@@ -184,8 +184,8 @@ def test_a_replaced_process_gets_a_name_of_its_own(tmp_path):
 
 async def test_processes_of_lost_nodes_are_named_in_one_message(tmp_path):
     logs = RunLogs("roadstead-1", tmp_path)
-    logs.place_for("scheduler-0", H1)
-    logs.place_for("worker-0", H1)
+    logs.location_for("scheduler-0", H1)
+    logs.location_for("worker-0", H1)
 
     missing = await logs.gather({}, {}, {H1.id}, GENEROUS_S)
 

@@ -101,7 +101,7 @@ async def test_figures_are_published_at_once_and_then_at_the_interval():
     times = []
     actors.record = lambda *_: times.append(clock_s())
 
-    live = asyncio.create_task(actors.publisher().live(0.01))
+    live = asyncio.create_task(actors.publisher().run(0.01))
     await until(lambda: len(times) >= 3)
     live.cancel()
 
@@ -115,4 +115,4 @@ async def test_a_failure_ends_the_publication_and_nothing_else():
 
     publisher = MetricsPublisher("roadstead-1", {"queue": look}, lambda *_: None)
 
-    await asyncio.wait_for(publisher.live(0.01), GENEROUS_S)
+    await asyncio.wait_for(publisher.run(0.01), GENEROUS_S)

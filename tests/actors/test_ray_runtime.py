@@ -18,7 +18,7 @@ from roadstead.actors.messages import BOUND, STATUS, ActorStatus, BoundPage, Pag
 from roadstead.actors.runs import launch
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime.ray_runtime import RayRuntime
-from roadstead.actors.runtime.ray_session import SYSTEM, RaySession
+from roadstead.actors.runtime.ray_session import SYSTEM_CONFIG, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.config.settings import Settings
 from roadstead.fleet.generate import generate_fleet
@@ -52,7 +52,7 @@ def _one_ray():
         include_dashboard=False,
         object_store_memory=100 << 20,
         _node_ip_address="127.0.0.1",
-        _system_config=SYSTEM,
+        _system_config=SYSTEM_CONFIG,
     )
     yield
     session.leave()

@@ -45,8 +45,8 @@ async def test_an_actor_whose_process_fails_at_its_start_gets_another(monkeypatc
     program.write_text(CHILD.format(mark=str(mark), child=child, fault=fault))
     monkeypatch.setattr(ray_node, "CHILD", str(program))
     # A shorter timeout shortens the test.
-    assert ray_session.SYSTEM["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
-    monkeypatch.setitem(ray_session.SYSTEM, "worker_register_timeout_seconds", 5)
+    assert ray_session.SYSTEM_CONFIG["worker_register_timeout_seconds"] * 2 < ray_runtime.START_S
+    monkeypatch.setitem(ray_session.SYSTEM_CONFIG, "worker_register_timeout_seconds", 5)
     runtime = RayRuntime(processes=1, limits=DecodeLimits())
 
     refs = await runtime.start(

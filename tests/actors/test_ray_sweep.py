@@ -14,7 +14,7 @@ from roadstead.actors.interface import NoNodeError, RunFailedError
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime.ray_checks import NodeReport
 from roadstead.actors.runtime.ray_cluster import alive_nodes
-from roadstead.actors.runtime.ray_session import SYSTEM, RaySession
+from roadstead.actors.runtime.ray_session import SYSTEM_CONFIG, RaySession
 from roadstead.actors.runtime.ray_target import RayTarget
 from roadstead.actors.sweeps import node_watch, ray_tasks
 from roadstead.actors.sweeps.ray_tasks import RayTasks
@@ -49,7 +49,7 @@ def _one_ray():
         include_dashboard=False,
         object_store_memory=100 << 20,
         _node_ip_address="127.0.0.1",
-        _system_config=SYSTEM,
+        _system_config=SYSTEM_CONFIG,
     )
     yield
     session.leave()

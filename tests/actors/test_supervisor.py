@@ -231,7 +231,7 @@ async def test_of_several_failures_the_lost_actor_is_named():
 
 
 async def test_a_silent_actor_does_not_hide_the_failure_of_another(monkeypatch):
-    monkeypatch.setattr(supervisor_module, "ROOT_S", 0.01)
+    monkeypatch.setattr(supervisor_module, "FURTHER_FAILURES_S", 0.01)
     supervisor, runtime = await started()
     runtime.refs["worker-0"].answers["status"] = lambda _: asyncio.Event().wait()
     runtime.refs["scheduler-0"].answers["status"] = ActorStatus("", "it broke", "ActorError")

@@ -30,8 +30,8 @@ from roadstead.actors.runtime import transcript
 from roadstead.actors.runtime.dispatch import Dispatcher
 from roadstead.actors.runtime.transcript import (
     EXCERPT_MAX_LINES,
-    MAX_BYTES,
     MAX_KEPT,
+    MAX_KEPT_BYTES,
     MAX_NOTED,
     SUFFIX,
     read_transcript,
@@ -271,7 +271,7 @@ async def test_without_logs_nothing_is_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("size", [MAX_BYTES // 3, MAX_BYTES * 2])
+@pytest.mark.parametrize("size", [MAX_KEPT_BYTES // 3, MAX_KEPT_BYTES * 2])
 async def test_the_kept_bytes_are_bounded_and_have_no_gaps(log_dir, size):
     world = World()
     for number in range(5):
@@ -282,8 +282,8 @@ async def test_the_kept_bytes_are_bounded_and_have_no_gaps(log_dir, size):
 
     kept = [message.data for message in saved.messages]
     epochs = [Envelope.decode(data).epoch for data in kept[:-1]]
-    assert sum(map(len, kept)) <= MAX_BYTES
-    assert epochs == ([3, 4] if size < MAX_BYTES else [])
+    assert sum(map(len, kept)) <= MAX_KEPT_BYTES
+    assert epochs == ([3, 4] if size < MAX_KEPT_BYTES else [])
     assert (saved.handled, saved.is_complete) == (6, False)
 
 
@@ -307,7 +307,7 @@ def test_a_file_that_is_not_a_transcript_is_refused(tmp_path_factory, data):
 
 def test_a_too_long_file_is_refused_before_it_is_read_completely(tmp_path):
     path = tmp_path / "long"
-    path.write_bytes(b"RSTRANS1" + pack(["actor-1", "", 1, [[0.0, b"x" * MAX_BYTES * 4]]]))
+    path.write_bytes(b"RSTRANS1" + pack(["actor-1", "", 1, [[0.0, b"x" * MAX_KEPT_BYTES * 4]]]))
 
     with pytest.raises(CodecError, match="are more than"):
         read_transcript(path)

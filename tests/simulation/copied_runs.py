@@ -49,7 +49,7 @@ class NodesRuntime(SimulatedRuntime):
         self.nodes, self.gone, self.ghosts, self.disks = list(nodes), set(), [], {}
         self.home = self.copy_node = ""
         self.acknowledged, self.problems = {}, []
-        self.listen = self._listen
+        self.on_reply = self._listen
 
     def disk(self, node, what):
         """The journal's disk of a node; the disk of a process that ended is unlocked."""

@@ -41,7 +41,7 @@ class _Runtime(SimulatedRuntime):
     def __init__(self, network, plan, instead, histories, code=None, watch=None, shrunk=USUAL):
         super().__init__(network, plan.limits, instead)
         self._plan, self._histories, self._shrunk = plan, histories, shrunk
-        self.called = histories.listen
+        self.on_call = histories.listen
         self._code, self._watch = code, watch
         self._watched = {}
         self.shadows = []
@@ -107,7 +107,7 @@ class Process:
         binder = _binder(plan, disk, limits.segment_bytes, self.journal)
         of_run = histories, code, watch, limits
         self.runtime = _Runtime(network, plan, {BINDER: binder}, *of_run)
-        self.runtime.listen = _listen(plan, heard)
+        self.runtime.on_reply = _listen(plan, heard)
         caller_of = None if outside is None else outside.caller_of
         self.supervisor = Supervisor(self.runtime, plan, has_journal=True, caller_of=caller_of)
         # Faults are more frequent here than in a run that an operator should inspect.
