@@ -250,7 +250,7 @@ class Client:
         devices = await self._devices()
         # The queue may not have received the report on them yet.
         removed = {each.uid for each in preempted}
-        last_status = self._supervisor.last_status
+        last_status = self._supervisor.statuses.last_of
         statuses = {name: await last_status(name) for name in self._supervisor.refs}
         for name, status in statuses.items():
             self.timings_s |= {f"{name}: {what}": spent for what, spent in status.timings_s}

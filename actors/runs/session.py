@@ -170,7 +170,7 @@ class RunSession:
 
     async def statuses(self) -> Mapping[str, ActorStatus]:
         """Return the status of each actor."""
-        return {name: await self.supervisor.last_status(name) for name in self.supervisor.refs}
+        return {name: await self.supervisor.statuses.last_of(name) for name in self.supervisor.refs}
 
 
 def check_accepted(answer: Submitted, plan: RunPlan) -> None:

@@ -169,7 +169,7 @@ async def measure_run(
     counted: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
-            counted.update(dict((await supervisor.last_status(name)).metrics))
+            counted.update(dict((await supervisor.statuses.last_of(name)).metrics))
     return LabRun(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),

@@ -20,13 +20,11 @@ from dataclasses import replace
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.interface import (
     NOTHING,
-    TRANSCRIPT,
     A,
     ActorError,
     ActorLostError,
     DeadlineError,
     Factory,
-    Failure,
     Method,
     NoNodeError,
     Q,
@@ -34,10 +32,9 @@ from roadstead.actors.interface import (
     RunFailedError,
     Runtime,
     clock_s,
-    decode_failure,
 )
 from roadstead.actors.logs import log
-from roadstead.actors.messages import RUN, STATUS, STOP, ActorStatus
+from roadstead.actors.messages import RUN, STATUS, STOP
 from roadstead.actors.messages.process import FENCE, Fences
 from roadstead.actors.messages.recovery import COMPARE
 from roadstead.actors.names import (
@@ -51,34 +48,20 @@ from roadstead.actors.names import (
 from roadstead.actors.runtime.reconnecting import ReconnectingRef
 from roadstead.actors.supervisor.factories import ActorFactories, BuildBinder
 from roadstead.actors.supervisor.journal_copies import JournalCopies
-from roadstead.actors.supervisor.plugin_processes import last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actors_to_replace
+from roadstead.actors.supervisor.statuses import ActorGoneError, Statuses
 from roadstead.actors.supervisor.worker_growth import StartedWorkers, WorkerGrowth
 from roadstead.extenders.caller import CallerOf
-from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
 
 WATCH_S = 0.5
 """Interval between two status requests to every actor."""
-
-SILENT_POLLS = 4
-"""Unanswered status requests (`deadlines.call_s` each) after which a worker counts as lost."""
 
 FURTHER_FAILURES_S = 2.0
 """How long to collect further failures after the first: one may be the cause of the others."""
 
 LOGS_S = 3.0
 """How long the logs of other machines are gathered after a run."""
-
-_SILENT = ActorStatus("has not answered yet")
-
-
-class ActorGoneError(RunFailedError):
-    """An actor is lost or silent; other actors may fail without it."""
-
-    def __init__(self, text: str, name: str = "") -> None:
-        super().__init__(text)
-        self.name = name
 
 
 class _RunRef(ReconnectingRef):
@@ -98,9 +81,8 @@ class Supervisor:
     """The actors of one run by name.
 
     All dictionaries are by actor name. refs: they follow replacements, unlike those of `raw`.
-    epochs: of the present incarnations. last: the last known status. running: schedulers that were
-    sent RUN. restarts: replacements, in order. _unfinished: actors whose replacement failed and is
-    repeated. _silent: status requests in a row that a worker did not answer.
+    epochs: of the present incarnations. running: schedulers that were sent RUN. restarts:
+    replacements, in order. _unfinished: actors whose replacement failed and is repeated.
     """
 
     def __init__(
@@ -125,10 +107,9 @@ class Supervisor:
         self._budget = Budget()
         self._growth = WorkerGrowth(runtime)
         self._unfinished: set[str] = set()
-        self._silent: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
         self.refs: dict[str, Ref] = {}
-        self.last: dict[str, ActorStatus] = {}
+        self.statuses = Statuses(self._raw, runtime, plan, self._kept_text)
         self.running: set[str] = set()
         self.restarts: list[Restart] = []
 
@@ -144,7 +125,7 @@ class Supervisor:
         """Start all actors in parallel. RunFailedError if one does not start in time."""
         groups = self.groups()
         try:
-            self._raw = await self._start(groups)
+            self._raw.update(await self._start(groups))
         except (ActorLostError, DeadlineError, NoNodeError) as failure:
             self._check_runtime()
             text = f"the run did not start: {failure}"
@@ -208,11 +189,11 @@ class Supervisor:
 
     async def _watch_actors(self) -> None:
         while True:
-            failures = await self._failures(return_when=asyncio.FIRST_EXCEPTION)
+            failures = await self.statuses.failures(return_when=asyncio.FIRST_EXCEPTION)
             if failures:
                 # Wait for further failures: the first may only follow from a lost actor, and actors
                 # of one process are lost together.
-                failures += await self._failures(timeout_s=FURTHER_FAILURES_S)
+                failures += await self.statuses.failures(timeout_s=FURTHER_FAILURES_S)
             lost_actors = [each for each in failures if isinstance(each, ActorGoneError)]
             # A replacement that failed is repeated, even if all actors answer now.
             if lost_actors or (self._unfinished and not failures):
@@ -223,53 +204,6 @@ class Supervisor:
             elif more := self._growth.step(self._plan, self._groups_of):
                 await self._take_over(more)
             await asyncio.sleep(WATCH_S)
-
-    async def _failures(
-        self, timeout_s: float | None = None, return_when: str = asyncio.ALL_COMPLETED
-    ) -> list[BaseException]:
-        """Request the status of all actors; return the failures that are known in time."""
-        status_calls = [asyncio.create_task(self.status_of(name)) for name in self._raw]
-        try:
-            done, _ = await asyncio.wait(status_calls, timeout=timeout_s, return_when=return_when)
-        finally:
-            for task in status_calls:
-                task.cancel()
-            await asyncio.gather(*status_calls, return_exceptions=True)
-        failures = (task.exception() for task in status_calls if task in done)
-        return [failure for failure in failures if failure is not None]
-
-    async def status_of(self, name: str) -> ActorStatus:
-        """Return the status of an actor. RunFailedError if it is lost or cannot continue."""
-        timeout_s = self._plan.settings.deadlines.call_s
-        try:
-            status = await self._raw[name].call(STATUS, NOTHING, timeout_s=timeout_s)
-        except (ActorLostError, DeadlineError) as failure:
-            if isinstance(failure, DeadlineError) and self._count_silence(name):
-                return self.last.get(name, _SILENT)
-            raise ActorGoneError(self._error_text(name, str(failure)), name) from failure
-        self._silent.pop(name, None)
-        self.last[name] = status
-        if status.error:
-            raise self._error_of_stopped(name, status)
-        return status
-
-    async def last_status(self, name: str) -> ActorStatus:
-        """Return the status of an actor, or its last one if it is about to be replaced.
-
-        RunFailedError if it cannot continue.
-        """
-        try:
-            return await self.status_of(name)
-        except ActorGoneError:
-            return self.last.get(name, _SILENT)
-
-    def _count_silence(self, name: str) -> bool:
-        """Count a missed status request; return whether the actor, as a worker, gets more time."""
-        if not name.startswith(WORKER):
-            return False
-        self._silent[name] = self._silent.get(name, 0) + 1
-        log("supervisor", "a worker is silent", worker=name, looks=self._silent[name])
-        return self._silent[name] < SILENT_POLLS
 
     async def compare(self) -> tuple[str, ...]:
         """Return and log differences of the cache from one rebuilt from scratch, one line each."""
@@ -340,8 +274,11 @@ class Supervisor:
         # A repeated replacement without a further loss counts once, for any of its actors.
         for name in why or sorted(self._unfinished)[:1]:
             if not self._budget.acquire(name, now_s):
-                text = str(why.get(name) or self._error_text(name, f"{name} could not be replaced"))
+                text = str(why.get(name) or self._not_replaced(name))
                 raise ActorGoneError(f"{text} It was replaced {Budget.TIMES} times in a minute.")
+
+    def _not_replaced(self, name: str) -> str:
+        return self.statuses.error_text(name, f"{name} could not be replaced")
 
     async def _restart(self, names: set[str], retired: set[str]) -> None:
         """Replace actors. retired: those of them that answer; their processes may be kept."""
@@ -352,7 +289,7 @@ class Supervisor:
         # Twice: running actors refuse the ended incarnations before new ones start; the new ones
         # know no epochs yet.
         await self._fence(names, at=self._raw.keys() - names)
-        self._raw |= await self._start(groups)
+        self._raw.update(await self._start(groups))
         await self._fence(self.epochs.keys(), at=self._raw.keys())
         await self._fill_while_alive(names)
         for name in sorted(self.running & names):
@@ -390,23 +327,6 @@ class Supervisor:
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
         return await self._raw[name].call(method, message, timeout_s=timeout_s)
-
-    def _error_of_stopped(self, name: str, status: ActorStatus) -> RoadsteadError:
-        """Return the error of an actor: bad input as it is, anything else with its last status."""
-        failed = decode_failure(name, Failure(status.error_kind, status.error, status.error_parts))
-        if isinstance(failed, (InputError, UnsupportedError)):
-            return failed
-        node = self._runtime.node_of(name)
-        where = f"{name} on {node}" if node else name
-        return RunFailedError(self._error_text(name, f"{where} cannot continue: {status.error}"))
-
-    def _error_text(self, name: str, what: str) -> str:
-        last = self.last.get(name)
-        did = f" It {last.text}." if last is not None else ""
-        did += last_call_of(name, self._plan)
-        what, begins, messages = what.partition(TRANSCRIPT)
-        end = f"The run ends here; {self._kept_text()}."
-        return f"{what}.{did} {end}{begins}{messages}"
 
     async def stop(self, *, logs_s: float = LOGS_S) -> None:
         """Stop the schedulers, let the binder close its journal, and end all actors, in time.

@@ -7,12 +7,8 @@ from roadstead.actors.interface import NOTHING, ActorLostError, DeadlineError, N
 from roadstead.actors.messages import ActorStatus
 from roadstead.actors.supervisor import supervisor as supervisor_module
 from roadstead.actors.supervisor.replacing import Budget
-from roadstead.actors.supervisor.supervisor import (
-    SILENT_POLLS,
-    ActorGoneError,
-    RunFailedError,
-    Supervisor,
-)
+from roadstead.actors.supervisor.statuses import SILENT_POLLS, ActorGoneError
+from roadstead.actors.supervisor.supervisor import RunFailedError, Supervisor
 from roadstead.config.settings import ActorDeadlines
 from roadstead.protocol.errors import InputError, UnsupportedError
 from tests.actors.world import GENEROUS_S, Fake, plan_of, until
@@ -142,8 +138,8 @@ async def test_a_loss_during_the_start_ends_the_run_with_cause_and_remedy(journa
 async def test_a_poll_records_the_status_of_an_actor():
     supervisor, _ = await started()
 
-    assert await supervisor.status_of("worker-0") == WELL
-    assert supervisor.last == {"worker-0": WELL}
+    assert await supervisor.statuses.of("worker-0") == WELL
+    assert supervisor.statuses.last == {"worker-0": WELL}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +147,7 @@ async def test_a_poll_records_the_status_of_an_actor():
 )
 async def test_a_lost_or_silent_binder_without_a_journal_is_reported_with_its_last_status(failure):
     supervisor, runtime = await started()
-    await supervisor.status_of("binder")
+    await supervisor.statuses.of("binder")
     runtime.refs["binder"].answers["status"] = failure
 
     gone = await watched(supervisor)
@@ -167,17 +163,17 @@ async def test_an_actor_that_never_answered_is_reported_without_a_last_status():
     runtime.refs["queue"].answers["status"] = ActorLostError("queue is gone")
 
     with pytest.raises(ActorGoneError, match=r"^queue is gone\. The run ends here"):
-        await supervisor.status_of("queue")
+        await supervisor.statuses.of("queue")
 
 
 async def test_the_last_status_of_an_actor_lost_during_collection_counts():
     supervisor, runtime = await started()
-    await supervisor.last_status("worker-0")
+    await supervisor.statuses.last_of("worker-0")
     for name in ("worker-0", "queue"):
         runtime.refs[name].answers["status"] = ActorLostError(f"{name} is gone")
 
-    assert await supervisor.last_status("worker-0") == WELL
-    assert (await supervisor.last_status("queue")).text == "has not answered yet"
+    assert await supervisor.statuses.last_of("worker-0") == WELL
+    assert (await supervisor.statuses.last_of("queue")).text == "has not answered yet"
 
 
 async def test_an_actor_that_can_not_continue_ends_the_run_with_its_reason():
@@ -257,12 +253,12 @@ async def test_the_watch_polls_all_actors_repeatedly():
 
 async def test_a_silent_worker_has_extra_time_before_it_counts_as_lost():
     supervisor, runtime = await started(workers=1)
-    await supervisor.status_of("worker-0")
+    await supervisor.statuses.of("worker-0")
     runtime.refs["worker-0"].answers["status"] = DeadlineError("worker-0 did not answer")
 
-    given = [await supervisor.status_of("worker-0") for _ in range(SILENT_POLLS - 1)]
+    given = [await supervisor.statuses.of("worker-0") for _ in range(SILENT_POLLS - 1)]
     with pytest.raises(ActorGoneError, match="worker-0 did not answer"):
-        await supervisor.status_of("worker-0")
+        await supervisor.statuses.of("worker-0")
 
     assert given == [WELL] * (SILENT_POLLS - 1)
 
@@ -272,9 +268,9 @@ async def test_a_worker_that_answers_again_is_kept():
     answers = runtime.refs["worker-0"].answers
     for _ in range(2 * SILENT_POLLS):
         answers["status"] = DeadlineError("worker-0 did not answer")
-        assert (await supervisor.status_of("worker-0")).error == ""
+        assert (await supervisor.statuses.of("worker-0")).error == ""
         answers["status"] = WELL
-        await supervisor.status_of("worker-0")
+        await supervisor.statuses.of("worker-0")
 
 
 async def without_worker_1(slow):
