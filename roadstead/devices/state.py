@@ -39,6 +39,8 @@ class DeviceState:
 
     now_ms: time since 1970, set by the owner; only binding conditions read it.
     served: the class that serves each extended resource.
+    objects_changed: slices or classes have changed since the start, so an allocation of another
+        process may rest on other ones.
     """
 
     def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
@@ -56,6 +58,7 @@ class DeviceState:
         self._room: DeviceRoom | None = None
         self.allocator = Allocator(gates, compile_cel)
         self.set_classes(facts.classes)
+        self.objects_changed = False
         for claim in facts.claims:
             self._put(claim.key, claim)
 
@@ -135,6 +138,7 @@ class DeviceState:
     def _refresh_slices(self) -> None:
         """Give the allocator all slices, with the taints that rules add to their devices."""
         self._room = None
+        self.objects_changed = True
         slices: Iterable[SliceFacts | None] = self.slices.values()
         if self.gates.taints and self._taint_rules:
             selectors = self.allocator.selectors
