@@ -20,11 +20,11 @@ from roadstead.devices.quick import QuickAnswers, Verdict
 from roadstead.devices.screen import NodeScreen, Verdicts
 from roadstead.devices.search import Search
 from roadstead.devices.selectors import SelectorResults
-from roadstead.devices.views import NodeView, PoolMatcher
+from roadstead.devices.views import NodeView, PoolMatcher, ProposedView
 from roadstead.protocol.quantity import QuantityError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -192,23 +192,41 @@ class Allocator:
         selected: dict[tuple[int, int], int] = {}
         answer = self._quick_answer(plan, view.pools)
         if answer is Verdict.UNKNOWN:
-            is_over = is_over or StepLimit(self._steps_max)
-            search = Search(plan, view, self.in_use, self.gates, is_over)
-            try:
-                answer = search.chosen if search.run() else Verdict.NO
-            except QuantityError as error:
-                # The sum of such amounts has too many digits for any memory; upstream tries.
-                raise AllocationError(str(error)) from error
-            selected = search.selected
+            search = self._searched(plan, view, is_over)
+            answer = Verdict.NO if search is None else search.chosen
+            selected = {} if search is None else search.selected
         if isinstance(answer, Verdict):
             return None
+        return self._allocations(plan, view, answer, selected, new_share_id)
+
+    def _searched(
+        self, plan: Plan, view: NodeView, is_over: Callable[[], bool] | None = None
+    ) -> Search | None:
+        """Return the search that found devices for a plan; None if there are none."""
+        is_over = is_over or StepLimit(self._steps_max)
+        search = Search(plan, view, self.in_use, self.gates, is_over)
+        try:
+            return search if search.run() else None
+        except QuantityError as error:
+            # The sum of such amounts has too many digits for any memory; upstream tries.
+            raise AllocationError(str(error)) from error
+
+    def _allocations(
+        self,
+        plan: Plan,
+        view: NodeView,
+        chosen: list[list[Chosen]],
+        selected: Mapping[tuple[int, int], int],
+        new_share_id: NewShareId | None,
+    ) -> tuple[Allocation, ...]:
+        """Return the allocations of chosen devices. selected: alternatives, as in `Search`."""
         if new_share_id is None:
             numbers = count(1)
             new_share_id = lambda: f"share-{next(numbers)}"  # noqa: E731
         return tuple(
             allocation_of(
                 claim,
-                answer[index],
+                chosen[index],
                 lambda request, index=index: selected.get((index, request), 0),  # type: ignore[misc]
                 view.name,
                 self.gates,
@@ -216,6 +234,29 @@ class Allocator:
             )
             for index, claim in enumerate(plan.claims)
         )
+
+    def repeats(
+        self, plan: Plan, node: str, labels: Labels, allocations: tuple[Allocation, ...]
+    ) -> bool:
+        """Whether a search finds allocations of another process again, one for each claim.
+
+        It searches among their devices, but for requests for all devices among all. It may refuse
+        allocations whose devices it would assign otherwise.
+
+        Raises:
+            AllocationError: as `allocate`.
+        """
+        pools = self.pools.seen_from(node, labels)
+        view = ProposedView(node, labels, pools, self._matcher, allocations)
+        search = self._searched(plan, view)
+        if search is None:
+            return False
+        results = (result for each in allocations for result in each.results)
+        share_ids = iter([each.share_id for each in results if each.share_id is not None])
+        found = self._allocations(
+            plan, view, search.chosen, search.selected, lambda: next(share_ids, "")
+        )
+        return found == allocations
 
     def _quick_answer(self, plan: Plan, pools: tuple[Pool, ...]) -> list[list[Chosen]] | Verdict:
         """Return the answer if no search is needed (devices by claim, or NO), else UNKNOWN."""

@@ -16,7 +16,7 @@ Upstream: dynamicresources.go (Reserve, Unreserve, bindClaim), dra_manager.go (i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from roadstead.devices.claims import Claims, PodClaimError, claims_of, consumer_of
@@ -110,9 +110,9 @@ class AssumedDevices:
         """Apply the allocation that another process proposes for a pod; return (undo, claims).
 
         claims: in their new state, with the pod as a consumer. Nothing is recorded here: the caller
-        applies `undo` if the bind is not committed. Returns None and changes nothing if an
-        allocated claim cannot be used on the node, a device is in use, or the proposal lacks a
-        claim of the pod.
+        applies `undo` if the bind is not committed. Returns None and changes nothing if the node
+        does not reach the devices of a claim, a device is in use, the proposal lacks a claim of the
+        pod, or slices or classes have changed and do not allow the allocation any more.
         """
         if not pod.device_claims:
             return ((), ()), ()
@@ -125,20 +125,24 @@ class AssumedDevices:
         proposed_by_key = {each.key: each for each in proposed}
         new: dict[str, DeviceClaimFacts] = {}
         for claim in claims:
-            if claim.allocation is not None:
-                if not is_reachable(claim.allocation.node_terms, node.name, dict(node.labels)):
+            if claim.allocation is None:
+                found = proposed_by_key.get(claim.key)
+                if found is None or found.allocation is None:
                     return None
-                continue
-            found = proposed_by_key.get(claim.key)
-            if found is None or found.allocation is None:
-                return None
-            new[claim.key] = claim.in_flight(found.allocation)
+                new[claim.key] = claim.in_flight(found.allocation)
         made = None if own is None else _proposed_own_claim(own, proposed, pod)
         if made is not None and made.key not in devices.claims:
             new[made.key] = made
         elif own is not None:
             return None
-        if not devices.are_free(new.values()):
+        if not _are_reachable((*claims, *new.values()), node) or not devices.are_free(new.values()):
+            return None
+        # Without new slices or classes, the other process has searched what a search here would.
+        if (
+            new
+            and devices.objects_changed
+            and not _are_repeated(devices, tuple(new.values()), node)
+        ):
             return None
         unchanged = tuple({each.key: each for each in claims}.values())
         before = unchanged, () if made is None else (made.key,)
@@ -193,6 +197,26 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
     for claim, allocation in zip(waiting, allocations, strict=True):
         found.setdefault(claim.key, claim.in_flight(allocation))
     return tuple(found.values())
+
+
+def _are_reachable(claims: Iterable[DeviceClaimFacts], node: NodeFacts) -> bool:
+    """Whether a node reaches the devices of all claims that are allocated."""
+    labels = dict(node.labels)
+    return all(
+        is_reachable(each.allocation.node_terms, node.name, labels)
+        for each in claims
+        if each.allocation is not None
+    )
+
+
+def _are_repeated(devices: DeviceState, claims: DeviceClaims, node: NodeFacts) -> bool:
+    """Whether the slices and classes here allow the allocations that another process made."""
+    plan = devices.allocator.plan(devices.substitutes.in_place_of(claims))
+    allocations = tuple([each.allocation for each in claims if each.allocation is not None])
+    try:
+        return devices.allocator.repeats(plan, node.name, node.labels, allocations)
+    except AllocationError:
+        return False
 
 
 def _own_claim_on(

@@ -38,7 +38,9 @@ class DeviceState:
     """Device objects: claims by `namespace/name`, slices and classes by name.
 
     version: grows with each change. now_ms: time since 1970, set by the owner; only binding
-    conditions read it. served: by extended resource, the class that serves it.
+    conditions read it. served: by extended resource, the class that serves it. objects_changed:
+    whether slices or classes have changed since the start, so that an allocation of another process
+    may rest on other ones.
     """
 
     def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
@@ -57,6 +59,7 @@ class DeviceState:
         self._device_room: DeviceRoom | None = None
         self.allocator = Allocator(gates, compile_cel)
         self.set_classes(facts.classes)
+        self.objects_changed = False
         for claim in facts.claims:
             self._put(claim.key, claim)
 
@@ -136,6 +139,7 @@ class DeviceState:
     def _refresh_slices(self) -> None:
         """Give the allocator all slices, with the taints that rules add to their devices."""
         self._device_room = None
+        self.objects_changed = True
         slices: Iterable[SliceFacts | None] = self.slices.values()
         if self.gates.taints and self._taint_rules:
             selectors = self.allocator.selectors

@@ -11,13 +11,13 @@ from roadstead.devices.pools import Matches, reaches
 from roadstead.devices.selectors import SelectorFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from roadstead.devices.gates import DeviceGates
     from roadstead.devices.plans import Choice
     from roadstead.devices.pools import DeviceId, Labels, Pool, PoolDevice
     from roadstead.devices.selectors import Query, SelectorResults
-    from roadstead.facts.devices import DeviceClaimFacts, DeviceFacts
+    from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceFacts
 
 
 CODES_MAX: Final = 4096
@@ -202,3 +202,30 @@ class NodeView:
             placed = reaches(device.placement, self.name, self._labels)
             self._reaches_node[device.id] = placed
         return placed
+
+
+class ProposedView(NodeView):
+    """As if a node's pools had only the devices of some allocations; with all for mode All."""
+
+    def __init__(
+        self,
+        name: str,
+        labels: Labels,
+        pools: tuple[Pool, ...],
+        matcher: PoolMatcher,
+        allocations: Iterable[Allocation],
+    ) -> None:
+        super().__init__(name, labels, pools, matcher)
+        proposed = {result.id for each in allocations for result in each.results}
+        self._proposed = {
+            (pool.driver, pool.name): bits_of(
+                (position for position, device in enumerate(pool.devices) if device.id in proposed),
+                len(pool.devices),
+            )
+            for pool in pools
+        }
+
+    def candidates(self, pool: Pool, choice: Choice) -> int:
+        """Return the bits of devices that match, or that are not yet known not to."""
+        found = super().candidates(pool, choice)
+        return found if choice.is_all else found & self._proposed[pool.driver, pool.name]

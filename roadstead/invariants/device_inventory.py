@@ -6,8 +6,9 @@ count, and of these only the newest generation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from roadstead.cel.errors import CelCompileError, CelRunError
 from roadstead.cel.selector import compile_selector
@@ -57,7 +58,7 @@ class SeenDevices:
 class Inventory:
     """Slices, classes and taint rules. gates: those that are on; None: they are not known.
 
-    devices: all that slices list, with their slices.
+    devices: all that slices list, with the newest of these.
     _slices: by node name, then by name; those of several nodes under "". _seen: by node name, with
     the facts for which it holds.
     """
@@ -76,6 +77,7 @@ class Inventory:
         self.devices, self._seen, self._slices = {}, {}, {}
         for each in {each.name: each for each in facts.slices}.values():
             self._slices.setdefault(each.placement.node_name or "", {})[each.name] = each
+        for each in sorted(facts.slices, key=attrgetter("generation")):
             for device in each.devices:
                 self.devices[each.driver, each.pool, device.name] = each, device
 
@@ -151,6 +153,15 @@ class Inventory:
         # Selectors of rules do not see whether several claims may share the device.
         seen = replace(device, allows_several=False)
         return first_unmet(selectors, driver, seen) is None
+
+
+def newest_of_pools(slices: Sequence[SliceFacts]) -> list[SliceFacts]:
+    """Return the slices of the newest generation of each pool."""
+    newest: dict[Pool, int] = {}
+    for each in slices:
+        pool = each.driver, each.pool
+        newest[pool] = max(each.generation, newest.get(pool, each.generation))
+    return [each for each in slices if each.generation == newest[each.driver, each.pool]]
 
 
 def reaches(placement: Placement, node: NodeFacts) -> bool:

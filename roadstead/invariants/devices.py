@@ -27,7 +27,7 @@ from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.rules import Rules
 from roadstead.invariants.amounts import amount_of
-from roadstead.invariants.device_inventory import DeviceId, Inventory, Pool
+from roadstead.invariants.device_inventory import DeviceId, Inventory, Pool, newest_of_pools
 from roadstead.invariants.device_requests import allocation_errors
 from roadstead.invariants.world import matches_terms
 
@@ -67,7 +67,7 @@ class Devices:
             self._put(claim)
         self._served = served_by_classes(facts.classes)
         self._counters = {}
-        for each in facts.slices:
+        for each in newest_of_pools(facts.slices):
             of_pool = self._counters.setdefault((each.driver, each.pool), {})
             for shared in each.shared_counters:
                 for name, amount in shared.counters:
@@ -195,31 +195,55 @@ class Devices:
                 if _is_exclusive(each) and each.id in exclusive:
                     yield f"device {_text(each)} is in claims {other.key} and {claim.key}"
         for pool in _pools(claim):
-            yield from self._overdrawn(pool)
+            yield from self._overdrawn(pool, claim)
 
-    def _overdrawn(self, pool: Pool) -> Iterator[str]:
-        """Yield the counters and capacities of a pool of which more is used than there is."""
-        known = self.inventory.devices
-        used = [each for each in _results(self._in_pool[pool].values()) if each.id[:2] == pool]
-        used = [each for each in used if not each.has_admin_access and each.id in known]
-        counted: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
-        for device_id in {each.id for each in used}:
-            for consumed in known[device_id][1].consumes:
-                for name, amount in consumed.counters:
-                    counted[consumed.name, name] += amount_of(amount)
-        for counter, drawn in counted.items():
-            if drawn > self._counters.get(pool, {}).get(counter, Fraction(0)):
+    def _overdrawn(self, pool: Pool, claim: DeviceClaimFacts) -> Iterator[str]:
+        """Yield the counters and capacities of which a claim uses more than the pool has left."""
+        of_pool = self._counters.get(pool, {})
+        drawn, own = (
+            self._drawn_from(pool, each) for each in (self._in_pool[pool].values(), [claim])
+        )
+        for counter in own:
+            if drawn[counter] > of_pool.get(counter, Fraction(0)):
                 yield f"counter {'/'.join(counter)} of pool {'/'.join(pool)} is overdrawn"
-        consumed_of: defaultdict[tuple[DeviceId, str], Fraction] = defaultdict(Fraction)
-        for each in used:
-            for name, text in each.consumed or ():
-                consumed_of[each.id, name] += amount_of(text)
-        for (device_id, name), drawn in consumed_of.items():
-            capacity = {
-                each.name: each.amount for each in self.inventory.devices[device_id][1].capacity
-            }
-            if name not in capacity or drawn > amount_of(capacity[name]):
+        consumed, own_share = (
+            self._consumed_of(pool, each) for each in (self._in_pool[pool].values(), [claim])
+        )
+        for device_id, name in own_share:
+            device = self.inventory.devices[device_id][1]
+            capacity = {each.name: each.amount for each in device.capacity}
+            if name not in capacity or consumed[device_id, name] > amount_of(capacity[name]):
                 yield f"capacity {name} of device {'/'.join(device_id)} is overdrawn"
+
+    def _used(self, pool: Pool, claims: Iterable[DeviceClaimFacts]) -> list[AllocatedDevice]:
+        """Return the allocated devices of a pool that consume something of it."""
+        known = self.inventory.devices
+        return [
+            each
+            for each in _results(claims)
+            if each.id[:2] == pool and not each.has_admin_access and each.id in known
+        ]
+
+    def _drawn_from(
+        self, pool: Pool, claims: Iterable[DeviceClaimFacts]
+    ) -> dict[tuple[str, str], Fraction]:
+        """Return what the devices of claims consume of the counters of a pool."""
+        drawn: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
+        for device_id in {each.id for each in self._used(pool, claims)}:
+            for consumed in self.inventory.devices[device_id][1].consumes:
+                for name, amount in consumed.counters:
+                    drawn[consumed.name, name] += amount_of(amount)
+        return drawn
+
+    def _consumed_of(
+        self, pool: Pool, claims: Iterable[DeviceClaimFacts]
+    ) -> dict[tuple[DeviceId, str], Fraction]:
+        """Return what claims consume of the capacities of a pool's devices."""
+        consumed: defaultdict[tuple[DeviceId, str], Fraction] = defaultdict(Fraction)
+        for each in self._used(pool, claims):
+            for name, text in each.consumed or ():
+                consumed[each.id, name] += amount_of(text)
+        return consumed
 
 
 def served_by_classes(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:

@@ -6,6 +6,14 @@ import pytest
 
 from roadstead.devices.assumed import AssumedDevices
 from roadstead.devices.state import DeviceState
+from roadstead.facts.devices import (
+    ALL_DEVICES,
+    ClaimSpec,
+    DeviceClassFacts,
+    DeviceRequest,
+    Placement,
+)
+from tests.builders import node, require, term
 from tests.devices.fleet import N1, N2, claim, devices, slice_of, using
 
 
@@ -131,3 +139,52 @@ class TestTryOut:
 
         assert [each.uid for each in after.reserved_for] == ["p", "q"]
         assert found.try_out((), using("q", "a"), N2) is None, "another node"
+
+
+class TestChangedSlices:
+    """A proposal of another process is compared with slices and classes that have changed here."""
+
+    def proposed(self, found):
+        return over(found).assume("p", using("p", "a"), N1)
+
+    def test_a_proposal_that_the_slices_still_allow_is_committed(self):
+        found = over(claim("a"))
+        found.devices.put_slice(replace(slice_of("n1", "d2", "d0"), generation=2))
+        _, (after,) = found.try_out(self.proposed(claim("a")), using("p", "a"), N1)
+        assert names((after,)) == ["d0"]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda state: state.remove_slice("n1"),
+            lambda state: state.put_slice(slice_of("n1", "d1")),
+            lambda state: state.put_slice(slice_of("n1", "d0", "d0")),
+            lambda state: state.put_slice(replace(slice_of("n1", "d1"), name="x", generation=2)),
+            lambda state: state.set_classes([DeviceClassFacts("gpu", ("false",))]),
+            lambda state: state.set_classes([]),
+        ],
+        ids=["no slice", "no device", "invalid pool", "newer slice", "other class", "no class"],
+    )
+    def test_a_proposal_that_the_slices_no_longer_allow_is_refused(self, change):
+        found = over(claim("a"))
+        change(found.devices)
+        assert found.try_out(self.proposed(claim("a")), using("p", "a"), N1) is None
+        assert found.devices.claims["default/a"] == claim("a")
+
+    def test_a_request_for_all_devices_needs_the_new_ones_too(self):
+        every = ClaimSpec((DeviceRequest("r", "gpu", mode=ALL_DEVICES, count=0),))
+        found = over(claim("a", spec=every))
+        found.devices.put_slice(slice_of("n1", "d0", "d1", "d2"))
+        assert found.try_out(self.proposed(claim("a", spec=every)), using("p", "a"), N1) is None
+        found.devices.put_slice(slice_of("n1", "d0", "d1"))
+        assert found.try_out(self.proposed(claim("a", spec=every)), using("p", "a"), N1)
+
+
+def test_a_proposal_for_devices_that_the_node_no_longer_reaches_is_refused():
+    zone = Placement(terms=(term(require("zone", "In", "a")),))
+    slices = (replace(slice_of("s", "d0"), placement=zone),)
+    asked, facts = using("p", "a"), node("n1", labels={"zone": "a"})
+    proposed = over(claim("a"), slices=slices).assume("p", asked, facts)
+    found = over(claim("a"), slices=slices)
+    assert found.try_out(proposed, asked, node("n1", labels={"zone": "b"})) is None
+    assert found.try_out(proposed, asked, facts)

@@ -158,3 +158,38 @@ def test_devices_of_ended_claims_are_free():
     found = bind(history(owned("c-p", "p"), owned("c-q", "q")), "p", on("d0"))
     write(found.delete("p", "n1"), removed=("default/c-p",))
     assert texts(bind(found, "q", on("d0"))) == []
+
+
+def published(found, slices, *claims):
+    """Add the cluster with other slices."""
+    cluster = ClusterFacts(devices=DevicesFacts(slices, (CLASS,), claims))
+    return found.add(RecordKind.CLUSTER, subject=cluster)
+
+
+def test_allocations_are_judged_by_the_slices_of_their_commit():
+    """Later slices make no earlier allocation wrong; a later one is judged by the newest."""
+    of_p = replace(owned("c-p", "p"), reserved_for=(Consumer("pods", "p", "p"),))
+    newer = replace(FLEET, generation=2, devices=(half("h0"), half("h1"), half("h2")))
+    less = (CounterSetFacts("set", (("slots", "1"),)),)
+    found = bind(history(owned("c-p", "p"), owned("c-q", "q")), "p", on("h0"))
+    of_p = replace(of_p, allocation=on("h0"))
+    published(found, (FLEET, replace(newer, name="new")), of_p, owned("c-q", "q"))
+    assert texts(bind(found, "q", on("h1"))) == []
+
+    found = bind(history(owned("c-p", "p"), owned("c-q", "q")), "p", on("h0"))
+    of_p = replace(of_p, allocation=on("h0"))
+    published(found, (replace(newer, shared_counters=less),), of_p, owned("c-q", "q"))
+    assert texts(bind(found, "q", on("h1"))) == [
+        ("I1", f"counter set/slots of pool {DRIVER}/n1 is overdrawn")
+    ]
+
+
+def test_a_claim_is_not_blamed_for_counters_of_others():
+    """A new generation has fewer counters than devices in use consume."""
+    own = owned("c-p", "p", count=2)
+    found = bind(history(own, owned("c-q", "q")), "p", on("h0", "h1"), count=2)
+    own = replace(own, allocation=on("h0", "h1"), reserved_for=(Consumer("pods", "p", "p"),))
+    less = (CounterSetFacts("set", (("slots", "1"),)),)
+    newer = replace(FLEET, generation=2, shared_counters=less)
+    published(found, (newer,), own, owned("c-q", "q"))
+    assert texts(bind(found, "q", on("d0"))) == []

@@ -19,6 +19,7 @@ from tests.simulation import (
     ramble_policies,
     ramble_queue,
     ramble_reports,
+    ramble_slices,
     ramble_stream,
     reborn,
     senseless,
@@ -95,6 +96,7 @@ async def rambled(run, queue, drawn):
     problems += ramble_decisions.problems_of(plan, scenario, drawn)
     problems += ramble_held.problems_of(plan, scenario, drawn)
     problems += ramble_policies.problems_of(plan, scenario, drawn)
+    problems += ramble_slices.problems_of(plan, run.scenario, drawn)
     if not run.disk.lied:
         copy = reborn.copy_of(run.disk)
         problems += ramble_binder.problems_of(plan, run.scenario, copy, scenario.limits, drawn)
