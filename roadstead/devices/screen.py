@@ -51,7 +51,7 @@ _UNKNOWN: Final = Verdict.UNKNOWN.value
 
 
 @dataclass(slots=True, eq=False)
-class _Verdicts:
+class _VerdictCache:
     """Verdicts on one demand, or outcomes of searches with one key.
 
     verdicts: by number of a node; UNKNOWN without one. stale: nodes whose verdict must be computed
@@ -94,8 +94,8 @@ class NodeScreen:
         # By pool: numbers of the nodes for which it was read.
         self._nodes_seeing: dict[PoolKey, set[int]] = {}
         # By `Demand.totals`, and by the key of `record`.
-        self._answers: OrderedDict[Hashable, _Verdicts] = OrderedDict()
-        self._outcomes: OrderedDict[Hashable, _Verdicts] = OrderedDict()
+        self._answers: OrderedDict[Hashable, _VerdictCache] = OrderedDict()
+        self._outcomes: OrderedDict[Hashable, _VerdictCache] = OrderedDict()
         pools.watch(self._slices_changed)
         in_use.watch(self._use_changed)
 
@@ -171,16 +171,18 @@ class NodeScreen:
             found.append(verdict == _YES)
         return found
 
-    def _verdict_of_equivalent(self, known: _Verdicts | None, number: int) -> Verdict:
+    def _verdict_of_equivalent(self, known: _VerdictCache | None, number: int) -> Verdict:
         code = self.equivalence_code(number)
         found = None if known is None or code is None else known.by_code.get(code)
         return Verdict.UNKNOWN if found is None else Verdict(found)
 
-    def _refreshed(self, all_known: OrderedDict[Hashable, _Verdicts], key: Hashable) -> _Verdicts:
+    def _refreshed(
+        self, all_known: OrderedDict[Hashable, _VerdictCache], key: Hashable
+    ) -> _VerdictCache:
         """Return the verdicts of a key, with nodes that changed since the last call as stale."""
         known = all_known.get(key)
         if known is None:
-            known = all_known[key] = _Verdicts(read=self.changes.end)
+            known = all_known[key] = _VerdictCache(read=self.changes.end)
             if len(all_known) > DEMANDS_MAX:
                 all_known.popitem(last=False)
         all_known.move_to_end(key)
@@ -197,7 +199,7 @@ class NodeScreen:
         return known
 
     def _verdict(
-        self, known: _Verdicts, demand: Demand, number: int, shared: dict[tuple[int, ...], int]
+        self, known: _VerdictCache, demand: Demand, number: int, shared: dict[tuple[int, ...], int]
     ) -> int:
         """Return the verdict for a node. shared: verdicts of this pass, by the ids of pools."""
         # There may be more verdicts than nodes, see `_refreshed`.

@@ -9,7 +9,7 @@ from roadstead.journal.headers import Header
 
 @dataclass(frozen=True, slots=True)
 class UnreadBytes:
-    """The bytes of a file from an offset to its end, if they are not read; nor are later files.
+    """The bytes of a file, from an offset to its end, that are not read; nor is any later file.
 
     lsn: the first record that is left out. was_durable: something confirms that the bytes were
     durable; otherwise they were never acknowledged, unless the machine lost synced data.
