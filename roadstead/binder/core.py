@@ -127,7 +127,7 @@ class BinderCore(Commits):
         deleted pods.
         """
         self._check_running()
-        known = [(self._allowed(uid, BinderEvent.UPDATE), facts) for uid, facts in pods]
+        known = [(self._record_for(uid, BinderEvent.UPDATE), facts) for uid, facts in pods]
         changed = [(record, facts) for record, facts in known if record.facts != facts]
         return to_journal(self._update(changed, revision))
 
@@ -208,7 +208,7 @@ class BinderCore(Commits):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
 
-    def _allowed(self, uid: str, event: BinderEvent) -> BinderRecord:
+    def _record_for(self, uid: str, event: BinderEvent) -> BinderRecord:
         """Return the pod's record; raise IllegalTransitionError if `event` is not allowed."""
         record = self.pods.known(uid, event, "never added")
         TABLE.follow(uid, record.state, event, record.history)
@@ -236,7 +236,7 @@ class BinderCore(Commits):
         revision: int = 0,
     ) -> list[BinderCommand]:
         self._check_running()
-        records = [self._allowed(uid, event) for uid in dict.fromkeys(uids)]
+        records = [self._record_for(uid, event) for uid in dict.fromkeys(uids)]
         journal: list[JournalRecord] = []
         for record in records:
             if record.state is BinderState.DELETED:

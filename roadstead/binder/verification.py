@@ -40,7 +40,7 @@ MIN_PODS_TO_CACHE = 3
 """Pods of a class after which the filters that read NODE facts run once for all rows."""
 
 PODS_PER_SHAPE = 8
-"""With this many pods per shape in a batch, or more, they run for a shape's first pod already."""
+"""With this many pods per shape in a batch, these filters run for a shape's first pod already."""
 
 MAX_CACHED = 4096
 """Maximum number of cached results; the oldest is dropped."""

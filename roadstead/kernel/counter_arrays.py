@@ -87,7 +87,7 @@ class CounterArrays(NamedTuple):
     `_count_domains` last counted a domain. lowest: int64[counter, 3], of a hard constraint: the
     lowest count, number of domains with it (0: to be computed again), number of domains.
     Per counter set: set_begin: int64[set + 1], its first counter; scored_mask: int64[set], the
-    mask of scored rows; matches_itself: bool[set], whether its pods match their own required
+    mask of scored rows: those with all keys; matches_itself: bool[set], whether its pods match their own required
     affinity.
     Per class: set_of_class (-1 for none), pod_profile, static_index (index of its static scores):
     int64[class]; weights: int64[class, 2], of the spread and the affinity score, 0 for no score;
@@ -96,7 +96,8 @@ class CounterArrays(NamedTuple):
     additions: int64[k, 2], (counter, amount) that a placed pod adds; those of a pod profile are
     from additions_from[pod_profile] to additions_from[pod_profile + 1].
     fits, sums, spread, affinity, total: per row or cell, group_feasible: per group, scratch for the
-    current pod. topology_weights: float64[n], ln(n + 2), upstream's for n domains. clock: int64[1].
+    current pod. topology_weights: float64[n], ln(n + 2), upstream's for n domains. clock: int64[1],
+    number of calls of `_count_domains`.
     """
 
     domains: I32

@@ -67,6 +67,7 @@ class PerPodFilters:
             return np.flatnonzero(before != self.passes) if self.call_all() else None
         rows = self._changed_of(candidates)
         if rows is not None:
+            # A changed result is the opposite of the former one.
             self.passes[rows] = ~before[rows]
             self._positions = positions
         return rows
@@ -77,7 +78,7 @@ class PerPodFilters:
             return _NO_ROWS
         known = self._known_passes(candidates)
         if known is not None:
-            # For few rows, a loop takes less time than some calls of NumPy.
+            # There are few candidates: a loop takes less time than calls of NumPy.
             before, static = self.passes.data, self._passing_static.data
             results = zip(candidates, known, strict=True)
             changed = [row for row, now in results if before[row] != (now and static[row])]
