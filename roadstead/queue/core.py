@@ -44,7 +44,7 @@ _REPORTED_EVENT = {
     RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
     RequeueReason.ERROR: QueueEvent.FAIL,
 }
-"""Event that a lease stores for a returned pod, to tell a repeated report from a different one."""
+"""Event that a lease stores for a returned pod, to distinguish repeated and different reports."""
 
 
 class QueueCore(Generic[EventT]):

@@ -19,7 +19,7 @@ BACKOFF_US: Final = 10 * SECOND_US
 """After the first failure; it doubles with each further one in a row."""
 
 BACKOFF_MAX_US: Final = 600 * SECOND_US
-"""As in upstream's code; its documentation says six minutes."""
+"""As in upstream's code; six minutes in its documentation."""
 
 
 class JobCore(ControllerCore):
