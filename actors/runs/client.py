@@ -126,7 +126,7 @@ class Client:
             return
         data, digest = encode_outcome(outcome)
         part_bytes = min(OUTCOME_PART_BYTES, self._plan.limits.max_bytes // 2)
-        # Continue where the answer says: a binder that replaced another may have fewer bytes.
+        # Continue at the size in the answer: a binder that replaced another may have fewer bytes.
         offset, is_stored = 0, False
         while not is_stored:
             part = data[offset : offset + part_bytes]
