@@ -45,7 +45,7 @@ T = TypeVar("T")
 """Result of the queue's steps."""
 
 _TICK_S = 0.25
-"""Longest pause between two looks at the queue, while a lease request waits for pods."""
+"""Longest pause between two checks of the queue for a lease request that waits for pods."""
 
 
 class QueueActor:

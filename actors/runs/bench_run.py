@@ -14,6 +14,7 @@ from roadstead.actors.messages.process import LOAD_KERNEL
 from roadstead.actors.names import SCHEDULER
 from roadstead.actors.runs.profiling import Profiler
 from roadstead.actors.runs.session import NODES_PER_MESSAGE, PODS_PER_MESSAGE, RunSession, is_idle
+from roadstead.actors.runs.status_changes import counts_between, seconds_between
 from roadstead.bench import script as steps
 from roadstead.bench.machine import peak_memory, processor_seconds, processor_spent
 from roadstead.bench.metrics import Measurement, pods_since
@@ -24,10 +25,10 @@ from roadstead.facts.wire import encode_facts
 from roadstead.run import Progress
 
 BENCH_POLL_S = 0.05
-"""Interval between two progress requests; the measured times are the binder's."""
+"""Interval between two progress requests. It limits no result: times are measured by the binder."""
 
 STEADY_POLL_S = 0.005
-"""The same in a steady state, whose next pods wait for the last ones."""
+"""The same in a steady state, in which pods are submitted once the previous ones are bound."""
 
 PREBUILT_PODS = 200_000
 """Size of a pod series up to which its messages are built before the clock starts."""
@@ -36,15 +37,21 @@ LOAD_KERNEL_S = 600.0
 """Deadline for compiling the kernel, at its first use on a machine."""
 
 DELETE_EVERY_S = 0.02
+"""Shortest interval between two deletions at a rate; each deletes all pods that are due."""
+
 TENTHS = 10
+"""Number of progress reports while nodes are created."""
+
 WAITING_SHOWN = 3
+"""Maximum number of pending pods in an error."""
 
 
 @dataclass(slots=True)
 class _OpenMeasurement:
     """A measurement in progress. step: selects the measured pods by namespace and labels.
 
-    processor_s: processor time of each process at the beginning; binder_s: of the binder's.
+    before: statuses of the actors at the beginning. processor_s: processor time of each process
+    then, by process ID; binder_s: of the binder's. followed: series of the measured pods.
     """
 
     name: str
@@ -59,7 +66,7 @@ class _OpenMeasurement:
 class BenchRun:
     """One run of a script. timeout_s: how long to wait for pods. profiler: samples measurements.
 
-    A step that fails, or pods that cannot be bound, end it with RunFailedError.
+    RunFailedError ends it if a step fails or pods cannot be bound.
     """
 
     def __init__(
@@ -113,40 +120,40 @@ class BenchRun:
     @_execute.register
     async def _(self, step: steps.AddNodes) -> None:
         series = step.series
-        shown = -1
+        reported_tenths = -1
         for start in range(0, series.count, NODES_PER_MESSAGE):
-            if TENTHS * start // series.count > shown:
-                shown = TENTHS * start // series.count
+            if TENTHS * start // series.count > reported_tenths:
+                reported_tenths = TENTHS * start // series.count
                 self._progress(Progress(f"creating nodes: {start:,} of {series.count:,}"))
             nodes = series.part(start, start + NODES_PER_MESSAGE)
             # Before the first pod, the queue has none that new nodes could help.
-            waits = bool(self._tracker.followed or self._background)
-            await self._session.add_nodes(nodes, notify_queue=waits)
+            has_pods = bool(self._tracker.followed or self._background)
+            await self._session.add_nodes(nodes, notify_queue=has_pods)
         self._nodes += series.count
 
     @_execute.register
     async def _(self, step: steps.SubmitPods) -> None:
-        batches = _batches(step.series)
+        messages = _messages(step.series)
         if step.series.count <= PREBUILT_PODS:
-            batches = iter(list(batches))
+            messages = iter(list(messages))
         if step.measured:
-            await self._begin(self._script.name)
+            await self._begin_measurement(self._script.name)
         followed = self._tracker.follow(step.series)
         if self._measurement is not None and step.measured:
             self._measurement.followed.append(followed)
-        for batch in batches:
+        for message in messages:
             submitted_s = time.monotonic()
-            await self._session.submit(batch)
-            followed.parts.append((followed.submitted + len(batch.uids), submitted_s))
+            await self._session.submit(message)
+            followed.parts.append((followed.submitted + len(message.uids), submitted_s))
             self._report_progress("submitting pods", followed)
         if step.wait is not WaitMode.NOTHING:
             await self._until_bound([followed], or_idle=step.wait is WaitMode.IDLE)
         if step.measured:
-            await self._end()
+            await self._end_measurement()
 
     @_execute.register
     async def _(self, step: steps.SteadyPods) -> None:
-        await self._begin(self._script.name)
+        await self._begin_measurement(self._script.name)
         followed = self._tracker.follow(step.series)
         assert self._measurement is not None
         self._measurement.followed.append(followed)
@@ -155,11 +162,11 @@ class BenchRun:
             part = step.series.part(done, done + step.at_once)
             first, done = done, done + len(part.uids)
             submitted_s = time.monotonic()
-            await self._session.submit(_batch(part))
+            await self._session.submit(_message(part))
             followed.parts.append((done, submitted_s))
             await self._until_bound([followed], poll_s=STEADY_POLL_S)
             await self._remove([(followed, index) for index in range(first, done)], 0)
-        await self._end()
+        await self._end_measurement()
 
     @_execute.register
     async def _(self, step: steps.RemovePods) -> None:
@@ -167,59 +174,61 @@ class BenchRun:
         if step.wait:
             await self._remove(found, step.per_s)
         else:
-            self._start(self._remove(found, step.per_s))
+            self._start_background(self._remove(found, step.per_s))
 
     async def _remove(self, found: Sequence[tuple[SubmittedSeries, int]], per_s: int) -> None:
-        """Delete pods; all at once with `per_s` 0, else so many per second."""
+        """Delete pods, given by series and index; all at once with `per_s` 0, else at this rate."""
         started_s, done = time.monotonic(), 0
         while done < len(found):
-            due = len(found)
+            end = len(found)
             if per_s:
                 await asyncio.sleep(max(DELETE_EVERY_S, 1 / per_s))
-                due = min(due, int((time.monotonic() - started_s) * per_s))
-            part = found[done:due]
+                end = min(end, int((time.monotonic() - started_s) * per_s))
+            part = found[done:end]
             uids = [each.series.part(index, index + 1).uids[0] for each, index in part]
             await self._session.delete_pods(uids)
             for each, index in part:
                 each.remove(index)
-            done = due
+            done = end
 
     @_execute.register
     async def _(self, step: steps.ChurnObjects) -> None:
-        self._start(self._churn(step))
+        self._start_background(self._churn(step))
 
     async def _churn(self, step: steps.ChurnObjects) -> None:
-        """Churn as upstream: create objects; with `recreates`, delete each in its next turn.
+        """Churn as upstream: at each interval create one object of each series.
 
-        With `recreates`, `number` places take turns; `full`: place → number of the objects in it.
+        With `recreates`, `number` slots are used in turn: objects are created in an empty slot, and
+        deleted from a full one.
         """
+        # By slot: index of the objects in it.
         full: dict[int, int] = {}
-        next_s, made = time.monotonic(), 0
-        while step.recreates or not step.number or made < step.number:
+        next_s, turn = time.monotonic(), 0
+        while step.recreates or not step.number or turn < step.number:
             next_s += step.interval_s
             await asyncio.sleep(max(0.0, next_s - time.monotonic()))
-            index = made % step.number if step.recreates else made
-            before = full.pop(index, None) if step.recreates else None
-            for maker in step.series:
-                if before is not None:
-                    await self.delete_object(maker, before)
+            slot = turn % step.number if step.recreates else turn
+            in_slot = full.pop(slot, None) if step.recreates else None
+            for series in step.series:
+                if in_slot is not None:
+                    await self.delete_object(series, in_slot)
                 else:
-                    await self.create_object(maker, made)
-            if before is None:
-                full[index] = made
-            made += 1
+                    await self.create_object(series, turn)
+            if in_slot is None:
+                full[slot] = turn
+            turn += 1
 
-    async def create_object(self, maker: NodeSeries | PodSeries, index: int) -> None:
-        if isinstance(maker, NodeSeries):
-            await self._session.add_nodes(maker.part(index, index + 1))
+    async def create_object(self, series: NodeSeries | PodSeries, index: int) -> None:
+        if isinstance(series, NodeSeries):
+            await self._session.add_nodes(series.part(index, index + 1))
         else:
-            await self._session.submit(_batch(maker.part(index, index + 1)))
+            await self._session.submit(_message(series.part(index, index + 1)))
 
-    async def delete_object(self, maker: NodeSeries | PodSeries, index: int) -> None:
-        if isinstance(maker, NodeSeries):
-            await self._session.remove_nodes(maker.part(index, index + 1))
+    async def delete_object(self, series: NodeSeries | PodSeries, index: int) -> None:
+        if isinstance(series, NodeSeries):
+            await self._session.remove_nodes(series.part(index, index + 1))
         else:
-            await self._session.delete_pods(maker.part(index, index + 1).uids)
+            await self._session.delete_pods(series.part(index, index + 1).uids)
 
     @_execute.register
     async def _(self, step: steps.AwaitPods) -> None:
@@ -235,16 +244,16 @@ class BenchRun:
     @_execute.register
     async def _(self, step: steps.BeginMeasuring) -> None:
         name = f"{self._script.name}/{step.name}" if step.name else self._script.name
-        await self._begin(name)
+        await self._begin_measurement(name)
         assert self._measurement is not None
         self._measurement.step = step
 
     @_execute.register
     async def _(self, step: steps.EndMeasuring) -> None:
         await self._catch_up()
-        await self._end()
+        await self._end_measurement()
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start_background(self, work: Coroutine[None, None, None]) -> None:
         self._background.append(asyncio.create_task(work))
 
     def _check_background(self) -> None:
@@ -260,11 +269,11 @@ class BenchRun:
         or_idle: bool = False,
         poll_s: float = BENCH_POLL_S,
     ) -> None:
-        """Wait until the pods of these series are bound; with or_idle, or the queue is idle."""
+        """Wait until the pods of these series are bound, or, with or_idle, the queue is idle."""
         deadline_s = time.monotonic() + self._timeout_s
         while missing := sum(each.missing for each in wanted):
             state = await self._session.state()
-            # No commits, only their number: each is fetched once, when enough were made.
+            # Count 0: only the number of commits; they are fetched once enough were made.
             page = await self._session.commits(self._tracker.commits, 0)
             if page.total - self._tracker.commits >= missing:
                 await self._catch_up()
@@ -272,8 +281,8 @@ class BenchRun:
             self._report_progress(
                 "scheduling", wanted[-1], uncollected=page.total - self._tracker.commits
             )
-            idle = all(task.done() for task in self._background)
-            if idle and is_idle(state):
+            has_no_work = all(task.done() for task in self._background)
+            if has_no_work and is_idle(state):
                 await self._catch_up()
                 if or_idle:
                     return
@@ -287,6 +296,7 @@ class BenchRun:
             await asyncio.sleep(poll_s)
 
     async def _until_attempted(self) -> None:
+        """Wait until no pod is in activeQ or leased."""
         deadline_s = time.monotonic() + self._timeout_s
         while True:
             state = await self._session.state()
@@ -297,7 +307,7 @@ class BenchRun:
             await asyncio.sleep(BENCH_POLL_S)
 
     async def _catch_up(self) -> None:
-        """Fetch all commits so far."""
+        """Fetch all commits so far and record them in the tracker."""
         while True:
             page = await self._session.commits(self._tracker.commits)
             self._tracker.record_commits(page.uids, page.times)
@@ -305,6 +315,7 @@ class BenchRun:
                 return
 
     async def _stuck_error(self, wanted: Sequence[SubmittedSeries], what: str) -> RunFailedError:
+        """Return the error for pods that are not bound. what: completes `3 of 5 pods …`."""
         await self._catch_up()
         missing = sum(each.missing for each in wanted)
         total = sum(each.submitted for each in wanted)
@@ -315,7 +326,7 @@ class BenchRun:
             + (f", the first of them: {first}" if first else "")
         )
 
-    async def _begin(self, name: str) -> None:
+    async def _begin_measurement(self, name: str) -> None:
         if self._measurement is not None:
             raise RunFailedError(f"{self._script.name}: two measurements overlap")
         before = await self._session.statuses()
@@ -326,7 +337,7 @@ class BenchRun:
         started_s = time.monotonic()
         self._measurement = _OpenMeasurement(name, started_s, before, processor_s, binder_s)
 
-    async def _end(self) -> None:
+    async def _end_measurement(self) -> None:
         measurement, self._measurement = self._measurement, None
         if measurement is None:
             raise RunFailedError(f"{self._script.name}: a measurement ends without a beginning")
@@ -350,8 +361,8 @@ class BenchRun:
                 bound_s,
                 measurement.binder_s,
                 spent,
-                spent_s=_seconds_between(measurement.before, after),
-                counts=_counts_between(measurement.before, after),
+                spent_s=seconds_between(measurement.before, after),
+                counts=counts_between(measurement.before, after),
                 peak_bytes=peak_bytes,
                 processes=processes,
                 setup_s=measurement.started_s - self._began_s,
@@ -361,40 +372,17 @@ class BenchRun:
         )
 
     def _report_progress(self, phase: str, followed: SubmittedSeries, uncollected: int = 0) -> None:
+        """Report how many pods are placed. uncollected: number of commits not fetched yet."""
         total = followed.series.count
         placed = min(total, followed.bound + max(0, uncollected))
         self._progress(Progress(phase, placed=placed, total=total))
 
 
-def _batches(series: PodSeries) -> Iterator[PodList]:
+def _messages(series: PodSeries) -> Iterator[PodList]:
     for start in range(0, series.count, PODS_PER_MESSAGE):
-        yield _batch(series.part(start, start + PODS_PER_MESSAGE))
+        yield _message(series.part(start, start + PODS_PER_MESSAGE))
 
 
-def _batch(columns: SeriesPods) -> PodList:
+def _message(columns: SeriesPods) -> PodList:
     classes = tuple(encode_facts(facts) for facts in columns.classes)
     return PodList(classes, columns.uids, columns.names, columns.class_of)
-
-
-def _seconds_between(
-    before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]
-) -> dict[str, float]:
-    """Return seconds per `actor: phase` between two statuses."""
-    spent: dict[str, float] = {}
-    for name, status in after.items():
-        earlier = dict(before[name].timings_s) if name in before else {}
-        for phase, total_s in status.timings_s:
-            spent[f"{name}: {phase}"] = total_s - earlier.get(phase, 0.0)
-    return spent
-
-
-def _counts_between(
-    before: Mapping[str, ActorStatus], after: Mapping[str, ActorStatus]
-) -> dict[str, int]:
-    """Return the increase of each `actor: count` between two statuses."""
-    counted: dict[str, int] = {}
-    for name, status in after.items():
-        earlier = dict(before[name].counts) if name in before else {}
-        for what, total in status.counts:
-            counted[f"{name}: {what}"] = total - earlier.get(what, 0)
-    return counted

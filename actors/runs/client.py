@@ -63,22 +63,23 @@ from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, Preemp
 from roadstead.run import Progress, RunInputs, RunOutcome, RunPlan
 
 T = TypeVar("T")
+"""Type of the objects in a list."""
 
 OUTCOME_PART_BYTES = 4 << 20
 """Bytes of the outcome in one message."""
 
 CLAIMS_PER_MESSAGE = 512
-"""A claim may have 32 devices."""
+"""Claims of devices in one message: fewer than pods, since each may have 32 devices."""
 
 POLL_S = 0.1
 """Interval between two progress requests."""
 
 COLLECT_MAX = 10
-"""How often results are collected at most: again if the queue was replaced in the meantime."""
+"""Most attempts to collect results; each but the first because the queue was replaced meanwhile."""
 
 
 class Client:
-    """One run, from inputs to outcome."""
+    """One run, from inputs to outcome. timings_s: seconds by phase of the run."""
 
     def __init__(
         self, supervisor: Supervisor, plan: RunPlan, progress: Callable[[Progress], None]
@@ -87,7 +88,9 @@ class Client:
         self._plan = plan
         self._progress = progress
         self.timings_s: dict[str, float] = {}
+        # Pods that were bound before the run was resumed.
         self._bound_before = 0
+        # How long the last `_follow` took.
         self._followed_s = 0.0
 
     async def run(self, inputs: RunInputs) -> RunOutcome:
@@ -115,15 +118,15 @@ class Client:
         )
 
     async def end(self, outcome: RunOutcome) -> None:
-        """Let the binder write the outcome next to the journal, and the end of the run into it.
+        """Let the binder write the outcome next to the journal, and into the journal the run's end.
 
-        The binder's error, if that cannot be made durable.
+        Raises the binder's error if that cannot be made durable.
         """
         if self._plan.settings.journal is None:
             return
         data, digest = encode_outcome(outcome)
         part_bytes = min(OUTCOME_PART_BYTES, self._plan.limits.max_bytes // 2)
-        # From the start again if the binder is replaced by one that has less of it.
+        # Continue at the size in the answer: a binder that replaced another may have fewer bytes.
         offset, is_stored = 0, False
         while not is_stored:
             part = data[offset : offset + part_bytes]
@@ -143,8 +146,8 @@ class Client:
 
     async def _call(self, name: str, method: Method[Q, A], message: Q) -> A:
         timeout_s = self._plan.settings.deadlines.call_s
-        # Resend after a deadline: an actor may be slow, and only the supervisor decides if it is
-        # lost.
+        # Resend after a deadline: the actor may only be slow. Whether it is lost, the supervisor
+        # decides.
         ref = ResendingRef(self._supervisor.refs[name])
         return await ref.call(method, message, timeout_s=timeout_s)
 
@@ -165,7 +168,7 @@ class Client:
     async def _without_removed(self, inputs: RunInputs) -> RunInputs:
         """Return the inputs of a resumed run without pods that were evicted or deleted before.
 
-        The changes that commits made to claims are sent to the cache.
+        Also send the changes that earlier commits made to claims to the cache.
         """
         removed = set((await self._call(BINDER, EVICTED_PODS, NOTHING)).uids)
         await self._call(CACHE, LOAD_STORAGE, await self._call(BINDER, STORAGE_LOG, NOTHING))
@@ -176,7 +179,7 @@ class Client:
         )
 
     async def _unbound_pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
-        """Return the pods that are not bound yet; the bound ones are sent to cache and queue."""
+        """Return the pods that are not bound yet; send the bound ones to cache and queue."""
         found = await self._call(BINDER, POD_NODES, Uids(tuple(who.uid for who, _ in pods)))
         rows = list(zip(pods, found.nodes, strict=True))
         bound = [(pod, node) for pod, node in rows if node]
@@ -202,7 +205,7 @@ class Client:
             await self._call(QUEUE, BOUND_BEFORE, BoundBefore(self._bound_before))
 
     async def _nominate(self, pods: Sequence[Pod]) -> None:
-        """Send the nominations of submitted pods to the cache: they count from the start."""
+        """Send the nominations in the pods' manifests to the cache, before their first decision."""
         named = [pod for pod in pods if pod[1].nominated_node_name]
         if named:
             nodes = tuple(facts.nominated_node_name for _, facts in named)
@@ -214,7 +217,7 @@ class Client:
         check_accepted(answer, self._plan)
 
     async def _follow(self, total: int) -> None:
-        """Start the schedulers and wait until the queue is idle."""
+        """Start the schedulers and report progress until the queue is idle."""
         began_s = clock_s()
         for index in range(self._plan.settings.scheduler_count):
             await self._call(scheduler_name(index), RUN, NOTHING)
@@ -248,7 +251,7 @@ class Client:
         pending = await self._pending()
         preempted = await self._preempted()
         devices = await self._devices()
-        # The queue may not have received the report on them yet.
+        # The queue may list an evicted pod as pending: it may not have received the report yet.
         removed = {each.uid for each in preempted}
         last_status = self._supervisor.statuses.last_of
         statuses = {name: await last_status(name) for name in self._supervisor.refs}
@@ -301,7 +304,7 @@ class Client:
 
 
 def _missing(inputs: RunInputs, outcome: RunOutcome) -> set[str]:
-    """Return the pods of the inputs that are not in the outcome."""
+    """Return the UIDs of the pending pods of the inputs that are not in the outcome."""
     results = (outcome.placements, outcome.pending, outcome.preempted)
     return {who.uid for who, _ in inputs.pending} - {each.uid for part in results for each in part}
 
@@ -312,7 +315,7 @@ def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def _check_identities(inputs: RunInputs) -> None:
-    """InputError if a running pod is also pending: it could neither be placed nor wait."""
+    """Raise InputError if a running pod is also pending: it could neither be placed nor wait."""
     running = {identity.uid for identity, _, _ in inputs.running}
     for identity, _ in inputs.pending:
         if identity.uid in running:

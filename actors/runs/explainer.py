@@ -25,7 +25,7 @@ from roadstead.run import (
 def explain_pod(
     inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan, pod: Pod
 ) -> Explanation:
-    """Explain a pod on every node; places nothing.
+    """Return whether and why a pod fits, for every node, without placing it.
 
     outcome: of the run of `inputs`; None if nothing was scheduled. Raises InputError for a pod of
     no profile.
@@ -36,7 +36,7 @@ def explain_pod(
 def explain_pending(
     inputs: RunInputs, outcome: RunOutcome | None, plan: RunPlan, pods: Sequence[Pod]
 ) -> tuple[Explained, ...]:
-    """Explain each of the pods that the run did not place on every node.
+    """Explain, for every node, those of the pods that the run did not place.
 
     Pods with the same facts are explained once. A pod of no profile, or that a plugin does not
     support, has an error in place of an explanation.
@@ -46,8 +46,8 @@ def explain_pending(
     groups: dict[Hashable, list[Pod]] = {}
     for pod in pods:
         if pod[0].uid not in placed:
-            groups.setdefault(explainer.class_of(pod), []).append(pod)
-    return tuple(explainer.explained(each) for each in groups.values())
+            groups.setdefault(explainer.group_of(pod), []).append(pod)
+    return tuple(explainer.explain_group(each) for each in groups.values())
 
 
 class _Explainer:
@@ -61,8 +61,8 @@ class _Explainer:
         self._cycle = PlainCycle(table, self._profiles, tie_break, node_search=node_search)
         _fill(self._cycle, inputs, outcome, self._profiles)
 
-    def class_of(self, pod: Pod) -> Hashable:
-        """Return the class of a pod; pods of one class have the same explanation.
+    def group_of(self, pod: Pod) -> Hashable:
+        """Return the same value for pods that have the same explanation.
 
         The signature alone is not enough: it leaves out fields that only PreEnqueue or preemption
         reads.
@@ -77,12 +77,12 @@ class _Explainer:
         try:
             return self._cycle.explain(_in_cycle(pod, self._classes, self._profiles))
         except UnsupportedError as failure:
-            # A plugin knows a pod's facts, but not its name.
+            # A plugin reads a pod's facts, which do not contain its name.
             obj = failure.obj or f'Pod "{pod[0].key}"'
             raise UnsupportedError(failure.plugin, obj, failure.field) from failure
 
-    def explained(self, pods: Sequence[Pod]) -> Explained:
-        """Explain the first of some pods of one class, or return why that fails."""
+    def explain_group(self, pods: Sequence[Pod]) -> Explained:
+        """Explain the first pod of a group (`group_of`), or return why that fails."""
         try:
             return Explained(tuple(pods), self.explain(pods[0]))
         except InputError as failure:
@@ -93,6 +93,7 @@ class _Explainer:
 
 
 def _in_cycle(pod: Pod, classes: PodClasses, profiles: Mapping[str, Profile]) -> PodInCycle:
+    """Return a pod in the form that the cycle decides. InputError for a pod of no profile."""
     identity, facts = pod
     profile = profiles.get(facts.scheduler_name)
     if profile is None:

@@ -6,7 +6,7 @@ a run whose output is written       moved aside, to the folder's name with a num
 a run that ended, without output    with `resume`: its outcome is read; else refused
 a run that did not end              with `resume`: it is continued; else refused
 
-A run that is continued or read must have the same inputs.
+`resume` needs the same inputs as the run in the folder had.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from roadstead.report.result import PlacedPod
 from roadstead.run import RunInputs, RunOutcome, RunPlan
 
 OBJECTS_PER_PART = 5_000
-"""Objects that are encoded at a time for the digest of the inputs."""
+"""Nodes or pods that are encoded together for the digest, to bound its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class OpenedJournal:
     """Plan and state of an opened journal.
 
     plan: with the digest for the journal's first record; its folder is ready. `resume` stays set
-    only if the folder holds a run. outcome: of that run, if it ended. notes: messages for the user.
+    only if the folder contains a run. outcome: of that run, if it ended. notes: messages for the
+    user.
     """
 
     plan: RunPlan
@@ -48,14 +49,15 @@ class OpenedJournal:
 
 
 def with_journal(plan: RunPlan, inputs: RunInputs) -> RunPlan:
-    """Open the journal of a run whose outcome is not kept. Errors as for `open_journal`."""
+    """Open the journal of a run that stores no outcome. Errors as for `open_journal`."""
     return open_journal(plan, inputs, keeps_outcome=False).plan
 
 
 def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True) -> OpenedJournal:
     """Inspect the journal's folder of a plan, and prepare it for the run.
 
-    InputError if the folder holds a run that may not be continued, or cannot be read or moved.
+    keeps_outcome: whether the run stores its outcome, which a resumed run may return. InputError if
+    the folder contains a run that may not be continued, or cannot be read or moved.
     """
     folder = plan.settings.journal
     if folder is None:
@@ -67,40 +69,40 @@ def open_journal(plan: RunPlan, inputs: RunInputs, *, keeps_outcome: bool = True
     settings = plan.settings.model_copy(update=folders)
     plan = replace(plan, settings=settings, digest=digest_of(plan, inputs))
     try:
-        is_written = (folder / FINISHED).exists()
-        holds_run = is_written or (folder.is_dir() and any(folder.glob("*.segment")))
+        is_finished = (folder / FINISHED).exists()
+        holds_run = is_finished or (folder.is_dir() and any(folder.glob("*.segment")))
         if (folder / INCOMPLETE).exists():
             raise _refusal(
                 folder,
                 "is a copy that lacks records of its journal: use the journal itself, or another "
                 "copy of it",
             )
-        # A finished run: keep its journal under a numbered name; the new run gets an empty folder.
-        if is_written and not (plan.resume and keeps_outcome):
+        # Keep the journal of a finished run under a numbered name; begin with an empty folder.
+        if is_finished and not (plan.resume and keeps_outcome):
             folder.rename(free_name(folder))
             holds_run = False
     except OSError as failure:
         raise _refusal(folder, f"cannot be used: {failure.strerror}") from failure
     if not holds_run:
         return OpenedJournal(replace(plan, resume=False, first_epoch=1))
-    return _inspect(plan, folder, is_written=is_written, keeps_outcome=keeps_outcome)
+    return _inspect(plan, folder, is_finished=is_finished, keeps_outcome=keeps_outcome)
 
 
 def _inspect(
-    plan: RunPlan, folder: Path, *, is_written: bool, keeps_outcome: bool
+    plan: RunPlan, folder: Path, *, is_finished: bool, keeps_outcome: bool
 ) -> OpenedJournal:
-    """Inspect a folder that holds a run whose journal is not moved aside."""
+    """Return the plan that continues the run in a folder, or the run's outcome if it ended."""
     try:
         contents = read_journal(RealDisk(folder))
     except JournalError as damaged:
         raise InputError(str(damaged)) from damaged
     if not plan.resume:
         what = "ended, but its output was not written" if contents.ended_with else "did not end"
-        does = "to write it" if contents.ended_with else "to continue it"
+        purpose = "to write it" if contents.ended_with else "to continue it"
         raise _refusal(
             folder,
-            f"holds a run that {what}: use --resume {does}; for a new run, use another folder or "
-            "--journal none",
+            f"holds a run that {what}: use --resume {purpose}; for a new run, use another folder "
+            "or --journal none",
         )
     if contents.began_with and contents.began_with != plan.digest:
         raise _refusal(
@@ -112,7 +114,7 @@ def _inspect(
         bound = contents.bound.items()
         placements = tuple(PlacedPod(key, uid, node) for uid, (key, node) in bound)
         outcome = read_outcome(folder, contents.ended_with, placements)
-    if outcome is None and is_written:
+    if outcome is None and is_finished:
         raise _refusal(
             folder,
             "holds a run that ended, but not its outcome: start a new run without --resume",
@@ -122,6 +124,7 @@ def _inspect(
 
 
 def _notes(folder: Path, contents: JournalContents, *, has_outcome: bool) -> tuple[str, ...]:
+    """Return messages for the user about what the journal contains."""
     notes = []
     if contents.tail is not None:
         notes.append(f"Journal {folder}: {contents.tail}. It was never acknowledged.")
@@ -136,12 +139,13 @@ def _notes(folder: Path, contents: JournalContents, *, has_outcome: bool) -> tup
 
 
 def close_journal(plan: RunPlan) -> None:
-    """Write the end of the journal of a run that is over, unless its binder did."""
+    """Write the end of the journal of a run that ended, unless its binder has written it."""
     folder = plan.settings.journal
     if folder is None or not any(folder.glob("*.segment")) or is_closed(disk := RealDisk(folder)):
         return
     journal = FileJournal(disk)
     try:
+        # Records are appended only after all of the journal is read.
         for _ in journal.recovered_groups():
             pass
         journal.end()
@@ -161,11 +165,11 @@ def _refusal(folder: Path, rule: str) -> InputError:
 
 
 def digest_of(plan: RunPlan, inputs: RunInputs) -> str:
-    """Return the SHA-256 of everything that decides placements."""
+    """Return the SHA-256 of the inputs and of the settings that decide placements."""
     settings = plan.settings
     digest = hashlib.sha256()
-    chosen = (settings.seed, settings.tie_break, settings.score_nodes)
-    digest.update(repr((chosen, plan.config_text, plan.plugins)).encode())
+    deciding = (settings.seed, settings.tie_break, settings.score_nodes)
+    digest.update(repr((deciding, plan.config_text, plan.plugins)).encode())
     digest.update(pack(to_wire(plan.cluster)))
     for part in _parts(inputs):
         digest.update(pack(to_wire(part)))
@@ -173,6 +177,7 @@ def digest_of(plan: RunPlan, inputs: RunInputs) -> str:
 
 
 def _parts(inputs: RunInputs) -> Iterator[object]:
+    """Yield the inputs as messages, in order."""
     for start in range(0, len(inputs.nodes), OBJECTS_PER_PART):
         yield node_batch(inputs.nodes[start : start + OBJECTS_PER_PART])
     for start in range(0, len(inputs.running), OBJECTS_PER_PART):

@@ -1,8 +1,8 @@
-"""The outcome of a run in the folder of its journal, from which its output can be written again.
+"""The outcome of a run as a file next to its journal, from which a resumed run writes its output.
 
-The journal's records say which pods are bound. The rest of an output (why pods are pending, who was
-evicted for whom, durations) is only in the actors of the run; before they end the binder writes it
-to the file `outcome`, and the journal's last record contains its digest.
+The journal's records say which pods are bound. All else of an output (why pods are pending, which
+were evicted for which, durations) is in the memory of the actors only; before they end, the binder
+writes it to the file `outcome`, and the journal's last record contains the digest of this file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from roadstead.report.result import ClaimedDevice, PendingPod, PlacedPod, Preemp
 from roadstead.run import RunOutcome
 
 _MAGIC = b"RSOUTCM2"
+"""First bytes of the file, with the version of its format."""
 _LIMITS = DecodeLimits(max_bytes=1 << 32, max_items=1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """Why pods are pending; many pods share one."""
+    """Why pods are pending; stored once for all pods that share it."""
 
     message: str
     reasons: tuple[tuple[str, int], ...]
@@ -32,7 +33,7 @@ class _Cause:
 
 @dataclass(frozen=True, slots=True)
 class _StoredOutcome:
-    """Content of the file. placed: number of bound pods. pending: (key, UID, index of cause)."""
+    """Content of the file. placed: number of bound pods. pending: (key, UID, index in `causes`)."""
 
     placed: int
     causes: tuple[_Cause, ...]
@@ -45,24 +46,24 @@ class _StoredOutcome:
 
 
 def encode_outcome(outcome: RunOutcome) -> tuple[bytes, str]:
-    """Return an outcome as the content of its file, with the digest of that."""
+    """Return the content of an outcome's file, and its SHA-256."""
     data = _MAGIC + pack(to_wire(_stored(outcome)))
     return data, hashlib.sha256(data).hexdigest()
 
 
 def _stored(outcome: RunOutcome) -> _StoredOutcome:
-    numbers: dict[_Cause, int] = {}
+    index_of: dict[_Cause, int] = {}
     pending = tuple(
         (
             each.pod,
             each.uid,
-            numbers.setdefault(_Cause(each.message, each.reasons, each.plugins), len(numbers)),
+            index_of.setdefault(_Cause(each.message, each.reasons, each.plugins), len(index_of)),
         )
         for each in outcome.pending
     )
     return _StoredOutcome(
         len(outcome.placements),
-        tuple(numbers),
+        tuple(index_of),
         pending,
         outcome.preempted,
         outcome.devices,
@@ -73,9 +74,9 @@ def _stored(outcome: RunOutcome) -> _StoredOutcome:
 
 
 def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -> RunOutcome | None:
-    """Read the outcome with a digest; None if it is missing, damaged, or of another run.
+    """Read the outcome with this digest; None if it is missing, damaged, or of another run.
 
-    placements: from the journal.
+    placements: those of the journal.
     """
     try:
         data = (folder / OUTCOME).read_bytes()
@@ -88,8 +89,8 @@ def read_outcome(folder: Path, digest: str, placements: tuple[PlacedPod, ...]) -
         return None
     causes = stored.causes
     pending = tuple(
-        PendingPod(key, uid, causes[n].message, causes[n].reasons, causes[n].plugins)
-        for key, uid, n in stored.pending
+        PendingPod(key, uid, causes[index].message, causes[index].reasons, causes[index].plugins)
+        for key, uid, index in stored.pending
     )
     return RunOutcome(
         placements,

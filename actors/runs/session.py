@@ -2,9 +2,8 @@
 
     begin ─► add_nodes, submit ─► commits, state ─► submit more, delete, remove_nodes ─► …
 
-`actors/runs/client.py` is a run with all inputs at the start; here the owner of the session chooses
-each next step. Each change is sent to the binder first, because a replaced cache is restored from
-it.
+In `actors/runs/client.py` all inputs are given at the start; here the caller chooses each next
+step. Each change is sent to the binder first, because a replaced cache is restored from the binder.
 """
 
 from __future__ import annotations
@@ -54,15 +53,16 @@ PODS_PER_MESSAGE = 5_000
 """Pods in one message."""
 
 CLASSES_PER_MESSAGE = 32
-"""Classes of submitted pods in one message, or as many as a batch has pods. Binder and queue take
-some 60 µs to decode each, during which no pod is bound. Each pod with claims of its own is a class.
+"""Maximum number of pod classes in one message of submitted pods, unless a batch is larger. Binder
+and queue need about 60 µs to decode each, in which they do nothing else. Each pod with claims of
+its own is a class.
 """
 
 NODES_PER_MESSAGE = 20_000
 """Nodes in one message."""
 
 SAME_CLOCK_S = 0.5
-"""Clocks of two processes closer than that count as one: the difference may be message delay."""
+"""Clocks that differ by less are regarded as one: the difference may be the delay of a message."""
 
 
 class RunSession:
@@ -71,6 +71,7 @@ class RunSession:
     def __init__(self, supervisor: Supervisor, plan: RunPlan) -> None:
         self.supervisor = supervisor
         self.plan = plan
+        # Number of the last removal or change (`roadstead/revisions.py`).
         self._revision = 0
 
     async def call(self, name: str, method: Method[Q, A], message: Q) -> A:
@@ -105,7 +106,7 @@ class RunSession:
 
     async def submit(self, batch: PodList) -> None:
         """Submit pods. RunFailedError if the queue has no room for all of them."""
-        # With fewer than in a batch, batches would be smaller than they may be.
+        # At least as many as a batch has pods: else a lease could find too few for a full batch.
         classes_max = max(CLASSES_PER_MESSAGE, self.plan.settings.batch)
         for part in replace(batch, revision=self._revision).parts(classes_max):
             await self.call(BINDER, ADD_PENDING, part)
@@ -135,7 +136,7 @@ class RunSession:
             await self.call(CACHE, UPDATE_RUNNING, RunningPods(pods, nodes))
             waiting = [uid for uid, node_name in node_of.items() if not node_name]
             if waiting:
-                # First: the events below must not requeue them with their old facts.
+                # Before `OBSERVE`, which must not requeue these pods with their old facts.
                 await self._enqueue(pod_list((part[uid][0], part[uid][2]) for uid in waiting))
             changed = tuple(PodChange(*part[uid][1:]) for uid in bound)
             await self.call(QUEUE, OBSERVE, ClusterChanges(pods=changed))
@@ -155,12 +156,13 @@ class RunSession:
 
     async def commits(self, start: int, count: int = PODS_PER_MESSAGE) -> CommitPage:
         """Return binds from index `start`; times are of this process's clock (`time.monotonic`)."""
-        asked_s = time.monotonic()
+        sent_s = time.monotonic()
         page = await self.call(BINDER, COMMITS, PageRequest(start, count))
-        offset_s = (asked_s + time.monotonic()) / 2 - page.now_s
+        # The binder reads its clock about half-way between request and answer.
+        offset_s = (sent_s + time.monotonic()) / 2 - page.now_s
         if abs(offset_s) < SAME_CLOCK_S:
             return page
-        times = tuple((many, time_s + offset_s, spent_s) for many, time_s, spent_s in page.times)
+        times = tuple((n, time_s + offset_s, processor_s) for n, time_s, processor_s in page.times)
         return replace(page, times=times, now_s=page.now_s + offset_s)
 
     async def pending(self, count: int) -> tuple[tuple[PendingReason, ...], int]:
@@ -174,7 +176,7 @@ class RunSession:
 
 
 def check_accepted(answer: Submitted, plan: RunPlan) -> None:
-    """RunFailedError if the queue had no room for all pods."""
+    """Raise RunFailedError if the queue had no room for all pods."""
     if answer.refused:
         raise RunFailedError(
             f"the queue is full: it refused {len(answer.refused)} pods "
@@ -183,5 +185,5 @@ def check_accepted(answer: Submitted, plan: RunPlan) -> None:
 
 
 def is_idle(state: QueueStatus) -> bool:
-    """Whether the queue is idle: pods move again only after an event."""
+    """Whether the queue is idle: without an event, no pod will be leased."""
     return not (state.active or state.backoff or state.in_flight)

@@ -1,6 +1,6 @@
-"""Runs of the lab (`roadstead stress`): the usual actors, with a binder of its own.
+"""Runs of the lab (`roadstead stress`): the usual actors, but a binder that measures.
 
-The binder counts requests and refusals. It may check less at the commit, to measure the effect of
+`LabBinder` counts requests and refusals. It may check less at the commit, to measure the effect of
 these checks. Only the lab starts such a binder.
 """
 
@@ -57,7 +57,7 @@ LAB_METRICS = method("lab_metrics", Nothing, LabMetrics)
 
 
 class _AcceptingVerifier(Verifier):
-    """A verifier that accepts every bind."""
+    """A verifier that accepts every bind, except one whose claims cannot be bound."""
 
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
@@ -76,7 +76,10 @@ class _AcceptingVerifier(Verifier):
 
 
 class LabBinder(BinderActor):
-    """A binder that counts, and checks only what `recheck` says."""
+    """A binder that counts, and checks only what `recheck` says.
+
+    Times are in seconds of the event loop's clock, which is virtual in a simulation.
+    """
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class LabBinder(BinderActor):
         self._refused: Counter[str] = Counter()
         self._waits: list[tuple[int, float]] = []
         super().__init__(plan, directory, epoch=epoch, least_lsn=least_lsn)
+        # "all" keeps the usual verifier.
         store = self.core.placements.store
         assert isinstance(store, TableStore)
         if recheck == "node":
@@ -124,7 +128,7 @@ class LabBinder(BinderActor):
 
 
 def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
-    """Return the plan's profiles without filters that read other nodes."""
+    """Return the plan's profiles by scheduler name, without filters that read other nodes."""
     registry, handle = plan.registry(), Handle(classes, plan.cluster)
     profiles = {}
     for config in plan.config().profiles:
@@ -139,6 +143,7 @@ def node_profiles(plan: RunPlan, classes: PodClasses) -> dict[str, Profile]:
 
 
 def _without(config: ProfileConfig, cross_node_filters: set[str]) -> ProfileConfig:
+    """Return a profile without these plugins at preFilter and filter."""
     remaining = {
         point: tuple(ref for ref in config.at(point) if ref.name not in cross_node_filters)
         for point in ("preFilter", "filter")
@@ -152,7 +157,7 @@ def supervisor_for(lab: LabSetup) -> Callable[[Runtime, RunPlan], Supervisor]:
 
 
 def virtual_runtime(plan: RunPlan) -> Runtime:
-    """Return a runtime in this process, on a network without faults with the plan's seed."""
+    """Return a simulated runtime, whose network has no faults and the plan's seed."""
     return SimulatedRuntime(Network(plan.settings.seed), plan.limits)
 
 
@@ -166,10 +171,11 @@ async def measure_run(
     outcome = await client.run(inputs)
     timeout_s = plan.settings.deadlines.call_s
     measured = await supervisor.refs[BINDER].call(LAB_METRICS, NOTHING, timeout_s=timeout_s)
-    counted: Counter[str] = Counter()
+    # Of all schedulers, by name of the metric.
+    sums: Counter[str] = Counter()
     for name in supervisor.refs:
         if name.startswith(SCHEDULER):
-            counted.update(dict((await supervisor.statuses.last_of(name)).metrics))
+            sums.update(dict((await supervisor.statuses.last_of(name)).metrics))
     return LabRun(
         tuple((each.uid, each.node) for each in outcome.placements),
         len(outcome.pending),
@@ -177,8 +183,8 @@ async def measure_run(
         measured.waits,
         measured.bind_requests,
         dict(measured.refused),
-        int(counted["transactions"]),
-        int(counted["conflicted"]),
-        float(counted["busy_s"]),
+        int(sums["transactions"]),
+        int(sums["conflicted"]),
+        float(sums["busy_s"]),
         measured.ran_s,
     )
