@@ -150,7 +150,7 @@ class SchedulerNodes(TableFollower):
             super()._add_pod(name, pod_class, uid, key, started_s)
 
     def _remove_pod(self, name: str, pod_class: PodClass, uid: str) -> None:
-        if not self.tentative.was_removed(uid, name):
+        if not self.tentative.forget_removal(uid, name):
             super()._remove_pod(name, pod_class, uid)
 
     def _add_nomination(self, name: str, pod_class: PodClass, uid: str) -> None:

@@ -75,14 +75,17 @@ class Chain:
 
     def _following(self, last: Decision) -> Sequence[PodInCycle]:
         chain_pods = self._chain_pods[self.processed :]
-        if not chain_pods or self._batches == MAX_BATCHES or not self._continues(last):
+        if not chain_pods or self._batches == MAX_BATCHES or not self._show_consequences(last):
             return ()
         if self._builder.searches_nodes(chain_pods[0]):
             return ()
         return self._builder.next_batch(chain_pods)
 
-    def _continues(self, last: Decision) -> bool:
-        """Whether the table shows every consequence of the decision that ended a batch."""
+    def _show_consequences(self, last: Decision) -> bool:
+        """Apply the decision that ended a batch to the table; return whether all of it shows there.
+
+        Only a preemption has to be applied: a placed pod is on the table already.
+        """
         if self._builder.searches_nodes(last.pod):
             return False
         if last.node_name is not None:

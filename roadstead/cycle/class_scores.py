@@ -233,7 +233,8 @@ class ClassScores:
         return int(np.count_nonzero(self.evaluation.codes == PASSED))
 
     @property
-    def _extender(self) -> tuple[str, ...]:
+    def _narrowing_extender(self) -> tuple[str, ...]:
+        """`EXTENDER` if extenders refused nodes, as one more name in `Diagnosis.narrowed_by`."""
         return (
             (EXTENDER,) if self.search_result is not None and self.search_result.by_extender else ()
         )
@@ -247,7 +248,7 @@ class ClassScores:
             len(evaluation.table),
             outcome.status,
             outcome.unreached,
-            (*narrowed_by, *self._extender),
+            (*narrowed_by, *self._narrowing_extender),
         )
         for status in () if self.search_result is None else self.search_result.unknown_nodes:
             result.add(status, 1)

@@ -27,7 +27,7 @@ class ContinuingBatch(Batch):
     """Decides pods over all nodes, to the same result as one pod after another.
 
     allocates_devices: devices are allocated to placed pods, so that the pods behind them are
-    decided on the rest. The user of the batch undoes that before it assumes the pods
+    decided on the other devices. The user of the batch undoes that before it assumes the pods
     (`DevicesAhead`). _has_allocated_all: the devices of every pod placed so far were allocated.
 
     A pod's substitute is a class with the same results, evaluated in place of the pod's own: pods

@@ -34,7 +34,6 @@ def may_list(settings: Settings) -> bool:
 class _WorkerLists:
     """The answer of one worker, as arrays.
 
-
     own: the worker's rows in order of arrival. most: maximum rows per class. positions, totals,
     counts, ranks, summaries, is_listed: see `RankAnswer`. rows: int64[class, most], rows of the
     table, END in unused slots. bound: int64[class], no unlisted row has a higher total; INFEASIBLE

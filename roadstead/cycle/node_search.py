@@ -95,7 +95,7 @@ def filtered_nodes(evaluation: Evaluation) -> FilteredNodes:
 
 
 class OrderedNodesCache:
-    """The ordered node list of one table, renewed as upstream's snapshots are."""
+    """The ordered node list of one table, renewed when upstream takes a snapshot."""
 
     def __init__(self) -> None:
         self._node_order = NodeOrder()
@@ -294,7 +294,7 @@ class _Search:
         )
 
     def _seen(self) -> I64 | None:
-        """Return the nodes whose refusals count, by arrival; None for all."""
+        """Return the nodes whose refusals are reported, by arrival; None for all."""
         if len(self._visited) == len(self.considered):
             return None
         positions = np.union1d(self._visited, np.array(sorted(self.counted), dtype=np.intp))

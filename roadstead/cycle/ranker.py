@@ -37,19 +37,22 @@ class Ranker:
         self._profiles = profiles
         self._builder = BatchBuilder(table, profiles, TieBreak("random"))
 
-    def rank(self, ask: RankRequest, compiled_kernel: CompiledKernel, touched: I64) -> RankAnswer:
-        """List the best rows of classes. touched: arrivals of rows that changed since `ask.seq`.
+    def rank(
+        self, request: RankRequest, compiled_kernel: CompiledKernel, touched: I64
+    ) -> RankAnswer:
+        """List the best rows of classes.
 
-        Raises KeyError for a class whose scheduler name has no profile.
+        touched: arrivals of rows that changed since the request's `seq`. Raises KeyError for a
+        class whose scheduler name has no profile.
         """
         self._builder.compiled_kernel = compiled_kernel
-        excluded = np.concatenate([np.frombuffer(ask.excluded, np.int64), touched])
+        excluded = np.concatenate([np.frombuffer(request.excluded, np.int64), touched])
         left_out = np.flatnonzero(np.isin(self._table.arrivals, excluded))
-        pods = [self._pod(index, facts) for index, facts in enumerate(ask.classes)]
-        tie_break_hashes = np.frombuffer(ask.draws, np.uint64)
+        pods = [self._pod(index, facts) for index, facts in enumerate(request.classes)]
+        tie_break_hashes = np.frombuffer(request.draws, np.uint64)
         size = max(1, min(MAX_CLASSES_PER_PART, MAX_STORED_TOTALS // max(1, len(self._table))))
         parts = [
-            self._list(pods[start : start + size], tie_break_hashes[start:], ask.most, left_out)
+            self._list(pods[start : start + size], tie_break_hashes[start:], request.most, left_out)
             for start in range(0, len(pods), size)
         ]
         # Unused slots of a list have row END, -1, which indexes the appended element.

@@ -255,6 +255,7 @@ class SchedulingCycle:
             chain.record_batch(*(yield from steps))
             if chain.pods:
                 chain.pause((yield from time_after(YieldToMessages())))
+        # Each attempt sends the version of its row to the binder, which compares it.
         if (versions := self._nodes.row_versions(chain.decisions)) is not None:
             scope.builder.row_versions = versions
 

@@ -35,7 +35,7 @@ class Tentative:
     _nominated: nominations of the cache and of `preempt`, (node, class without nominated node).
     _ended_nominations: pods of `_nominated` whose nomination ended here; the table does not count
         it.
-    _overruled: pods of `_ended_nominations` whose lease has another nomination.
+    _overruled: pods of `_ended_nominations` whose lease has another nomination, or none.
     _nomination_counts: (node, class) → number of nominations that did not end, as the table should
         count them.
     _own_nominations: nominations of `preempt` that the cache has not made yet.
@@ -120,8 +120,11 @@ class Tentative:
         self._own_nominations.add(pod.uid)
         return True
 
-    def was_removed(self, uid: str, node_name: str) -> bool:
-        """Whether a pod that leaves a node was removed here before; forgets the removal."""
+    def forget_removal(self, uid: str, node_name: str) -> bool:
+        """Forget that a pod was removed from a node here; return whether it was.
+
+        Called when the cache removes the pod from that node, too.
+        """
         for removed in (self._removed, self._victims):
             if uid in removed and removed[uid][0] == node_name:
                 del removed[uid]
@@ -255,11 +258,11 @@ class Tentative:
                 self._uncount(own)
             concerned.append(own)
         for node_name, pod_class in dict.fromkeys(concerned):
-            more = self._nomination_counts[node_name, pod_class]
-            more -= self._table.nominations.to(node_name).get(pod_class, 0)
-            if more > 0:
-                self._table.nominate(node_name, pod_class, more)
-            elif more < 0:
+            missing = self._nomination_counts[node_name, pod_class]
+            missing -= self._table.nominations.to(node_name).get(pod_class, 0)
+            if missing > 0:
+                self._table.nominate(node_name, pod_class, missing)
+            elif missing < 0:
                 self._table.withdraw(node_name, pod_class)
 
     def _restore(self, node_name: str, resident: Resident) -> None:

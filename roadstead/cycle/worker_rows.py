@@ -53,7 +53,7 @@ class RowsByArrival:
 class WorkerRows:
     """The rows of each worker on a table that holds all nodes.
 
-    Worker k of n has the nodes whose number of arrival is k modulo n.
+    Worker k of n has the nodes whose arrival modulo n is k.
     """
 
     def __init__(self, table: NodeTable, workers: int) -> None:

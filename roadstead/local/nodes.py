@@ -81,7 +81,7 @@ class LocalNodes:
             self.tentative.nominate(uid, name, pod_class)
         elif delta.kind is DeltaKind.WITHDRAW:
             self.tentative.withdraw(uid, name, pod_class)
-        elif not self.tentative.was_removed(uid, name):
+        elif not self.tentative.forget_removal(uid, name):
             self.table.remove_pod(name, pod_class, uid=uid)
 
     def _change_node(self, delta: Delta) -> None:

@@ -44,7 +44,7 @@ def write_nodes(columns: Columns, nodes: NodeList) -> list[str]:
 
 
 def _used_classes(nodes: NodeList) -> tuple[list[NodeFacts], I64]:
-    """Return the used classes in order of their first node, and each node's index among them.
+    """Return the used classes in order of their first node, and each node's index in this list.
 
     In this order, labels, taints, … get the codes that insertion node by node would give them.
     """

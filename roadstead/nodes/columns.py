@@ -51,7 +51,7 @@ class Columns:
         image_sets, port_sets. labels: column by label key, see `label`.
     arrival: int64[capacity], position of the node in the order of arrival in the cluster.
     facts: per row, the node or its class (see `node`). pods: number of pods of each class.
-    name_hash: uint64[capacity], computed on first use.
+    name_hash: uint64[capacity], computed on first use for the rows from `_hashed` on.
     version: int64[capacity], the table version of the row's last change; facts_version: of the last
         change of its node's own facts.
     class_counts: class → number of its pods on all rows. changes: number of changes of these
@@ -106,7 +106,7 @@ class Columns:
         self.image_sets: CodeInterner[tuple[tuple[str, int], ...]] = CodeInterner([()])
         self.port_sets: CodeInterner[PortSet] = CodeInterner([()])
 
-    def matrices(self) -> tuple[str, ...]:
+    def numeric_columns(self) -> tuple[str, ...]:
         """Return the names of the numeric columns, whose last axis is the row."""
         return (
             "allocatable", "requested", "nonzero_requested", "allocatable_pods", "pod_count",
@@ -139,7 +139,7 @@ class Columns:
         count = self.class_counts.get(pod_class, 0) + change
         assert count >= 0, f"fewer than no pods of {pod_class!r}"
         self.changes += 1
-        # Removed first, so that the class moves to the end.
+        # Removed first, so that the class moves to the end: `class_changed` is in order of change.
         self.class_changed.pop(pod_class, None)
         self.class_changed[pod_class] = self.changes
         if count:
@@ -148,7 +148,7 @@ class Columns:
             del self.class_counts[pod_class]
 
     def fit_resources(self) -> None:
-        """Extend the matrices to every known resource; new resources start at 0."""
+        """Extend `allocatable` and `requested` to all known resources; new ones start at 0."""
         missing = len(self.classes.resources) - len(self.allocatable)
         if missing > 0:
             empty = np.zeros((missing, self.capacity), dtype=np.int64)
@@ -160,7 +160,7 @@ class Columns:
         if rows <= self.capacity:
             return
         capacity = max(rows, 2 * self.capacity)
-        for name in self.matrices():
+        for name in self.numeric_columns():
             old = getattr(self, name)
             new = np.zeros((*old.shape[:-1], capacity), dtype=old.dtype)
             new[..., : self.capacity] = old
@@ -182,7 +182,7 @@ class Columns:
         # All rows below `_hashed` must have their hashes, and the source may have none yet.
         if source >= self._hashed > target:
             self._name_hash[source] = name_hash(self.names[source])
-        for name in self.matrices():
+        for name in self.numeric_columns():
             array = getattr(self, name)
             array[..., target] = array[..., source]
         for column in self.labels.values():
@@ -194,7 +194,7 @@ class Columns:
     def clear_row(self, row: int) -> None:
         """Clear the last row, so that reuse starts from zeros."""
         self._hashed = min(self._hashed, row)
-        for name in self.matrices():
+        for name in self.numeric_columns():
             getattr(self, name)[..., row] = 0
         for column in self.labels.values():
             column.codes[row] = MISSING

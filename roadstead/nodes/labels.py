@@ -1,8 +1,8 @@
 """Label columns: per key one code per row, so that a selector is evaluated on values, not nodes.
 
 A requirement is evaluated once per distinct value of its key and gathered over the rows. Selectors
-`In` and `NotIn` only look up their own values, so that a label with a value per node, as the
-hostname, is not evaluated value by value.
+`In` and `NotIn` only look up the values that they list, so that a label with a value per node, as
+the hostname, is not evaluated value by value.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def match_requirement(
             code = values.find(value)
             if code >= 0:
                 hit[code] = True
-        table = ~hit if requirement.operator == "NotIn" else hit
+        by_code = ~hit if requirement.operator == "NotIn" else hit
     else:
-        table = np.empty(len(values) + 1, dtype=np.bool_)
+        by_code = np.empty(len(values) + 1, dtype=np.bool_)
         for code, value in enumerate(values.values):
-            table[code] = requirement.matches({key: value})
+            by_code[code] = requirement.matches({key: value})
     # `MISSING` is -1: rows without the key read the last entry.
-    table[-1] = absent
-    return table[codes]
+    by_code[-1] = absent
+    return by_code[codes]
 
 
 def match_term(
@@ -94,7 +94,7 @@ def match_fields(term: NodeSelectorTerm, names: list[str]) -> NDArray[np.bool_]:
     for field in term.fields:
         # One look-up per node in a set: a DaemonSet names a node for each of its pods.
         hit = {name for name in field.values if field.matches_field(name)}
-        # The answer for every name that the field does not list, by one that no node has.
+        # The answer for all names that the field does not list, asked for one that no node has.
         miss = field.matches_field("\x00")
         values = set(field.values)
         wanted = [name in hit if name in values else miss for name in names]

@@ -19,7 +19,7 @@ from itertools import chain, zip_longest
 
 
 class NodeTree:
-    """Nodes by zone; `version` grows with every change.
+    """Nodes by zone, as the keys of dictionaries in order; `version` grows with every change.
 
     Bulk additions, and single additions after them, are collected and applied when the order is
     read or a node is removed: the order of most tables is never read.
@@ -92,7 +92,7 @@ class NodeTree:
 
 
 class NodeOrder:
-    """The node order of a tree's snapshots. names: as of the last snapshot."""
+    """The node order of a tree's snapshots. names: as of the last snapshot. _known: their set."""
 
     __slots__ = ("_known", "_version", "names")
 

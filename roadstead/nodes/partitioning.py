@@ -19,7 +19,11 @@ from roadstead.nodes.view import Rows
 
 
 class Partitioning:
-    """Node name → partition number, and how many nodes each partition has (`sizes`)."""
+    """Node name → partition number, and how many nodes each partition has (`sizes`).
+
+    _zones: by partition, the number of its nodes in each zone. _partition_of: node name →
+    (partition, zone).
+    """
 
     __slots__ = ("_partition_of", "_zones", "sizes")
 
@@ -35,6 +39,7 @@ class Partitioning:
         for facts in nodes:
             by_zone.setdefault(facts.zone, []).append(facts)
         total = sum(map(len, by_zone.values()))
+        # Rounded up, as in `assign`.
         fair_share = -(-total // len(self.sizes)) or 1
         parts = [
             zone[at : at + fair_share]

@@ -15,18 +15,19 @@ from roadstead.facts.resources import STANDARD_RESOURCES, is_counted_resource
 from roadstead.nodes.interning import CodeInterner
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
+"""Codes of the resources that every process interns first (`STANDARD_RESOURCES`)."""
 
 LARGE_REQUEST = 1 << 50
 """Above this, sums over the pods of a node may wrap around; 8,000 pods of less can not."""
 
-_Coding = Callable[[str], int]
+_CodeOf = Callable[[str], int]
 """Returns the code of a resource name."""
 
 
-class _Unclaimed:
-    """What classes share that differ only in the names of their claims of devices.
+class _SharedData:
+    """The data that classes share if they differ only in the claims of devices that they name.
 
-    Attributes as in `PodClass`. index: its number in the `PodClasses`.
+    Attributes as in `PodClass`. index: number of this object in its `PodClasses`.
     """
 
     __slots__ = (
@@ -41,10 +42,10 @@ class _Unclaimed:
     )  # fmt: skip
 
     def __init__(
-        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], code: _Coding
+        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], code: _CodeOf
     ) -> None:
         self.index = index
-        self.effect_shape = shapes.code(_unnamed_shape_of(facts))
+        self.effect_shape = shapes.code(_effect_shape_of(facts))
         self.labels = dict(facts.labels)
         self.request_of = {k: v for k, v in facts.requests if is_counted_resource(k)}
         self.coded_requests = tuple([(code(name), n) for name, n in self.request_of.items() if n])
@@ -90,20 +91,20 @@ class PodClass:
     )  # fmt: skip
 
     def __init__(
-        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], unclaimed: _Unclaimed
+        self, facts: PodFacts, index: int, shapes: CodeInterner[Hashable], shared: _SharedData
     ) -> None:
         self.facts = facts
         self.index = index
-        self.effect_shape = self.shape = unclaimed.effect_shape
+        self.effect_shape = self.shape = shared.effect_shape
         if facts.device_claims:
             self.shape = shapes.code((self.effect_shape, facts.device_claims, facts.claims_as))
         self._only_class: dict[int, dict[PodClass, int]] = {}
-        self.labels = unclaimed.labels
-        self.request_of = unclaimed.request_of
-        self.coded_requests = unclaimed.coded_requests
-        self.nonzero = unclaimed.nonzero
-        self.scoring_requests = unclaimed.scoring_requests
-        self.is_large = unclaimed.is_large
+        self.labels = shared.labels
+        self.request_of = shared.request_of
+        self.coded_requests = shared.coded_requests
+        self.nonzero = shared.nonzero
+        self.scoring_requests = shared.scoring_requests
+        self.is_large = shared.is_large
 
     def only_class(self, count: int) -> dict[PodClass, int]:
         """Return the mapping {self: count}, shared by all callers; it must not be modified."""
@@ -123,7 +124,7 @@ class PodClasses:
         "_by_id",
         "_index_of",
         "_shapes",
-        "_unclaimed",
+        "_shared_data",
         "_with_claims",
         "pod_classes",
         "resources",
@@ -132,10 +133,11 @@ class PodClasses:
     def __init__(self) -> None:
         self.resources: CodeInterner[str] = CodeInterner(STANDARD_RESOURCES)
         self.pod_classes: list[PodClass] = []
-        # By what the facts share with others but for claims of devices, and these: the hash of all
-        # facts together would be that of the former, for each pod with claims.
+        # By index of the shared data, device_claims and claims_as: with all facts as the key, the
+        # large shared part would be hashed again for each pod with claims.
         self._index_of: dict[Hashable, int] = {}
-        self._unclaimed: dict[Hashable, _Unclaimed] = {}
+        self._shared_data: dict[Hashable, _SharedData] = {}
+        # By `id` of the facts, for objects that are passed again.
         self._by_id: dict[int, PodClass] = {}
         self._shapes: CodeInterner[Hashable] = CodeInterner()
         self._with_claims: dict[Hashable, PodClass] = {}
@@ -145,26 +147,26 @@ class PodClasses:
         known = self._by_id.get(id(facts))
         if known is not None and known.facts is facts:
             return known
-        unclaimed = self._unclaimed_of(facts)
-        key = unclaimed.index, facts.device_claims, facts.claims_as
+        shared = self._shared_data_of(facts)
+        key = shared.index, facts.device_claims, facts.claims_as
         index = self._index_of.setdefault(key, len(self.pod_classes))
         if index == len(self.pod_classes):
-            pod_class = PodClass(facts, index, self._shapes, unclaimed)
+            pod_class = PodClass(facts, index, self._shapes, shared)
             self.pod_classes.append(pod_class)
             self._by_id[id(facts)] = pod_class
         return self.pod_classes[index]
 
-    def _unclaimed_of(self, facts: PodFacts) -> _Unclaimed:
+    def _shared_data_of(self, facts: PodFacts) -> _SharedData:
         key = other_fields_of(facts), amounts_of(facts), bool(facts.device_claims)
-        found = self._unclaimed.get(key)
+        found = self._shared_data.get(key)
         if found is None:
-            found = _Unclaimed(facts, len(self._unclaimed), self._shapes, self.resources.code)
-            self._unclaimed[key] = found
+            found = _SharedData(facts, len(self._shared_data), self._shapes, self.resources.code)
+            self._shared_data[key] = found
         return found
 
     def with_claims(self, pod: PodClass, claims: tuple[PodClaim, ...]) -> PodClass:
-        """Return the class with other claims of devices, and without `claims_as`."""
-        # Together, these are all facts but the pod's own claims.
+        """Return the class with other claims of devices, and without the pod that owns them."""
+        # Together, these are all facts but the pod's own claims and `claims_as`.
         key = pod.effect_shape, amounts_of(pod.facts), claims
         found = self._with_claims.get(key)
         if found is None:
@@ -181,8 +183,8 @@ class PodClasses:
         return [found[key] for key in ids]
 
 
-def _unnamed_shape_of(facts: PodFacts) -> Hashable:
-    """Return all facts but amounts and claims of devices; and which amounts are not 0."""
+def _effect_shape_of(facts: PodFacts) -> Hashable:
+    """Return all facts but amounts and claims of devices, and which amounts are above 0."""
     container_requests = facts.container_requests
     return (
         other_fields_of(facts),

@@ -28,7 +28,10 @@ class Resident(NamedTuple):
 
 
 class Residents:
-    """The pods on nodes by UID, in order of arrival; a pod is on one node."""
+    """The pods on nodes by UID, in order of arrival; a pod is on one node at most.
+
+    _key_of: only keys that differ from the UID. _started_s: only known times.
+    """
 
     __slots__ = ("_class_of", "_key_of", "_pods", "_started_s")
 
@@ -48,7 +51,7 @@ class Residents:
     ) -> None:
         """Add a pod to a node. key: its namespace/name, if it differs from the UID."""
         if uid in self._class_of:
-            self._leave(uid)
+            self._remove(uid)
         self._pods.add(uid, node)
         self._class_of[uid] = pod_class
         if key and key != uid:
@@ -65,7 +68,7 @@ class Residents:
     ) -> None:
         """Add pods, each once, to nodes, as `add` does."""
         for uid in self._class_of.keys() & uids:
-            self._leave(uid)
+            self._remove(uid)
         self._pods.add_all(uids, nodes)
         self._class_of.update(zip(uids, pod_classes, strict=True))
         self._key_of.update(
@@ -78,12 +81,12 @@ class Residents:
             on_node = reversed(self._pods.on(node))
             uid = next((each for each in on_node if self._class_of[each] is pod_class), "")
         if self.is_on(node, uid):
-            self._leave(uid)
+            self._remove(uid)
 
     def clear(self, node: str) -> None:
         """Remove all pods of a node."""
         for uid in self._pods.on(node):
-            self._leave(uid)
+            self._remove(uid)
 
     def is_on(self, node: str, uid: str) -> bool:
         """Whether a pod is on a node."""
@@ -102,7 +105,7 @@ class Residents:
         """Iterate over the pods on a node in order of arrival."""
         yield from map(self.resident, self._pods.on(node))
 
-    def _leave(self, uid: str) -> None:
+    def _remove(self, uid: str) -> None:
         self._pods.pop(uid)
         del self._class_of[uid]
         self._key_of.pop(uid, None)
@@ -110,36 +113,36 @@ class Residents:
 
 
 class NominationCounts:
-    """How many pods of each class are nominated to each node, in the table or not."""
+    """How many pods of each class are nominated to each node, whether or not the table has it."""
 
-    __slots__ = ("_to",)
+    __slots__ = ("_by_node",)
 
     def __init__(self) -> None:
-        self._to: dict[str, dict[PodClass, int]] = {}
+        self._by_node: dict[str, dict[PodClass, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._to)
+        return bool(self._by_node)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._to)
+        return iter(self._by_node)
 
     def add(self, node: str, pod_class: PodClass, count: int = 1) -> None:
         """Nominate pods of a class to a node."""
-        counts = self._to.setdefault(node, {})
+        counts = self._by_node.setdefault(node, {})
         counts[pod_class] = counts.get(pod_class, 0) + count
 
     def remove(self, node: str, pod_class: PodClass) -> bool:
         """Remove one nomination; return False if there was none of this class."""
-        counts = self._to.get(node, {})
+        counts = self._by_node.get(node, {})
         left = counts.get(pod_class, 0) - 1
         if left > 0:
             counts[pod_class] = left
         elif counts.pop(pod_class, None) is None:
             return False
         elif not counts:
-            del self._to[node]
+            del self._by_node[node]
         return True
 
     def to(self, node: str) -> Mapping[PodClass, int]:
         """Return the classes nominated to a node and the number of pods of each."""
-        return self._to.get(node, {})
+        return self._by_node.get(node, {})

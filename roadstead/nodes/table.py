@@ -18,9 +18,10 @@ from roadstead.nodes.bulk import write_nodes
 from roadstead.nodes.columns import I64, UP_TO_DATE, Columns, name_hash
 from roadstead.nodes.node_order import NodeTree
 from roadstead.nodes.pod_class import PodClass, PodClasses
+from roadstead.nodes.pod_sums import count_on_row, count_on_rows
 from roadstead.nodes.pods_on_row import NO_PODS, add_each, changed, duplicate
-from roadstead.nodes.ports import port_counts, ports_in_use
 from roadstead.nodes.residents import NominationCounts, Residents
+from roadstead.nodes.row_values import row_values
 from roadstead.nodes.view import Rows, Table
 
 __all__ = ["NodeTable", "Rows", "Table", "name_hash"]
@@ -40,10 +41,10 @@ class NodeTable(Table):
     computed from nodes' own facts are valid while it stays equal. `rows_version` grows when nodes
     are added or removed: while it stays equal, each row is of the same node, and
     `facts_changed_since` returns the rows with other facts. `arrived` is the arrival of the next
-    node: in a table of all nodes, how many were ever added, removed ones included. `tree` has
-    the nodes that events added, by zone. residents: the pods on nodes, by UID. nominations: number
+    node: in a table of all nodes, how many were ever added, removed ones included. tree: the nodes
+    by zone, for the order of node search. residents: the pods on nodes, by UID. nominations: number
     of nominated pods by node. Copies of rows have none of these three. ports_as_set: it is recorded
-    whether ports are in use, as in upstream's what-ifs, and not by how many pods.
+    whether ports are in use, as in upstream's what-ifs, and not by how many pods. _row_of: by name.
     """
 
     __slots__ = (
@@ -78,8 +79,9 @@ class NodeTable(Table):
         target = copy.columns
         target.capacity = max(1, len(rows))
         target.size = len(rows)
-        for name in target.matrices():
+        for name in target.numeric_columns():
             gathered = getattr(columns, name)[..., rows]
+            # Columns have room for at least one row.
             setattr(
                 target,
                 name,
@@ -234,7 +236,7 @@ class NodeTable(Table):
         columns.taint_set[row] = columns.taint_sets.code(facts.taints)
         columns.image_set[row] = columns.image_sets.code(facts.images)
         for key, value in facts.labels:
-            # `label` would assign codes to all nodes' own names, which no selector may ever read.
+            # `label` would assign codes to all nodes' own names, which perhaps no selector reads.
             column = columns.labels.get(key) or columns.label(key)
             column.codes[row] = column.values.code(value)
         self._change_row(row)
@@ -246,10 +248,10 @@ class NodeTable(Table):
 
         Valid while `rows_version` stays equal.
         """
-        since = self.version - version
-        if since <= len(self._last_rows):
+        count = self.version - version
+        if count <= len(self._last_rows):
             # Without reading all rows: pods that arrive one by one change few.
-            return np.array(sorted(set(self._last_rows[-since:] if since else ())), dtype=np.intp)
+            return np.array(sorted(set(self._last_rows[-count:] if count else ())), dtype=np.intp)
         return np.flatnonzero(self.columns.version[: self.columns.size] > version)
 
     def facts_changed_since(self, version: int) -> Rows:
@@ -268,7 +270,7 @@ class NodeTable(Table):
         if len(last) > MAX_LAST_ROWS:
             del last[: MAX_LAST_ROWS // 2]
 
-    def _change_rows(self, rows: Rows) -> None:
+    def _change_rows(self, rows: Sequence[int]) -> None:
         """Record one change of many rows."""
         self.version += 1
         self.columns.version[rows] = self.version
@@ -293,7 +295,8 @@ class NodeTable(Table):
             self.residents.add(node_name, uid, pod_class, key, started_s)
         pods = self.columns.pods
         pods[row] = changed(pods[row], pod_class, count)
-        self._count_pods(row, pod_class, count)
+        count_on_row(self.columns, row, pod_class, count, self.ports_as_set)
+        self._change_row(row)
         return row
 
     def add_pods(self, rows: Sequence[int], pod_classes: Sequence[PodClass]) -> None:
@@ -301,41 +304,30 @@ class NodeTable(Table):
 
         The caller adds the pods to `residents`.
         """
-        add_each(self.columns.pods, rows, pod_classes)
+        columns = self.columns
+        add_each(columns.pods, rows, pod_classes)
         rows_of: defaultdict[PodClass, list[int]] = defaultdict(list)
         for row, pod_class in zip(rows, pod_classes, strict=True):
             rows_of[pod_class].append(row)
         for pod_class, class_rows in rows_of.items():
             if len(class_rows) < FEW_PODS:
                 for row in class_rows:
-                    self._count_pods(row, pod_class, 1)
+                    count_on_row(columns, row, pod_class, 1, self.ports_as_set)
+                    self._change_row(row)
                 continue
-            self._count_rows(class_rows, pod_class, [1] * len(class_rows))
+            ones = [1] * len(class_rows)
+            count_on_rows(columns, class_rows, pod_class, ones, self.ports_as_set)
+            self._change_rows(class_rows)
 
     def change_pods(self, changes: Mapping[int, int], pod_class: PodClass) -> None:
         """Add pods of a class to rows or, with a number below 0, remove them: row → number.
 
         For copies of rows, which have no residents.
         """
-        pods = self.columns.pods
+        pods, rows = self.columns.pods, list(changes)
         for row, change in changes.items():
             pods[row] = changed(pods[row], pod_class, change)
-        self._count_rows(list(changes), pod_class, list(changes.values()))
-
-    def _count_rows(self, on: Sequence[int], pod_class: PodClass, changes: Sequence[int]) -> None:
-        """Do `_count_pods` for changes[i] pods on row on[i], for each i; rows may repeat."""
-        # `np.add.at`, because `+=` on repeated rows would add only once.
-        columns, rows, change = self.columns, np.array(on, np.intp), np.array(changes, np.int64)
-        for row, each in zip(on, changes, strict=True) if pod_class.facts.host_ports else ():
-            self._count_ports(row, pod_class, each)
-        if len(columns.requested) < len(columns.classes.resources):
-            columns.fit_resources()
-        for code, amount in pod_class.coded_requests:
-            np.add.at(columns.requested[code], rows, change * amount)
-        np.add.at(columns.nonzero_requested[0], rows, change * pod_class.facts.nonzero_cpu_milli)
-        np.add.at(columns.nonzero_requested[1], rows, change * pod_class.facts.nonzero_memory_bytes)
-        np.add.at(columns.pod_count, rows, change)
-        columns.count_class(pod_class, sum(changes))
+        count_on_rows(self.columns, rows, pod_class, list(changes.values()), self.ports_as_set)
         self._change_rows(rows)
 
     def remove_pod(self, node_name: str, pod_class: PodClass, *, uid: str = "") -> int:
@@ -345,7 +337,8 @@ class NodeTable(Table):
         pods = self.columns.pods
         assert pod_class in pods[row], f"no pod of {pod_class!r} on node {node_name}"
         pods[row] = changed(pods[row], pod_class, -1)
-        self._count_pods(row, pod_class, -1)
+        count_on_row(self.columns, row, pod_class, -1, self.ports_as_set)
+        self._change_row(row)
         return row
 
     def nominate(self, node_name: str, pod_class: PodClass, count: int = 1) -> None:
@@ -368,34 +361,6 @@ class NodeTable(Table):
         row = self._row_of.get(node_name)
         if row is not None:
             self._change_row(row)
-
-    def _count_pods(self, row: int, pod_class: PodClass, change: int) -> None:
-        if pod_class.is_large:
-            # Whole arrays wrap around, as integers in Go do; single numbers raise OverflowError.
-            self._count_rows([row], pod_class, [change])
-            return
-        columns = self.columns
-        if len(columns.requested) < len(columns.classes.resources):
-            columns.fit_resources()
-        # One number at a time: for a few numbers, vectorized NumPy takes four times as long.
-        requested, nonzero = columns.requested, columns.nonzero_requested
-        for code, amount in pod_class.coded_requests:
-            requested[code, row] += change * amount
-        nonzero[0, row] += change * pod_class.facts.nonzero_cpu_milli
-        nonzero[1, row] += change * pod_class.facts.nonzero_memory_bytes
-        columns.pod_count[row] += change
-        columns.count_class(pod_class, change)
-        if pod_class.facts.host_ports:
-            self._count_ports(row, pod_class, change)
-        self._change_row(row)
-
-    def _count_ports(self, row: int, pod_class: PodClass, change: int) -> None:
-        columns = self.columns
-        ports = dict(columns.port_sets.values[columns.port_set[row]])
-        count = ports_in_use if self.ports_as_set else port_counts
-        columns.port_set[row] = columns.port_sets.code(
-            count(ports, pod_class.facts.host_ports, change)
-        )
 
     def validate(self) -> None:
         """Assert that every sum equals a recount from the pods on the node."""
@@ -426,28 +391,4 @@ class NodeTable(Table):
 
     def row_facts(self, name: str) -> dict[str, object]:
         """Return a node's row with values instead of codes, for comparisons and messages."""
-        row, columns = self._row_of[name], self.columns
-        resources = self.resource_names
-        return {
-            "facts": columns.node(row),
-            "allocatable": _nonzero(resources, columns.allocatable[:, row]),
-            "requested": _nonzero(resources, columns.requested[:, row]),
-            "nonzero_requested": columns.nonzero_requested[:, row].tolist(),
-            "allocatable_pods": int(columns.allocatable_pods[row]),
-            "pod_count": int(columns.pod_count[row]),
-            "unschedulable": bool(columns.unschedulable[row]),
-            "zone": columns.zones.values[columns.zone[row]],
-            "taints": columns.taint_sets.values[columns.taint_set[row]],
-            "images": columns.image_sets.values[columns.image_set[row]],
-            "ports": columns.port_sets.values[columns.port_set[row]],
-            "labels": {
-                key: column.values.values[column.codes[row]]
-                for key in sorted(columns.labels)
-                if (column := columns.label(key)).codes[row] >= 0
-            },
-            "pods": {pod_class.facts: count for pod_class, count in columns.pods[row].items()},
-        }
-
-
-def _nonzero(names: list[str], amounts: I64) -> dict[str, int]:
-    return {name: int(amount) for name, amount in zip(names, amounts, strict=False) if amount}
+        return row_values(self.columns, self._row_of[name])

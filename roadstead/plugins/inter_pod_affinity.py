@@ -16,7 +16,8 @@ Score:
 
 PreFilter and PreScore compute the counts by topology key and value over all nodes, from the
 *relation* of the pod's class to each class on the nodes (`term_relations`): what one pod of the
-latter adds to each *counter*, which is named by a family of terms and a topology key.
+latter adds to each *counter*, which is named by a family of terms and a topology key. Queueing
+hints: `affinity_hints`.
 Upstream: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
@@ -30,16 +31,11 @@ from functools import partial
 import numpy as np
 
 from roadstead.config.plugin_args import InterPodAffinityArgs
-from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.framework.cycle_state import CycleState
 from roadstead.framework.events import (
     ActionType,
-    EventPod,
     EventResource,
-    ObjectChange,
-    QueueingHint,
     RegisteredEvent,
     on,
 )
@@ -62,7 +58,12 @@ from roadstead.framework.plugin import (
 from roadstead.nodes.columns import I64
 from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import Rows, Table
-from roadstead.plugins.affinity_terms import WaitingTerms, labels_of_namespaces, matches_all
+from roadstead.plugins.affinity_hints import (
+    after_node_change,
+    after_pod_change,
+    is_affinity_target,
+)
+from roadstead.plugins.affinity_terms import labels_of_namespaces, matches_all
 from roadstead.plugins.count_passing_affinity import count_passing_affinity
 from roadstead.plugins.inter_pod_counts import (
     ByTopology,
@@ -294,69 +295,16 @@ class InterPodAffinity(
             on(
                 EventResource.POD,
                 ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL,
-                self.after_pod_change,
-                may_matter=_is_affinity_target,
+                after_pod_change,
+                may_matter=is_affinity_target,
                 # Upstream reads the pod's terms whichever plugin rejected the pod.
                 whoever_rejected=True,
             ),
             on(
                 EventResource.NODE,
                 ActionType.ADD | ActionType.UPDATE_NODE_LABEL,
-                self.after_node_change,
+                after_node_change,
             ),
-        )
-
-    def after_pod_change(
-        self, pod: PodFacts, change: ObjectChange[EventPod], cluster: ClusterFacts
-    ) -> QueueingHint:
-        """Queue if a pod on a node now matches all affinity terms, and did not before.
-
-        Or if one that matched all anti-affinity terms is gone or no longer matches them all. A
-        thorough hint also queues if a pod is gone that has required anti-affinity terms, or if one
-        that matched any anti-affinity term is gone or changed. HintError if a term does not parse.
-        """
-        old, new = change.old, change.new
-        if not all(each.assigned for each in (old, new) if each is not None):
-            return QueueingHint.QUEUE_SKIP
-        if change.thorough and old is not None and new is None and old.facts.pod_anti_affinity:
-            # Its terms may have refused the node; upstream's hint reads only the terms of `pod`.
-            return QueueingHint.QUEUE
-        terms = WaitingTerms(pod, labels_of_namespaces(cluster))
-        if change.thorough and old is not None and terms.matches_any_anti_affinity(old.facts):
-            return QueueingHint.QUEUE
-        was_matched, is_matched = (
-            each is not None and terms.matches_affinity(each.facts) for each in (old, new)
-        )
-        was_anti_matched, is_anti_matched = (
-            each is not None and terms.matches_anti_affinity(each.facts) for each in (old, new)
-        )
-        return QueueingHint.when(
-            (is_matched and not was_matched) or (was_anti_matched and not is_anti_matched)
-        )
-
-    def after_node_change(
-        self, pod: PodFacts, change: ObjectChange[NodeFacts], cluster: ClusterFacts
-    ) -> QueueingHint:
-        """Queue if a node joined a domain of an affinity term, or left one of anti-affinity.
-
-        Also for a new node, if the pod has anti-affinity terms. A thorough hint always queues.
-        HintError if a term does not parse.
-        """
-        assert change.new is not None
-        if change.thorough:
-            # Terms of other pods may have refused the other nodes; upstream's hint ignores them.
-            return QueueingHint.QUEUE
-        terms = WaitingTerms(pod, {})
-        new = dict(change.new.labels)
-        if change.old is None:
-            is_in_domain = any(term.topology_key in new for term in terms.affinity)
-            return QueueingHint.when(is_in_domain or bool(terms.anti_affinity))
-        old = dict(change.old.labels)
-        changed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        joined, left = changed & new.keys(), changed & old.keys()
-        return QueueingHint.when(
-            any(term.topology_key in joined for term in terms.affinity)
-            or any(term.topology_key in left for term in terms.anti_affinity)
         )
 
     def sign(self, pod: PodFacts) -> Hashable:
@@ -405,17 +353,3 @@ class InterPodAffinity(
 
 def _domains(keys: Iterable[str], counts: ByTopology) -> tuple[Domains, ...]:
     return tuple(Domains(key, counts.get(key, {})) for key in keys)
-
-
-def _is_affinity_target(pod: PodFacts, assigned: PodFacts, cluster: ClusterFacts) -> bool:
-    """Whether a required affinity term of a waiting pod matches a pod on a node.
-
-    Upstream: getUnschedulablePodsWithCrossTopologyTerm of scheduling_queue.go.
-    """
-    if not pod.pod_affinity:
-        return False
-    of_namespace = dict(dict(cluster.namespaces).get(assigned.namespace, ()))
-    labels = dict(assigned.labels)
-    return any(
-        term.matches_labels(assigned.namespace, labels, of_namespace) for term in pod.pod_affinity
-    )

@@ -319,7 +319,7 @@ class VirtualCluster:
         if direct is None:
             return None
         # The scheduler removes victims from its table ahead of the cache, which has not this one.
-        if not self._run.nodes.tentative.was_removed(uid, direct.node_name):
+        if not self._run.nodes.tentative.forget_removal(uid, direct.node_name):
             self.table.remove_pod(direct.node_name, direct.pod_class, uid=uid)
         return uid, direct.key, direct.pod_class.facts
 

@@ -247,8 +247,8 @@ def test_the_end_of_an_earlier_attempt_may_follow_the_next_decision():
     stand.tentative.remove_from_table([stand.again])
     stand.place("n1")
 
-    assert stand.tentative.was_removed("u1", "n1")
-    assert not stand.tentative.was_removed("u1", "n1")
+    assert stand.tentative.forget_removal("u1", "n1")
+    assert not stand.tentative.forget_removal("u1", "n1")
     assert stands_on(stand.tentative, "u1", "n1", stand.pod_class)
 
     assert stand.counts() == [1, 0]
@@ -263,7 +263,7 @@ def test_after_a_refused_decision_the_pod_is_where_the_cache_reports():
     stand.tentative.undo_unconfirmed()
 
     assert stand.counts() == [1, 0]
-    assert not stand.tentative.was_removed("u1", "n1")
+    assert not stand.tentative.forget_removal("u1", "n1")
 
 
 def test_a_pod_decided_here_and_submitted_again_is_decided_anew():
@@ -274,4 +274,4 @@ def test_a_pod_decided_here_and_submitted_again_is_decided_anew():
 
     assert stand.counts() == [0, 0]
     assert len(stand.tentative) == 0
-    assert not stand.tentative.was_removed("u1", "n1")
+    assert not stand.tentative.forget_removal("u1", "n1")

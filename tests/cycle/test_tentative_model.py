@@ -75,7 +75,7 @@ class World:
         self.told |= chosen
 
     def leave(self, uid):
-        if (name := self.told.pop(uid, None)) and not self.tentative.was_removed(uid, name):
+        if (name := self.told.pop(uid, None)) and not self.tentative.forget_removal(uid, name):
             self.table.remove_pod(name, self.pod_classes[uid], uid=uid)
 
     def nominate(self, uid, name):

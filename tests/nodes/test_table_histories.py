@@ -165,7 +165,9 @@ class History(RuleBasedStateMachine):
     def free_rows_hold_nothing(self):
         columns = self.table.columns
         free = slice(columns.size, columns.capacity)
-        assert not any(np.any(getattr(columns, name)[..., free]) for name in columns.matrices())
+        assert not any(
+            np.any(getattr(columns, name)[..., free]) for name in columns.numeric_columns()
+        )
         assert all((column.codes[free] == -1).all() for column in columns.labels.values())
 
 

@@ -9,6 +9,7 @@ from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.framework.events import HintError
 from roadstead.framework.plugin import Handle
 from roadstead.nodes.pod_class import PodClasses
+from roadstead.plugins import affinity_hints
 from roadstead.plugins.inter_pod_affinity import InterPodAffinity
 from roadstead.plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import node, pod, taint, tolerate
@@ -69,27 +70,27 @@ class TestInterPodAffinity:
         self, wants, old, new, word
     ):
         seen = {k: v and on_node(v) for k, v in (("old", old), ("new", new))}
-        assert asked(AFFINITY.after_pod_change, wants, **seen) == word
+        assert asked(affinity_hints.after_pod_change, wants, **seen) == word
 
     @pytest.mark.parametrize(
         ("old", "new"),
         [(None, waiting(WEB)), (waiting(DB), on_node(WEB)), (waiting(WEB), waiting(WEB))],
     )
     def test_pods_without_a_node_do_not_help_inter_pod_affinity(self, old, new):
-        assert asked(AFFINITY.after_pod_change, WITH_WEB, old=old, new=new) == SKIP
+        assert asked(affinity_hints.after_pod_change, WITH_WEB, old=old, new=new) == SKIP
 
     def test_one_pod_must_match_all_terms(self):
         wants = pod(pod_affinity=(near(app="web"), near(tier="front")))
         both = pod(labels={"app": "web", "tier": "front"})
-        assert asked(AFFINITY.after_pod_change, wants, new=on_node(WEB)) == SKIP
-        assert asked(AFFINITY.after_pod_change, wants, new=on_node(both)) == QUEUE
+        assert asked(affinity_hints.after_pod_change, wants, new=on_node(WEB)) == SKIP
+        assert asked(affinity_hints.after_pod_change, wants, new=on_node(both)) == QUEUE
 
     def test_namespaces_are_selected_by_their_current_labels(self):
         wants = pod(pod_affinity=(near(namespaces=(), chosen=selecting(team="a"), app="web"),))
         cluster = ClusterFacts(namespaces=(("default", (("team", "a"),)),))
         new = on_node(WEB)
-        assert asked(AFFINITY.after_pod_change, wants, new=new, cluster=cluster) == QUEUE
-        assert asked(AFFINITY.after_pod_change, wants, new=new) == SKIP
+        assert asked(affinity_hints.after_pod_change, wants, new=new, cluster=cluster) == QUEUE
+        assert asked(affinity_hints.after_pod_change, wants, new=new) == SKIP
 
     @pytest.mark.parametrize(
         ("wants", "old", "new", "word"),
@@ -109,17 +110,17 @@ class TestInterPodAffinity:
     )
     def test_nodes_that_join_or_leave_a_topology_domain_help(self, wants, old, new, word):
         before = None if old is None else node(labels=old)
-        hint = AFFINITY.after_node_change
+        hint = affinity_hints.after_node_change
         assert asked(hint, wants, old=before, new=node(labels=new)) == word
 
     @pytest.mark.parametrize("field", ["pod_affinity", "pod_anti_affinity"])
     def test_an_invalid_term_gives_an_error(self, field):
         wants = pod(**{field: (near(error="bad"),)})
         with pytest.raises(HintError, match="bad"):
-            asked(AFFINITY.after_node_change, wants, new=node())
+            asked(affinity_hints.after_node_change, wants, new=node())
         with pytest.raises(HintError, match="bad"):
-            asked(AFFINITY.after_pod_change, wants, new=on_node(WEB))
-        assert asked(AFFINITY.after_pod_change, wants, new=waiting(WEB)) == SKIP
+            asked(affinity_hints.after_pod_change, wants, new=on_node(WEB))
+        assert asked(affinity_hints.after_pod_change, wants, new=waiting(WEB)) == SKIP
 
 
 SPREADS_WEB = pod(spread_constraints=(spread(app="web"),))

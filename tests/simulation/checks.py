@@ -108,7 +108,7 @@ def _of_tables(actors):
         mine, should = set(follower.table.node_names()), set(table.node_names())
         if name.startswith("worker"):
             arrivals = dict(zip(table.names, table.arrivals.tolist(), strict=True))
-            should = {node for node in should if actor._is_mine(arrivals[node])}
+            should = {node for node in should if actor._owns(arrivals[node])}
         if mine != should:
             yield f"I5: {name} holds {sorted(mine)}, not {sorted(should)}"
         for node_name in sorted(mine & should):
