@@ -1,9 +1,9 @@
 """The interface between actors and runtimes.
 
-An actor is a plain class whose handlers are async methods; each takes one message and returns one.
-A `Method` names a handler and the types on both sides; callers hold a `Ref` and `call` it. The
-actor runs on a runtime: `inline` (one mailbox task per actor in this process) or `ray` (one
-process per actor). Both pack and unpack every message, so that no object is shared by accident.
+An actor is a plain class whose handlers are async methods with one message and one reply. A
+`Method` names a handler and the types of both; a caller has a `Ref` and uses `call`. Actors run on
+a runtime: `inline` (one mailbox task per actor, in this process) or `ray` (one process per group of
+actors). Both encode and decode every message, so that no object is shared by accident.
 
     caller ── Ref.call(METHOD, message, timeout_s) ──► Envelope bytes ──► Dispatcher.receive
            ◄──────────── reply, or the error ───────── Envelope bytes ◄── handler(message)
@@ -33,21 +33,23 @@ from roadstead.protocol.errors import (
 )
 
 Q = TypeVar("Q")
+"""Type of a method's message (the question)."""
 A = TypeVar("A")
+"""Type of its reply (the answer)."""
 
 ERROR = "error"
 REPLY = "reply"
-"""Kinds of the envelopes that answer a message."""
+"""`Envelope.kind` of replies; that of a message is the name of its method."""
 
 UNEXPECTED = "UnexpectedError"
-"""The kind of a failure that is no RoadsteadError: a mistake in the program."""
+"""`Failure.kind` of an exception that is no RoadsteadError: a mistake in the program."""
 
 BUGS = frozenset({UNEXPECTED, IllegalTransitionError.__name__})
-"""Kinds of failures that are mistakes in the program. All others are errors of input or operation,
-whose text is enough."""
+"""Failures that are mistakes in the program: logged with traceback and transcript. All others are
+errors of input or operation, whose text is enough."""
 
 TRANSCRIPT = "\nThe last messages of "
-"""Start of the lines about the messages before such a failure; they end the failure's text."""
+"""First words of the transcript, with which the text of such a failure ends."""
 
 
 class ActorError(RoadsteadError):
@@ -63,7 +65,7 @@ class FencedError(RoadsteadError):
 
 
 class NoNodeError(RoadsteadError):
-    """No node of the Ray cluster can run a process, and none could in time."""
+    """No node of the Ray cluster had room for a process before the deadline."""
 
 
 class DeadlineError(RoadsteadError):
@@ -93,7 +95,10 @@ NOTHING = Nothing()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception of a handler as it is sent to the caller."""
+    """An exception of a handler as it is sent to the caller.
+
+    kind: its type. parts: its fields, for the types that `decode_failure` builds from them.
+    """
 
     kind: str
     text: str
@@ -113,6 +118,7 @@ class Stamp:
 
 
 NOBODY = Stamp()
+"""The stamp of senders that are never replaced."""
 
 
 class Ref(Protocol):
@@ -131,20 +137,20 @@ class Ref(Protocol):
     def begin(
         self, method: Method[Q, A], message: Q, *, timeout_s: float
     ) -> Coroutine[Any, Any, A]:
-        """As `call`, but on Ray the message is sent before this returns; the result is awaited."""
+        """As `call`, but on Ray the message is sent before this returns, not when it is awaited."""
         ...
 
 
 SENDS = 10
-"""How often a `ResendingRef` sends a message before it raises."""
+"""Number of times that a `ResendingRef` sends a message before it raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResendingRef:
     """A Ref that resends: for messages that may be received twice.
 
-    A message is sent again after a missed deadline, and after the actor ended, since it may be
-    about to be replaced. Only the supervisor, which watches all actors, decides whether it is lost.
+    A message is sent again after a missed deadline, and after the actor ended, since the supervisor
+    may replace it. Only the supervisor, which watches all actors, decides whether one is lost.
     """
 
     ref: Ref
@@ -183,10 +189,10 @@ Announce = Callable[[str], None]
 
 
 class Runtime(Directory, Protocol):
-    """Start, look up and end actors."""
+    """What starts, looks up and ends actors: inline, Ray or simulated."""
 
     def report_to(self, announce: Announce) -> None:
-        """Send messages for the user, as on what a start waits for, to this function."""
+        """Send messages for the user, such as what a start waits for, to this function."""
         ...
 
     async def start(
@@ -196,7 +202,7 @@ class Runtime(Directory, Protocol):
         ...
 
     def lost(self) -> str:
-        """Return which process of the runtime itself ended, and how; "" while it runs."""
+        """Return which process of the runtime itself ended, and how; "" while all run."""
         ...
 
     def journal_lost(self) -> str:
@@ -216,13 +222,13 @@ class Runtime(Directory, Protocol):
         ...
 
     def move_journal(self) -> None:
-        """Note that the journal is from now on what the node of its copy has."""
+        """Record that the copy, on its node, has become the journal."""
         ...
 
     async def kill(self, name: str) -> None: ...
 
     async def retire(self, name: str) -> None:
-        """End an actor that answers; its process may be kept for the actor's next incarnation."""
+        """End an actor that still answers; its process may be kept for the next incarnation."""
         ...
 
     async def gather_logs(self, *, timeout_s: float) -> None:
@@ -242,6 +248,7 @@ def deadline_error(actor: str, method_name: str, timeout_s: float) -> DeadlineEr
 
 
 METHODS: dict[str, Method[object, object]] = {}
+"""All declared methods by name."""
 
 
 def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
@@ -253,24 +260,24 @@ def method(name: str, message: type[Q], reply: type[A]) -> Method[Q, A]:
 
 
 def encode_failure(failure: BaseException) -> Failure:
-    """Encode an exception for the caller: known kinds in parts, others as text with their line."""
+    """Encode an exception for the caller; one that is no RoadsteadError with its line of code."""
     if isinstance(failure, InputError):
         fields = (failure.rule, failure.source, failure.obj, failure.field, failure.value)
         return _failure("InputError", str(failure), fields)
     if isinstance(failure, UnsupportedError):
-        need = (failure.plugin, failure.obj, failure.field)
-        return _failure("UnsupportedError", str(failure), need)
+        needed = (failure.plugin, failure.obj, failure.field)
+        return _failure("UnsupportedError", str(failure), needed)
     if isinstance(failure, RoadsteadError):
         return _failure(type(failure).__name__, str(failure))
-    last = traceback.extract_tb(failure.__traceback__)[-1:]
-    where = f" at {last[0].name}:{last[0].lineno}" if last else ""
+    innermost = traceback.extract_tb(failure.__traceback__)[-1:]
+    where = f" at {innermost[0].name}:{innermost[0].lineno}" if innermost else ""
     return _failure(UNEXPECTED, f"{type(failure).__name__}: {failure}{where}")
 
 
 def _failure(kind: str, text: str, parts: tuple[str, ...] = ()) -> Failure:
     """Return a Failure that can be packed: characters that UTF-8 cannot encode are escaped."""
-    text, *parts_out = (each.encode(errors="backslashreplace").decode() for each in (text, *parts))
-    return Failure(kind, text, tuple(parts_out))
+    text, *escaped = (each.encode(errors="backslashreplace").decode() for each in (text, *parts))
+    return Failure(kind, text, tuple(escaped))
 
 
 def decode_failure(actor: str, failure: Failure) -> RoadsteadError:
@@ -289,7 +296,7 @@ def decode_failure(actor: str, failure: Failure) -> RoadsteadError:
 
 
 def decode_reply(actor: str, declared: Method[Q, A], data: bytes, limits: DecodeLimits) -> A:
-    """Decode a reply; raises the error that it carries, CodecError for anything else."""
+    """Decode a reply. Raises the handler's error if it is one, CodecError if it is no reply."""
     envelope = Envelope.decode(data, limits, typed=True)
     if envelope.kind == ERROR:
         raise decode_failure(actor, from_wire(Failure, envelope.body))

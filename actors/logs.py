@@ -15,10 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = "roadstead"
+"""Name of the parent of all loggers; an actor's logger has its name behind it."""
+
 MAX_ERROR_CHARS = 8_192
+"""Characters of a traceback in one line; its end is kept, which names the error."""
+
 LOG_SUFFIX = ".jsonl"
 
 Field = str | int | float | bool | None
+"""Value of a field of a log line."""
 
 
 class JsonLines(logging.Formatter):
@@ -38,16 +43,16 @@ class JsonLines(logging.Formatter):
 
 
 def open_log(folder: str, process: str) -> None:
-    """Write the logs of this process to `folder/process.jsonl`; with "" only warnings are kept.
+    """Write the logs of this process to `folder/process.jsonl`; a folder "" opens none.
 
-    Opening the same log again changes nothing.
+    Without a log, only warnings are printed. Opening the same log again changes nothing.
     """
     root = logging.getLogger(ROOT)
     if not folder:
         return
     path = Path(folder) / f"{process}{LOG_SUFFIX}"
-    known = [h for h in root.handlers if isinstance(h, logging.FileHandler)]
-    if any(handler.baseFilename == str(path.resolve()) for handler in known):
+    opened = [each for each in root.handlers if isinstance(each, logging.FileHandler)]
+    if any(handler.baseFilename == str(path.resolve()) for handler in opened):
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +67,7 @@ def open_log(folder: str, process: str) -> None:
 
 
 def log_folder() -> Path | None:
-    """Return the folder of this process's log; None if none is open."""
+    """Return the folder of this process's log; None if no log is open."""
     handlers = logging.getLogger(ROOT).handlers
     files = (each for each in handlers if isinstance(each, logging.FileHandler))
     return next((Path(each.baseFilename).parent for each in files), None)

@@ -1,7 +1,7 @@
-"""The published metrics of actors: names, units and descriptions.
+"""The metrics of actors that Ray exports for Prometheus: names, units and descriptions.
 
-The one place where a metric is declared. Values are those of an `ActorStatus`. Upstream: the names
-of kube-scheduler's metrics are not used, since what they count differs.
+The one place where a metric is declared. Its value is that of an entry of `ActorStatus`. Names of
+kube-scheduler's metrics are not used, since these metrics count other things.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roadstead.actors.messages import ActorStatus
 PREFIX = "roadstead"
 
 TIME = "time "
-"""Start of the keys of an actor's timings."""
+"""Prefix of the keys of an actor's timings, before the phase."""
 
 Kind = Literal["gauge", "counter"]
 
@@ -24,8 +24,9 @@ Kind = Literal["gauge", "counter"]
 class Metric:
     """One metric of one type of actor.
 
-    key: name of the value in the status (`values_of`). label: if set, `key` is the start of the
-    names, and the rest of each is the value of this label.
+    key: name of the value in the status (`values_of`). label: name of a Prometheus label, or "". If
+    set, `key` is a prefix: each value with it is one series, and the rest of its name the label's
+    value.
     """
 
     actor: str
@@ -33,12 +34,12 @@ class Metric:
     name: str
     kind: Kind
     unit: str
-    text: str
+    description: str
     label: str = ""
 
     @property
-    def metric(self) -> str:
-        """The name of the metric."""
+    def full_name(self) -> str:
+        """The exported name."""
         return f"{PREFIX}_{self.actor}_{self.name}"
 
 
@@ -170,24 +171,24 @@ METRICS = (
 """All metrics, actor by actor."""
 
 NOT_PUBLISHED = ("kernel: by reference: ", "kernel: stopped: ")
-"""Starts of the names of values that are no metrics: their number has no bound."""
+"""Prefixes of values that are not exported: the number of their names has no bound."""
 
 
 def actor_type(name: str) -> str:
-    """Return the type of an actor by its name, as `scheduler` for `scheduler-0`."""
+    """Return the type in an actor's name, such as `scheduler` for `scheduler-0`."""
     return name.partition("-")[0]
 
 
 def values_of(status: ActorStatus) -> dict[str, float]:
-    """Return all values of a status by name."""
+    """Return all counts, timings and metrics of a status by name."""
     timings = {TIME + phase: spent_s for phase, spent_s in status.timings_s}
     return {**dict(status.counts), **timings, **dict(status.metrics)}
 
 
 def samples(actor: str, status: ActorStatus) -> Iterator[tuple[Metric, str, float]]:
-    """Yield the metrics of an actor that its status has, each with its label's value ("" if none).
+    """Yield each metric that a status has, with the value of its label ("" if none) and its own.
 
-    actor: its type.
+    actor: type of the actor.
     """
     values = values_of(status)
     for metric in METRICS:

@@ -45,8 +45,8 @@ def cached_encoder(encode: _Coder) -> _Coder:
 class RepeatedValues:
     """The values of one class, each packed to bytes of its own, inside of messages.
 
-    pack, unpack: plain data to bytes and back. Equal bytes are unpacked to one object, and an
-    object is packed once: not again if it was unpacked here.
+    pack, unpack: plain data to bytes and back. Equal bytes are unpacked to one object, also to one
+    that was packed here. An object is packed once: not again if it was unpacked here.
     """
 
     __slots__ = ("_decode", "_encode", "_pack", "_packed", "_unpack", "_values")
@@ -72,6 +72,9 @@ class RepeatedValues:
         data = self._pack(self._encode(value))
         # The value is kept, so that no other one gets its id.
         self._packed.put(id(value), (value, data))
+        if len(data) <= CACHED_VALUE_MAX_BYTES and self._values.get(data) is None:
+            # Another actor of this process will receive it.
+            self._values.put(data, value)
         return data
 
     def decode(self, data: object) -> object:

@@ -59,6 +59,8 @@ class RunPlan:
     directory: base of relative file names in the configuration, since actors have other working
     directories.
     marks: folder in which processes mark the plugin that they call; "" for none.
+    workers_max: how many workers a run may have if CPUs of its Ray cluster become free; 0 for those
+    of the settings only.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -74,6 +76,7 @@ class RunPlan:
     first_epoch: int = 1
     directory: str = ""
     marks: str = ""
+    workers_max: int = 0
 
     @property
     def limits(self) -> DecodeLimits:

@@ -41,8 +41,9 @@ from roadstead.scenario.bench_plans import LIFECYCLE, LIMITS, TIMINGS  # noqa: E
 from roadstead.simulator.component import Note  # noqa: E402
 from roadstead.simulator.engine import Engine  # noqa: E402
 from roadstead.simulator.play import Variant, build_engine  # noqa: E402
-from roadstead.simulator.scenario import NEVER_US, Arrival, CompiledScenario  # noqa: E402
+from roadstead.simulator.scenario import Arrival, CompiledScenario  # noqa: E402
 from roadstead.simulator.simulated_pods import SimulatedPod  # noqa: E402
+from roadstead.simulator.times import NEVER_US  # noqa: E402
 
 EXAMPLES = ROOT / "docs" / "examples"
 INFLATION = 1.3
@@ -172,17 +173,17 @@ class Curve:
     def not_bound(
         self,
         now_us: int,
-        life: SimulatedPod,
-        note: PendingReason,
+        pod: SimulatedPod,
+        reason: PendingReason,
         nominated: str,
         victims: Sequence[str],
     ) -> None:
         self.refused += 1
-        if self.plan.arrived[life.number] <= EARLY * self.capacity:
-            self.early[f"{gpu_of(life.facts) / 1000:g}"] += 1
+        if self.plan.arrived[pod.number] <= EARLY * self.capacity:
+            self.early[f"{gpu_of(pod.facts) / 1000:g}"] += 1
 
-    def pod_ended(self, life: SimulatedPod) -> None: ...
-    def bound(self, now_us: int, life: SimulatedPod) -> None: ...
+    def pod_ended(self, pod: SimulatedPod) -> None: ...
+    def bound(self, now_us: int, pod: SimulatedPod) -> None: ...
     def note(self, now_us: int, note: Note) -> None: ...
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None: ...
 

@@ -81,7 +81,7 @@ class ReadAloud(FileJournal):
 
 def binder() -> BinderCore:
     """Return a binder without filters, since only its journal is needed."""
-    return BinderCore(TableStore(), lambda request: SUCCESS, journals_all=True, verify_first=len)
+    return BinderCore(TableStore(), lambda request: SUCCESS, journals_all=True, verify_prefix=len)
 
 
 def batches(pods: int) -> Iterator[list[tuple[str, str, PodFacts]]]:

@@ -1,4 +1,4 @@
-"""BinderActor: the shell around `Binder`; it keeps each scheduler's batches in order."""
+"""BinderActor: receives the messages for `Binder`; commits each scheduler's batches in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from roadstead.actors.binder.copy_link import CopyLink
 from roadstead.actors.binder.journal import copied_journal, open_journal
 from roadstead.actors.binder.order import BindOrder
-from roadstead.actors.binder.pages import BinderPages, keyed_batch, page_of
+from roadstead.actors.binder.pages import BinderPages, keyed_pod_list, pods_page_of
 from roadstead.actors.interface import NOTHING, Directory, Nothing
 from roadstead.actors.logs import log
 from roadstead.actors.messages import (
@@ -53,10 +53,12 @@ from roadstead.run_parts import build_binder
 
 
 class BinderActor:
-    """The binder of a run. `journal` makes its binds durable; by default, as the plan says.
+    """The binder of a run. journal: makes its binds durable; None for the journal of the plan.
 
-    With a copy of the journal, every reply but a status waits until the copy has what it reports:
-    so nothing that only one disk has is seen outside (docs/decisions/0049).
+    Messages about nodes and pods have a revision, by which late copies are ignored
+    (`roadstead/revisions.py`). If the journal has a copy, a reply is sent after the copy has the
+    records of all that the reply reports: the loss of one disk then undoes nothing that another
+    process has read (docs/decisions/0049).
     """
 
     def __init__(
@@ -69,8 +71,8 @@ class BinderActor:
         least_lsn: int = 0,
         disk: Disk | None = None,
     ) -> None:
-        """epoch: of this incarnation. least_lsn: a record that the journal must have; see
-        `copied_journal`. disk: in place of the folder of a journal with a copy.
+        """epoch: of this incarnation. least_lsn: number of a record that the journal must have; see
+        `copied_journal`. disk: replaces the folder of a journal that has a copy.
         """
         self._link: CopyLink | None = None
         if journal is None and plan.settings.journal_copy is not None:
@@ -88,21 +90,21 @@ class BinderActor:
         self.core = self.binder.core
         self._pages = BinderPages(self.binder)
         self._order = BindOrder()
-        self._verifying_s = 0.0
+        self._bind_s = 0.0
 
     def _stop_acknowledging(self, why: str) -> None:
         self.core.flush_failed(why)
 
-    async def before_reply(self, kind: str) -> None:
-        """Return when a reply to a method of this name may be sent."""
+    async def before_reply(self, method_name: str) -> None:
+        """Return when the reply to a call of this method may be sent."""
         if self._link is None:
             return
-        if kind in (STATUS.name, PAIR_AGAIN.name):
-            # The supervisor watches and replaces while the copy is lost.
+        if method_name in (STATUS.name, PAIR_AGAIN.name):
+            # Not delayed: by these calls the supervisor finds and replaces a copy that is lost.
             self._link.start()
-        elif kind != BIND.name:
+        elif method_name != BIND.name:
             # `bind` has waited itself. A second wait would include the batches handled meanwhile.
-            await self._link.confirmed()
+            await self._link.wait_confirmed()
 
     async def pair_again(self, _: Nothing) -> Nothing:
         """Send the journal to a new process of its copy."""
@@ -133,38 +135,38 @@ class BinderActor:
     async def update_pods(self, batch: PodList) -> PodsPage:
         """Change pods, bound or pending; deleted ones stay deleted. Return those that exist."""
         records = self.binder.update_pods(list(batch.keyed()), batch.revision)
-        return page_of(records, len(records), batch.revision)
+        return pods_page_of(records, len(records), batch.revision)
 
     async def delete_pods(self, removed: PodRemoval) -> PodList:
         """Delete pods, bound or pending. Return those that are deleted now, or were before."""
-        return keyed_batch(
+        return keyed_pod_list(
             self.binder.delete_pods(removed.uids, removed.revision), removed.revision
         )
 
     async def bind(self, batch: BindBatch) -> BindAnswers:
         """Commit a batch; return the answers of its tokens, in order.
 
-        A request has no answer if the journal did not keep its record.
+        A request whose record could not be written to the journal has no answer.
         """
         await self._order.turn(batch.owner, batch.epoch, batch.number)
         started = time.perf_counter()
         requests = _requests(batch)
         decisions = self.binder.bind(requests, batch.volumes)
-        self._verifying_s += time.perf_counter() - started
+        self._bind_s += time.perf_counter() - started
         if self._link is not None:
-            await self._link.confirmed()
+            await self._link.wait_confirmed()
         self.binder.commits.mark(time.monotonic(), time.process_time())
         answers = bind_answers(decisions)
         bound = len(answers.tokens) - len(answers.refused)
-        log("binder", "batch committed", asked=len(requests), bound=bound)
+        log("binder", "batch committed", requests=len(requests), bound=bound)
         return answers
 
     async def evict(self, request: Evict) -> Evicted:
-        """Evict pods; those that are not bound yet never will be."""
+        """Evict pods; a pod that is not bound yet cannot be bound any more."""
         self.binder.deallocate(request.claims)
         evicted = self.binder.evict(request.uids, request.preemptors)
         log("binder", "evicted", pods=len(evicted), preemptors=len(set(request.preemptors)))
-        return Evicted(keyed_batch(evicted))
+        return Evicted(keyed_pod_list(evicted))
 
     async def preempted(self, request: PageRequest) -> PreemptedPage:
         """Return evicted pods in the order of their eviction, page by page."""
@@ -179,7 +181,7 @@ class BinderActor:
         return self._pages.bound_page(request)
 
     async def commits(self, request: PageRequest) -> CommitPage:
-        """Return when binds were acknowledged, page by page."""
+        """Return the times at which binds were acknowledged, page by page."""
         return self._pages.commits_page(request)
 
     async def revisions(self, _: Nothing) -> LastRevisions:
@@ -215,7 +217,7 @@ class BinderActor:
 
     async def evicted_pods(self, _: Nothing) -> PodList:
         """Return all deleted and evicted pods; see `Binder.evicted`."""
-        return keyed_batch(self.binder.evicted())
+        return keyed_pod_list(self.binder.evicted())
 
     async def storage_log(self, _: Nothing) -> StorageLog:
         """Return all changes that commits made to claims and volumes."""
@@ -229,7 +231,7 @@ class BinderActor:
         return OutcomeSize(self._outcome.store(part.offset, part.data, is_last=part.is_last))
 
     async def end_run(self, ends: RunEnded) -> Nothing:
-        """Record that the run ended and its outcome is written; the last copy counts.
+        """Record that the run ended, with the digest of its outcome; of several, the last counts.
 
         BinderHaltedError if that cannot be made durable.
         """
@@ -252,13 +254,13 @@ class BinderActor:
         return ActorStatus(
             f"had committed {bound} binds in {batches} batches",
             error=self.binder.error,
-            timings_s=(("bind", self._verifying_s),),
+            timings_s=(("bind", self._bind_s),),
             counts=(("bound", bound), ("batches", batches)),
             metrics=self._journal_metrics(),
         )
 
     def _journal_metrics(self) -> tuple[tuple[str, float], ...]:
-        """Return what this process wrote to its journal; () without files."""
+        """Return how much this process wrote to its journal; () without files."""
         journal = self._journal
         if not isinstance(journal, FileJournal):
             return ()
@@ -268,16 +270,16 @@ class BinderActor:
 
 def _requests(batch: BindBatch) -> list[BindRequest]:
     """Return the bind request of each pod of a batch."""
-    nothing_read, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
+    no_versions, no_transactions = (0,) * len(batch.nodes), ("",) * len(batch.nodes)
     rows = zip(
         batch.pods.keyed(),
         batch.nodes,
         batch.tokens,
-        batch.read_versions or nothing_read,
+        batch.read_versions or no_versions,
         batch.transactions or no_transactions,
         strict=True,
     )
     return [
-        BindRequest(token, uid, key, node, facts, batch.owner, batch.epoch, read, transaction)
-        for (uid, key, facts), node, token, read, transaction in rows
+        BindRequest(token, uid, key, node, facts, batch.owner, batch.epoch, version, transaction)
+        for (uid, key, facts), node, token, version, transaction in rows
     ]

@@ -1,7 +1,7 @@
-"""CopyLink: sends the journal's steps to its copy; replies wait until both are durable.
+"""CopyLink: sends the journal's steps (file operations) to its copy; replies wait for them.
 
 RecordedDisk ── before each sync: send ──► CopyLink ── one message at a time ──► journal copy
-reply of the binder ── confirmed ──► waits until the copy has what the journal has
+reply of the binder ── wait_confirmed ──► waits until the copy has what the journal has
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from roadstead.journal_copy import (
 )
 
 RESEND_S = 5.0
-"""Time without an answer after which a message is sent again; the copy may get it twice."""
+"""Time without an answer after which a message is sent again; the copy may receive it twice."""
 
 RESEND_PAUSE_S = 0.1
 """Pause before a message is sent again after an error."""
 
 
 class CopyLink:
-    """The binder's side of the copy.
+    """The binder's connection to the copy of its journal.
 
-    find: looks the copy up. halt: called with the reason when the binder must acknowledge nothing
-    more, since another one has the copy, or a file cannot be read. failure: that reason, or "".
+    find: looks up the actor of the copy. halt: called with the reason when the binder must not
+    acknowledge anything any more: another binder uses the copy, or a file of the journal cannot be
+    read. failure: that reason, or "".
     """
 
     def __init__(
@@ -56,12 +57,14 @@ class CopyLink:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._sending: asyncio.Task[None] | None = None
         self._last_failure = ""
+        # (position in the journal's steps that must be confirmed, future of the waiting reply)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def send(self) -> None:
-        """Send what is due, unless a message is under way. The message leaves before this returns.
+        """Send the next message if one is due and none is under way. Does nothing before `start`.
 
-        So the copy's disk works while the caller syncs its own. Does nothing before `start`.
+        On Ray the message is sent before this returns, so that the disk of the copy works while the
+        caller syncs its own.
         """
         if self._loop is None or self.failure:
             return
@@ -75,7 +78,7 @@ class CopyLink:
             self._fail(str(failure))
 
     def start(self) -> None:
-        """Allow messages: the loop of the actor runs."""
+        """Allow messages, from now on; call it in the actor's running event loop."""
         self._loop = asyncio.get_running_loop()
         self.send()
 
@@ -87,7 +90,7 @@ class CopyLink:
         return self._ref.begin(WRITE_COPY, message, timeout_s=RESEND_S)
 
     async def _send_all(self, reply: Coroutine[Any, Any, CopyState]) -> None:
-        """Wait for the reply, then send what else is due, until nothing is."""
+        """Wait for the reply and send the next message, until none is due."""
         while True:
             try:
                 self._sender.answered(await reply)
@@ -116,7 +119,7 @@ class CopyLink:
         self._wake()
 
     def _wake(self) -> None:
-        """End the waits for confirmed steps; all waits if no step will be confirmed any more."""
+        """Wake the replies whose steps are confirmed; after a failure all of them."""
         waiting: list[tuple[int, asyncio.Future[None]]] = []
         for wanted, future in self._waiting:
             if future.done():
@@ -127,14 +130,13 @@ class CopyLink:
                 waiting.append((wanted, future))
         self._waiting = waiting
 
-    async def confirmed(self) -> None:
+    async def wait_confirmed(self) -> None:
         """Return when the copy has everything that the journal has made durable by now.
 
-        ActorLostError if it never will have: for callers, this binder is gone, and they find the
-        next one. DeadlineError after `confirm_s`: nothing is lost, and they may send their message
-        again.
+        ActorLostError if it never will: callers then regard this binder as lost, and look up its
+        replacement. DeadlineError after `confirm_s`: nothing is lost, and they may resend.
         """
-        wanted = self._sender.wanted
+        wanted = self._sender.required
         self.start()
         if self._sender.confirmed < wanted and not self.failure:
             future = asyncio.get_running_loop().create_future()

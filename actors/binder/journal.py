@@ -1,4 +1,4 @@
-"""The journal of a binder: none, a folder, or a folder whose copy is on another node."""
+"""The journal of a binder: none, a folder, or a folder with a copy on another node."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def open_journal(plan: RunPlan) -> Journal:
 
 
 class CheckedJournal(FileJournal):
-    """A journal on the disk of a node that the driver need not see; so it is checked here.
+    """A journal that is checked when it is read: the client may not see the disk of its node.
 
-    digest: of the run. least_lsn: a record that it must have. Reading raises JournalError if it is
-    of another run, or lacks records.
+    digest: of the run's inputs (`RunPlan`). least_lsn: number of a record that the journal must
+    have. Reading raises JournalError for the journal of another run, or one that lacks records.
     """
 
     def __init__(self, disk: Disk, digest: str, least_lsn: int) -> None:
@@ -74,31 +74,32 @@ def copied_journal(
     least_lsn: int,
     disk: Disk | None,
 ) -> tuple[Journal, CopyLink]:
-    """Open a journal whose every step is sent to its copy, and return it with the link to that.
+    """Open a journal that is copied step by step; return it with the link to its copy.
 
-    epoch: of the binder's incarnation. least_lsn: a record that was acknowledged, so that a copy
-    without it is not taken for the journal. disk: in place of the plan's folder. InputError for a
-    folder with the journal of another run.
+    epoch: of the binder's incarnation. least_lsn: number of an acknowledged record: a folder
+    without it is refused. disk: replaces the plan's folder. InputError for a folder with a run that
+    did not end.
     """
     folder = plan.settings.journal
     if disk is None:
         assert folder is not None, "a copy without a journal"
         if epoch == plan.first_epoch and not plan.resume:
-            _make_new(folder)
+            _set_aside_ended(folder)
         disk = RealDisk(folder)
     sender = CopySender(disk, epoch)
     link = CopyLink(
         sender, lambda: directory.find(JOURNAL_COPY), halt, plan.settings.deadlines.call_s
     )
     journal = CheckedJournal(RecordedDisk(disk, sender, link.send), plan.digest, least_lsn)
+    # Set afterwards: the journal's disk needs the sender, and the sender the journal's last record.
     sender.lsn = lambda: journal.last_lsn
     return journal, link
 
 
-def _make_new(folder: Path) -> None:
-    """Move the journal of a run that ended aside; InputError for one that did not.
+def _set_aside_ended(folder: Path) -> None:
+    """Move the journal of a run that ended to another name; InputError if the run did not end.
 
-    On its own disk the driver has done so before.
+    For a folder on its own machine, the client has done so before (`runs/journals.py`).
     """
     if not any(folder.glob("*.segment")):
         return

@@ -1,9 +1,9 @@
 """Order of a scheduler's batches: they are committed in the order in which they were decided.
 
 A later batch may depend on the placements or evictions of an earlier one; if it overtakes that
-batch, it is refused and its pods are tried again. The scheduler waits for the previous batch before
-it sends one, and the binder waits for the previous number. Both waits are short, because a message
-may be lost: the order is likely, not guaranteed.
+batch, it is refused and its pods are tried again. The scheduler sends a batch after the previous
+one, and the binder waits for the batch with the previous number. Both waits are short, because a
+message may be lost: the order is likely, not guaranteed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HOLD_S = 0.05
 """How long a batch waits for the previous one: many times the delay of a message."""
 
 MAX_WAITING = 64
-"""Batches of one scheduler that may wait at the binder; further ones do not wait."""
+"""Maximum number of one scheduler's batches that wait at the binder; others are not delayed."""
 
 
 class SendOrder:
@@ -32,14 +32,18 @@ class SendOrder:
         self._last = turn.ended
         return turn
 
-    def number(self) -> int:
+    def next_number(self) -> int:
+        """Return the number of the batch that is sent now."""
         self._number += 1
         return self._number
 
 
 @dataclass(slots=True)
 class Turn:
-    """The turn of one batch. `ended` is set when the batch is sent, or will not be sent."""
+    """The turn of one batch.
+
+    ended: set when the batch is sent, or will not be sent. before: `ended` of the previous batch.
+    """
 
     order: SendOrder
     before: asyncio.Event | None
@@ -53,12 +57,15 @@ class Turn:
                     await self.before.wait()
         self.before = None
         self.ended.set()
-        return self.order.number()
+        return self.order.next_number()
 
 
 @dataclass(slots=True)
 class _SchedulerBatches:
-    """Batches of one incarnation of a scheduler. next: the number that is due."""
+    """Batches of one incarnation of a scheduler.
+
+    next: the number that is due. waiting: numbers of the batches that wait, by future.
+    """
 
     epoch: int
     next: int = 1
@@ -74,8 +81,8 @@ class BindOrder:
     async def turn(self, owner: str, epoch: int, number: int) -> None:
         """Return when a batch is due or has waited `HOLD_S`.
 
-        A second copy and a batch of an earlier epoch do not wait. number: 0 for a batch without an
-        order, which does not wait either.
+        A repeated batch and one of an earlier epoch do not wait. number: of the batch; 0 if it has
+        none, then it does not wait either.
         """
         batches = self._by_scheduler.get(owner)
         if batches is None or batches.epoch < epoch:
@@ -86,8 +93,8 @@ class BindOrder:
             await self._hold(batches, number)
         if number >= batches.next:
             batches.next = number + 1
-            for future, due in list(batches.waiting.items()):
-                if due <= batches.next and not future.done():
+            for future, waiting_number in list(batches.waiting.items()):
+                if waiting_number <= batches.next and not future.done():
                     future.set_result(None)
 
     async def _hold(self, batches: _SchedulerBatches, number: int) -> None:

@@ -1,4 +1,4 @@
-"""BinderPages: answers to reads of a binder, page by page."""
+"""BinderPages: answers to requests that read a binder's state, page by page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BinderPages:
         self._binder = binder
 
     def revisions(self) -> LastRevisions:
-        """Return the last revision of each node and pod that changed."""
+        """Return the last revision (`roadstead/revisions.py`) of each node and pod that changed."""
         return LastRevisions(self._binder.node_revisions.all(), self._binder.pod_revisions.all())
 
     def nodes_page(self, request: PageRequest) -> NodesPage:
@@ -43,7 +43,7 @@ class BinderPages:
         """Return pods that exist, in the order in which they were added."""
         pods = self._binder.core.pods.present
         page = list(islice(pods.values(), request.start, request.start + request.count))
-        return page_of(page, len(pods), self._binder.pod_revisions.latest)
+        return pods_page_of(page, len(pods), self._binder.pod_revisions.latest)
 
     def bound_page(self, request: PageRequest) -> BoundPage:
         """Return committed binds in commit order."""
@@ -66,25 +66,25 @@ class BinderPages:
         return ClaimsPage(tuple(page), len(claims))
 
     def commits_page(self, request: PageRequest) -> CommitPage:
-        """Return when binds were acknowledged."""
+        """Return the times at which binds were acknowledged."""
         commits = self._binder.commits
         uids, times = commits.page(request.start, request.count)
         now_s, processor_s = time.monotonic(), time.process_time()
         return CommitPage(tuple(uids), tuple(times), commits.total, now_s, processor_s)
 
 
-def page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage:
-    """Return a page of pods with their nodes as a message."""
-    batch = pod_list((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
+def pods_page_of(page: Sequence[BinderRecord], total: int, revision: int) -> PodsPage:
+    """Return a page of pods with their nodes as a message. total: pods of all pages."""
+    pods = pod_list((identity_of(pod.uid, pod.key), pod.facts) for pod in page)
     return PodsPage(
-        replace(batch, revision=revision),
+        replace(pods, revision=revision),
         tuple(pod.node_name if pod.state in COUNTED else "" for pod in page),
         total,
-        # Counted without an attempt: the pod ran from the start.
+        # A pod that is counted on a node without an attempt ran from the start.
         tuple(n for n, pod in enumerate(page) if pod.state in COUNTED and not pod.token),
     )
 
 
-def keyed_batch(pods: Iterable[KeyedPod], revision: int = 0) -> PodList:
+def keyed_pod_list(pods: Iterable[KeyedPod], revision: int = 0) -> PodList:
     """Return pods as a message, in order."""
     return pod_list(((identity_of(uid, key), facts) for uid, key, facts in pods), revision)

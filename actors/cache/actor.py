@@ -1,4 +1,4 @@
-"""CacheActor: the shell around SchedulerCache; it streams changes to all followers."""
+"""CacheActor: receives the messages for `SchedulerCache`, and streams its changes to followers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from roadstead.storage.claim_messages import BoundVolumes
 class CacheActor:
     """The cluster as the schedulers see it: nodes, bound and assumed pods.
 
-    Changes are numbered and sent to all followers: schedulers and workers. is_new: it replaces
-    another cache. Its followers are new, too: until `restream` sends one of them the whole state,
-    changes are only numbered.
+    Changes are numbered and sent to all followers: schedulers and workers. is_new: this cache
+    replaces another one. Its followers are new, too, and receive no changes until `restream` has
+    sent them the whole state.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
@@ -74,7 +74,7 @@ class CacheActor:
         return NOTHING
 
     async def remove_nodes(self, removed: NodeNames) -> Nothing:
-        """Remove nodes, and report their pods to the queue: they no longer block others."""
+        """Remove nodes; report their pods to the queue, since these no longer block other pods."""
         pods = self._cache.remove_nodes(removed.names, removed.revision)
         await self.stream.flush()
         await self.release_reports.report(pods)
@@ -99,7 +99,7 @@ class CacheActor:
     async def nominate(self, batch: NominateBatch) -> CacheAnswer:
         """Remove evicted pods, and set or end nominations."""
         self._cache.deallocate(batch.deallocated)
-        self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.gone)
+        self._cache.nominate(batch.pods.pods(), batch.nodes, batch.preempts, batch.evicted)
         return self._answer((), batch.known_changes)
 
     def _answer(
@@ -108,6 +108,7 @@ class CacheActor:
         known_changes: int,
         bound: tuple[BoundVolumes, ...] = (),
     ) -> CacheAnswer:
+        """Return the answer to a scheduler that has the first `known_changes` storage changes."""
         changes = self.state.volumes.changes_since(known_changes)
         return CacheAnswer(refused, self.stream.seq, bound, changes)
 
@@ -132,7 +133,7 @@ class CacheActor:
         return NOTHING
 
     async def nominated(self, _: Uids) -> Nominated:
-        """Return the cache's nominations."""
+        """Return all nominations in the cache; the request is not read."""
         found = self.core.placements.nominated
         # The cache does not store the names of nominated pods; the receiver needs only their UIDs.
         pods = [(PodIdentity(uid, pod.namespace, uid), pod) for uid, (_, pod) in found.items()]
@@ -157,6 +158,7 @@ class CacheActor:
         self.recovery.crashed()
 
     async def status(self, _: Nothing) -> ActorStatus:
+        # `asked`: assumptions that expired, and whose outcome is requested from the binder.
         counts = self.core.counts()
         return ActorStatus(
             f"held {counts.nodes} nodes, {counts.assumed} assumed and {counts.added} confirmed "

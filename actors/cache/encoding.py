@@ -14,13 +14,13 @@ from roadstead.storage import StorageChange
 
 
 class ChangeEncoder:
-    """Encoder that adds the cache's data to changes: partition, arrival, key, start time."""
+    """Encoder of changes, with the cache's arrival numbers, partitions, keys and start times."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state, self._core, self._table = state, state.core, state.table
 
     def nodes(self, first_seq: int, nodes: NodeList) -> DeltaBatch:
-        """Encode new nodes: the last ones of the table."""
+        """Encode new nodes, which are the last rows of the table."""
         arrivals = self._table.arrivals[-len(nodes) :]
         return nodes_batch(first_seq, nodes, arrivals, self._partitions_of(nodes.names))
 
@@ -34,7 +34,8 @@ class ChangeEncoder:
     def deltas(self, first_seq: int, deltas: Sequence[Delta]) -> DeltaBatch:
         """Encode changes of nodes, pods and nominations."""
         nodes = [delta.node for delta in deltas if delta.node is not None]
-        arrival, started_s = self._table.arrivals, self._state.started_s
+        arrivals, started_s = self._table.arrivals, self._state.started_s
+        # By `id` of a pod's facts, which pods of one class share: the index in `classes.table`.
         classes, indices = ClassColumn(), {id(None): -1}
         for pod_id, facts in {id(delta.pod): delta.pod for delta in deltas}.items():
             if facts is not None:
@@ -47,7 +48,7 @@ class ChangeEncoder:
             pods=tuple([indices[id(delta.pod)] for delta in deltas]),
             classes=classes.table,
             nodes=tuple(nodes),
-            arrivals=tuple(int(arrival[self._table.row_of(facts.name)]) for facts in nodes),
+            arrivals=tuple(int(arrivals[self._table.row_of(facts.name)]) for facts in nodes),
             uids=tuple(delta.uid for delta in deltas),
             partitions=self._partitions_of([facts.name for facts in nodes]),
             keys=self._keys_of(deltas),
@@ -59,10 +60,11 @@ class ChangeEncoder:
         )
 
     def _keys_of(self, deltas: Sequence[Delta]) -> tuple[str, ...]:
-        """Return the keys of added pods whose key differs from the UID; "" otherwise."""
+        """Return the key of each added pod; "" if it equals the UID, and for other changes."""
         added, key_of = DeltaKind.ADD_POD, self._core.key_of
         keys = [key_of(each.uid) if each.kind is added else "" for each in deltas]
-        return tuple([k if k != d.uid else "" for k, d in zip(keys, deltas, strict=True)])
+        pairs = zip(keys, deltas, strict=True)
+        return tuple([key if key != each.uid else "" for key, each in pairs])
 
     def cluster_state(self, seq: int) -> list[DeltaBatch]:
         """Encode the whole cluster as batches, numbered so that `seq` is the last number."""

@@ -1,7 +1,7 @@
 """The cache's part in a recovery: it ends attempts of replaced schedulers, and expired ones.
 
-It asks the binder about expired assumptions (I6). It also compares the cache with one rebuilt from
-scratch (upstream's cache debugger does so on SIGUSR2).
+It requests the outcome of expired assumptions from the binder (I6 in docs/invariants.md). It also
+compares the cache with one rebuilt from scratch (upstream's cache debugger does so on SIGUSR2).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ EXPIRY_S = 1.0
 COMPARE_S = 60.0
 """Interval between two comparisons with a cache rebuilt from scratch."""
 
-COMPARE_MOST = 5_000
-"""Nodes plus pods up to which it compares on its own. A comparison takes up to 50 µs for each, and
-blocks the actor: 12,500 nodes were 0.6 s without a bind. Of larger clusters SIGUSR2 starts one.
+COMPARED_MAX = 5_000
+"""Most nodes plus pods that are compared at intervals; larger clusters only on SIGUSR2. A
+comparison takes up to 50 µs for each, and blocks the actor: 0.6 s without a bind at 12,500 nodes.
 """
 
 
 class CacheRecovery:
-    """Ends attempts whose scheduler does not end them."""
+    """Ends attempts whose scheduler does not end them. reports: sends freed pods to the queue."""
 
     def __init__(
         self, cache: SchedulerCache, reports: ReleaseReports, directory: Directory, call_s: float
@@ -47,8 +47,8 @@ class CacheRecovery:
 
     async def end_owner(self, end: EndOwner) -> None:
         """End a scheduler's earlier incarnations: confirm bound pods and forget the others."""
-        owner, nodes = end.owner, dict(zip(end.uids, end.nodes, strict=True))
-        await self._reports.report(self._cache.end_owner(owner.name, owner.epoch, nodes))
+        owner, node_of = end.owner, dict(zip(end.uids, end.nodes, strict=True))
+        await self._reports.report(self._cache.end_owner(owner.name, owner.epoch, node_of))
         if self._cache.orphaned_claims(owner.name, owner.epoch):
             await self._end_claims(owner)
 
@@ -72,14 +72,14 @@ class CacheRecovery:
                 await self.expire()
             except RoadsteadError as failure:
                 log(CACHE, "the binder was not reached", why=str(failure))
-            counted = self._cache.state.core.placements
-            size = len(counted.nodes) + len(counted)
-            if clock_s() - compared_s >= COMPARE_S and size <= COMPARE_MOST:
+            placements = self._cache.state.core.placements
+            size = len(placements.nodes) + len(placements)
+            if clock_s() - compared_s >= COMPARE_S and size <= COMPARED_MAX:
                 compared_s = clock_s()
-                self._report(self._cache.differences())
+                self._log_differences(self._cache.differences())
 
     async def expire(self) -> None:
-        """Resolve expired assumptions by the binder's answers."""
+        """End expired assumptions as the binder answers: bound, or never to be bound."""
         requests = self._cache.expire(clock_s())
         if not requests:
             return
@@ -87,26 +87,25 @@ class CacheRecovery:
         request = ResolveAttempts(
             tuple(each.uid for each in requests), tuple(each.token for each in requests)
         )
-        # Not resent after a failure: the cache asks again after its `ask_again_s`.
+        # Not resent after a failure: the cache repeats the request after its `ask_again_s`.
         found = await binder.call(RESOLVE, request, timeout_s=self._call_s)
         answers = [
             BinderAnswer(each.uid, each.token, node or None)
             for each, node in zip(requests, found.nodes, strict=True)
         ]
         outcome = self._cache.resolve(answers)
-        log(CACHE, "assumptions were over", asked=len(requests), unheeded=outcome.late)
+        log(CACHE, "assumptions expired", requests=len(requests), late=outcome.late)
         await self._reports.report(outcome.freed)
 
     def compare(self) -> list[str]:
         """Return the differences from a cache rebuilt from scratch, one line each."""
         lines = self._cache.differences()
-        self._report(lines)
+        self._log_differences(lines)
         return lines
 
-    def _report(self, lines: Sequence[str]) -> None:
-        log(
-            CACHE, "compared with one made anew", differences=len(lines), first="; ".join(lines[:5])
-        )
+    def _log_differences(self, lines: Sequence[str]) -> None:
+        first = "; ".join(lines[:5])
+        log(CACHE, "compared with a rebuilt cache", differences=len(lines), first=first)
 
     def crashed(self) -> None:
         """Cancel the task that expires assumptions."""

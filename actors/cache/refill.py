@@ -1,4 +1,4 @@
-"""WorkerRefill: restores workers that missed a change of the stream, a few times.
+"""WorkerRefill: sends the whole state (a fill) to workers that missed a change of the stream.
 
 missed a change ──► pause ──► fill ──► filled: later changes follow
                       ▲         └── no answer, or another change is missed
@@ -15,11 +15,11 @@ from roadstead.actors.names import CACHE
 from roadstead.protocol.errors import RoadsteadError
 
 FILLS = 3
-"""Number of fills before a worker is left behind. Each sends the whole cluster, and resends each
-message as often as a change: a worker that answers none of them answers no requests either."""
+"""Number of fills before a worker is left behind. Each message of a fill is resent as often as a
+change: a worker that answers none of them answers no requests of schedulers either."""
 
 PAUSE_S = 1.0
-"""Pause before each fill, in which the worker may recover: it has just missed a deadline."""
+"""Pause before each fill: the worker has just missed a deadline and may need time to recover."""
 
 
 class WorkerRefill:
@@ -34,7 +34,7 @@ class WorkerRefill:
     ) -> None:
         self._fill, self._is_behind = fill, is_behind
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._one = asyncio.Lock()
+        self._fill_lock = asyncio.Lock()
 
     def begin(self, name: str) -> None:
         """Start to fill a worker again, unless that is under way."""
@@ -42,22 +42,22 @@ class WorkerRefill:
             self._tasks[name] = asyncio.create_task(self._run(name), name=f"refill {name}")
 
     def is_under_way(self, name: str) -> bool:
-        """Whether a worker is about to be filled again."""
+        """Whether a worker is being filled again, or waits for that."""
         return name in self._tasks
 
     async def _run(self, name: str) -> None:
         try:
             await self._refill(name)
         finally:
-            # Not in a done callback, which runs later: a change missed in between would begin no
-            # new fill.
+            # Not in a done callback, which runs later: if the worker missed a change in between,
+            # `begin` would start no new task.
             self._tasks.pop(name, None)
 
     async def _refill(self, name: str) -> None:
         for number in range(1, FILLS + 1):
             await asyncio.sleep(PAUSE_S)
-            async with self._one:
-                # It was replaced and filled meanwhile.
+            async with self._fill_lock:
+                # The worker may have been replaced and filled meanwhile.
                 if not self._is_behind(name):
                     return
                 try:

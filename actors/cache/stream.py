@@ -30,11 +30,11 @@ from roadstead.storage import StorageChange
 
 
 class ChangeStream:
-    """Implementation of `Changes` that sends to schedulers and workers. encoder: makes the batches.
+    """Implementation of `Changes` that sends to followers: schedulers and workers.
 
     seq: number of the last change. lost: failure of a scheduler that did not apply a change; "" for
-    none. unfilled: followers that receive nothing until `fill`; with is_new all of them, since they
-    are new, too.
+    none. unfilled: followers that receive nothing until `fill`. is_new: the cache replaces another
+    one, and all its followers are unfilled.
     """
 
     def __init__(
@@ -48,64 +48,72 @@ class ChangeStream:
         self.seq = 0
         self.lost = ""
         self.unfilled = {*self.followers} if is_new else set()
-        # The epoch of each follower's incarnation, and the last change in its last fill.
+        # By follower: the epoch of its incarnation, and the last change in its last fill.
         self._epochs = dict.fromkeys(self.followers, plan.first_epoch)
         self._filled_to = dict.fromkeys(self.followers, 0)
         self.refill = WorkerRefill(self._fill_again, self.unfilled.__contains__)
-        join = Joiner()
-        self._feeds = {
-            name: WorkerFeed(partial(self._begin_sending, name), join)
-            for name in self.followers
-            if name.startswith(WORKER)
-        }
-        self._last: tuple[DeltaBatch, bytes] | None = None
+        self._join = Joiner()
+        self._feeds = {name: self._feed(name) for name in self.followers if name.startswith(WORKER)}
+        self._last_packed: tuple[DeltaBatch, bytes] | None = None
         self._to_schedulers: set[asyncio.Task[None]] = set()
         self._to_workers: set[asyncio.Task[None]] = set()
+
+    def _feed(self, name: str) -> WorkerFeed:
+        return WorkerFeed(partial(self._start_sending, name), self._join)
+
+    def _follow(self, name: str) -> None:
+        """Add a worker that was started after the cache; a run never gets more schedulers."""
+        assert name.startswith(WORKER), name
+        self.followers.append(name)
+        self._epochs[name] = 0
+        self._feeds[name] = self._feed(name)
 
     async def flush(self) -> None:
         """Wait until every scheduler answered all changes, or failed to.
 
-        RoadsteadError if one was lost before; a loss during the wait is raised by the next call.
+        RoadsteadError if a scheduler was lost before the call; a loss during the wait is raised by
+        the next call.
         """
-        self._check()
+        self._raise_if_lost()
         await asyncio.gather(*self._to_schedulers)
 
     def send(self, deltas: Sequence[Delta]) -> None:
         """Send deltas without waiting for the replies. RoadsteadError if a scheduler is lost."""
-        self._check()
+        self._raise_if_lost()
         if deltas:
-            self._start_sending(self._encoder.deltas(self.seq + 1, deltas))
+            self._publish(self._encoder.deltas(self.seq + 1, deltas))
 
     def send_nodes(self, nodes: NodeList) -> None:
-        """Send nodes that no follower knows."""
-        self._start_sending(self._encoder.nodes(self.seq + 1, nodes))
+        """Send new nodes, all in one batch."""
+        self._publish(self._encoder.nodes(self.seq + 1, nodes))
 
     def send_storage(self, changes: Sequence[StorageChange]) -> None:
         """Send changes of claims and volumes."""
         if changes:
-            self._start_sending(storage_batch(self.seq + 1, changes))
+            self._publish(storage_batch(self.seq + 1, changes))
 
     def send_versions(self, rows: Sequence[RowVersion]) -> None:
-        """Send new versions of rows, after the changes that they count."""
+        """Send new versions of rows, after the changes that the versions include."""
         if rows:
-            self._start_sending(version_batch(self.seq + 1, rows))
+            self._publish(version_batch(self.seq + 1, rows))
 
-    def _check(self) -> None:
+    def _raise_if_lost(self) -> None:
         if self.lost:
             raise RoadsteadError(self.lost)
 
-    def _start_sending(self, batch: DeltaBatch) -> None:
+    def _publish(self, batch: DeltaBatch) -> None:
+        """Count the changes of a batch, and start to send it to all filled followers."""
         self.seq += batch.count
-        to_schedulers = batch.without_changes()
+        to_schedulers = batch.without_storage_contents()
         for name in self.followers:
             if name in self.unfilled:
                 continue
             if name in self._feeds:
                 self._feeds[name].add(batch)
             else:
-                self._begin_sending(name, to_schedulers)
+                self._start_sending(name, to_schedulers)
 
-    def _begin_sending(self, name: str, batch: DeltaBatch) -> None:
+    def _start_sending(self, name: str, batch: DeltaBatch) -> None:
         # `flush` does not wait for workers: decisions do not depend on them.
         tasks = self._to_workers if name in self._feeds else self._to_schedulers
         changes = PackedChanges(self._packed(batch), self._epochs[name])
@@ -115,9 +123,9 @@ class ChangeStream:
 
     def _packed(self, batch: DeltaBatch) -> bytes:
         """Return a packed batch; it is packed once for all followers."""
-        if self._last is None or self._last[0] is not batch:
-            self._last = batch, PackedChanges.of(batch).data
-        return self._last[1]
+        if self._last_packed is None or self._last_packed[0] is not batch:
+            self._last_packed = batch, PackedChanges.of(batch).data
+        return self._last_packed[1]
 
     async def _send(self, name: str, changes: PackedChanges, last_seq: int) -> None:
         try:
@@ -126,7 +134,7 @@ class ChangeStream:
             if name in self._feeds:
                 self._handle_missed(name, last_seq, failure)
                 return
-            self.lost = f"{name} no longer takes changes: {failure}"
+            self.lost = f"{name} no longer applies changes: {failure}"
             return
         if name in self._feeds:
             self._feeds[name].receives_requests = answer.receives_requests
@@ -134,8 +142,8 @@ class ChangeStream:
     def _handle_missed(self, name: str, seq: int, failure: RoadsteadError) -> None:
         """Begin to fill a worker again that did not answer a change.
 
-        Nothing is needed if a later fill contained the change. Nor if the worker is unfilled: then
-        it is being filled, or was left behind, and late failures begin no further tries.
+        Do nothing if a later fill contained the change, or if the worker is unfilled already: it
+        waits for a fill or was left behind, and a late failure must not begin further tries.
         """
         if seq <= self._filled_to[name] or name in self.unfilled:
             return
@@ -148,15 +156,17 @@ class ChangeStream:
         try:
             await self.fill(Restream(name, epoch))
         except RoadsteadError:
-            # Unless the supervisor replaced the worker, which another fill then restores.
+            # If the supervisor has replaced the worker, another fill restores the new one.
             if self._epochs[name] == epoch:
                 self._mark_unfilled(name)
             raise
 
     async def fill(self, request: Restream) -> None:
-        """Send the whole cluster state to a follower; later changes follow it."""
-        # All before the first await: from here on changes are sent to the follower, so that none
-        # is missed between its fill and the stream.
+        """Send the whole cluster state to a follower, perhaps a new one; later changes follow."""
+        if request.follower not in self._epochs:
+            self._follow(request.follower)
+        # No `await` up to the sends: changes after `seq` are sent to the follower from here on, so
+        # that none is missed between its fill and the stream.
         self._drop_waiting(request.follower)
         self.unfilled.discard(request.follower)
         self._epochs[request.follower] = max(request.epoch, self._epochs[request.follower])

@@ -1,11 +1,11 @@
-"""WorkerFeed: the changes to be sent to one worker, at once or in groups.
+"""WorkerFeed: buffers the changes for one worker, so that one message has many of them.
 
     change ──► the worker receives requests now, or nodes are added ──► sent at once
            └── the worker is idle ──► waits, `WAIT_S` at most ──► sent with the next changes
 
-A message costs the cache more than the changes in it: with four workers, one message for each
-change took its process a third longer (SchedulingBasic). No decision depends on the state of a
-worker. Changes that several workers wait for are joined once (`Joiner`).
+A message costs the cache more than the changes in it: with four workers and one message for each
+change, its process needed a third more time (SchedulingBasic). A delay is harmless: no decision
+depends on the state of a worker. Changes for several workers are joined once (`Joiner`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from itertools import chain
 from roadstead.actors.messages import DeltaBatch
 
 WAIT_S = 1.0
-"""How long changes wait; the first request after a pause may find the worker so far behind."""
+"""Longest wait of a change. After a pause without requests, the first one may be answered by a
+worker whose table is that old."""
 
 MAX_WAITING = 16_384
-"""Number of waiting changes from which they are sent, so that a message is not too large."""
+"""Number of waiting changes at which all are sent, so that a message is not too large."""
 
 
 class WorkerFeed:
     """Buffer of one worker's changes. send: sends one batch, without waiting for the answer.
 
-    join: joins several batches into one. receives_requests: whether the worker receives requests
-    now, according to its last answer.
+    join: joins several batches into one. receives_requests: whether schedulers send requests to the
+    worker now, according to its last answer.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Joiner:
         self._last: DeltaBatch | None = None
 
     def __call__(self, batches: Sequence[DeltaBatch]) -> DeltaBatch:
-        # A stream uses each number once, so the same numbers are the same changes.
+        # A stream uses each number once: batches with the same numbers have the same changes.
         numbers = batches[0].first_seq, sum(each.count for each in batches)
         last = self._last
         if last is None or (last.first_seq, last.count) != numbers:
@@ -87,16 +88,17 @@ def join_batches(batches: Sequence[DeltaBatch]) -> DeltaBatch:
     if not others:
         return first
 
-    def no_names(batch: DeltaBatch) -> tuple[str, ...]:
+    def empty_names(batch: DeltaBatch) -> tuple[str, ...]:
         return ("",) * len(batch.kinds)
 
+    # By packed facts: the index in the joined batch.
     classes: dict[bytes, int] = {}
     pods: list[int] = []
     started_s: list[tuple[int, float]] = []
     next_seq = first.first_seq
     for batch in batches:
         assert batch.first_seq == next_seq, f"change {next_seq} is missing"
-        assert not batch.new_nodes, "nodes that come are sent by themselves"
+        assert not batch.new_nodes, "new nodes are sent in batches of their own"
         next_seq += batch.count
         indices = [classes.setdefault(each, len(classes)) for each in batch.classes]
         started_s += [(len(pods) + index, at_s) for index, at_s in batch.started_s]
@@ -110,8 +112,8 @@ def join_batches(batches: Sequence[DeltaBatch]) -> DeltaBatch:
         nodes=tuple(chain.from_iterable(each.nodes for each in batches)),
         arrivals=tuple(chain.from_iterable(each.arrivals for each in batches)),
         changes=tuple(chain.from_iterable(each.changes for each in batches)),
-        uids=tuple(chain.from_iterable(each.uids or no_names(each) for each in batches)),
-        keys=tuple(chain.from_iterable(each.keys or no_names(each) for each in batches)),
+        uids=tuple(chain.from_iterable(each.uids or empty_names(each) for each in batches)),
+        keys=tuple(chain.from_iterable(each.keys or empty_names(each) for each in batches)),
         started_s=tuple(started_s),
         versions=tuple(chain.from_iterable(each.versions for each in batches)),
         partitions=tuple(chain.from_iterable(each.partitions for each in batches)),

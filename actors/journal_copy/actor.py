@@ -1,4 +1,4 @@
-"""JournalCopyActor: the shell around `CopyReceiver`, on another node than the binder."""
+"""JournalCopyActor: receives the messages for `CopyReceiver`, on another node than the binder."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from roadstead.run import RunPlan
 
 
 class JournalCopyActor:
-    """The second copy of a run's journal, in the folder of the plan.
+    """The copy of a run's journal, in the folder of the plan.
 
-    open_disk: opens the folder, and, if True is passed, moves a former one to another name first.
+    open_disk: opens the folder; with True it moves the folder to another name and opens a new one.
     """
 
     def __init__(
@@ -44,27 +44,28 @@ class JournalCopyActor:
         self.receiver = CopyReceiver(open_disk(False), self._set_aside, epoch)
         self._messages = 0
 
-    def _real_disk(self, is_aside: bool) -> Disk:
-        if is_aside:
-            kept: Path = free_name(self._folder)
-            self._folder.rename(kept)
-            log("journal-copy", "a folder set aside", kept=str(kept))
+    def _real_disk(self, sets_aside: bool) -> Disk:
+        if sets_aside:
+            moved_to: Path = free_name(self._folder)
+            self._folder.rename(moved_to)
+            log("journal-copy", "folder moved", moved_to=str(moved_to))
         return RealDisk(self._folder)
 
     def _set_aside(self) -> Disk:
+        """Move the folder to another name; return the new, empty one, locked."""
         disk = self._open_disk(True)
         disk.lock()
         return disk
 
     async def begin_copy(self, message: CopyBegin) -> CopyState:
-        """Pair with a binder; report the files of the folder."""
+        """Pair with a binder: from now on carry out its steps only. Report the folder's files."""
         try:
             return self.receiver.begin(message)
         except CopyFencedError as fenced:
             raise FencedError(str(fenced)) from None
 
     async def write_copy(self, message: CopyWrite) -> CopyState:
-        """Carry out steps; they are durable when this returns."""
+        """Carry out steps (file operations of the journal); they are durable when this returns."""
         self._messages += 1
         try:
             return self.receiver.write(message)

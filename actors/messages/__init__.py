@@ -1,6 +1,7 @@
-"""Messages between actors: sender, receiver, and the effect of a second copy.
+"""Messages between actors, and the methods that receive them.
 
-The first line of each class says `sender → receiver`. Any message may be received twice.
+The first line of each class says `sender → receiver`. Any message may be received twice; where it
+is not plain, the docstring states the effect of the second copy.
 """
 
 from __future__ import annotations

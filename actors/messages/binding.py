@@ -17,10 +17,10 @@ from roadstead.storage.claim_messages import BoundVolumes
 class BindBatch:
     """Scheduler → binder: commit these pods. The same token gets the same answer.
 
-    volumes: of the attempts that bind claims. read_versions: version of each node's row at the
-    decision, with `conflicts: version`. transactions: the all-or-nothing transaction of each pod,
-    "" for none; empty if no pod has one. number: of the batch, see `actors/binder/order.py`; 0
-    for a batch without an order.
+    owner, epoch: of the scheduler. volumes: the bindings of those attempts that bind claims.
+    read_versions: version of each node's row at the decision, with `conflicts: version`.
+    transactions: name of each pod's all-or-nothing transaction, "" for none; empty if no pod has
+    one. number: place in the scheduler's order of batches (`actors/binder/order.py`); 0 for none.
     """
 
     owner: str
@@ -36,7 +36,7 @@ class BindBatch:
 
 @dataclass(frozen=True, slots=True)
 class BoundPage:
-    """Binder → client: UID and node of committed binds, in commit order."""
+    """Binder → client: a page of the committed binds, in commit order. total: of all pages."""
 
     uids: tuple[str, ...]
     nodes: tuple[str, ...]
@@ -58,22 +58,22 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """Binder → scheduler: the pods that are evicted; pods that it never knew are left out."""
+    """Binder → scheduler: the requested pods that are evicted now; unknown ones are left out."""
 
-    gone: PodList
+    pods: PodList
 
 
 @dataclass(frozen=True, slots=True)
 class PreemptedPage:
-    """Binder → client: evicted pods in the order of their eviction."""
+    """Binder → client: a page of the evicted pods, in the order of their eviction."""
 
-    notes: tuple[RemovedPod, ...]
+    pods: tuple[RemovedPod, ...]
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimsPage:
-    """Binder → client: claims of devices, allocated or not."""
+    """Binder → client: a page of the claims of devices, allocated or not."""
 
     claims: tuple[DeviceClaimFacts, ...]
     total: int
@@ -83,9 +83,9 @@ class ClaimsPage:
 class CommitPage:
     """Binder → client: a page of commits.
 
-    times: (number of consecutive UIDs, time of their acknowledgement, processor time of the
-    binder's process then), in the order of the UIDs, in seconds of the binder's clock. now_s,
-    processor_s: both at the time of the answer. total: commits so far.
+    times: (number of consecutive UIDs, time of their acknowledgement by the binder's clock,
+    processor time of the binder's process then), in the order of the UIDs, in seconds. now_s,
+    processor_s: these two times when the answer is sent. total: commits so far.
     """
 
     uids: tuple[str, ...]
@@ -99,7 +99,7 @@ class CommitPage:
 class OutcomePart:
     """Client → binder: a part of the outcome's file, at an offset. is_last: the file is complete.
 
-    A part that is there already changes nothing.
+    A second copy changes nothing.
     """
 
     offset: int
@@ -109,7 +109,7 @@ class OutcomePart:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeSize:
-    """Binder → client: how much of the outcome's file the binder has."""
+    """Binder → client: how many bytes of the outcome's file the binder has."""
 
     size_bytes: int
 

@@ -30,7 +30,7 @@ def node_batch(nodes: Iterable[NodeFacts], revision: int = 0) -> NodeBatch:
 
 @dataclass(frozen=True, slots=True)
 class RunningPods:
-    """Client → cache and binder: pods that run on `nodes[i]` already; known ones are skipped."""
+    """Client → cache and binder: add running pods; `pods[i]` is on `nodes[i]`. Skip known pods."""
 
     pods: PodList
     nodes: tuple[str, ...]
@@ -38,10 +38,11 @@ class RunningPods:
 
 @dataclass(frozen=True, slots=True)
 class AssumeBatch:
-    """Scheduler → cache: count these pods on these nodes, ahead of their commits.
+    """Scheduler → cache: count these pods on these nodes, before their commits.
 
-    known_changes: how many storage changes the scheduler has received. bind_next: the pods are
-    bound next, so that their binding deadline starts now, as with `UpdateAssumptions.finish`.
+    known_changes: how many changes of claims and volumes the scheduler has received; the answer
+    contains the later ones. bind_next: the scheduler requests the binds next, so that their
+    deadline starts now, as with `UpdateAssumptions.finish`.
     """
 
     pods: PodList
@@ -55,9 +56,9 @@ class AssumeBatch:
 class UpdateAssumptions:
     """Scheduler → cache: progress and ends of assumptions.
 
-    forget: (uid, token) pairs to forget. finish: pairs that are bound next (upstream's
-    FinishBinding). confirm: UIDs of bound pods. rows: (node name, version) from the binder's
-    answer, with `conflicts: version`.
+    forget: (UID, token) of assumptions to forget. finish: of those whose binds are requested next
+    (upstream's FinishBinding). confirm: UIDs of bound pods. rows: (node name, version of its row)
+    from the binder's answer, with `conflicts: version`.
     """
 
     forget: tuple[tuple[str, str], ...]
@@ -69,16 +70,16 @@ class UpdateAssumptions:
 
 @dataclass(frozen=True, slots=True)
 class NominateBatch:
-    """Any actor or client → cache: nominated nodes of waiting pods; "" ends a nomination.
+    """Any actor or client → cache: set the nominated nodes of waiting pods; "" ends a nomination.
 
-    preempts: for each pod, whether it has victims. gone: UIDs of evicted pods. deallocated: claims
-    of devices that the binder deallocated, as in `Evict`. A second copy changes nothing.
+    preempts: for each pod, whether it has victims. evicted: UIDs of evicted pods. deallocated:
+    claims of devices that the binder deallocated, as in `Evict`. A second copy changes nothing.
     """
 
     pods: PodList
     nodes: tuple[str, ...]
     preempts: tuple[bool, ...]
-    gone: tuple[str, ...] = ()
+    evicted: tuple[str, ...] = ()
     known_changes: int = 0
     deallocated: tuple[tuple[str, str], ...] = ()
 

@@ -17,10 +17,11 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class ActorStatus:
-    """Any actor → supervisor: its state in words and counts; error: why it cannot continue.
+    """Any actor → supervisor: its state in words and counts. error: why it cannot continue, or "".
 
-    metrics: further values by name. `roadstead.actors.metrics` says which values are published, and
-    the report on several schedulers reads theirs.
+    error_kind, error_parts: as in `Failure`. metrics: further values by name;
+    `roadstead.actors.metrics` lists those that are published. The report on several schedulers
+    reads theirs.
     """
 
     text: str

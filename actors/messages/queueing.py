@@ -20,10 +20,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRequest:
-    """Scheduler → queue: lease up to `max_pods` pods, after at most `wait_s`.
+    """Scheduler → queue: lease up to `max_pods` pods; answer after at most `wait_s`.
 
-    profile: lease its pods only; "" for all. gangs: (namespace, name) of gangs with pods that wait
-    at Permit.
+    owner, epoch: of the scheduler. profile: lease the pods of this profile only; "" for all. gangs:
+    (namespace, name) of gangs with pods that wait at Permit.
     """
 
     owner: str
@@ -38,15 +38,15 @@ class LeaseRequest:
 class Leased:
     """Queue → scheduler: leased pods; lease_id 0 if there are none.
 
-    attempts, draws: of each pod, see `QueuedPod`. waiting: how many more pods are in activeQ. turn:
-    how often schedulers have exchanged partitions. gangs: (namespace, name, number of bound pods)
-    of the pods' gangs.
+    lease_counts: how often each pod was leased. tie_break_numbers: see `QueuedPod`. waiting: how
+    many more pods are in activeQ. turn: how often partitions have moved to the next scheduler.
+    gangs: (namespace, name, number of bound pods) of the pods' gangs.
     """
 
     lease_id: int
     pods: PodList
-    attempts: tuple[int, ...]
-    draws: tuple[int, ...]
+    lease_counts: tuple[int, ...]
+    tie_break_numbers: tuple[int, ...]
     waiting: int = 0
     turn: int = 0
     gangs: tuple[tuple[str, str, int], ...] = ()
@@ -70,19 +70,23 @@ class Renewed:
 class LeaseReport:
     """Scheduler → queue: outcome of leased pods. A second copy changes nothing.
 
-    gone: evicted pods, bound or waiting.
+    bound: UIDs. returned: pods to requeue. pending_reasons: why they are pending. evicted: pods of
+    any lease or none, bound or waiting.
     """
 
     lease_id: int
-    done: tuple[str, ...]
-    given_back: tuple[ReturnedPod, ...]
-    notes: tuple[PendingReason, ...]
-    gone: PodList = NO_PODS
+    bound: tuple[str, ...]
+    returned: tuple[ReturnedPod, ...]
+    pending_reasons: tuple[PendingReason, ...]
+    evicted: PodList = NO_PODS
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Queue → client: number of pods in each part of the queue."""
+    """Queue → client: number of pods in each part of the queue.
+
+    in_flight: leased. done: removed, since they are bound or deleted.
+    """
 
     active: int
     backoff: int
@@ -94,9 +98,9 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """Queue → client: why pods are pending, in order of arrival."""
+    """Queue → client: a page of the pending pods with reasons, in order of arrival."""
 
-    notes: tuple[PendingReason, ...]
+    pending_reasons: tuple[PendingReason, ...]
     total: int
 
 

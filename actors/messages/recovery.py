@@ -14,7 +14,7 @@ from roadstead.facts.node_list import NodeList
 from roadstead.storage import StorageChange
 
 PAGE = 5_000
-"""Nodes or pods in one message."""
+"""Maximum number of nodes or pods in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class NodesPage:
 class PodsPage:
     """Binder → supervisor or client: pods with their nodes; "" for pending ones.
 
-    ran: indices of pods that ran from the start, so that the binder did not bind them.
+    total: pods of all pages. ran: indices of pods that ran from the start, without a bind.
     """
 
     pods: PodList
@@ -48,7 +48,7 @@ class Uids:
 
 @dataclass(frozen=True, slots=True)
 class PodRemoval:
-    """Client or supervisor → binder or cache: remove these pods. revision: 0 for none."""
+    """Client or supervisor → binder or cache: remove pods. revision: as in `NodeBatch`."""
 
     uids: tuple[str, ...]
     revision: int = 0
@@ -56,7 +56,7 @@ class PodRemoval:
 
 @dataclass(frozen=True, slots=True)
 class ResolveAttempts:
-    """Cache → binder: resolve these attempts; those that are not committed by now never will be."""
+    """Cache → binder: end these attempts; those that are not committed by now never will be."""
 
     uids: tuple[str, ...]
     tokens: tuple[str, ...]
@@ -79,7 +79,7 @@ class OwnerEpoch:
 
 @dataclass(frozen=True, slots=True)
 class EndOwner:
-    """Supervisor → queue or cache: the binder's answer on the pods of a replaced scheduler."""
+    """Supervisor → queue or cache: a replaced scheduler's pods, with the nodes of `PodNodes`."""
 
     owner: OwnerEpoch
     uids: tuple[str, ...]
@@ -88,14 +88,17 @@ class EndOwner:
 
 @dataclass(frozen=True, slots=True)
 class StorageLog:
-    """Changes of claims and volumes that commits made, in order."""
+    """Binder → client, cache or supervisor: changes of claims and volumes by commits, in order."""
 
     changes: tuple[StorageChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Restream:
-    """Supervisor → cache: send all state to a new follower. epoch: of its incarnation."""
+    """Supervisor → cache: send all state to a new incarnation of a follower, or to a new worker.
+
+    epoch: of its incarnation.
+    """
 
     follower: str
     epoch: int
@@ -106,7 +109,7 @@ class Restore:
     """Cache → scheduler or worker: one part of the whole cluster state as of change `seq`.
 
     epoch: of the incarnation that it is sent to. Another incarnation ignores it: the state may be
-    older than changes that are not sent to that one again.
+    older than changes which that one has applied, and which are not sent again.
     """
 
     seq: int
@@ -132,14 +135,14 @@ class BoundBefore:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Differences between the cache and one rebuilt from scratch, one line each."""
+    """Cache → supervisor: differences from a cache rebuilt from scratch, one line each."""
 
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LastRevisions:
-    """Binder → supervisor → cache: the last revision of nodes and pods; see `revisions.py`."""
+    """Binder → supervisor → cache: last revision by name and UID; see `roadstead/revisions.py`."""
 
     nodes: tuple[tuple[str, int], ...]
     pods: tuple[tuple[str, int], ...]

@@ -1,7 +1,4 @@
-"""Messages of changes, from the cache to its followers, and of requests to workers for their rows.
-
-Followers are the schedulers and workers.
-"""
+"""The cache's change stream to its followers (schedulers, workers), and requests to workers."""
 
 from __future__ import annotations
 
@@ -26,17 +23,17 @@ class DeltaBatch:
 
     A receiver skips those that it has applied.
 
-    kinds: of each change: a `DeltaKind` of `roadstead.placements`, STORAGE or VERSION.
+    kinds: one for each change: a `DeltaKind` of `roadstead.placements`, STORAGE or VERSION.
     names: of each change's node. pods: index of its pod in `classes`, -1 for none. classes: the
     packed facts of the batch's pods, each once.
     nodes, arrivals: facts and arrival numbers of the add_node and update_node changes, in order. An
     arrival number is a node's place in the order in which the cache received the nodes.
-    uids: UID of each change's pod, "" for none; keys: its namespace/name where the UID is another.
-    started_s: (index of the change, start time) of pods that have one.
-    changes: the content of each change of kind STORAGE; empty in batches for schedulers, which get
-    it in the cache's answers. versions: one for each change of kind VERSION.
-    new_nodes: a change each, with the first numbers of the batch. new_arrivals: their arrival
-    numbers, int64[node].
+    uids: UID of each change's pod, "" for none. keys: namespace/name of added pods where it differs
+    from the UID, else "". started_s: (index of the change, start time) of pods that have one.
+    changes: the content of each change of kind STORAGE; empty in batches for schedulers, which
+    receive it in the cache's answers. versions: one for each change of kind VERSION.
+    new_nodes: added nodes, the first changes of the batch, before those of `kinds`. new_arrivals:
+    their arrival numbers, int64[node].
     partitions: of the nodes, `new_nodes` first; empty unless schedulers own partitions.
     """
 
@@ -61,7 +58,7 @@ class DeltaBatch:
         """The number of changes."""
         return len(self.new_nodes) + len(self.kinds)
 
-    def without_changes(self) -> DeltaBatch:
+    def without_storage_contents(self) -> DeltaBatch:
         """Return the batch without the contents of its changes of kind STORAGE."""
         return replace(self, changes=()) if self.changes else self
 
@@ -105,10 +102,10 @@ CHANGES_APPLIED = ChangesApplied()
 
 
 STORAGE = "storage"
-"""The kind of a delta that changes claims and volumes."""
+"""The kind of a change of claims and volumes."""
 
 VERSION = "version"
-"""The kind of a delta that sets the version of a node's row."""
+"""The kind of a change that sets the version of a node's row."""
 
 
 def nodes_batch(
@@ -118,11 +115,10 @@ def nodes_batch(
     partitions: tuple[int, ...] = (),
 ) -> DeltaBatch:
     """Return the batch that streams new nodes. new_arrivals: int64[node]."""
-    nothing: tuple[()] = ()
-    columns = (nothing,) * 6
+    empty_column: tuple[()] = ()
     return DeltaBatch(
         first_seq,
-        *columns,
+        *(empty_column,) * 6,
         new_nodes=nodes,
         new_arrivals=new_arrivals.tobytes(),
         partitions=partitions,
@@ -131,4 +127,6 @@ def nodes_batch(
 
 APPLY = method("apply", PackedChanges, ChangesApplied)
 SCORE = method("score", ScoreRequest, ScoreAnswer)
+"""Scheduler → worker: evaluate pod classes with the user's plugins, on the worker's nodes."""
 RANK = method("rank", RankRequest, RankAnswer)
+"""Scheduler → worker: list the best of the worker's nodes for pod classes."""

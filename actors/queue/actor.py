@@ -1,6 +1,6 @@
-"""QueueActor: receives the messages for the scheduling queue and calls SchedulingQueue for each.
+"""QueueActor: receives the messages for `SchedulingQueue`.
 
-SchedulingQueue decides everything; the actor has the clock, waits, and calls other actors.
+`SchedulingQueue` decides everything; the actor reads the clock, waits, and calls other actors.
 """
 
 from __future__ import annotations
@@ -42,33 +42,36 @@ from roadstead.run import RunPlan
 from roadstead.run_parts import build_queue
 
 T = TypeVar("T")
+"""Result of the queue's steps."""
 
 _TICK_S = 0.25
+"""Longest pause between two looks at the queue, while a lease request waits for pods."""
 
 
 class QueueActor:
     """The scheduling queue of a run.
 
-    is_new: it replaces a queue that failed, and its pods are submitted again. Until `restored` is
-    called, `queue_state` counts one more pod in flight, so that the run does not end before.
+    is_new: it replaces a queue that failed, and pods are submitted again. Until `restored` is
+    called, `queue_state` counts one more pod in flight, so that the client does not end the run.
     """
 
     def __init__(self, plan: RunPlan, directory: Directory, *, is_new: bool = False) -> None:
         self._plan = plan
         self.queue = build_queue(plan)
         self.core = self.queue.core
-        self._arrived = asyncio.Event()
+        self._changed = asyncio.Event()
         self._directory, self._is_new = directory, is_new
         self._call_s = plan.settings.deadlines.call_s
         self._is_restored, self._done_before = not is_new, 0
 
     async def _drive(self, steps: QueueSteps[T]) -> T:
-        """Run steps to their result; the nominations that they yield are sent to the cache."""
+        """Run steps to their result; send the nominations that they yield to the cache."""
         return await drive(steps, self._send)
 
     async def _send(self, need: SendNominations) -> float:
         """Send nominations to the cache; return the time after its answer."""
-        # A scheduler sends the nominations that have victims; these end, restore or correct them.
+        # Without victims: nominations with victims are sent by the scheduler that preempts; the
+        # queue only ends, restores or corrects them.
         preempts = (False,) * len(need.pods)
         message = NominateBatch(pod_list(need.pods), tuple(need.nodes), preempts)
         cache = ResendingRef(self._directory.find(CACHE))
@@ -76,7 +79,7 @@ class QueueActor:
         return clock_s()
 
     async def submit(self, batch: PodList) -> Submitted:
-        """Add pods, update known ones that changed; the answer names those of a full queue."""
+        """Add pods, update known ones; the answer names those that a full queue refused."""
         if self._is_new:
             batch = await self._unbound_pods(batch)
         pods = list(batch.pods())
@@ -87,7 +90,7 @@ class QueueActor:
     async def _unbound_pods(self, batch: PodList) -> PodList:
         """Return the pods that are neither bound nor deleted, by the binder's answer.
 
-        The sender may repeat a message that an earlier incarnation of this queue handled.
+        A repeated message may contain pods that an earlier incarnation of this queue leased.
         """
         binder = ResendingRef(self._directory.find(BINDER))
         answer = await binder.call(POD_NODES, Uids(batch.uids), timeout_s=self._call_s)
@@ -97,7 +100,7 @@ class QueueActor:
     async def lease(self, request: LeaseRequest) -> Leased:
         """Lease pods; if there are none, wait for some, for at most `wait_s`.
 
-        request.gangs: gangs with pods that wait at Permit; the others of each are activated first.
+        request.gangs: gangs with pods that wait at Permit; their other pods are activated first.
         """
         deadline_s = clock_s() + request.wait_s
         self.queue.activate_gangs(request.gangs, clock_s())
@@ -108,11 +111,11 @@ class QueueActor:
             )
             if batch.pods or now_s >= deadline_s:
                 break
-            self._arrived.clear()
-            # Backoffs and leases that expire set no event: look again after `_TICK_S`.
+            self._changed.clear()
+            # A backoff or lease that expires sets no event: look again after `_TICK_S`.
             try:
                 async with asyncio.timeout(min(_TICK_S, deadline_s - now_s)):
-                    await self._arrived.wait()
+                    await self._changed.wait()
             except TimeoutError:
                 continue
         return Leased(
@@ -126,7 +129,7 @@ class QueueActor:
         )
 
     def _partition_turn(self, now_s: float) -> int:
-        """Return how often partitions have moved to the next scheduler."""
+        """Return how often partitions have moved to the next scheduler; 0 if they never move."""
         refresh_s = self._plan.settings.partition_refresh_s
         return int(now_s / refresh_s) if refresh_s else 0
 
@@ -135,34 +138,34 @@ class QueueActor:
         return Renewed(self.queue.renew(request.lease_ids, clock_s()))
 
     async def report(self, report: LeaseReport) -> Nothing:
-        """Remove bound and evicted pods, requeue the others; the notes say why they are pending."""
+        """Remove bound and evicted pods, requeue the others with the reasons why they wait."""
         steps = self.queue.report(
             report.lease_id,
-            report.done,
-            report.given_back,
-            report.notes,
-            report.gone.pods(),
+            report.bound,
+            report.returned,
+            report.pending_reasons,
+            report.evicted.pods(),
             clock_s(),
-            revision=report.gone.revision,
+            revision=report.evicted.revision,
         )
         await self._drive(steps)
         self._wake()
         return NOTHING
 
     def _wake(self) -> None:
-        """Wake the lease requests that wait for pods, after the next gang's turn may have begun."""
+        """Begin the next gang's turn if it is due, then wake the lease requests that wait."""
         self.queue.begin_gang_turn(clock_s())
-        self._arrived.set()
+        self._changed.set()
 
     async def bound_members(self, batch: PodList) -> Nothing:
-        """Add pods of gangs that were bound before this queue started, so that they are counted."""
+        """Add pods that were bound before this queue started, to count them in their gangs."""
         self.queue.add_bound(list(batch.pods()), clock_s(), batch.revision)
         return NOTHING
 
     async def nominated(self, request: Uids) -> Nominated:
-        """Return all nominations, and the pods of `ask` without one; leased pods are in neither.
+        """Return all nominations, and the requested pods without one, except for leased pods.
 
-        The scheduler of a leased pod may send another nomination first.
+        The scheduler of a leased pod may send another nomination before the answer is used.
         """
         found = self.queue.nominations.nominated(request.uids)
         return Nominated(pod_list(found.pods), found.nodes, found.none)
@@ -195,7 +198,7 @@ class QueueActor:
         return NOTHING
 
     async def leased_to(self, owner: OwnerEpoch) -> Uids:
-        """Return pods leased to earlier incarnations of a scheduler, expired leases included."""
+        """Return pods leased to earlier incarnations of a scheduler, also by expired leases."""
         return Uids(self.queue.leased_to(owner.name, owner.epoch))
 
     async def end_owner(self, end: EndOwner) -> Nothing:
@@ -206,7 +209,7 @@ class QueueActor:
         return NOTHING
 
     async def queue_state(self, _: Nothing) -> QueueStatus:
-        """Return the number of pods in each part of the queue, and how many are bound."""
+        """Return the number of pods in each part of the queue, and how many are done."""
         counts = self.core.counts()
         return QueueStatus(
             active=counts.active,
@@ -219,9 +222,9 @@ class QueueActor:
 
     async def pending(self, request: PageRequest) -> PendingPage:
         """Return one page of the pending pods, with reasons, and the number of all."""
-        waiting = self.queue.pending()
-        page = waiting[request.start : request.start + request.count]
-        return PendingPage(tuple(page), len(waiting))
+        pending = self.queue.pending()
+        page = pending[request.start : request.start + request.count]
+        return PendingPage(tuple(page), len(pending))
 
     async def status(self, _: Nothing) -> ActorStatus:
         counts = self.core.counts()

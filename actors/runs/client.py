@@ -273,7 +273,10 @@ class Client:
         found: list[PendingPod] = []
         while True:
             page = await self._call(QUEUE, PENDING, PageRequest(len(found), PODS_PER_MESSAGE))
-            found += [PendingPod(n.key, n.uid, n.message, n.reasons, n.plugins) for n in page.notes]
+            found += [
+                PendingPod(each.key, each.uid, each.message, each.reasons, each.plugins)
+                for each in page.pending_reasons
+            ]
             if len(found) >= page.total:
                 return found
 
@@ -281,7 +284,10 @@ class Client:
         found: list[PreemptedPod] = []
         while True:
             page = await self._call(BINDER, PREEMPTED, PageRequest(len(found), PODS_PER_MESSAGE))
-            found += [PreemptedPod(n.key, n.uid, n.node_name, n.preemptor) for n in page.notes]
+            found += [
+                PreemptedPod(each.key, each.uid, each.node_name, each.preemptor)
+                for each in page.pods
+            ]
             if len(found) >= page.total:
                 return tuple(found)
 

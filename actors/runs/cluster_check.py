@@ -10,7 +10,7 @@ import ray
 
 from roadstead.actors.runtime.ray_checks import check_nodes
 from roadstead.actors.runtime.ray_cluster import alive_nodes
-from roadstead.actors.runtime.ray_session import RaySession, open_session
+from roadstead.actors.runtime.ray_session import RaySession, initialized_address, open_session
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.config.settings import Settings
 from roadstead.protocol.errors import InputError
@@ -23,8 +23,7 @@ async def check_cluster(settings: Settings) -> tuple[str, tuple[CheckedNode, ...
     Returns the address of its head, and the nodes by name. InputError if the settings name none.
     """
     await asyncio.to_thread(RaySession.await_end, settings.deadlines.start_s)
-    is_initialized = ray.is_initialized()
-    target = target_of(settings.ray, is_initialized=is_initialized, environ=os.environ)
+    target = target_of(settings.ray, initialized=initialized_address(), environ=os.environ)
     if target.is_local:
         raise InputError(
             "must name a cluster: HOST:PORT of its head, or auto on one of its nodes",

@@ -1,4 +1,7 @@
-"""ActorLauncher: executes runs on actors, on either runtime, and ends all that it started."""
+"""ActorLauncher: executes runs on actors, on either runtime, and ends all that it started.
+
+open_runtime ─► supervisor.start ─► work of the run, while the supervisor watches ─► stop
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,9 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
-
-import uvloop
 
 from roadstead.actors.interface import (
     ActorError,
@@ -23,6 +24,7 @@ from roadstead.actors.interface import (
 from roadstead.actors.logs import close_logs, open_log
 from roadstead.actors.runs.bench_run import BenchRun
 from roadstead.actors.runs.client import Client
+from roadstead.actors.runs.event_loops import canceller, in_thread, run_on_new_loop
 from roadstead.actors.runs.explainer import explain_pending, explain_pod
 from roadstead.actors.runs.journals import (
     close_journal,
@@ -52,32 +54,34 @@ from roadstead.sweeps.drivers import TaskDriver
 from roadstead.sweeps.tasks import Work
 
 T = TypeVar("T")
+"""Result of the work of a run."""
+
 ReportProgress = Callable[[Progress], None]
 
 _SYMPTOMS = (ActorError, ActorLostError, DeadlineError)
-"""Errors of calls to a failed actor; the supervisor's watch has a more precise one."""
+"""Errors of calls to a failed actor; `Supervisor.watch` raises one that names its cause."""
 
 WATCH_ERROR_S = 5.0
-"""How long to wait for the watch's error."""
+"""How long to wait for the error of `Supervisor.watch` after a call has failed."""
 
 CLOSE_TRIES, CLOSE_PAUSE_S = 50, 0.1
 """Number of attempts to close a journal that is still in use, and the pause between them."""
 
 INTERRUPTED_LOGS_S = 0.8
-"""How long logs are gathered after an interrupt: `ray job stop` waits 3 s for the whole end."""
+"""How long logs are gathered after an interrupt: within 3 s of `ray job stop` all must end."""
 
 
 class ActorLauncher:
-    """Launcher of runs on Ray or inline, as the plan's settings say.
+    """Launcher of runs on Ray or inline, by the plan's settings.
 
-    _starting: the runtime that `prepare` began to start, for the next run.
+    _starting: future of the runtime that `prepare` began to start, for the next run.
     """
 
     def __init__(self) -> None:
         self._starting: Future[Runtime] | None = None
 
     def prepare(self, settings: Settings, log_dir: str) -> None:
-        """Start Ray in the background if the settings need it, before the inputs are read."""
+        """Start Ray in the background if the settings need it, while the inputs are read."""
         if settings.runtime == "ray" and self._starting is None:
             self._starting = in_thread(lambda: open_runtime(RunPlan(settings, log_dir=log_dir)))
 
@@ -112,17 +116,17 @@ class ActorLauncher:
             await client.end(outcome)
             return outcome
 
-        return _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        return run_on_new_loop(_with_actors(partial(self._runtime, plan), plan, progress, work))
 
     def finish(self, plan: RunPlan) -> None:
-        """Mark that the outcome of a run is written or shown: it need not be resumed any more."""
+        """Mark that the outcome of a run is written or shown, so that nothing is left to resume."""
         mark_finished(plan)
 
     def _stop_started(self) -> None:
         """End the runtime that `prepare` started, for a run that needs no actors."""
         starting, self._starting = self._starting, None
         if starting is not None:
-            _run(starting.result().stop())
+            run_on_new_loop(starting.result().stop())
 
     def explain(
         self, inputs: RunInputs, plan: RunPlan, pod: Pod, progress: ReportProgress
@@ -133,7 +137,7 @@ class ActorLauncher:
     def explain_pending(
         self, inputs: RunInputs, plan: RunPlan, pods: Sequence[Pod], progress: ReportProgress
     ) -> tuple[Explained, ...]:
-        """Schedule the pending pods of the inputs, then explain those of `pods` not placed."""
+        """Schedule the pending pods of the inputs, then explain those of `pods` without a node."""
         return explain_pending(inputs, self._run_first(inputs, plan, progress), plan, pods)
 
     def _run_first(
@@ -148,7 +152,7 @@ class ActorLauncher:
         return outcome
 
     def run_lab(self, inputs: RunInputs, plan: RunPlan, lab: LabSetup) -> LabRun:
-        """Schedule all inputs and measure the run. RoadsteadError if it fails."""
+        """Schedule all inputs on a lab's actors and measure the run. RoadsteadError if it fails."""
         from roadstead.actors.runs.stress import measure_run, supervisor_for, virtual_runtime
 
         plan = with_journal(plan, inputs)
@@ -164,7 +168,7 @@ class ActorLauncher:
         if lab.is_virtual:
             lab_run = run_virtual(lambda: whole_run(partial(virtual_runtime, plan)))
         else:
-            lab_run = _run(whole_run(partial(self._runtime, plan)))
+            lab_run = run_on_new_loop(whole_run(partial(self._runtime, plan)))
         mark_finished(plan)
         return lab_run
 
@@ -198,7 +202,7 @@ class ActorLauncher:
             measured = tuple(await run.run())
             return BenchResult(measured, {} if profiler is None else profiler.samples)
 
-        benched = _run(_with_actors(partial(self._runtime, plan), plan, progress, work))
+        benched = run_on_new_loop(_with_actors(partial(self._runtime, plan), plan, progress, work))
         mark_finished(plan)
         return benched
 
@@ -207,7 +211,7 @@ class ActorLauncher:
         from roadstead.actors.runs.cluster_check import check_cluster
 
         try:
-            return _run(check_cluster(settings))
+            return run_on_new_loop(check_cluster(settings))
         except _SYMPTOMS as failure:
             raise RunFailedError(str(failure)) from failure
 
@@ -220,12 +224,12 @@ async def _with_actors(
     supervise: Callable[[Runtime, RunPlan], Supervisor] = Supervisor,
 ) -> T:
     """Start the actors of a plan, do the work while they are watched, and end them."""
-    collecting = raised_gc_thresholds(thresholds_of(plan.settings.batch))
-    with plugins_watched(plan) as watched_plan, collecting:
-        return await _with_watched(make_runtime, watched_plan, progress, work, supervise)
+    gc_thresholds = raised_gc_thresholds(thresholds_of(plan.settings.batch))
+    with plugins_watched(plan) as watched_plan, gc_thresholds:
+        return await _with_runtime(make_runtime, watched_plan, progress, work, supervise)
 
 
-async def _with_watched(
+async def _with_runtime(
     make_runtime: Callable[[], Runtime],
     plan: RunPlan,
     progress: ReportProgress,
@@ -234,7 +238,7 @@ async def _with_watched(
 ) -> T:
     check_schedulers(plan)
     progress(Progress("starting actors"))
-    started = asyncio.get_running_loop().time()
+    started_s = asyncio.get_running_loop().time()
     open_log(plan.log_dir, "driver")
     try:
         runtime = make_runtime()
@@ -243,19 +247,8 @@ async def _with_watched(
         raise RunFailedError(str(failure)) from failure
     runtime.report_to(lambda text: progress(Progress(note=text)))
     supervisor = supervise(runtime, plan)
-    with cancelling_on_signal(_cancelling()):
-        return await _run_supervised(supervisor, plan, progress, work, started)
-
-
-def _cancelling() -> Callable[[], None]:
-    """Return a function that cancels the present task; it may be called in a signal handler."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None, "work of a task"
-
-    def cancel() -> None:
-        loop.call_soon_threadsafe(task.cancel)
-
-    return cancel
+    with cancelling_on_signal(canceller()):
+        return await _run_supervised(supervisor, plan, progress, work, started_s)
 
 
 async def _run_supervised(
@@ -292,8 +285,8 @@ async def _run_supervised(
 async def _close(plan: RunPlan) -> None:
     """Write the end of the journal of a run that succeeded, unless the binder did.
 
-    A binder that was not asked to stop, as after the loss of Ray, keeps the folder a moment longer,
-    so closing is repeated. One that does not end keeps it, and `check` reports the missing end.
+    A binder that ends without a `stop`, as after the loss of Ray, releases the folder a moment
+    later, so closing is repeated. If it does not end, `roadstead check` reports the missing end.
     """
     for _ in range(CLOSE_TRIES):
         with contextlib.suppress(JournalError):
@@ -305,15 +298,16 @@ async def _close(plan: RunPlan) -> None:
 def _compare_on_signal(supervisor: Supervisor) -> None:
     """Let SIGUSR2 start a comparison of the cache, as upstream; only in the main thread."""
     loop = asyncio.get_running_loop()
-    asked: set[asyncio.Task[tuple[str, ...]]] = set()
+    # The loop has only weak references to tasks.
+    comparisons: set[asyncio.Task[tuple[str, ...]]] = set()
 
-    def ask() -> None:
+    def compare() -> None:
         task = loop.create_task(supervisor.compare())
-        asked.add(task)
-        task.add_done_callback(asked.discard)
+        comparisons.add(task)
+        task.add_done_callback(comparisons.discard)
 
     if threading.current_thread() is threading.main_thread():
-        loop.add_signal_handler(signal.SIGUSR2, ask)
+        loop.add_signal_handler(signal.SIGUSR2, compare)
 
 
 async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:
@@ -321,7 +315,7 @@ async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None
     working, watching = asyncio.create_task(work), asyncio.create_task(watch)
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
-        # The error of a call may only follow from a lost actor, which the watch names.
+        # A failed call may be the consequence of a lost actor; the watch then names this actor.
         if working.done() and isinstance(working.exception(), _SYMPTOMS):
             await asyncio.wait({watching}, timeout=WATCH_ERROR_S)
         if watching.done() and (failure := watching.exception()) is not None:
@@ -337,8 +331,8 @@ def open_runtime(plan: RunPlan) -> Runtime:
     """Open the runtime that the settings name. Ray is imported only if it is used."""
     settings = plan.settings
     if settings.runtime == "inline":
-        bound = settings.bounds.mailbox_max_messages
-        return InlineRuntime(mailbox_max_messages=bound, limits=plan.limits)
+        max_messages = settings.bounds.mailbox_max_messages
+        return InlineRuntime(mailbox_max_messages=max_messages, limits=plan.limits)
     from roadstead.actors.runtime.ray_runtime import RayRuntime
 
     return RayRuntime(
@@ -354,65 +348,7 @@ def open_runtime(plan: RunPlan) -> Runtime:
 
 def processes(settings: Settings) -> int:
     """Return how many processes the actors of a run need on Ray."""
+    # Queue, cache and binder share a process, or have one each.
     control = 1 if settings.control == "together" else 3
     copies = settings.journal_copy is not None
     return control + copies + settings.workers + settings.scheduler_count
-
-
-def in_thread(
-    work: Callable[[], T], name: str = "start-ray", future: Future[T] | None = None
-) -> Future[T]:
-    """Run work in a thread and return its future; the process waits for it before it ends."""
-    result: Future[T] = Future() if future is None else future
-
-    def set_result_of_work() -> None:
-        try:
-            result.set_result(work())
-        except BaseException as failure:
-            result.set_exception(failure)
-
-    threading.Thread(target=set_result_of_work, name=name).start()
-    return result
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run the work on its own event loop and return the result."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return _run_on_loop(work)
-    # In a notebook this thread runs a loop already, and a second one cannot run in it.
-    return run_in_thread(work)
-
-
-def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
-    """Run the work in a thread and return the result; an interrupt of the wait cancels it."""
-    cancels: list[Callable[[], None]] = []
-    is_interrupted = threading.Event()
-
-    async def cancellable() -> T:
-        with contextlib.closing(work):
-            cancels.append(_cancelling())
-            if is_interrupted.is_set():
-                raise asyncio.CancelledError
-            return await work
-
-    future: Future[T] = Future()
-    try:
-        # Inside the `try`: the interrupt may be raised as soon as the thread runs.
-        return in_thread(lambda: _run_on_loop(cancellable()), "run", future).result()
-    except KeyboardInterrupt:
-        is_interrupted.set()
-        for cancel in cancels:
-            # The loop is closed where the work has ended meanwhile.
-            with contextlib.suppress(RuntimeError):
-                cancel()
-        wait([future])
-        raise
-
-
-def _run_on_loop(work: Coroutine[Any, Any, T]) -> T:
-    loops = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    # Close the work: if no loop can be made it never starts, and Python would warn of that.
-    with raised_gc_thresholds(), contextlib.closing(work), loops as runner:
-        return runner.run(work)

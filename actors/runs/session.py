@@ -166,7 +166,7 @@ class RunSession:
     async def pending(self, count: int) -> tuple[tuple[PendingReason, ...], int]:
         """Return why the first `count` pods are pending, and how many are."""
         page = await self.call(QUEUE, PENDING, PageRequest(0, count))
-        return page.notes, page.total
+        return page.pending_reasons, page.total
 
     async def statuses(self) -> Mapping[str, ActorStatus]:
         """Return the status of each actor."""

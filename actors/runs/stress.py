@@ -62,7 +62,7 @@ class _AcceptingVerifier(Verifier):
     def verify(self, facts: PodFacts, node_name: str) -> Status:
         return SUCCESS
 
-    def verify_first(
+    def verify_prefix(
         self,
         pods: Sequence[PodFacts],
         node_names: Sequence[str],

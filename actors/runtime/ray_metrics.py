@@ -48,7 +48,7 @@ class MetricsPublisher:
             for metric, label, value in samples(actor, await read_status()):
                 number = value
                 if metric.kind == "counter":
-                    key = (name, metric.metric, label)
+                    key = (name, metric.full_name, label)
                     number = value - self._counted.get(key, 0.0)
                     self._counted[key] = value
                     if number <= 0:
@@ -74,12 +74,12 @@ class RayMetrics:
 
     def record(self, metric: Metric, tags: Mapping[str, str], value: float) -> None:
         """Record one value; a `Record`."""
-        exported = self._metrics.get(metric.metric)
+        exported = self._metrics.get(metric.full_name)
         if exported is None:
             kind = Counter if metric.kind == "counter" else Gauge
             keys = (*TAGS, metric.label) if metric.label else TAGS
-            exported = kind(metric.metric, f"{metric.text} ({metric.unit})", keys)
-            self._metrics[metric.metric] = exported
+            exported = kind(metric.full_name, f"{metric.description} ({metric.unit})", keys)
+            self._metrics[metric.full_name] = exported
         if isinstance(exported, Counter):
             exported.inc(value, dict(tags))
         else:

@@ -48,6 +48,7 @@ from roadstead.actors.runtime.ray_refs import (
 from roadstead.actors.runtime.ray_session import (
     RaySession,
     first_line,
+    initialized_address,
     open_session,
 )
 from roadstead.actors.runtime.ray_target import target_of
@@ -112,7 +113,7 @@ class RayRuntime:
         self.pids: dict[str, int] = {}
         options = options or RayOptions()
         RaySession.await_end(start_s)
-        target = target_of(options, is_initialized=ray.is_initialized(), environ=os.environ)
+        target = target_of(options, initialized=initialized_address(), environ=os.environ)
         self._ray = open_session(target, options, start_s, self._namespace, processes)
         if target.is_local:
             return
@@ -273,7 +274,9 @@ class RayRuntime:
         """Kill an actor's process. Ray does not wait for its end: it may answer for a moment."""
         host = self._hosts.get(name, name)
         self._retired.discard(host)
-        ray.kill(self._handles[host], no_restart=True)
+        # A process that found no room has no handle.
+        if (handle := self._handles.get(host)) is not None:
+            ray.kill(handle, no_restart=True)
 
     async def retire(self, name: str) -> None:
         """End an actor that answers, with all others of its process, which is kept."""

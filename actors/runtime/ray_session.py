@@ -219,6 +219,11 @@ class BorrowedRay:
         return ""
 
 
+def initialized_address() -> str | None:
+    """Return the address of the head of the Ray that this process has initialized, if any."""
+    return str(ray.get_runtime_context().gcs_address) if ray.is_initialized() else None
+
+
 def open_session(
     target: RayTarget, options: RayOptions, timeout_s: float, namespace: str, processes: int = 1
 ) -> RaySession | BorrowedRay:

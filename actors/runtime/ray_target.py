@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from roadstead.config.ray import ADDRESS_VARIABLE, LOCAL, RayOptions, check_address
+from roadstead.config.ray import ADDRESS_VARIABLE, AUTO, LOCAL, RayOptions, check_address
 from roadstead.protocol.errors import InputError
 
 JOB_VARIABLES = (
@@ -38,13 +38,19 @@ class RayTarget:
 
 
 def target_of(
-    options: RayOptions, *, is_initialized: bool, environ: Mapping[str, str]
+    options: RayOptions, *, initialized: str | None, environ: Mapping[str, str]
 ) -> RayTarget:
-    """Return the Ray that a run uses. InputError if RAY_ADDRESS cannot be joined."""
+    """Return the Ray that a run uses. InputError if it cannot be joined.
+
+    initialized: address of the head of the Ray that this process has initialized; None without one.
+    """
+    if initialized is not None and options.address in (None, AUTO, initialized):
+        return RayTarget("", "initialized by this process")
+    if initialized is not None:
+        rule = f"this process has initialized the Ray at {initialized}: call ray.shutdown() first"
+        raise InputError(rule, source="ray.address", value=str(options.address))
     if options.address is not None:
         return RayTarget(options.address, "ray.address")
-    if is_initialized:
-        return RayTarget("", "initialized by this process")
     address = environ.get(ADDRESS_VARIABLE, "")
     if not address:
         return RayTarget(LOCAL, "by default")

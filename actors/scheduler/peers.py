@@ -129,8 +129,8 @@ class Peers:
         return LeasedPods(
             leased.lease_id,
             tuple(leased.pods.keyed()),
-            lease_counts=leased.attempts,
-            tie_break_numbers=leased.draws,
+            lease_counts=leased.lease_counts,
+            tie_break_numbers=leased.tie_break_numbers,
             waiting=leased.waiting,
             turn=leased.turn,
             gangs=leased.gangs,
@@ -174,7 +174,7 @@ class Peers:
         started = time.perf_counter()
         answer = await self._call(BINDER, EVICT, Evict(need.uids, need.preemptors, need.claims))
         self.add_time("preempt", started)
-        return list(answer.gone.pods())
+        return list(answer.pods.pods())
 
     async def _call_once(
         self, name: str, method: Method[Q, A], message: Q, timeout_s: float

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from roadstead.actors.binder.actor import BinderActor
 from roadstead.actors.interface import (
@@ -45,12 +46,14 @@ from roadstead.actors.names import (
     JOURNAL_COPY,
     SCHEDULER,
     WORKER,
+    follower_names,
 )
 from roadstead.actors.runtime.reconnecting import ReconnectingRef
 from roadstead.actors.supervisor.factories import ActorFactories, BuildBinder
 from roadstead.actors.supervisor.journal_copies import JournalCopies
 from roadstead.actors.supervisor.plugin_processes import last_call_of
 from roadstead.actors.supervisor.replacing import Budget, Refill, Restart, actors_to_replace
+from roadstead.actors.supervisor.worker_growth import StartedWorkers, WorkerGrowth
 from roadstead.extenders.caller import CallerOf
 from roadstead.protocol.errors import InputError, RoadsteadError, UnsupportedError
 from roadstead.run import RunPlan
@@ -120,6 +123,7 @@ class Supervisor:
         self._plan = plan
         self._raw: dict[str, Ref] = {}
         self._budget = Budget()
+        self._growth = WorkerGrowth(runtime)
         self._unfinished: set[str] = set()
         self._silent: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
@@ -131,6 +135,10 @@ class Supervisor:
     def groups(self) -> dict[str, dict[str, Factory]]:
         """Return the actors of each process, with factories of their present incarnations."""
         return self._factories.groups(self.epochs)
+
+    def _groups_of(self, plan: RunPlan) -> dict[str, dict[str, Factory]]:
+        """Return the processes of another plan of this run."""
+        return replace(self._factories, plan=plan).groups(self.epochs)
 
     async def start(self) -> None:
         """Start all actors in parallel. RunFailedError if one does not start in time."""
@@ -179,6 +187,7 @@ class Supervisor:
             actors.cancel()
             runtime_watch.cancel()
             await asyncio.gather(actors, runtime_watch, return_exceptions=True)
+            await self._growth.cancel()
 
     async def _watch_runtime(self) -> None:
         """Return when the runtime itself (Ray) is lost, even if actors still answer."""
@@ -207,9 +216,12 @@ class Supervisor:
             lost_actors = [each for each in failures if isinstance(each, ActorGoneError)]
             # A replacement that failed is repeated, even if all actors answer now.
             if lost_actors or (self._unfinished and not failures):
+                await self._growth.cancel()
                 await self._replace(lost_actors)
             elif failures:
                 raise failures[0]
+            elif more := self._growth.step(self._plan, self._groups_of):
+                await self._take_over(more)
             await asyncio.sleep(WATCH_S)
 
     async def _failures(
@@ -282,23 +294,42 @@ class Supervisor:
         # The copy's folder is the journal now, and the next copy runs on another node. In its
         # present process it would lock the folder that the new binder opens.
         retired.discard(JOURNAL_COPY)
+        # The first sentence of each error: the rest describes another end of the run.
+        lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
+        if await self._try_restart(names, retired, lost or "Actors were lost"):
+            self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
+
+    async def _take_over(self, more: StartedWorkers) -> None:
+        """Divide the nodes among more workers: replace all workers, and the schedulers."""
+        self._plan = more.plan
+        self._factories = replace(self._factories, plan=more.plan)
+        self._raw |= more.refs
+        self.refs |= {name: _RunRef(name, self) for name in more.refs}
+        self.epochs |= dict.fromkeys(more.refs, self._plan.first_epoch)
+        log("supervisor", "dividing the nodes anew", workers=self._plan.settings.workers)
+        names = set(follower_names(self._plan.settings))
+        await self._try_restart(names, names, "Workers were added")
+
+    async def _try_restart(self, names: set[str], retired: set[str], why: str) -> bool:
+        """Replace actors, and return whether all of them answer; else `_watch_actors` repeats it.
+
+        retired: as for `_restart`. RunFailedError, which begins with `why`, without a node for one.
+        """
         self._unfinished = names
         try:
             await self._restart(names, retired)
         except NoNodeError as failure:
-            # The first sentence of each error: the rest describes another end of the run.
-            lost = "; ".join(str(each).partition(". ")[0] for each in why.values())
             raise RunFailedError(
-                f"{lost or 'Actors were lost'}. No other node can run "
+                f"{why}. No other node can run "
                 f"{', '.join(sorted(names))}: {failure}. The run ends here; {self._kept_text()}."
             ) from failure
         except (ActorLostError, DeadlineError, ActorError) as failure:
             # Another actor was lost meanwhile: `_watch_actors` replaces all of them again, within
             # the budget.
             log("supervisor", "replacing failed", why=str(failure))
-            return
+            return False
         self._unfinished = set()
-        self.restarts.append(Restart(tuple(sorted(why)), clock_s() - began_s))
+        return True
 
     def _check_may_replace(
         self, why: Mapping[str, ActorGoneError], names: set[str], now_s: float

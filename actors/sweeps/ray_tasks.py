@@ -31,7 +31,12 @@ from roadstead.actors.interface import (
 )
 from roadstead.actors.runtime.ray_heartbeats import Heartbeats, address_of
 from roadstead.actors.runtime.ray_placement import RayNode
-from roadstead.actors.runtime.ray_session import RaySession, first_line, open_session
+from roadstead.actors.runtime.ray_session import (
+    RaySession,
+    first_line,
+    initialized_address,
+    open_session,
+)
 from roadstead.actors.runtime.ray_target import target_of
 from roadstead.actors.sweeps.node_watch import NodeWatch
 from roadstead.actors.sweeps.task_nodes import CPUS_PER_TASK, TaskNodes
@@ -94,8 +99,8 @@ class RayTasks:
         self._work, self._jobs, self._announce = work, jobs, announce
         self._start_s = settings.deadlines.start_s
         RaySession.await_end(self._start_s)
-        is_initialized = ray.is_initialized()
-        target = target_of(settings.ray, is_initialized=is_initialized, environ=os.environ)
+        initialized = initialized_address()
+        target = target_of(settings.ray, initialized=initialized, environ=os.environ)
         namespace = f"roadstead-{secrets.token_hex(6)}"
         processes = jobs or os.cpu_count() or 1
         self._ray = open_session(target, settings.ray, self._start_s, namespace, processes)

@@ -18,7 +18,7 @@ from roadstead.api.run_query import RunQuery
 from roadstead.api.scenario_plan import scenario_file
 from roadstead.api.scenario_sweep import JSON_FILE, SweepFolder
 from roadstead.api.simulation import SimulationResult
-from roadstead.api.sweep import SweepResult, sweep_file
+from roadstead.api.sweep import SweepJobs, SweepResult, sweep_file
 from roadstead.config.files import read_bytes
 from roadstead.config.scenario.vary import CONFIG
 from roadstead.lab.paired import HIGHER, LOWER, Difference
@@ -112,7 +112,8 @@ def compare(
     *,
     scenario: Document | None = None,
     seeds: int | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
+    ray_address: str | None = None,
     output: str | os.PathLike[str] | None = None,
     progress: Callable[[Counts], None] | None = None,
 ) -> Comparison:
@@ -120,11 +121,11 @@ def compare(
 
     a, b: results, or their folders; runs with the same seed are a pair. With `scenario` they are
     configurations, each a file or the name of an included one, and the scenario is played with
-    both; seeds, jobs, output and progress are then as for `sweep`. Raises InputError for wrong
-    input, RoadsteadError if a run fails.
+    both; seeds, jobs, ray_address, output and progress are then as for `sweep`. Raises InputError
+    for wrong input, RoadsteadError if a run fails.
     """
     if scenario is None:
-        given = {"seeds": seeds, "output": output, "jobs": None if jobs == 1 else jobs}
+        given = {"seeds": seeds, "output": output, "jobs": jobs, "ray_address": ray_address}
         for name, value in given.items():
             if value is not None:
                 raise InputError("has no use without a scenario", source=ARGUMENTS, field=name)
@@ -138,7 +139,8 @@ def compare(
         rule = "is the same configuration as a"
         raise InputError(rule, source=ARGUMENTS, field="b", value=cut_short(names[1]))
     folder = SweepFolder(None if output is None else Path(output))
-    played = sweep_file(scenario_file(scenario), {CONFIG: values}, seeds, jobs, folder, progress)
+    file, where = scenario_file(scenario), SweepJobs(jobs, ray_address)
+    played = sweep_file(file, {CONFIG: values}, seeds, where, folder, progress)
     return compare_configs(names, values, played.runs)
 
 
@@ -230,7 +232,7 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
     metrics = RunMetrics(summary.horizon_us)
     query = RunQuery(folder)
     for owner, created_us, bound_us, ended_us, ending in query.execute(_PODS).rows:
-        metrics.pod(
+        metrics.add_pod(
             str(owner or ""),
             cast("int", created_us),
             cast("int | None", bound_us),
@@ -238,5 +240,5 @@ def _read_simulated(folder: Path) -> tuple[str, int, Mapping[str, float]]:
             cast("str | None", ending),
         )
     for zone, metric, resource, value in query.execute(_SAMPLES).rows:
-        metrics.sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
+        metrics.add_sample(str(zone or ""), str(metric), str(resource or ""), cast("float", value))
     return summary.config, summary.seed, metrics.result()

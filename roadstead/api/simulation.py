@@ -191,7 +191,7 @@ def simulate(
 
     def on_progress(name: str, engine: Engine) -> None:
         if progress is not None:
-            created = engine.lives.created
+            created = engine.simulated_pods.created
             progress(SimulationProgress(name, engine.now_us, horizon_us, created))
 
     summaries = list(play_all(simulation, folder, variants, on_progress))

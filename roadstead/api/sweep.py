@@ -21,9 +21,10 @@ from roadstead.api.scenario_sweep import (
     sweep_document,
     sweep_of,
 )
+from roadstead.config.ray import LOCAL
 from roadstead.config.scenario.read import ScenarioFile
 from roadstead.config.scenario.vary import axis_of
-from roadstead.config.settings import load_settings
+from roadstead.config.settings import Settings, load_settings
 from roadstead.lab.scenario_sweep import Row, ScenarioSweep, Spread, Values, spreads, value_text
 from roadstead.protocol.errors import InputError, cut_short
 from roadstead.report.arrow import FLOAT64, INT64, STRING, column, make_table
@@ -45,6 +46,23 @@ class SweepPoint:
     values: Values
     runs: int
     metrics: Mapping[str, Spread]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepJobs:
+    """Where the runs of a sweep are played. count: runs at a time; ray_address: as for `sweep`."""
+
+    count: int | None
+    ray_address: str | None
+
+    def settings(self) -> Settings:
+        """Return settings with the Ray to use. Raises InputError for a wrong address."""
+        overrides = {"ray.address": self.ray_address}
+        return load_settings(overrides=overrides, overrides_source=ARGUMENTS)
+
+    def has_processes(self) -> bool:
+        """Whether other processes than this one play the runs."""
+        return self.ray_address not in (None, LOCAL) or self.count not in (None, 1)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -87,7 +105,8 @@ def sweep(
     vary: Mapping[str, Iterable[object]] | None = None,
     *,
     seeds: int | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
+    ray_address: str | None = None,
     output: str | os.PathLike[str] | None = None,
     tables: bool = False,
     resume: bool = False,
@@ -96,26 +115,28 @@ def sweep(
     """Play a scenario with every combination of some values and each seed, as `roadstead sweep`.
 
     scenario: as for `simulate`. vary: values by key, such as {"config": ["default", "binpack"]}.
-    seeds: their number, in place of the scenario's. jobs: runs at a time; more than one start
-    processes. output, tables, resume: as the flags. progress: called with the numbers of runs.
-    Raises InputError for wrong input, RoadsteadError if a run fails; with `output` the runs that
-    ended are kept.
+    seeds: their number, in place of the scenario's. jobs: runs at a time, by default one; more
+    start processes. ray_address: HOST:PORT or auto, a Ray cluster whose nodes play the runs, by
+    default one for each free CPU; local is a Ray of this call's own. output, tables, resume: as the
+    flags. progress: called with the numbers of runs. Raises InputError for wrong input,
+    RoadsteadError if a run fails; with `output` the runs that ended are kept.
     """
     file = scenario_file(scenario)
     folder = SweepFolder(None if output is None else Path(output), tables, resume)
-    return sweep_file(file, vary or {}, seeds, jobs, folder, progress)
+    return sweep_file(file, vary or {}, seeds, SweepJobs(jobs, ray_address), folder, progress)
 
 
 def sweep_file(
     file: ScenarioFile,
     vary: Mapping[str, Iterable[object]],
     seeds: int | None,
-    jobs: int,
+    jobs: SweepJobs,
     folder: SweepFolder,
     progress: Callable[[Counts], None] | None,
 ) -> SweepResult:
     """Play a sweep of a scenario that was read; see `sweep`."""
-    for name, value in (("seeds", seeds), ("jobs", jobs)):
+    settings = jobs.settings()
+    for name, value in (("seeds", seeds), ("jobs", jobs.count)):
         if value is not None and not 1 <= value <= SEEDS_MAX:
             rule = f"must be 1 to {SEEDS_MAX:,}"
             raise InputError(rule, source=ARGUMENTS, field=name, value=cut_short(value))
@@ -126,11 +147,12 @@ def sweep_file(
     prepare_sweep(file, planned, folder)
 
     def processes_of(work: Work) -> Processes | None:
-        if jobs == 1:
+        if not jobs.has_processes():
             return None
-        settings = load_settings()
         return Processes(
-            lambda: open_launcher().open_tasks(work, settings, jobs, lambda _: None), jobs, True
+            lambda: open_launcher().open_tasks(work, settings, jobs.count, lambda _: None),
+            jobs.count,
+            True,
         )
 
     def report(counts: Counts, _: int) -> None:

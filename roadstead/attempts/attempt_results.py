@@ -25,8 +25,8 @@ def no_node(
 ) -> AttemptResult:
     """Return the result for a pod without a feasible node, with the result of PostFilter.
 
-    post_filter: its result, if it ran already.
-    Raises UnsupportedError, with the pod's name, if a plugin does not support it.
+    post_filter: the result of PostFilter, if it ran already. Raises UnsupportedError, with the
+    pod's name, if a plugin does not support it.
     """
     result = post_filter or post_filter_result(profile, pod, diagnosis, TieBreak())
     suffix = "" if result.status.is_success else result.status.message
@@ -59,10 +59,11 @@ def failed(message: str, plugin: str = "") -> AttemptResult:
 
 
 def conflict(message: str) -> AttemptResult:
-    """Return the result for a lost race: the pod returns to the head of activeQ, without a report.
+    """Return the result for a lost race: the pod returns to the head of activeQ.
 
-    The placement ended the pod's nomination, so the cache reserves no space for it any more;
-    upstream clears it after every failed cycle (clearNominatedNode in schedule_one.go).
+    The placement ended the pod's nomination, and the cache reserves no space for the pod any more.
+    As upstream after every failed cycle, the queue clears the nomination, too (clearNominatedNode
+    in schedule_one.go).
     """
     return AttemptResult(RequeueCause.CONFLICT, message, nominated_node=CLEARED_NOMINATION)
 
@@ -72,7 +73,7 @@ def _unschedulable(
     suffix: str,
     nominated_node: str | None,
 ) -> AttemptResult:
-    """Return the result of a rejected pod. suffix: ends the message."""
+    """Return the result for a rejected pod. suffix: the end of the message."""
     statuses = (diagnosis.pre_filter, *diagnosis.refused)
     pending = {each.plugin for each in statuses if each.code is Code.PENDING and each.plugin}
     return AttemptResult(

@@ -1,4 +1,4 @@
-"""AttemptStore: the leased pods of a scheduler by state, and their only transition method."""
+"""AttemptStore: the leased pods of a scheduler by state, and the methods that change states."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from roadstead.pod_store import PodStore, forget_oldest
 
 
 class AttemptStore:
-    """Records by UID and by token; `transition` makes a transition of `pods.TABLE`.
+    """Records by UID and by token. `transition` and `transition_all` alone change states.
 
-    pods: by UID, from lease to end. undecided: records in LEASED, in order of arrival. attempts:
-    records with an attempt, by token. ended_attempts: records whose attempt has ended; the last
-    `max_remembered` are stored. waiting: records in WAITING, by deadline.
+    pods: records by UID, from lease to end. undecided: in LEASED, by UID, in order of arrival.
+    attempts: in TRYING, by token. ended_attempts: the last `max_remembered` whose attempt has
+    ended, by token. waiting: in WAITING, ordered by deadline.
     """
 
     def __init__(self, token_prefix: str, max_remembered: int) -> None:
@@ -75,7 +75,7 @@ class AttemptStore:
                 yield found
 
     def uids_of(self, permit: PermitDecision) -> tuple[str, ...]:
-        """Return the UIDs of a plugin's decision: one, or those of all waiting pods it selects."""
+        """Return the UIDs of a plugin's decision: of one pod, or of all waiting pods it selects."""
         if permit.chosen is None:
             return (permit.uid,)
         return tuple(each.pod.uid for each in self._selected(permit, AttemptState.WAITING))
@@ -101,7 +101,8 @@ class AttemptStore:
     def of_token(self, token: str, event: AttemptEvent) -> AttemptRecord | None:
         """Return the record of an attempt; None for an ended one that is not stored any more.
 
-        Raises IllegalTransitionError for a token that was never issued.
+        event: what is to happen to it, for the error. Raises IllegalTransitionError for a token
+        that was never issued.
         """
         record = self.attempts.get(token) or self.ended_attempts.get(token)
         if record is None and not self._was_issued(token):
@@ -113,7 +114,7 @@ class AttemptStore:
         self.transition_all((record,), event)
 
     def transition_all(self, records: Sequence[AttemptRecord], *events: AttemptEvent) -> None:
-        """Make transitions of distinct records; intermediate states enter no collection.
+        """Apply events to distinct records, in order; only the last state enters a collection.
 
         Raises IllegalTransitionError, with nothing changed.
         """
@@ -126,9 +127,10 @@ class AttemptStore:
         """End a pod's wait for one plugin; it still waits for others."""
         self.waiting.remove(record.uid)
         del record.waits[plugin]
-        self._wait(record)
+        self._add_deadline(record)
 
     def counts(self) -> AttemptCounts:
+        """Return the number of pods in each state."""
         states = Counter(record.state for record in self.pods.present.values())
         return AttemptCounts(
             leased=states[AttemptState.LEASED],
@@ -194,7 +196,7 @@ class AttemptStore:
             self.attempts |= {each.placed_attempt.token: each for each in records}
         elif to is AttemptState.WAITING:
             for record in records:
-                self._wait(record)
+                self._add_deadline(record)
         elif to in ENDED and was not in ENDED:
             ended = {each.attempt.token: each for each in records if each.attempt is not None}
             for token in ended:
@@ -202,5 +204,5 @@ class AttemptStore:
             self.ended_attempts |= ended
             forget_oldest(self.ended_attempts, self.pods.max_ended)
 
-    def _wait(self, record: AttemptRecord) -> None:
+    def _add_deadline(self, record: AttemptRecord) -> None:
         self.waiting.put(record.uid, (record.deadline_s,), record.seq, record)

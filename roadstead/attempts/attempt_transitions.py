@@ -1,6 +1,6 @@
 """AttemptTransitions: the transitions of one attempt, from placement to its end.
 
-The part of AttemptsCore that changes one record; `core` selects the records. `out` collects the
+The base class of AttemptsCore that changes single records; `core` selects them. `out` collects the
 commands of a call.
 """
 
@@ -42,7 +42,7 @@ class AttemptTransitions:
     def _place(
         self, node_of: Mapping[str, str], read_versions: Mapping[str, int], out: Outbox
     ) -> None:
-        """Record the nodes of undecided pods, and the versions of the rows they were decided on."""
+        """Begin attempts of undecided pods. node_of: by UID. read_versions: of rows, by node."""
         undecided = self._store.undecided
         records = [undecided[uid] for uid in node_of]
         tokens = self._store.next_tokens(len(records))
@@ -75,16 +75,16 @@ class AttemptTransitions:
         if status.is_success:
             status, waits = steps.permit(record.profile, target)
         if not status.is_success:
-            self._refused(record, status, out)
+            self._end_refused(record, status, out)
         elif waits:
             record.waits = {
                 plugin: PermitWait(wait_s, now_s + wait_s) for plugin, wait_s in waits.items()
             }
             self._store.transition(record, AttemptEvent.PARK)
         else:
-            self._permitted(record, out)
+            self._bind_permitted(record, out)
 
-    def _permitted(self, record: AttemptRecord, out: Outbox) -> None:
+    def _bind_permitted(self, record: AttemptRecord, out: Outbox) -> None:
         self._store.transition(record, AttemptEvent.PERMIT)
         status = steps.pre_bind_and_bind(record.profile, record.target)
         if status.is_success:
@@ -93,7 +93,7 @@ class AttemptTransitions:
         else:
             self._end(record, AttemptEvent.FAIL, out, failed(status.message, status.plugin))
 
-    def _refused(self, record: AttemptRecord, status: Status, out: Outbox) -> None:
+    def _end_refused(self, record: AttemptRecord, status: Status, out: Outbox) -> None:
         """End an attempt that Reserve or Permit refused."""
         if status.is_rejected:
             self._end(record, AttemptEvent.REJECT, out, refused_on_node(status))
@@ -101,6 +101,7 @@ class AttemptTransitions:
             self._end(record, AttemptEvent.FAIL, out, failed(status.message))
 
     def _apply_answer(self, record: AttemptRecord, answer: BindResult, out: Outbox) -> None:
+        """Apply an answer of the binder: confirm the bind, or end the attempt."""
         event = answer.event
         if event is AttemptEvent.COMMIT:
             self._store.transition(record, event)

@@ -1,4 +1,4 @@
-"""Commands of AttemptsCore to its shell, and the Outbox that puts them in order of execution."""
+"""Commands of AttemptsCore to its caller, and the Outbox that puts them in order of execution."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ class RequeueCause(StrEnum):
 
 
 class ReportKind(StrEnum):
-    """FAILED: the attempt ended with an error, and the pod is retried.
+    """What a message to the user is about.
 
-    WARNING: a plugin failed without consequences for the pod (Unreserve, PostBind).
+    UNSCHEDULABLE: the pod was rejected. FAILED: the attempt ended with an error, and the pod is
+    retried. WARNING: a plugin failed without consequences for the pod (Unreserve, PostBind).
     """
 
     UNSCHEDULABLE = "unschedulable"
@@ -33,7 +34,7 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequeueItem:
-    """One returned pod. pending: the rejecting plugins that returned Pending.
+    """A pod that returns to the queue. pending: the rejecting plugins that returned Pending.
 
     nominated_node: None leaves the pod's nomination as it is, "" clears it. preempts: pods are
     evicted from the nominated node for this pod.
@@ -179,9 +180,10 @@ Command = (
 class AttemptResult:
     """The result of an attempt that ended without a bind.
 
-    reason: why the pod returns to the queue; None if it does not. is_bound_elsewhere: another
-    attempt bound it. victims: pods that preemption evicts from the nominated node.
-    preempting_plugin: the plugin that chose them. deallocates: as in `Nomination`.
+    reason: why the pod returns to the queue; None if it does not. reasons: sorted (reason, number
+    of nodes). plugins: those that rejected it; pending: those of them that returned Pending.
+    is_bound_elsewhere: another attempt bound it. victims: pods that preemption evicts from the
+    nominated node. preempting_plugin: the plugin that chose them. deallocates: as in `Nomination`.
     """
 
     reason: RequeueCause | None = None
@@ -196,6 +198,7 @@ class AttemptResult:
     deallocates: str = ""
 
     def report(self, pod: PodInCycle) -> PodReport:
+        """Return the message to the user about the pod."""
         is_failed = self.reason is RequeueCause.ERROR
         kind = ReportKind.FAILED if is_failed else ReportKind.UNSCHEDULABLE
         return PodReport(
@@ -222,7 +225,7 @@ class Outbox:
     reports: list[PodReport] = field(default_factory=list)
 
     def add_result(self, record: AttemptRecord, result: AttemptResult) -> None:
-        """Add the messages to queue and user about a pod whose attempt ended without a bind."""
+        """Add the commands for a pod whose attempt ended without a bind."""
         uid, reason = record.uid, result.reason
         if result.is_bound_elsewhere:
             self.add_done([record])
@@ -249,8 +252,8 @@ class Outbox:
 
     def _nominate(self, record: AttemptRecord, result: AttemptResult) -> None:
         pod, node_name = record.pod, result.nominated_node
-        clears = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
-        if node_name or clears or result.deallocates:
+        is_cleared = node_name == "" and bool(pod.pod_class.facts.nominated_node_name)
+        if node_name or is_cleared or result.deallocates:
             facts, victims, plugin = pod.pod_class.facts, result.victims, result.preempting_plugin
             nomination = Nomination(pod.uid, pod.key, facts, node_name or "", victims, plugin)
             self.nominate.append(replace(nomination, deallocates=result.deallocates))
@@ -266,6 +269,7 @@ class Outbox:
         self.reports += [PodReport(uid, key, ReportKind.WARNING, text) for text in texts]
 
     def commands(self) -> list[Command]:
+        """Return the commands in the order of execution."""
         found: list[Command] = []
         if self.forget:
             found.append(Forget(tuple(self.forget)))

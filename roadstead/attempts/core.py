@@ -31,11 +31,11 @@ RequeuePods. A refusal up to Permit makes a pod unschedulable; from PreBind on i
 retried after backoff. After a bind request was sent, only the binder's answer or the deletion of
 the pod ends the attempt: an acknowledged bind is never undone here.
 
-Every call may be received twice; the second changes nothing and returns no new commands (except
-that `timed_out` repeats requests, and Forget may be repeated). The first answer to a request
-counts; two different answers of the binder for one token are an error of the binder. Plugins must
-not call the core: their decisions about waiting pods are recorded in `Handle.waiting` and applied
-at the end of the call.
+Every call may be made twice with the same message; the second call changes nothing and returns no
+new commands (except that `timed_out` repeats requests, and Forget may be repeated). The first
+answer to a request counts; two different answers of the binder for one token are an error of the
+binder. Plugins must not call the core: their decisions about waiting pods are recorded in
+`Handle.waiting` and applied at the end of the call.
 
 Upstream: pkg/scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleBindingCycleError,
 handleSchedulingFailure) and framework/runtime/waiting_pods_map.go.
@@ -72,10 +72,10 @@ from roadstead.protocol.status import SUCCESS, Status
 
 
 class AttemptsCore(AttemptTransitions):
-    """The pods leased to one scheduler in one of its epochs; lease numbers grow.
+    """The pods leased to one scheduler in one of its epochs.
 
-    profiles: by scheduler name. max_remembered: number of ended pods and attempts that are stored
-    to recognize late copies of messages.
+    A newer lease has a larger number. profiles: by scheduler name. max_remembered: number of ended
+    pods and attempts that are stored to recognize late copies of messages.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class AttemptsCore(AttemptTransitions):
             )
 
     def lease(self, lease_id: int, pods: Sequence[PodInCycle]) -> list[Command]:
-        """Add leased pods. A pod that is tried under an older lease continues under this one.
+        """Add leased pods. A pod that is under way keeps its state, and belongs to this lease.
 
         Commands: Done for pods that this scheduler has bound already, and those that follow from
         plugins' recorded decisions about waiting pods. Raises KeyError, with nothing changed, for a
@@ -127,10 +127,11 @@ class AttemptsCore(AttemptTransitions):
     ) -> list[Command]:
         """Record the decisions of a batch.
 
-        read_versions: node → version of its row that the decisions read. Late decisions are
-        ignored. Commands: Assume for placed pods; Nominate, RequeuePods and SendReports for the
-        others. Raises, with nothing changed, IllegalTransitionError for a pod that waits for no
-        decision, and UnsupportedError for one that a plugin does not support.
+        read_versions: node → version of its row that the decisions read. Decisions for pods that
+        were deleted or leased again since are ignored. Commands: Assume for placed pods; Nominate,
+        RequeuePods and SendReports for the others. Raises, with nothing changed,
+        IllegalTransitionError for a pod that waits for no decision, and UnsupportedError for one
+        that a plugin does not support.
         """
         new: dict[str, Decision] = {}
         undecided = self._store.undecided
@@ -173,7 +174,7 @@ class AttemptsCore(AttemptTransitions):
         for record, status in zip(records, answers.values(), strict=True):
             if record is None:
                 continue
-            # Without plugins to run, all such records make their transitions in one call.
+            # Records without plugins to run make their transitions in one call, which is faster.
             if (
                 status is SUCCESS
                 and record.binds_without_plugins
@@ -215,7 +216,7 @@ class AttemptsCore(AttemptTransitions):
             plugin, wait = min(record.waits.items(), key=lambda item: item[1].deadline_s)
             waited = Duration(round(wait.wait_s * 1e9))
             reason = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
-            self._refused(record, refused_by(plugin, reason), out)
+            self._end_refused(record, refused_by(plugin, reason), out)
         return self._commands(out)
 
     def bind_answered(self, answers: Sequence[BindResult]) -> list[Command]:
@@ -310,10 +311,10 @@ class AttemptsCore(AttemptTransitions):
     def _commands(self, out: Outbox) -> list[Command]:
         """Apply plugins' recorded decisions about waiting pods; return all commands of a call.
 
-        The loop ends, because a decision that is not ignored moves a pod forward, and none moves
-        one back. Binds are sent in the order of the pods' decisions: the pod that completes a gang
-        is permitted before the pods that waited for it, but its decision counted on their
-        placements, and the binder runs the filters again.
+        The loop ends: each decision that is not ignored moves a pod towards its end, and no
+        decision moves a pod back. Binds are sent in the order of the pods' decisions: the pod that
+        completes a gang is permitted before the pods that waited for it, but its decision counted
+        on their placements, and the binder runs the filters again.
         """
         while permits := [
             permit for registry in self._waiting_registries for permit in registry.pop_decisions()
@@ -335,14 +336,14 @@ class AttemptsCore(AttemptTransitions):
         record = self._store.pods.present.get(uid)
         if record is not None and plugin in record.waits:
             if len(record.waits) == 1:
-                self._permitted(record, out)
+                self._bind_permitted(record, out)
             else:
                 self._store.end_wait(record, plugin)
 
     def _reject(self, uid: str, status: Status, out: Outbox) -> None:
         record = self._store.pods.present.get(uid)
         if record is not None and record.state is AttemptState.WAITING:
-            self._refused(record, status, out)
+            self._end_refused(record, status, out)
 
     def _lease_again(
         self, pod: PodInCycle, profile: Profile, lease_id: int, record: AttemptRecord, out: Outbox
@@ -362,7 +363,7 @@ class AttemptsCore(AttemptTransitions):
         """
         pod, event = decision.pod, event_of(decision)
         record = self._store.pods.known(pod.uid, event)
-        # The pod was deleted while the batch was decided.
+        # A pod that was deleted while the batch was decided.
         is_late = record.state is AttemptState.GONE and record.decided is None
         if is_late or pod.attempt < record.pod.attempt:
             return

@@ -53,10 +53,10 @@ class AttemptEvent(StrEnum):
 _S, _E = AttemptState, AttemptEvent
 
 PASSING = frozenset({_S.ASSUMED, _S.PERMITTED})
-"""States that a pod enters and leaves within one call."""
+"""States that a pod enters and leaves within one call of the core."""
 
 AT_BINDER = frozenset({_S.BINDING, _S.ASKED})
-"""A bind request was sent (ASKED: more than once), and its outcome is not known."""
+"""A bind request was sent (more than once in ASKED), and its outcome is not known."""
 
 RESERVED = frozenset({_S.ASSUMED, _S.WAITING, _S.PERMITTED, *AT_BINDER})
 """The cache counts the pod on its node, and Reserve plugins hold its resources."""
@@ -68,9 +68,10 @@ UNDER_WAY = frozenset({_S.LEASED, *TRYING})
 """States from lease to end."""
 
 LIVE = UNDER_WAY - PASSING
-"""States that a pod may have between two calls."""
+"""States from lease to end that a pod may have between two calls."""
 
 ENDED = frozenset({_S.BOUND, _S.UNSCHEDULABLE, _S.FAILED, _S.CONFLICT, _S.GONE})
+"""The lease of the pod is over; GONE: it was deleted, or another attempt bound it."""
 
 ENDED_UNBOUND = ENDED - {_S.BOUND}
 
@@ -170,7 +171,7 @@ class BindResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttemptCounts:
-    """Number of pods in each state, and of pods whose lease ended with a bind."""
+    """Number of pods in each state of LIVE, and of all pods that were bound."""
 
     leased: int
     assuming: int
@@ -239,7 +240,10 @@ class AttemptRecord:
 
 
 def is_new_answer(record: AttemptRecord, answer: BindResult, earlier: BindResult | None) -> bool:
-    """Whether an answer of the binder is new; raises IllegalTransitionError if it is illegal."""
+    """Whether an answer of the binder is new; raises IllegalTransitionError if it is illegal.
+
+    earlier: an answer for the same token in the same call.
+    """
     before, why = earlier or record.answer, ""
     if before is not None:
         if (before.outcome, before.node_name) == (answer.outcome, answer.node_name):

@@ -1,9 +1,10 @@
 """Groups of binds that are all-or-nothing: gangs (I10) and transactions.
 
-A scheduler sends a group in one batch, but it may have read an old state, so that some pods no
-longer fit. Before anything is committed, the batch is tried out, each request on top of those
-before it. A group of which too few can be committed is removed, and the rest is tried again, since
-more of it may fit now.
+A gang needs minMember of its pods; a transaction (the pods of one job in a batch, with the setting
+`transaction`) needs all. A scheduler sends a group in one batch, but it may have read an old state,
+so that some pods no longer fit. Before anything is committed, the batch is tried out, each request
+on top of those before it. A group of which too few pods can be committed is left out, and the other
+requests are tried again, since more of them may fit now.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ def refused_groups(
     """
     required = _required_counts(requests, missing)
     refused: dict[str, BindRefusal] = {}
-    broken: set[_Group] = set()
-    while len(broken) < len(required):
-        tried = [each for each in requests if not broken.intersection(_groups(each))]
+    left_out: set[_Group] = set()
+    while len(left_out) < len(required):
+        tried = [each for each in requests if not left_out.intersection(_groups(each))]
         placed, refusals = _try_out(tried, placements, refusal_of)
-        short = {group for group, needed in required.items() if placed[group] < needed} - broken
-        if not short:
+        too_few = {group for group, needed in required.items() if placed[group] < needed} - left_out
+        if not too_few:
             break
-        broken |= short
-        refused |= _reasons(tried, short, refusals)
+        left_out |= too_few
+        refused |= _group_refusals(tried, too_few, refusals)
     return refused
 
 
@@ -90,10 +91,12 @@ def _try_out(
             continue
         refusals[request.token] = refusal
         if request.transaction:
-            # Free the resources of its other pods for the requests that follow.
+            # It is refused as a whole, so its other pods' resources are free for the requests that
+            # follow. A gang may still reach its minimum without this pod.
             refused_transactions.add(request.transaction)
             _remove_placed(placed, placements, refused_transactions)
     counts = Counter(group for request in placed.values() for group in _groups(request))
+    # All pods, also those without a transaction (""): the placements are restored.
     _remove_placed(placed, placements, {each.transaction for each in placed.values()})
     return counts, refusals
 
@@ -107,22 +110,26 @@ def _remove_placed(
         del placed[uid]
 
 
-def _reasons(
-    requests: Sequence[BindRequest], short: set[_Group], refusals: dict[str, BindRefusal]
+def _group_refusals(
+    requests: Sequence[BindRequest], too_few: set[_Group], refusals: dict[str, BindRefusal]
 ) -> dict[str, BindRefusal]:
-    """Return a refusal for each request of a broken group: its own, or one that names another's."""
+    """Return, by token, a refusal for each request of the groups of which too few pods fit.
+
+    It is the request's own refusal, or one that names the refused pod or the group.
+    """
+    # By transaction. Reversed, so that the first refused pod is stored last and stays.
     first_refusal = {
         each.transaction: f"{each.key} of the same job was refused: {refusals[each.token][0]}"
         for each in reversed(requests)
-        if each.token in refusals and each.transaction in short
+        if each.token in refusals and each.transaction in too_few
     }
-    reasons: dict[str, BindRefusal] = {}
+    found: dict[str, BindRefusal] = {}
     for each in requests:
-        if each.token in refusals and short.intersection(_groups(each)):
-            reasons[each.token] = refusals[each.token]
+        if each.token in refusals and too_few.intersection(_groups(each)):
+            found[each.token] = refusals[each.token]
         elif each.transaction in first_refusal:
             text = first_refusal[each.transaction]
-            reasons[each.token] = RejectCause.TRANSACTION, unschedulable(text)
-        elif short.intersection(_groups(each)):
-            reasons[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
-    return reasons
+            found[each.token] = RejectCause.TRANSACTION, unschedulable(text)
+        elif too_few.intersection(_groups(each)):
+            found[each.token] = RejectCause.CONSTRAINT, unschedulable(TOO_FEW)
+    return found

@@ -2,7 +2,7 @@
 
     bind, add, delete … ──► BinderCore ──► effects ──► journal: append, flush
                                 ▲                             │
-         acknowledged, listed ◄─┴── flushed, or halted ◄──────┘
+         results, outcomes ◄────┴── flushed, or halted ◄──────┘
 
 Synchronous, without a clock: returned binds are durable.
 """
@@ -56,11 +56,11 @@ class Binder:
     of that table. State is recovered from a journal that has records; `run` is written to an empty
     one. revision: of a change of the cluster, see `roadstead.revisions`. Methods that change
     something raise BinderHaltedError if the journal fails or has failed; `bind` then leaves
-    requests unanswered.
+    requests unanswered. Effects are the commands of the core (`BinderCommand`).
 
     verifier: all hard filters; may be replaced by one that checks less. commits: marked by the
-    caller that acknowledges binds. node_revisions, pod_revisions: the last revision of each, by
-    which late copies of older messages are ignored. batches: number of calls of `bind`.
+    caller that acknowledges binds. node_revisions, pod_revisions: the last revision of each name
+    or UID; a message with an older revision is ignored. batches: number of calls of `bind`.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class Binder:
             settings,
             journals_all=not isinstance(journal, NullJournal),
             missing=GangShortfall(run.cluster, profiles, store.table, self._uncounted_pods).missing,
-            fits=self._fits,
+            dry_run=self._dry_run,
             undo=self.volumes.undo,
-            verify_first=self._verify_first,
+            verify_prefix=self._verify_prefix,
         )
         self.node_revisions, self.pod_revisions = Revisions(), Revisions()
         self.outcomes, self.commits = PodOutcomes(), CommitLog()
-        known = self.node_revisions, self.pod_revisions
-        self.journal = BinderJournal(journal, self.core, self.volumes, self.outcomes, *known)
+        revisions = self.node_revisions, self.pod_revisions
+        self.journal = BinderJournal(journal, self.core, self.volumes, self.outcomes, *revisions)
         self.batches = 0
         if not self.journal.recover():
             self._perform(self.journal.begin(run))
@@ -104,13 +104,13 @@ class Binder:
 
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes; update known ones."""
-        news = newer_nodes(nodes, revision, self.node_revisions)
-        self._perform_durably(self.core.add_nodes(news, revision))
+        current = newer_nodes(nodes, revision, self.node_revisions)
+        self._perform_durably(self.core.add_nodes(current, revision))
 
     def remove_nodes(self, names: Iterable[str], revision: int = 0) -> None:
         """Remove nodes; their pods stay bound to them."""
-        news = [name for name in names if self.node_revisions.apply_removal(name, revision)]
-        known = [name for name in news if name in self.core.placements.nodes]
+        current = [name for name in names if self.node_revisions.apply_removal(name, revision)]
+        known = [name for name in current if name in self.core.placements.nodes]
         remove = self.core.remove_node
         self._perform_durably([effect for name in known for effect in remove(name, revision)])
 
@@ -118,18 +118,18 @@ class Binder:
         self, pods: Iterable[KeyedPod], node_names: Iterable[str], revision: int = 0
     ) -> None:
         """Add pods that already run, each on its node: bound from the start."""
-        news = [
+        current = [
             (uid, key, without_nomination(facts), node_name)
             for (uid, key, facts), node_name in zip(pods, node_names, strict=True)
             if self.pod_revisions.apply_addition(uid, revision)
         ]
-        self._perform_durably(self.core.load(news))
+        self._perform_durably(self.core.load(current))
 
     def add_pending(self, pods: Sequence[KeyedPod], revision: int = 0) -> None:
         """Add pending pods, which may be bound from now on."""
         indices = self.pod_revisions.apply_additions([uid for uid, _, _ in pods], revision)
-        news = pods if indices is None else [pods[index] for index in indices]
-        pending = [(uid, key, without_nomination(facts)) for uid, key, facts in news]
+        current = pods if indices is None else [pods[index] for index in indices]
+        pending = [(uid, key, without_nomination(facts)) for uid, key, facts in current]
         self._perform_durably(self.core.add_pods(pending, revision))
 
     def update_pods(self, pods: Sequence[KeyedPod], revision: int = 0) -> list[BinderRecord]:
@@ -153,14 +153,14 @@ class Binder:
         Pods that were added again after this revision are kept.
         """
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
-        news = [uid for uid in known if self.pod_revisions.apply_removal(uid, revision)]
-        self._perform_durably(self._with_released(self.core.delete(news, revision), news))
-        return self._gone(known)
+        current = [uid for uid in known if self.pod_revisions.apply_removal(uid, revision)]
+        self._perform_durably(self._with_released(self.core.delete(current, revision), current))
+        return self._deleted_of(known)
 
     def _with_released(
         self, effects: Sequence[BinderCommand], uids: Sequence[str]
     ) -> list[BinderCommand]:
-        """Add the records of the claims that end with pods to those of the pods."""
+        """Release the claims of removed pods; add their records to those of the pods."""
         self.volumes.release(uids)
         return self.journal.with_claims(effects)
 
@@ -181,10 +181,10 @@ class Binder:
             if self.core.current_epoch(owner) is None:
                 self.core.advance_epoch(owner, epoch)
         self.volumes.begin(volumes)
-        found = self._perform(self.journal.with_claims(self.core.bind(requests)))
+        results = self._perform(self.journal.with_claims(self.core.bind(requests)))
         self.journal.snapshot_if_grown()
         self.batches += 1
-        return {each.token: found[each.token] for each in requests if each.token in found}
+        return {each.token: results[each.token] for each in requests if each.token in results}
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
         """Evict pods, each for a preemptor; return those that are deleted now.
@@ -194,7 +194,7 @@ class Binder:
         known = [uid for uid in uids if self._state(uid) is not BinderState.UNKNOWN]
         effects = self.core.evict(known, dict(zip(uids, preemptors, strict=True)))
         self._perform_durably(self._with_released(effects, known))
-        return self._gone(known)
+        return self._deleted_of(known)
 
     def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
         """Deallocate claims of devices (key, UID of the pod for which it is done).
@@ -206,9 +206,9 @@ class Binder:
             self._perform_durably(self.journal.with_claims(()))
 
     def resolve(self, uids: Iterable[str], tokens: Iterable[str]) -> tuple[str | None, ...]:
-        """Return `bound_nodes`, and void the tokens of pods that are on no node.
+        """Return the pods' nodes as `bound_nodes`, and void the tokens of pods that are on no node.
 
-        So the answer is final: an attempt that has committed nothing never will (I6).
+        So the answer is final: an attempt that has not been committed never will be (I6).
         """
         uids = tuple(uids)
         pairs = zip(uids, tokens, strict=True)
@@ -231,13 +231,13 @@ class Binder:
 
         For pods that were removed too long ago only the name is known; no placement counts them.
         """
-        gone = self.outcomes.removed
-        return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in gone]
+        removed = self.outcomes.removed
+        return [(pod.uid, pod.key, self._facts_of(pod.uid, pod.key)) for pod in removed]
 
     # The end.
 
     def end_run(self, digest: str) -> None:
-        """Record that all pods are decided. digest: of the outcome; of several, the last counts."""
+        """Record that all pods are decided. digest: of the outcome; the last call's counts."""
         mark = RunMark(FINISHED, digest)
         self._perform_durably(self.journal.describe(mark, RecordKind.RUN))
 
@@ -257,7 +257,7 @@ class Binder:
     def _verify(self, request: BindRequest) -> Status:
         return self._verify_with(request, self.volumes.commit)
 
-    def _fits(self, request: BindRequest) -> Status:
+    def _dry_run(self, request: BindRequest) -> Status:
         return self._verify_with(request, self.volumes.try_out)
 
     def _verify_with(
@@ -270,7 +270,7 @@ class Binder:
         node = self.core.placements.nodes[request.node_name]
         return bind_claims(request.token, request.facts, node)
 
-    def _verify_first(self, requests: Sequence[BindRequest]) -> int:
+    def _verify_prefix(self, requests: Sequence[BindRequest]) -> int:
         # Claims of volumes are bound pod by pod, so the batch check ends at the first of these.
         requests = list(takewhile(lambda each: not each.facts.volumes, requests))
         if not requests:
@@ -283,8 +283,8 @@ class Binder:
 
         facts, nodes = [r.facts for r in requests], [r.node_name for r in requests]
         if any(each.device_claims for each in facts):
-            return self.verifier.verify_first(facts, nodes, bind_claims)
-        return self.verifier.verify_first(facts, nodes)
+            return self.verifier.verify_prefix(facts, nodes, bind_claims)
+        return self.verifier.verify_prefix(facts, nodes)
 
     # Effects.
 
@@ -296,27 +296,27 @@ class Binder:
 
     def _perform(self, effects: Sequence[BinderCommand]) -> dict[str, CommitResult]:
         """Perform effects and those that follow from them; return the results by token."""
-        answers: dict[str, CommitResult] = {}
-        listed = self.outcomes.bound
+        results: dict[str, CommitResult] = {}
+        bound = self.outcomes.bound
         waiting = deque(effects)
         while waiting:
             effect = waiting.popleft()
             if isinstance(effect, Acknowledge):
                 token, _, result = effect
-                answers[token] = result
+                results[token] = result
                 if isinstance(result, Bound):
                     uid, node_name, _, _ = result
                     # A repeated token gets its first answer, even if its pod was deleted since.
-                    if uid not in listed and self.core.is_bound_by(uid, token):
+                    if uid not in bound and self.core.is_bound_by(uid, token):
                         self.commits.note(uid)
-                        listed[uid] = node_name
+                        bound[uid] = node_name
             elif isinstance(effect, AppendJournal):
                 waiting += self._write(effect)
             elif isinstance(effect, Released):
                 if effect.evicted:
                     self.pod_revisions.apply_unsent_removal(effect.uid)
                 self.outcomes.released(effect)
-        return answers
+        return results
 
     def _write(self, effect: AppendJournal) -> list[BinderCommand]:
         try:
@@ -338,9 +338,9 @@ class Binder:
         state, node_name = self.core.pod_status(uid)
         return "" if state is BinderState.PENDING else node_name
 
-    def _gone(self, uids: Iterable[str]) -> list[KeyedPod]:
-        away = (uid for uid in uids if self._state(uid) is BinderState.DELETED)
-        return [(uid, *self.core.pod(uid)) for uid in away]
+    def _deleted_of(self, uids: Iterable[str]) -> list[KeyedPod]:
+        deleted = (uid for uid in uids if self._state(uid) is BinderState.DELETED)
+        return [(uid, *self.core.pod(uid)) for uid in deleted]
 
     def _facts_of(self, uid: str, key: str) -> PodFacts:
         if self._state(uid) is BinderState.UNKNOWN:

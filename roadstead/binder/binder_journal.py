@@ -2,7 +2,10 @@
 
 journal ──► recover ──► core, claims, outcomes, revisions
 subject, claims ──► describe ──► records, kept for the next snapshot (`subjects`)
-a journal that has grown ──► snapshot of all of it
+a journal that has grown ──► a snapshot replaces it
+
+A subject is the content of a record that is not about a pod: cluster objects, the profiles'
+filters, a mark in the life of the run, or bound claims.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from roadstead.binder.recovery import (
 )
 from roadstead.binder.volumes import BinderVolumes
 from roadstead.config.model import ProfileConfig
+from roadstead.devices.gates import gates_on
 from roadstead.facts.bound_claims import BoundClaims
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.rules import Rules
@@ -78,7 +82,7 @@ class BinderJournal:
         if not isinstance(self._journal, FileJournal):
             return False
         parts = split_by_kind(self._journal.recovered_groups())
-        found = recover(self._core, self._note_runs(parts))
+        found = recover(self._core, self._note_parts(parts))
         self._outcomes.bound.update(found.bound)
         self._core.last_lsn = self._core.flushed_lsn = self._journal.last_lsn
         if self._journal.tail is not None:
@@ -86,20 +90,21 @@ class BinderJournal:
             _log.info("journal cut", extra={"fields": {"left_out": left_out}})
         self._subjects = [*found.subjects]
         self._volumes.apply(
-            [_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
+            [_storage_change(each) for each in found.subjects if isinstance(each, BoundClaims)]
         )
         return found.records > 0
 
-    def _note_runs(self, parts: Iterable[RecordsOfKind]) -> Iterator[RecordsOfKind]:
+    def _note_parts(self, parts: Iterable[RecordsOfKind]) -> Iterator[RecordsOfKind]:
         """Yield parts unchanged; note their revisions and removed pods on the way."""
         for kind, records in parts:
             self._note_revisions(kind, records)
             if kind in (RecordKind.EVICT, RecordKind.DELETE):
-                gone = [RemovedPod(r.uid, r.key, r.node_name, r.owner) for r in records]
-                self._outcomes.removed += gone
+                removed = [RemovedPod(r.uid, r.key, r.node_name, r.owner) for r in records]
+                self._outcomes.removed += removed
             yield kind, records
 
     def _note_revisions(self, kind: RecordKind, records: RecordColumns) -> None:
+        # The field `epoch` of these records has the revision.
         if kind is RecordKind.EVICT:
             # Only a snapshot has revisions of evicted pods; an eviction itself has none.
             for uid, revision in zip(records.uids, records.epochs, strict=True):
@@ -121,8 +126,11 @@ class BinderJournal:
 
     def begin(self, run: RunDescription) -> list[BinderCommand]:
         """Return the effects that write the run's description in one group: all or nothing."""
+        gates = self._volumes.gates
         rules = replace(
-            _filter_rules(run.profiles), extended_resource=self._volumes.gates.extended_resource
+            _filter_rules(run.profiles),
+            extended_resource=gates.extended_resource,
+            device_gates=gates_on(replace(gates, extended_resource=False)),
         )
         effects = [*self.describe(run.cluster), *self.describe(rules)]
         if run.digest:
@@ -130,7 +138,7 @@ class BinderJournal:
         return in_one_append(effects)
 
     def with_claims(self, effects: Sequence[BinderCommand]) -> list[BinderCommand]:
-        """Add the records of bound claims to those of their binds: one group, all or nothing."""
+        """Add the records of bound claims to those of the binds: one group, all or nothing."""
         effects = list(effects)
         for change in self._volumes.batch_changes():
             claims = BoundClaims(
@@ -175,7 +183,7 @@ class BinderJournal:
             self._journal.close()
 
 
-def _change(bound: BoundClaims) -> StorageChange:
+def _storage_change(bound: BoundClaims) -> StorageChange:
     return StorageChange(
         bound.claims, bound.volumes, bound.removed, bound.device_claims, bound.removed_claims
     )

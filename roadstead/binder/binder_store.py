@@ -34,9 +34,9 @@ class BinderStore:
     commands for the actor.
 
     pods: pending, tentative and bound pods, and the last deleted ones. placements: the nodes, each
-    with the pods that count on it. row_versions: for each node, the number of the record that
-    changed it last. halted: set once the journal failed. last_lsn, flushed_lsn: numbers (LSN) of
-    the last record, and of the last that is on disk.
+    with the pods that are counted on it. row_versions: for each node, the number of the record that
+    changed it last. halted: set once the journal failed. last_lsn, flushed_lsn: the numbers (LSN)
+    of the last record, and of the last record that is on disk.
     """
 
     def __init__(

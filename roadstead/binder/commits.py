@@ -33,7 +33,7 @@ from roadstead.binder.pods import (
     RejectCause,
     Rejected,
     Verify,
-    VerifyFirst,
+    VerifyPrefix,
 )
 from roadstead.binder.tokens import TokenMemory, conflict
 from roadstead.binder.undo import BatchStart, Unflushed
@@ -54,7 +54,7 @@ MIN_TOGETHER = 64
 """Minimum number of requests that are verified together after one did not pass."""
 
 MAX_ONE_BY_ONE = 64
-"""At most this many are decided one by one before verifying together is tried again."""
+"""Maximum number of requests decided one by one before verifying together is tried again."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class _BatchResult:
 
 
 class Commits(BinderStore):
-    """Bind requests with their tokens, epochs and outcomes."""
+    """Bind requests with their tokens, epochs and outcomes; parameters: see `BinderCore`."""
 
     def __init__(
         self,
@@ -86,18 +86,18 @@ class Commits(BinderStore):
         *,
         journals_all: bool = False,
         missing: Missing = lambda _: 0,
-        fits: Verify | None = None,
+        dry_run: Verify | None = None,
         undo: Callable[[], None] = lambda: None,
-        verify_first: VerifyFirst = lambda _: 0,
+        verify_prefix: VerifyPrefix = lambda _: 0,
     ) -> None:
         super().__init__(store, settings or BinderSettings(), next_lsn, journals_all=journals_all)
-        self._verify, self._verify_first = verify, verify_first
-        self._missing, self._fits, self._undo = missing, fits or verify, undo
+        self._verify, self._verify_prefix = verify, verify_prefix
+        self._missing, self._dry_run, self._undo = missing, dry_run or verify, undo
         self._epochs: dict[str, int] = {}
         self._tokens = TokenMemory(self.settings.max_tokens)
         self._voided: OrderedDict[str, None] = OrderedDict()
         self._unflushed: Unflushed = deque()
-        """(record number, pod; token of a commit, effect of a release, or None for a load)."""
+        """Records not on disk yet (`roadstead.binder.undo`)."""
 
     def bind(self, requests: Sequence[BindRequest]) -> list[BinderCommand]:
         """Decide requests in order, each on top of all before it, flushed or not.
@@ -137,7 +137,7 @@ class Commits(BinderStore):
     def _decide(
         self, requests: Sequence[BindRequest], histories: dict[str, History]
     ) -> list[BinderCommand]:
-        """Decide a batch. histories: receives those of accepted pods as they were before."""
+        """Decide a batch. histories: receives, by UID, the earlier histories of accepted pods."""
         records = self._records_if_all_pending(requests)
         if records is not None:
             return self._bind_pending(requests, records, histories)
@@ -154,7 +154,7 @@ class Commits(BinderStore):
         records: Sequence[BinderRecord],
         histories: dict[str, History],
     ) -> list[BinderCommand]:
-        """Decide requests of pending pods as if one after another; those that pass are one step.
+        """Decide requests of pending pods as if one after another; accept those that pass together.
 
         If few pass together, more are decided one by one before the next try.
         """
@@ -163,14 +163,14 @@ class Commits(BinderStore):
         decided = _BatchResult()
         start, ahead, one_by_one = 0, len(requests), 1
         while start < len(requests):
-            requested = requests[start : start + ahead]
-            if passing := self._verify_first(requested):
+            verified = requests[start : start + ahead]
+            if passing := self._verify_prefix(verified):
                 of_passing = records[start : start + passing]
-                decided.journal += self._accept_all(requested[:passing], of_passing, histories)
+                decided.journal += self._accept_all(verified[:passing], of_passing, histories)
                 start += passing
             # So the requests that are verified in vain are about as many as those that pass.
             ahead = max(2 * passing, MIN_TOGETHER)
-            if passing == len(requested):
+            if passing == len(verified):
                 continue
             for request in requests[start : start + one_by_one]:
                 decided.add(self._bind_one(request, None, histories))
@@ -223,7 +223,7 @@ class Commits(BinderStore):
             return None
         if self.placements.store.missing(each.node_name for each in requests):
             return None
-        # One epoch per owner: of two in a batch, the newer may make the older stale.
+        # One epoch per owner: of two epochs in a batch, the newer may make the older stale.
         senders = {(each.owner, each.epoch) for each in requests}
         are_current = all(epoch >= epochs.get(owner, epoch) for owner, epoch in senders)
         return found if are_current and len(dict(senders)) == len(senders) else None
@@ -289,18 +289,18 @@ class Commits(BinderStore):
         return journal
 
     def _refused_groups(self, requests: Sequence[BindRequest]) -> dict[str, BindRefusal]:
-        """Return refusals of gangs of which too few pods fit, and of transactions not all fit."""
+        """Return, by token, refusals for gangs and transactions of which too few pods fit."""
         if all(r.facts.pod_group is None and not r.transaction for r in requests):
             return {}
 
         def refusal_of(request: BindRequest, placed: int) -> BindRefusal | None:
             if len(self._unflushed) + placed >= self.settings.max_unflushed:
                 return RejectCause.BUSY, SUCCESS
-            return self._refusal(request, self.pods.present.get(request.uid), self._fits)
+            return self._refusal(request, self.pods.present.get(request.uid), self._dry_run)
 
         undecided = [each for each in requests if not self._is_decided(each)]
         refused = refused_groups(undecided, self.placements, refusal_of, self._missing)
-        # `refused_groups` has restored the placements; this reverts the claims that `fits` bound.
+        # `refused_groups` restored the placements; this reverts the claims that the dry run bound.
         self._undo()
         return refused
 
@@ -315,13 +315,13 @@ class Commits(BinderStore):
     ) -> Acknowledge | JournalRecord | None:
         """Decide one request: return an answer, the record of a commit, or None if it waits.
 
-        refusal: of its group, decided before.
+        refusal: that of the request's group, if it is refused as a group.
         """
-        known = self._tokens.get(request)
-        if known is not None:
-            if known.result is None:
+        remembered = self._tokens.get(request)
+        if remembered is not None:
+            if remembered.result is None:
                 return None
-            return Acknowledge(request.token, request.owner, known.result)
+            return Acknowledge(request.token, request.owner, remembered.result)
         record = self.pods.present.get(request.uid)
         if record is not None and record.token == request.token and record.bound is not None:
             # The token is forgotten, but the pod's record shows that this request bound it.
@@ -360,8 +360,8 @@ class Commits(BinderStore):
         if request.node_name not in self.placements.nodes:
             return RejectCause.UNKNOWN_NODE, SUCCESS
         if self._is_stale(request):
-            news = f"the node changed with record {self.row_versions.of(request.node_name)}"
-            return RejectCause.VERSION, unschedulable(f"{news}, {request.read_version} was read")
+            change = f"the node changed with record {self.row_versions.of(request.node_name)}"
+            return RejectCause.VERSION, unschedulable(f"{change}, {request.read_version} was read")
         if request.facts is not record.facts and request.facts != record.facts:
             # The cache counts the pod's old facts, so it must be decided and assumed again.
             return RejectCause.CHANGED, unschedulable("the pod was updated after it was read")

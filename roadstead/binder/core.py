@@ -37,10 +37,9 @@ class BinderCore(Commits):
     verify: all hard filters of one node, run on that store. next_lsn: the number of the first
     record, one after the last of the journal. journals_all: also journal nodes, accepted pods and
     the cluster, so that the journal alone suffices to check every bind. missing: how many pods of a
-    gang must still be bound. fits: as `verify`, to try out a batch. undo: reverts the changes of
-    `fits`, and those of `verify` for a batch that fails. verify_first: how many of the first
-    requests would pass one after another, as far as that is found quickly. rows: the versions of
-    nodes.
+    gang must still be bound. dry_run: as `verify`, to try out a batch. undo: reverts what `dry_run`
+    changed, and what `verify` changed for a batch that fails. verify_prefix: how many of the first
+    requests pass one after another, as far as that is found quickly.
     """
 
     def flushed(self, lsn: int) -> list[BinderCommand]:
@@ -63,13 +62,13 @@ class BinderCore(Commits):
         # acknowledged; `Released` follows.
         tentative = [each for _, each, _ in durable if each.state is BinderState.TENTATIVE]
         self.pods.apply_all(tentative, BinderEvent.FLUSH)
-        for _, record, what in durable:
-            if isinstance(what, str):
+        for _, record, outcome in durable:
+            if isinstance(outcome, str):
                 bound = Bound(record.uid, record.node_name, record.lsn, record.version)
-                self._tokens.answer(what, bound)
-                effects.append(Acknowledge(what, record.owner, bound))
-            elif what is not None:
-                effects.append(what)
+                self._tokens.answer(outcome, bound)
+                effects.append(Acknowledge(outcome, record.owner, bound))
+            elif outcome is not None:
+                effects.append(outcome)
         self.flushed_lsn = max(self.flushed_lsn, lsn)
         return effects
 
@@ -100,7 +99,7 @@ class BinderCore(Commits):
         self.pods.inherit_histories(records)
         self.pods.apply_all(records, BinderEvent.ADD)
         numbered = self._number_all(records, RecordKind.ADD, revision) if self._journals_all else []
-        return to_journal([*numbered, *self._updated(list(updated.values()), revision)])
+        return to_journal([*numbered, *self._update(list(updated.values()), revision)])
 
     def load(self, pods: Sequence[tuple[str, str, PodFacts, str]]) -> list[BinderCommand]:
         """Add pods (uid, key, facts, node) that run already; a repeated call changes nothing.
@@ -128,19 +127,20 @@ class BinderCore(Commits):
         deleted pods.
         """
         self._check_running()
-        known = [(self._known(uid, BinderEvent.UPDATE), facts) for uid, facts in pods]
-        return to_journal(self._updated([e for e in known if e[0].facts != e[1]], revision))
+        known = [(self._allowed(uid, BinderEvent.UPDATE), facts) for uid, facts in pods]
+        changed = [(record, facts) for record, facts in known if record.facts != facts]
+        return to_journal(self._update(changed, revision))
 
-    def _updated(
-        self, news: Sequence[tuple[BinderRecord, PodFacts]], revision: int
+    def _update(
+        self, changed: Sequence[tuple[BinderRecord, PodFacts]], revision: int
     ) -> list[JournalRecord]:
-        """Update pods and return their records.
+        """Update pods and return the journal records.
 
-        A bound pod always gets one, because every journal has its bind or load.
+        A bound pod always gets one, because every journal has the record of its bind or load.
         """
-        self.pods.apply_all([record for record, _ in news], BinderEvent.UPDATE)
+        self.pods.apply_all([record for record, _ in changed], BinderEvent.UPDATE)
         journal: list[JournalRecord] = []
-        for record, facts in news:
+        for record, facts in changed:
             record.facts = facts
             is_counted = record.state in COUNTED
             if is_counted:
@@ -154,9 +154,8 @@ class BinderCore(Commits):
     def delete(self, uids: Iterable[str], revision: int = 0) -> list[BinderCommand]:
         """Delete pods; `Released` follows their flush. A repeated call changes nothing.
 
-        revision: for the journal, which stores it as epoch.
-
-        Raises IllegalTransitionError, with nothing changed, for a pod that was never added.
+        revision: for the journal, which stores it as epoch. Raises IllegalTransitionError, with
+        nothing changed, for a pod that was never added.
         """
         return self._release(uids, BinderEvent.DELETE, RecordKind.DELETE, revision=revision)
 
@@ -209,7 +208,7 @@ class BinderCore(Commits):
         """Check every invariant; raises AssertionError (O(pods): for tests and after recovery)."""
         check_invariants(self)
 
-    def _known(self, uid: str, event: BinderEvent) -> BinderRecord:
+    def _allowed(self, uid: str, event: BinderEvent) -> BinderRecord:
         """Return the pod's record; raise IllegalTransitionError if `event` is not allowed."""
         record = self.pods.known(uid, event, "never added")
         TABLE.follow(uid, record.state, event, record.history)
@@ -237,7 +236,7 @@ class BinderCore(Commits):
         revision: int = 0,
     ) -> list[BinderCommand]:
         self._check_running()
-        records = [self._known(uid, event) for uid in dict.fromkeys(uids)]
+        records = [self._allowed(uid, event) for uid in dict.fromkeys(uids)]
         journal: list[JournalRecord] = []
         for record in records:
             if record.state is BinderState.DELETED:
@@ -263,6 +262,7 @@ class BinderCore(Commits):
         return [each._replace(epoch=revision) for each in numbered] if revision else numbered
 
     def _number(self, record: BinderRecord, kind: RecordKind) -> JournalRecord:
+        """Return a journal record of a pod under the next number."""
         self.last_lsn += 1
         of_pod = (self.last_lsn, kind, record.uid, record.key, record.node_name)
         has_facts = kind in (RecordKind.LOAD, RecordKind.ADD)

@@ -14,7 +14,7 @@ from roadstead.nodes.table import NodeTable
 class GangShortfall:
     """How many pods gangs lack: minMember of their PodGroups, minus pods on the binder's table.
 
-    aside: pods that are bound to removed nodes.
+    uncounted_pods: pods that are bound to removed nodes.
     """
 
     def __init__(
@@ -22,9 +22,9 @@ class GangShortfall:
         cluster: ClusterFacts,
         profiles: Mapping[str, Profile],
         table: NodeTable,
-        aside: Callable[[], Iterable[PodFacts]],
+        uncounted_pods: Callable[[], Iterable[PodFacts]],
     ) -> None:
-        self._aside = aside
+        self._uncounted_pods = uncounted_pods
         self._groups: dict[GroupKey, PodGroup] = {each.key: each for each in cluster.pod_groups}
         self._gang_profiles = {
             name
@@ -46,7 +46,7 @@ class GangShortfall:
             if group_key(pod_class.facts) == key
         )
         # Pods of removed nodes stay bound, and schedulers count them, too.
-        bound += sum(group_key(facts) == key for facts in self._aside())
+        bound += sum(group_key(facts) == key for facts in self._uncounted_pods())
         # Members that ran from the start may be on nodes that the binder does not know.
         ran = group.running if group is not None else 0
         return max(0, needed - max(bound, ran))

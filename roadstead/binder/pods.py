@@ -71,7 +71,7 @@ COUNTED = frozenset({_S.TENTATIVE, _S.BOUND})
 """States of pods that are counted on their nodes."""
 
 PRESENT = COUNTED | {_S.PENDING}
-"""States of present pods (`PodStore.present`)."""
+"""States of present pods (`PodStore.present`): known and not deleted."""
 
 
 class BindConflictError(RoadsteadError):
@@ -116,7 +116,7 @@ Verify = Callable[[BindRequest], Status]
 """All hard filters of one node, run again on the binder's tables, tentative commits included."""
 
 
-VerifyFirst = Callable[[Sequence[BindRequest]], int]
+VerifyPrefix = Callable[[Sequence[BindRequest]], int]
 """How many of the first requests `Verify` would pass, each on top of those before it.
 
 It may return fewer: the request after them need not be refused, `Verify` decides on it.
@@ -145,7 +145,7 @@ class RejectCause(StrEnum):
 
 
 class Bound(NamedTuple):
-    """A bind that is committed and durable: record `lsn`, state `version`."""
+    """A bind that is committed and durable. lsn: of its record. version: of the state after it."""
 
     uid: str
     node_name: str
@@ -157,7 +157,7 @@ class Bound(NamedTuple):
 class Rejected:
     """A bind that is not committed.
 
-    version: the state to refresh to before another try. row_version: that of the node's row, if
+    version: of the state to refresh to before another try. row_version: that of the node's row, if
     commits check versions.
     """
 
@@ -219,9 +219,12 @@ BinderCommand = AppendJournal | Acknowledge | Released | Halted
 
 @dataclass(frozen=True, slots=True)
 class BinderSettings:
-    """Bounds of the binder's state. Within `max_tokens` a repeated token gets its first answer.
+    """Bounds of the binder's state.
 
-    checks_versions: refuse binds to a node that others changed since it was read.
+    max_unflushed: records that wait for their flush; beyond it, binds are refused as BUSY.
+    max_tokens: requests among which a repeated token gets its first answer. max_gone_remembered:
+    deleted pods whose records are kept. checks_versions: refuse binds to a node that other
+    schedulers changed since it was read.
     """
 
     max_unflushed: int = 100_000

@@ -4,8 +4,9 @@
     core ─► snapshot_records(core) ─► records from which `recover` makes the same core
 
 A pod that was accepted and not bound is pending again. A bound pod is bound, and its token gets its
-first answer again. Refusals are forgotten: the same token may be decided anew. Consecutive
-records of one kind are applied together, so that a million of them take seconds.
+first answer again. Refusals are forgotten: the same token may be decided anew. The records are
+read in parts, each of consecutive records of one kind, which are applied together, so that a
+million records take seconds.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class SnapshotExtras:
     """The contents of a snapshot that are not of the core.
 
     nodes, pods: the last revision by name and UID, also of removed ones. gone: removed pods, oldest
-    first. subjects: cluster objects, rules, marks and bound claims (`JournalRecord.subject`), in
-    order, without nodes, epochs and void tokens, which the core has.
+    first. subjects: cluster objects, filters of the profiles, run marks and bound claims
+    (`JournalRecord.subject`), in order, without nodes, epochs and void tokens, which the core has.
     """
 
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -74,8 +75,8 @@ NO_EXTRAS = SnapshotExtras()
 class Recovered:
     """The contents of a journal that are not of the core.
 
-    records: how many it had. subjects: those that are not of the core, in order. bound: pod UID →
-    node, in commit order, of pods that were bound under a token and still exist.
+    records: number of records. subjects: as `SnapshotExtras.subjects`. bound: pod UID → node, in
+    commit order, of pods that were bound under a token and still exist.
     """
 
     records: int
@@ -84,7 +85,7 @@ class Recovered:
 
 
 RecordsOfKind = tuple[RecordKind, RecordColumns]
-"""Consecutive records of one kind."""
+"""Consecutive records of one kind: a part of the journal."""
 
 
 def split_by_kind(groups: Iterable[Records]) -> Iterator[RecordsOfKind]:
@@ -93,10 +94,10 @@ def split_by_kind(groups: Iterable[Records]) -> Iterator[RecordsOfKind]:
 
 
 def recover(core: BinderCore, parts: Iterable[RecordsOfKind], last_lsn: int = 0) -> Recovered:
-    """Apply all records to a fresh core; its next record follows the last one.
+    """Apply all records to a fresh core, which then numbers its records after them.
 
-    last_lsn: the last one of the journal, if that is beyond the records (a snapshot). Raises
-    JournalError for records that contradict each other.
+    last_lsn: the last number of the journal, if it is higher than those of the records (a
+    snapshot). Raises JournalError for records that contradict each other.
     """
     assert core.last_lsn == 0, "only a fresh binder is recovered"
     replay = _Replay(core)
@@ -108,10 +109,7 @@ def recover(core: BinderCore, parts: Iterable[RecordsOfKind], last_lsn: int = 0)
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Disable garbage collection: none of the recovered objects is garbage.
-
-    Otherwise the collector takes most of the time.
-    """
+    """Disable garbage collection, which would be most of the time and find no garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -147,30 +145,31 @@ def snapshot_records(
         yield JournalRecord(0, RecordKind.RUN, "", "", "", token, subject=RunMark(VOID))
     for pod in sorted(core.pods.present.values(), key=attrgetter("lsn")):
         yield from _pod_records(core, pod, extras.pods.get(pod.uid, 0))
-    yield from _gone_pods(core, extras)
+    yield from _removed_pods(core, extras)
 
 
-def _gone_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
+def _removed_pods(core: BinderCore, extras: SnapshotExtras) -> Iterator[JournalRecord]:
     present, ended = core.pods.present, core.pods.ended
     removed = {pod.uid: pod for pod in extras.gone if pod.uid not in present}
+    # The core may have deleted pods that the extras do not list.
     more = [RemovedPod(uid, e.key, "", "") for uid, e in ended.items() if uid not in removed]
     for pod in (*removed.values(), *more):
         kind = RecordKind.EVICT if pod.preemptor else RecordKind.DELETE
-        who = (pod.uid, pod.key, pod.node_name)
+        names = (pod.uid, pod.key, pod.node_name)
         revision = extras.pods.get(pod.uid, 0)
-        yield JournalRecord(0, kind, *who, owner=pod.preemptor, epoch=revision)
+        yield JournalRecord(0, kind, *names, owner=pod.preemptor, epoch=revision)
 
 
 def _pod_records(core: BinderCore, pod: BinderRecord, revision: int) -> Iterator[JournalRecord]:
-    who = (pod.uid, pod.key, pod.node_name)
+    names = (pod.uid, pod.key, pod.node_name)
     if pod.state not in COUNTED:
-        yield JournalRecord(pod.lsn, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
+        yield JournalRecord(pod.lsn, RecordKind.ADD, *names, epoch=revision, facts=pod.facts)
         return
     requested = core._tokens.facts_of(pod.token) or pod.facts
     bind = (pod.token, pod.owner, pod.epoch)
-    yield JournalRecord(pod.lsn, RecordKind.LOAD, *who, *bind, facts=requested)
+    yield JournalRecord(pod.lsn, RecordKind.LOAD, *names, *bind, facts=requested)
     if revision or requested != pod.facts:
-        yield JournalRecord(0, RecordKind.ADD, *who, epoch=revision, facts=pod.facts)
+        yield JournalRecord(0, RecordKind.ADD, *names, epoch=revision, facts=pod.facts)
 
 
 class _Replay:
@@ -182,6 +181,7 @@ class _Replay:
         self._bound: dict[str, str] = {}
         self._count = 0
         self._last_lsn = 0
+        # The last binds: enough for the tokens that the core remembers.
         self._binds: deque[RecordColumns] = deque()
         self._bind_count = 0
         self._handlers: dict[RecordKind, Callable[[RecordColumns], None]] = {
@@ -190,8 +190,8 @@ class _Replay:
             RecordKind.LOAD: self._place,
             RecordKind.EVICT: self._release,
             RecordKind.DELETE: self._release,
-            RecordKind.NODE: self._nodes,
-            RecordKind.NODE_GONE: self._nodes_gone,
+            RecordKind.NODE: self._add_nodes,
+            RecordKind.NODE_GONE: self._remove_nodes,
             RecordKind.CLUSTER: self._apply_subjects,
             RecordKind.RUN: self._apply_subjects,
             RecordKind.STORAGE: self._apply_subjects,
@@ -199,11 +199,11 @@ class _Replay:
 
     def apply(self, kind: RecordKind, records: RecordColumns) -> None:
         # If a pod occurs twice, the records are applied one by one.
-        is_once = len(set(records.uids)) == len(records)
-        pieces = (records,) if is_once else (records[n : n + 1] for n in range(len(records)))
+        occur_once = len(set(records.uids)) == len(records)
+        steps = (records,) if occur_once else (records[n : n + 1] for n in range(len(records)))
         try:
-            for piece in pieces:
-                self._handlers[kind](piece)
+            for step in steps:
+                self._handlers[kind](step)
         except IllegalTransitionError as contradiction:
             raise JournalError(
                 f"journal: records {records.lsns[0]} to {records.lsns[-1]} do not follow from "
@@ -213,7 +213,7 @@ class _Replay:
         self._last_lsn = max(self._last_lsn, records.lsns[-1])
 
     def finish(self, last_lsn: int) -> Recovered:
-        """Set the record numbers, and remember the answers of the last binds by their tokens."""
+        """Set the record numbers, and remember the answers to the last binds by their tokens."""
         core = self._core
         core.last_lsn = core.flushed_lsn = max(self._last_lsn, last_lsn)
         for records in self._binds:
@@ -232,7 +232,7 @@ class _Replay:
     def _add(self, records: RecordColumns) -> None:
         pods, new_pods = self._pods(records)
         if len(new_pods) < len(pods):
-            # An ADD of a known pod at its place is an update: its current facts, bound or not.
+            # An ADD with the node that a present pod is on ("" if pending) updates its facts.
             updated = [
                 (index, pod)
                 for index, (pod, node_name) in enumerate(zip(pods, records.nodes, strict=True))
@@ -269,10 +269,10 @@ class _Replay:
         names = core.placements.bulk_place(uids, records.nodes, facts)
         versions = self._versions(before, records.nodes)
         columns = (names, facts, records.lsns, records.tokens, records.owners, records.epochs)
-        for pod, name, known, lsn, token, owner, epoch, version in zip(
+        for pod, name, bound_facts, lsn, token, owner, epoch, version in zip(
             pods, *columns, versions, strict=True
         ):
-            pod.facts, pod.lsn, pod.node_name = known, lsn, name
+            pod.facts, pod.lsn, pod.node_name = bound_facts, lsn, name
             if token:
                 pod.token, pod.owner, pod.epoch, pod.version = token, owner, epoch, version
         by_token = zip(uids, names, records.tokens, strict=True)
@@ -280,15 +280,15 @@ class _Replay:
         self._note_bind_fields(records)
 
     def _versions(self, before: int, nodes: Sequence[str]) -> Sequence[int]:
-        """Return the state's version after each pod; a pod on an unknown node adds none."""
+        """Return the state's version after each pod, which grows by 1 for a pod on a known node."""
         placements = self._core.placements
         if placements.version == before + len(nodes):
             return range(before + 1, placements.version + 1)
-        away = placements.store.missing(nodes)
-        return list(accumulate((name not in away for name in nodes), initial=before))[1:]
+        unknown = placements.store.missing(nodes)
+        return list(accumulate((name not in unknown for name in nodes), initial=before))[1:]
 
     def _pods(self, records: RecordColumns) -> tuple[list[BinderRecord], list[BinderRecord]]:
-        """Return the binder's records of the pods of records, and those of them that are new."""
+        """Return the binder's records of the pods in journal records, and the new ones of these."""
         known = list(map(self._core.pods.present.get, records.uids))
         columns = zip(known, records.uids, records.keys, _required(records.facts), strict=True)
         pods = new_pods = [pod or BinderRecord(uid, key, facts) for pod, uid, key, facts in columns]
@@ -300,7 +300,7 @@ class _Replay:
     def _note_bind_fields(self, records: RecordColumns) -> None:
         """Note what binds have besides placements: tokens, epochs of owners, versions of rows.
 
-        Of the binds, only as many are kept for `finish` as the core remembers tokens.
+        Only the last binds are kept for `finish`: the core remembers no more tokens.
         """
         if not all(records.tokens):
             records = RecordColumns.of([record for record in records if record.token])
@@ -331,14 +331,14 @@ class _Replay:
                 core.row_versions.changed(pod.node_name, record.lsn)
             core.pods.apply(pod, event)
 
-    def _nodes(self, records: RecordColumns) -> None:
+    def _add_nodes(self, records: RecordColumns) -> None:
         for record in records:
             assert isinstance(record.subject, NodeFacts), f"record {record.lsn} has no node"
             if record.subject.name in self._core.placements.nodes:
                 self._core.row_versions.changed(record.subject.name, record.lsn)
             self._core.placements.add_node(record.subject)
 
-    def _nodes_gone(self, records: RecordColumns) -> None:
+    def _remove_nodes(self, records: RecordColumns) -> None:
         for record in records:
             # A snapshot also has records of nodes that were removed before it.
             if record.lsn or record.node_name in self._core.placements.nodes:

@@ -22,9 +22,9 @@ class TokenMemory:
 
     `forget_oldest` enforces that number after each call of `Commits.bind`.
 
-    Forgetting is safe: the record of a bound pod has its token, and the requests of a fenced
-    scheduler are refused by their epoch. Only a refusal may change when its token is repeated after
-    that many others.
+    Forgetting is safe: the record of a bound pod has the token of its bind, and the requests of a
+    fenced scheduler are refused by their epoch. Only a refusal may change when its token is
+    repeated after `max_tokens` other requests.
     """
 
     def __init__(self, max_tokens: int) -> None:
@@ -36,11 +36,11 @@ class TokenMemory:
         return len(self._requests)
 
     def knows_any(self, tokens: Iterable[str]) -> bool:
-        """Whether one of these tokens is remembered."""
+        """Whether any of these tokens is remembered."""
         return not self._requests.keys().isdisjoint(tokens)
 
     def get(self, request: BindRequest) -> Remembered | None:
-        """Return this request as remembered; BindConflictError if its token names another."""
+        """Return this request as remembered; BindConflictError if the token is another's."""
         known = self._requests.get(request.token)
         if known is None:
             return None
@@ -70,6 +70,7 @@ class TokenMemory:
         self._results[token] = result
 
     def unanswered(self) -> tuple[str, ...]:
+        """Return the tokens of requests that wait for their flush, oldest first."""
         return tuple(token for token in self._requests if token not in self._results)
 
     def undo_to(self, count: int) -> None:

@@ -8,8 +8,12 @@ The quick check is the plugins' own `count_passing`, which counts passing pods w
 
 A scheduler may have decided on an old state; every commit is checked here, against authoritative
 counts. PreFilter reads the whole table, filters read a view of the one row. For a class that
-recurs, the results of filters that read NODE facts are cached for all rows, and PreFilter's outcome
-as long as no pod was added or removed that it may depend on.
+recurs, the results of filters that read only NODE facts (labels, taints and the like, not the pods
+on the node) are cached for all rows, and PreFilter's outcome as long as no pod was added or removed
+that it may depend on.
+
+A pod with device claims may be evaluated by a substitute: a class with equal answers that pods with
+differently named claims share (`Profile.substitute`).
 """
 
 from __future__ import annotations
@@ -49,9 +53,10 @@ BindClaims = Callable[[int], bool]
 class _CachedResults:
     """Cached results of a class or shape.
 
-    quick_filters: see `_quick_filters`. passes: bool[row], the rows that pass the filters that read
-    NODE facts, once computed. validity: of PreFilter's outcome. quick_validity: its validity for
-    the plugins that do not read the table themselves. uses: how many pods used it.
+    validity: of PreFilter's outcome. quick_validity: its validity for quick checks, which depend on
+    it only for plugins that do not read the table themselves. quick_filters: see `_quick_filters`.
+    passes: bool[row], the rows that pass the filters that read NODE facts, once computed. uses: how
+    many pods used it.
     """
 
     outcome: PreFilterOutcome
@@ -108,21 +113,22 @@ class Verifier:
             return cached.outcome.status
         if not cached.allows(node_name):
             return excluded_status(cached.outcome.narrowed_by)
-        return _filtered(
+        return _filter_row(
             profile, pod_class, cached.outcome.state, self._table.view(np.array([row]))
         )
 
-    def verify_first(
+    def verify_prefix(
         self,
         pods: Sequence[PodFacts],
         node_names: Sequence[str],
         bind_claims: BindClaims | None = None,
     ) -> int:
-        """Return how many of the first pods `verify` would pass, each on top of those before.
+        """Return how many of the first pods `verify` would pass, each on top of those before it.
 
         It may return fewer: the pod after them need not be refused, `verify` decides on it.
-        bind_claims: called in order for the returned pods with claims. A batch without it, or whose
-        pod has claims without substitutes, ends there. Raises KeyError as `verify`.
+        bind_claims: called in order for the passing pods with claims. Without it the batch ends at
+        the first pod with claims, otherwise at the first such pod without a substitute. Raises
+        KeyError as `verify`.
         """
         if len(pods) == 1:
             # Columns of one row cost ten times what the row does.
@@ -132,15 +138,16 @@ class Verifier:
             return int(passes)
         pod_classes, evaluated = self._classes_of(pods, binds_claims=bind_claims is not None)
         rows = np.array(self._table.each_row(node_names), dtype=np.intp)
-        number, plugins = self._count_by_shape(evaluated, rows)
-        kinds = dict.fromkeys(evaluated)
-        called_per_pod = [each for each in plugins if any(map(each.reads_current, kinds))]
+        count, plugins = self._count_by_shape(evaluated, rows)
+        distinct = dict.fromkeys(evaluated)
+        # Their answers depend on claims, so they are called after the claims of the pods before.
+        called_per_pod = [each for each in plugins if any(map(each.reads_current, distinct))]
         for plugin in plugins:
-            if number and plugin not in called_per_pod:
-                number = plugin.count_passing(evaluated[:number], self._table, rows[:number])
+            if count and plugin not in called_per_pod:
+                count = plugin.count_passing(evaluated[:count], self._table, rows[:count])
         if bind_claims is None or evaluated is pod_classes:
-            return number
-        for index in range(number):
+            return count
+        for index in range(count):
             own, pod_class, row = pod_classes[index], evaluated[index], rows[index : index + 1]
             # The claims of the pods before it are bound by now.
             if pod_class is not own and not self._profile_of(own).substitutes_for(pod_class, own):
@@ -150,7 +157,7 @@ class Verifier:
                     return index
             if own.facts.may_bind_claims and not bind_claims(index):
                 return index
-        return number
+        return count
 
     def _profile_of(self, pod_class: PodClass) -> Profile:
         return self._profiles[pod_class.facts.scheduler_name]
@@ -158,14 +165,14 @@ class Verifier:
     def _classes_of(
         self, pods: Sequence[PodFacts], *, binds_claims: bool
     ) -> tuple[list[PodClass], list[PodClass]]:
-        """Return the classes of the first pods, and those by which they are evaluated.
+        """Return the classes of the first pods, and the classes by which these are evaluated.
 
-        They end at the first pod with claims that has no substitute, or if no claims are bound.
-        Without claims, both are one list.
+        Both lists end at the first pod with claims that has no substitute; unless `binds_claims`,
+        at the first pod with claims. Without claims, both are the same list.
         """
         classes = self._table.classes
         own = classes.pod_classes_of(pods)
-        # Most batches have none, and few classes.
+        # Most batches have no claims, and few classes.
         if not any(each.facts.may_bind_claims for each in dict.fromkeys(own)):
             return own, own
         evaluated = own
@@ -184,9 +191,9 @@ class Verifier:
     def _count_by_shape(
         self, pod_classes: Sequence[PodClass], rows: Rows
     ) -> tuple[int, list[FilterPlugin]]:
-        """Return how many of the first pods pass what is cached, and the filters of quick checks.
+        """Return how many of the first pods pass by cached results, and the filters still to call.
 
-        These filters are to be called for the pods that are counted.
+        The filters are those of the quick checks; the caller calls them for the counted pods.
         """
         keys: dict[PodClass, Hashable] = {}
         first: dict[Hashable, PodClass] = {}
@@ -196,17 +203,17 @@ class Verifier:
         positions_of: dict[Hashable, list[int]] = {key: [] for key in first}
         for index, pod_class in enumerate(pod_classes):
             positions_of[keys[pod_class]].append(index)
-        number, plugins = len(pod_classes), dict[FilterPlugin, None]()
-        min_pods = MIN_PODS_TO_CACHE if number < PODS_PER_SHAPE * len(first) else 1
+        count, plugins = len(pod_classes), dict[FilterPlugin, None]()
+        min_pods = MIN_PODS_TO_CACHE if count < PODS_PER_SHAPE * len(first) else 1
         for key, pod_class in first.items():
             positions = positions_of[key]
             cached = self._results_for_all_rows(pod_class, len(positions), min_pods)
             if cached is None or not self._stays_feasible(cached, pod_class, first.values()):
-                number = min(number, positions[0])
+                count = min(count, positions[0])
                 continue
-            number = min(number, _first_not_passing(cached.passes, rows, positions, number))
+            count = min(count, _first_not_passing(cached.passes, rows, positions, count))
             plugins.update(dict.fromkeys(cached.quick_filters))
-        return number, list(plugins)
+        return count, list(plugins)
 
     def _results_for_all_rows(
         self, pod_class: PodClass, pods: int, min_pods: int
@@ -226,11 +233,11 @@ class Verifier:
     def _stays_feasible(
         self, cached: _CachedResults, pod_class: PodClass, batch: Collection[PodClass]
     ) -> bool:
-        """Whether all passing nodes stay feasible for a class when the other pods are added.
+        """Whether all passing nodes stay feasible for a class when the batch's pods are added.
 
-        batch: a class of each shape of the batch.
+        batch: one class of each shape in the batch. Plugins with a quick check count these pods.
         """
-        # `verify_first` does not compare nodes with those that PreFilter named.
+        # `verify_prefix` does not compare nodes with those that PreFilter named.
         if cached.outcome.node_names is not None or not cached.outcome.status.is_success:
             return False
         profile = self._profiles[pod_class.facts.scheduler_name]
@@ -249,10 +256,10 @@ class Verifier:
                 return False
             cached.passes = _static_mask(profile, pod_class, cached.outcome.state, self._table)
         rows = np.array([row], dtype=np.intp)
-        admitted = (
+        passing = (
             plugin.count_passing((pod_class,), self._table, rows) for plugin in cached.quick_filters
         )
-        return bool(cached.passes[row]) and all(admitted)
+        return bool(cached.passes[row]) and all(passing)
 
     def _pre_filtered(self, profile: Profile, pod_class: PodClass) -> _CachedResults:
         """Return PreFilter's outcome, cached until something that it depends on changes."""
@@ -269,16 +276,16 @@ class Verifier:
         inputs = inputs_of(self._table, profile, pod_class)
         changes = self._table.columns.changes
         outcome = run_pre_filter(profile, pod_class, self._table)
-        has_inputs = cached is not None and cached.validity.inputs == inputs
-        if cached is not None and has_inputs and outcome.is_same(cached.outcome):
+        same_inputs = cached is not None and cached.validity.inputs == inputs
+        if cached is not None and same_inputs and outcome.is_same(cached.outcome):
             cached.validity.changes = cached.quick_validity.changes = changes
             return cached
         before = cached
         quick_inputs = lasting_inputs_of(self._table, profile, pod_class)
-        has_facts = before is not None and before.quick_validity.inputs == quick_inputs
+        same_facts = before is not None and before.quick_validity.inputs == quick_inputs
         cached = _CachedResults(outcome, Validity(inputs, changes), Validity(quick_inputs, changes))
         cached.quick_filters = _quick_filters(profile, outcome.state)
-        if before is not None and has_facts:
+        if before is not None and same_facts:
             # NODE facts did not change, so the rows that pass are still valid.
             cached.uses, cached.passes = before.uses, before.passes
         self._cached.pop(key, None)
@@ -322,7 +329,7 @@ def _has_quick_check(plugin: Plugin) -> bool:
 def _quick_filters(profile: Profile, state: CycleState) -> tuple[FilterPlugin, ...]:
     """Return the filters whose `count_passing` the quick check calls: those beyond NODE facts.
 
-    Skipped ones are left out, unless they read the table themselves.
+    Filters that PreFilter skipped are left out, unless they read the table themselves.
     """
     return tuple(
         plugin
@@ -345,17 +352,16 @@ def _static_mask(
     return passes
 
 
-def _first_not_passing(
-    passes: Bools | None, rows: Rows, positions: list[int], otherwise: int
-) -> int:
-    """Return the first of some indices whose row does not pass; `otherwise` if all pass."""
+def _first_not_passing(passes: Bools | None, rows: Rows, positions: list[int], default: int) -> int:
+    """Return the first position in `rows` whose row does not pass; `default` if all pass."""
     if passes is None:
         return positions[0]
     passing = passes[rows[positions]]
-    return otherwise if passing.all() else positions[int(passing.argmin())]
+    return default if passing.all() else positions[int(passing.argmin())]
 
 
-def _filtered(profile: Profile, pod_class: PodClass, state: CycleState, row: Table) -> Status:
+def _filter_row(profile: Profile, pod_class: PodClass, state: CycleState, row: Table) -> Status:
+    """Run Filter on a view of one row; return Success or the first refusal."""
     for plugin in profile.filter:
         if plugin.name in state.skipped:
             continue

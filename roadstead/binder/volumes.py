@@ -18,7 +18,10 @@ _NO_DEVICES = unschedulable("the devices of its claims are in use")
 
 
 class BinderVolumes:
-    """Claims and volumes as committed. log: every change by a commit, in order."""
+    """Claims and volumes as committed. log: every change by a commit, in order.
+
+    Changes are tried out or committed in batches, so that a failed batch can be undone.
+    """
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._binding = binding_profiles(profiles.values())
@@ -88,7 +91,7 @@ class BinderVolumes:
     def commit(self, token: str, pod: PodFacts, node: NodeFacts) -> Status:
         """Bind a pod's claims together with the pod, all or none.
 
-        Refused if a claim, volume or device was bound otherwise meanwhile, or a claim would stay
-        unbound.
+        Refused if a claim, volume or device was bound to something else meanwhile, or a claim would
+        stay unbound.
         """
         return self._bind(token, pod, node, self.log)

@@ -1,7 +1,7 @@
 """AttemptFinisher: ends schedulers' attempts at the cache.
 
 forgotten, expired ──► claims bound only for the attempt are released ──► changes are sent
-                  └──► if the pod was deleted meanwhile, its resources are reported to the queue
+                  └──► if the pod was deleted meanwhile, the caller reports it to the queue
 confirmed ──► the claims stay bound
 """
 
@@ -28,29 +28,29 @@ class AttemptFinisher:
         self._changes.send(answer.deltas)
         # A refused pod without a node was deleted while it was assumed: release its claims too.
         kept = {each.uid for each in answer.refused if self._core.node_of(each.uid) is not None}
-        self.free([uid for uid, _ in attempts if uid not in kept])
+        self.release_claims([uid for uid, _ in attempts if uid not in kept])
 
-    def free(self, uids: Sequence[str]) -> None:
+    def release_claims(self, uids: Sequence[str]) -> None:
         """Release the claims that were bound only for ended attempts of these pods."""
-        known = len(self._volumes.log)
+        start = len(self._volumes.log)
         self._volumes.forget(uids)
-        self._changes.send_storage(self._volumes.log[known:])
+        self._changes.send_storage(self._volumes.log[start:])
 
     def confirm(self, bound: Mapping[str, str]) -> None:
         """Add pods (uid → node) that are bound; their claims stay bound."""
         placements = [
-            PodOnNode(known.uid, known.key, known.facts, node)
+            PodOnNode(counted.uid, counted.key, counted.facts, node)
             for uid, node in bound.items()
-            if (known := self._core.placement_of(uid))
+            if (counted := self._core.placement_of(uid))
         ]
         self._changes.send(self._core.confirm(placements))
         self.confirm_claims(bound)
 
     def confirm_claims(self, uids: Iterable[str]) -> None:
         """Keep the claims of committed pods bound."""
-        known = len(self._volumes.log)
+        start = len(self._volumes.log)
         self._volumes.confirm(uids)
-        self._changes.send_storage(self._volumes.log[known:])
+        self._changes.send_storage(self._volumes.log[start:])
 
     def resolve(self, answers: Sequence[BinderAnswer]) -> list[BinderAnswer]:
         """End attempts as the binder answered; return the answers that were not too late."""
@@ -58,13 +58,13 @@ class AttemptFinisher:
         self._changes.send(answer.deltas)
         late = {each.uid for each in answer.refused}
         applied = [each for each in answers if each.uid not in late]
-        known = len(self._volumes.log)
+        start = len(self._volumes.log)
         for each in applied:
             if each.node_name is None:
                 self._volumes.forget([each.uid])
             else:
                 self._volumes.confirm([each.uid])
-        self._changes.send_storage(self._volumes.log[known:])
+        self._changes.send_storage(self._volumes.log[start:])
         return applied
 
     def of_earlier_epochs(self, owner: str, epoch: int) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ class AttemptFinisher:
         ]
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Return removed pods with claims that a scheduler had assumed before this epoch."""
+        """Return UIDs of removed pods with claims that a scheduler assumed before this epoch."""
         core = self._core
         return [
             uid
@@ -93,7 +93,7 @@ class AttemptFinisher:
             if committed.issuperset(self._volumes.assumed_claims.keys_of(uid)):
                 self.confirm_claims([uid])
             else:
-                self.free([uid])
+                self.release_claims([uid])
 
     def pod(self, uid: str) -> Pod:
         """Return a pod that is or was counted. KeyError for any other."""
@@ -107,5 +107,5 @@ class AttemptFinisher:
 
 def is_of_earlier_epoch(token: str, owner: str, epoch: int) -> bool:
     """Whether a scheduler made an attempt before an epoch; tokens are owner/epoch/number."""
-    name, _, rest = token.rpartition("/")[0].rpartition("/")
-    return name == owner and rest.isdigit() and int(rest) < epoch
+    name, _, of_token = token.rpartition("/")[0].rpartition("/")
+    return name == owner and of_token.isdigit() and int(of_token) < epoch

@@ -22,9 +22,9 @@ from roadstead.pod_store import PodStore
 
 
 class CacheStore:
-    """The counted pods, and the last ones that were counted.
+    """The counted pods, and the last pods that were counted before.
 
-    _forgotten: (uid, token) of the last ended attempts, oldest first.
+    _forgotten: (uid, token) of the last ended attempts, oldest first; values are None.
     """
 
     def __init__(self, store: NodeStore, settings: CacheSettings | None = None) -> None:
@@ -47,7 +47,7 @@ class CacheStore:
         return self.pods.state_of(uid)
 
     def node_of(self, uid: str) -> str | None:
-        """Return the node on which a pod is counted or kept aside; None if it is neither."""
+        """Return a pod's node, known or unknown (the pod is kept aside); None if it has none."""
         return self.placements.node_of(uid)
 
     def key_of(self, uid: str) -> str:
@@ -76,6 +76,7 @@ class CacheStore:
         return PodOnNode(uid, record.key, record.facts, record.node_name)
 
     def counts(self) -> CacheCounts:
+        """Return the numbers of nodes and pods."""
         unconfirmed = len(self._deadlines)
         present = self.pods.present
         asked = sum(present[uid].state is CacheState.ASKED for uid in self._deadlines)

@@ -29,7 +29,7 @@ from roadstead.placements import Delta, NodeStore
 from roadstead.protocol.errors import IllegalTransitionError
 from roadstead.protocol.status import unresolvable
 
-_ATTEMPT_ENDED = unresolvable("the attempt was forgotten before this copy of it came")
+_ATTEMPT_ENDED = unresolvable("the attempt was forgotten before this copy of it was received")
 
 
 class CacheCore(CacheStore):
@@ -44,25 +44,25 @@ class CacheCore(CacheStore):
         """
         deltas: list[Delta] = []
         refused: list[RefusedItem] = []
-        news: dict[str, CacheRecord] = {}
+        accepted: dict[str, CacheRecord] = {}
         present, ended = self.pods.present, self.pods.ended
         for item in batch:
             uid = item.uid
-            if uid in news:
+            if uid in accepted:
                 # Count the earlier items first, so that this one is checked against them.
-                deltas += self._count(news.values(), now_s)
-                news = {}
+                deltas += self._count(accepted.values(), now_s)
+                accepted = {}
             record = present.get(uid) or ended.get(uid)
             if record is not None and self._is_same(record, item):
                 continue
             if record is not None and not TABLE.allows(record.state, CacheEvent.ASSUME):
-                refused.append(self._refuse(record, CacheEvent.ASSUME))
+                refused.append(self._refusal(record, CacheEvent.ASSUME))
                 continue
             if self._forgotten and (uid, item.token) in self._forgotten:
                 refused.append(RefusedItem(uid, _ATTEMPT_ENDED))
                 continue
-            news[uid] = CacheRecord(*item)
-        deltas += self._count(news.values(), now_s)
+            accepted[uid] = CacheRecord(*item)
+        deltas += self._count(accepted.values(), now_s)
         return CacheResult(tuple(deltas), tuple(refused))
 
     def forget(self, batch: Sequence[tuple[str, str]]) -> CacheResult:
@@ -82,7 +82,7 @@ class CacheCore(CacheStore):
                 self._apply(record, CacheEvent.FORGET)
                 deltas += self.placements.remove_pod(uid)
             else:
-                refused.append(self._refuse(record, CacheEvent.FORGET))
+                refused.append(self._refusal(record, CacheEvent.FORGET))
         return CacheResult(tuple(deltas), tuple(refused))
 
     def finish_binding(self, batch: Sequence[tuple[str, str]], now_s: float) -> CacheResult:
@@ -99,7 +99,7 @@ class CacheCore(CacheStore):
             if record.token == token:
                 finished[uid] = record
             else:
-                refused.append(self._refuse(record, CacheEvent.FINISH_BINDING))
+                refused.append(self._refusal(record, CacheEvent.FINISH_BINDING))
         self._apply_all(
             list(finished.values()), CacheEvent.FINISH_BINDING, now_s + self.settings.bind_s
         )
@@ -118,9 +118,9 @@ class CacheCore(CacheStore):
             if record is None:
                 record = CacheRecord(item.uid, item.key, item.facts, item.node_name)
             if record.state is not CacheState.ADDED:
-                deltas += self._added(record, CacheEvent.ADD, item.node_name, item.facts)
+                deltas += self._place(record, CacheEvent.ADD, item.node_name, item.facts)
             elif record.facts != item.facts:
-                deltas += self._added(record, CacheEvent.UPDATE, item.node_name, item.facts)
+                deltas += self._place(record, CacheEvent.UPDATE, item.node_name, item.facts)
         return deltas
 
     def confirm_assumed(self, uids: Iterable[str]) -> None:
@@ -131,14 +131,14 @@ class CacheCore(CacheStore):
         )
 
     def update_pod(self, uid: str, facts: PodFacts, node_name: str) -> list[Delta]:
-        """Change a pod on a node; an assumed or expired pod is confirmed by that.
+        """Change a pod on a node; that confirms an assumed or expired pod.
 
         Raises IllegalTransitionError, with nothing changed, for an unknown or deleted pod, and for
         an added pod on another node.
         """
         record = self.pods.known(uid, CacheEvent.UPDATE)
         self._check_no_move([PodOnNode(uid, record.key, facts, node_name)])
-        return self._added(record, CacheEvent.UPDATE, node_name, facts)
+        return self._place(record, CacheEvent.UPDATE, node_name, facts)
 
     def remove_pods(self, uids: Sequence[str]) -> list[Delta]:
         """Remove pods that were deleted, also assumed ones; a repeated removal changes nothing.
@@ -161,8 +161,8 @@ class CacheCore(CacheStore):
     ) -> list[Delta]:
         """Nominate a waiting pod to a node, or to none (""). No delta if nothing changes.
 
-        preempts: it has victims there, and pods of lower priority lose their nominations to that
-        node. A counted pod has no nomination.
+        preempts: the pod has victims there, so pods of lower priority lose their nominations to
+        that node. A counted pod has no nomination.
         """
         placements = self.placements
         if not node_name:
@@ -202,7 +202,7 @@ class CacheCore(CacheStore):
                 self._apply(record, CacheEvent.EXPIRE)
                 deltas += self.placements.remove_pod(answer.uid)
             else:
-                deltas += self._added(record, CacheEvent.ADD, answer.node_name, record.facts)
+                deltas += self._place(record, CacheEvent.ADD, answer.node_name, record.facts)
         return CacheResult(tuple(deltas), tuple(refused))
 
     def add_node(self, facts: NodeFacts) -> list[Delta]:
@@ -269,7 +269,7 @@ class CacheCore(CacheStore):
             assert (uid in self._deadlines) == unconfirmed, f"{uid}: deadline and state disagree"
         assert len(self.placements) == len(present), "a pod is counted and not known"
         count = sum(record.state in UNCONFIRMED for record in present.values())
-        assert len(self._deadlines) == count, "a deadline is kept for nobody"
+        assert len(self._deadlines) == count, "a deadline is of no unconfirmed pod"
 
     def _apply(self, record: CacheRecord, event: CacheEvent, deadline_s: float = 0.0) -> None:
         self._apply_all((record,), event, deadline_s)
@@ -278,13 +278,13 @@ class CacheCore(CacheStore):
         self, records: Sequence[CacheRecord], event: CacheEvent, deadline_s: float = 0.0
     ) -> None:
         """Apply an event to records, and update deadlines, but not placements."""
-        begun: list[CacheRecord] = []
+        with_deadline: list[CacheRecord] = []
         for moved in self.pods.apply_all(records, event):
             if moved.was in UNCONFIRMED:
                 self._deadlines.remove(moved.select(records))
             if moved.to in UNCONFIRMED:
-                begun += moved.select(records)
-        self._deadlines.put(begun, deadline_s)
+                with_deadline += moved.select(records)
+        self._deadlines.put(with_deadline, deadline_s)
 
     def _remember_ended(self, uid: str, token: str) -> None:
         """Remember an ended attempt: a late copy of its assumption may still be received."""
@@ -300,9 +300,10 @@ class CacheCore(CacheStore):
         uids, nodes = [each.uid for each in records], [each.node_name for each in records]
         return self.placements.place_all(uids, nodes, [each.facts for each in records])
 
-    def _added(
+    def _place(
         self, record: CacheRecord, event: CacheEvent, node_name: str, facts: PodFacts
     ) -> list[Delta]:
+        """Apply an event after which the pod is ADDED, and count it on the node."""
         was_counted = record.state in COUNTED
         self._apply(record, event)
         record.node_name, record.facts = node_name, facts
@@ -314,8 +315,8 @@ class CacheCore(CacheStore):
         nodes: dict[str, str] = {}
         for item in batch:
             record = self.pods.present.get(item.uid)
-            added = record is not None and record.state is CacheState.ADDED
-            node_name = record.node_name if record is not None and added else item.node_name
+            is_added = record is not None and record.state is CacheState.ADDED
+            node_name = record.node_name if record is not None and is_added else item.node_name
             node_name = nodes.setdefault(item.uid, node_name)
             if node_name != item.node_name:
                 state, history = (
@@ -326,12 +327,13 @@ class CacheCore(CacheStore):
 
     @staticmethod
     def _is_same(record: CacheRecord, item: Assumption) -> bool:
+        """Whether this assumption was applied before and is still unconfirmed."""
         return (
             record.state in UNCONFIRMED
             and (record.token, record.node_name) == (item.token, item.node_name)
             and record.facts == item.facts
         )
 
-    def _refuse(self, record: CacheRecord, event: CacheEvent) -> RefusedItem:
+    def _refusal(self, record: CacheRecord, event: CacheEvent) -> RefusedItem:
         why = f"it is on {record.node_name} by {record.token or 'the cluster'}"
         return RefusedItem(record.uid, unresolvable(str(self.pods.illegal(record.uid, event, why))))

@@ -69,7 +69,10 @@ TABLE: TransitionTable[CacheState, CacheEvent] = TransitionTable(
 )
 
 COUNTED = frozenset({_S.ASSUMED, _S.ASKED, _S.ADDED})
+"""States of pods that are counted on their nodes."""
+
 UNCONFIRMED = frozenset({_S.ASSUMED, _S.ASKED})
+"""States of pods whose bind is not acknowledged yet; they have deadlines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ class CacheSettings:
     """Durations after which the binder is asked about an assumption, and bounds.
 
     assume_s: from assume, while the pod waits for Permit and PreBind. bind_s: from finish_binding.
-    ask_again_s: from an unanswered question to the binder.
+    ask_again_s: from an unanswered question to the binder. max_gone_remembered: maximum number of
+    expired and deleted pods, and of ended attempts, that are remembered.
     """
 
     assume_s: float = 900.0
@@ -143,7 +147,7 @@ class CacheResult:
 
 @dataclass(frozen=True, slots=True)
 class CacheCounts:
-    """Numbers of nodes, and of pods by state. aside: those of the pods on unknown nodes."""
+    """Numbers of nodes, and of pods by state. aside: how many of the pods are on unknown nodes."""
 
     nodes: int
     assumed: int
@@ -154,7 +158,10 @@ class CacheCounts:
 
 @dataclass(slots=True, eq=False)
 class CacheRecord:
-    """The cache's record of a pod; while it is counted, facts and node are of its placement."""
+    """The cache's record of a pod; facts and node are those of its last placement.
+
+    token: of the attempt that assumed it last. deadline_s: when the binder is asked about that.
+    """
 
     uid: str
     key: str

@@ -24,11 +24,11 @@ class KnownVersions:
 
     def record(self, versions: Iterable[RowVersion]) -> list[RowVersion]:
         """Record versions; return those that are newer than the known ones."""
-        news = {}
+        newer = {}
         for node_name, version in versions:
             if version > self._known.get(node_name, 0):
-                self._known[node_name] = news[node_name] = version
-        return list(news.items())
+                self._known[node_name] = newer[node_name] = version
+        return list(newer.items())
 
     def of(self, node_names: Iterable[str]) -> list[RowVersion]:
         """Return the known versions of some nodes."""

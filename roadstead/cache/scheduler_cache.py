@@ -4,8 +4,9 @@
     assume, nominate, finish attempts ┼──► ClusterState ──► Changes: deltas, nodes, claims, versions
     expire ──► (ask the binder) ──► resolve      └──► returned: pods whose resources are free again
 
-Pods that left their nodes without an action of their scheduler are returned; the caller reports
-them to the queue. Follows pkg/scheduler/backend/cache of upstream, with claims and nominations.
+A pod that is no longer counted, without an action of its scheduler, is returned; the caller reports
+it to the queue, because waiting pods may fit now. Follows pkg/scheduler/backend/cache of upstream,
+with claims and nominations.
 """
 
 from __future__ import annotations
@@ -67,15 +68,15 @@ class SchedulerCache:
     def add_nodes(self, nodes: NodeList, revision: int = 0) -> None:
         """Add nodes, or change known ones; the first nodes determine the partition of each zone."""
         state, core = self.state, self._core
-        news = newer_nodes(nodes, revision, state.node_revisions)
+        current = newer_nodes(nodes, revision, state.node_revisions)
         is_first = not core.placements.store.node_names()
-        if core.add_nodes(news):
-            state.partitioning.assign_all(news)
-            self._changes.send_nodes(news)
+        if core.add_nodes(current):
+            state.partitioning.assign_all(current)
+            self._changes.send_nodes(current)
             return
         if is_first:
-            state.partitioning.assign_first(news)
-        self._changes.send([delta for facts in news for delta in self._add_node(facts)])
+            state.partitioning.assign_first(current)
+        self._changes.send([delta for facts in current for delta in self._add_node(facts)])
 
     def _add_node(self, facts: NodeFacts) -> list[Delta]:
         self.state.partitioning.assign(facts)
@@ -84,8 +85,8 @@ class SchedulerCache:
     def remove_nodes(self, names: Sequence[str], revision: int = 0) -> list[Pod]:
         """Remove nodes; their pods are kept aside and returned: they no longer block other pods."""
         state, core = self.state, self._core
-        news = [name for name in names if state.node_revisions.apply_removal(name, revision)]
-        known = [name for name in news if name in core.placements.nodes]
+        current = [name for name in names if state.node_revisions.apply_removal(name, revision)]
+        known = [name for name in current if name in core.placements.nodes]
         deltas = [delta for name in known for delta in core.remove_node(name)]
         for name in known:
             state.partitioning.remove(name)
@@ -117,8 +118,8 @@ class SchedulerCache:
         """Change pods on their nodes; pods that are no longer there are not added again."""
         deltas: list[Delta] = []
         for (identity, facts), node_name in zip(pods, nodes, strict=True):
-            is_there = self._core.node_of(identity.uid) == node_name
-            if is_there and self.state.pod_revisions.apply_addition(identity.uid, revision):
+            is_on_node = self._core.node_of(identity.uid) == node_name
+            if is_on_node and self.state.pod_revisions.apply_addition(identity.uid, revision):
                 deltas += self._core.update_pod(identity.uid, without_nomination(facts), node_name)
         self._changes.send(deltas)
 
@@ -131,9 +132,9 @@ class SchedulerCache:
 
     def _release(self, uids: Sequence[str]) -> None:
         """Free the claims of devices of pods that ended."""
-        known = len(self._volumes.log)
+        start = len(self._volumes.log)
         self._volumes.release(uids)
-        self._changes.send_storage(self._volumes.log[known:])
+        self._changes.send_storage(self._volumes.log[start:])
 
     # Attempts of schedulers.
 
@@ -145,10 +146,10 @@ class SchedulerCache:
         bind_next: the scheduler sends the assumed pods to the binder at once, so `finish` of
         `finish_attempts` applies to them.
         """
-        answer = self._core.assume(assumptions, now_s)
-        self._changes.send(answer.deltas)
-        token_of = {each.uid: each.token for each in assumptions} if answer.refused else {}
-        refused = [(token_of[each.uid], each.status.message) for each in answer.refused]
+        counted = self._core.assume(assumptions, now_s)
+        self._changes.send(counted.deltas)
+        token_of = {each.uid: each.token for each in assumptions} if counted.refused else {}
+        refused = [(token_of[each.uid], each.status.message) for each in counted.refused]
         tokens = {token for token, _ in refused}
         with_claims = [each for each in assumptions if each.facts.may_bind_claims]
         bound, unbindable = self._bind_claims(
@@ -157,8 +158,8 @@ class SchedulerCache:
         self._attempts.forget([(each.uid, each.token) for each in unbindable])
         # A refused pod without a node was assumed and deleted before: its scheduler will not send
         # a forget, so its claims are released here.
-        self._attempts.free(
-            [each.uid for each in answer.refused if self._core.node_of(each.uid) is None]
+        self._attempts.release_claims(
+            [each.uid for each in counted.refused if self._core.node_of(each.uid) is None]
         )
         refused += [
             (each.token, _NO_DEVICES if each.facts.device_claims else _NO_VOLUMES)
@@ -175,15 +176,15 @@ class SchedulerCache:
     ) -> tuple[list[BoundVolumes], list[Assumption]]:
         """Bind claims of assumed pods; return (bindings, pods whose claims cannot be bound)."""
         bound, unbindable = [], []
-        known = len(self._volumes.log)
+        start = len(self._volumes.log)
         for each in assumed:
             node = self._core.placements.nodes.get(each.node_name)
-            found = self._volumes.assume(each.uid, each.facts, node)
-            if found is None:
+            reserved = self._volumes.assume(each.uid, each.facts, node)
+            if reserved is None:
                 unbindable.append(each)
-            elif found.bindings or found.device_claims:
-                bound.append(BoundVolumes(each.token, found.bindings, found.device_claims))
-        self._changes.send_storage(self._volumes.log[known:])
+            elif reserved.bindings or reserved.device_claims:
+                bound.append(BoundVolumes(each.token, reserved.bindings, reserved.device_claims))
+        self._changes.send_storage(self._volumes.log[start:])
         return bound, unbindable
 
     def finish_attempts(
@@ -229,14 +230,14 @@ class SchedulerCache:
                 continue
             deltas += self._core.nominate(identity.uid, node, facts, preempts=has_victims)
         self._changes.send(deltas)
-        # Also of those whose assumption was forgotten before: the binder has ended their claims.
+        # Also of victims whose assumption was forgotten before: the binder has ended their claims.
         self._release(gone)
 
     def deallocate(self, claims: Iterable[tuple[str, str]]) -> None:
         """Deallocate claims of devices (key, UID of the pod for which the binder did it)."""
-        known = len(self._volumes.log)
+        start = len(self._volumes.log)
         self._volumes.deallocate(claims)
-        self._changes.send_storage(self._volumes.log[known:])
+        self._changes.send_storage(self._volumes.log[start:])
 
     def expire(self, now_s: float) -> list[AskBinder]:
         """Return commands to ask the binder; pass its answers to `resolve` (I6)."""
@@ -252,7 +253,7 @@ class SchedulerCache:
         freed = tuple(pods[each.uid] for each in applied if each.node_name is None)
         return ResolveOutcome(len(late), freed)
 
-    # Schedulers that were replaced. epoch: of the current incarnation of `owner`.
+    # Schedulers that were replaced. epoch: of the current life of `owner`.
 
     def assumed_by(self, owner: str, epoch: int) -> list[str]:
         """Return the UIDs of the pods that a scheduler assumed before this epoch."""
@@ -272,7 +273,7 @@ class SchedulerCache:
         return freed
 
     def orphaned_claims(self, owner: str, epoch: int) -> list[str]:
-        """Return removed pods whose claims earlier incarnations of a scheduler left bound."""
+        """Return the UIDs of removed pods whose claims a scheduler's earlier lives left bound."""
         return self._attempts.orphaned_claims(owner, epoch)
 
     def end_claims(self, owner: str, epoch: int, committed: set[str]) -> None:
@@ -297,5 +298,5 @@ class SchedulerCache:
     def differences(self) -> list[str]:
         """Return the differences from a cache rebuilt from this one's state, one line each."""
         store = TableStore()
-        again = self._core.rebuild(store)
-        return self._core.compare(again) + self.state.table.differences(store.table)
+        rebuilt = self._core.rebuild(store)
+        return self._core.compare(rebuilt) + self.state.table.differences(store.table)

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from roadstead.cel.conversions import to_string
 from roadstead.cel.errors import CelRunError
 from roadstead.cel.limits import check_chars
-from roadstead.cel.quoting import quoted
 from roadstead.cel.values import (
     Duration,
     Timestamp,
@@ -23,6 +22,7 @@ from roadstead.cel.values import (
     go_text,
     type_name,
 )
+from roadstead.facts.quoting import go_quote
 
 _PRECISION: Final = 6
 _PRECISION_MAX = 1000
@@ -119,7 +119,7 @@ def _precision(text: str, position: int) -> tuple[int, int]:
     if not digits or len(digits) > 9:
         raise CelRunError(
             f"{prefix}error while converting precision to integer: strconv.Atoi: parsing "
-            f"{quoted(digits[:20])}: invalid syntax"
+            f"{go_quote(digits[:20])}: invalid syntax"
         )
     return min(int(digits), _PRECISION_MAX), end
 
@@ -195,7 +195,7 @@ def _string(value: Value, depth: int) -> str:
 
 def _key(key: Value) -> str:
     if isinstance(key, str):
-        return quoted(key)
+        return go_quote(key)
     if isinstance(key, bool) or not isinstance(key, int):
         if isinstance(key, bool):
             return go_text(key)
@@ -207,12 +207,12 @@ def _member(value: Value, depth: int) -> str:
     """Return `%s` of a value inside a list or map."""
     match value:
         case str():
-            return quoted(value)
+            return go_quote(value)
         case bytes():
-            return f"b{quoted(value.decode('utf-8', 'replace'))}"
+            return f"b{go_quote(value.decode('utf-8', 'replace'))}"
         case float():
             if math.isnan(value) or math.isinf(value):
-                return quoted({"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)])
+                return go_quote({"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}[str(value)])
             return f"{value:.{_PRECISION}f}"
         case Duration():
             return f'duration("{to_string(value)}")'

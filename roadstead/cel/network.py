@@ -9,7 +9,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from roadstead.cel.network_errors import address_error
-from roadstead.cel.quoting import quoted
+from roadstead.facts.quoting import go_quote
 
 _TEXT_MAX_CHARS = 256
 
@@ -105,37 +105,36 @@ def parse_address(text: str) -> Address:
     ip = _parsed(text)
     if ip is None:
         raise NetworkError(
-            f"IP Address {quoted(text)} parse error during conversion from string: "
+            f"IP Address {go_quote(text)} parse error during conversion from string: "
             f"{address_error(text)}"
         )
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.scope_id is not None:
-            raise NetworkError(f"IP address {quoted(text)} with zone value is not allowed")
+            raise NetworkError(f"IP address {go_quote(text)} with zone value is not allowed")
         if ip.ipv4_mapped is not None:
-            raise NetworkError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+            raise NetworkError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return Address(ip)
 
 
 def parse_network(text: str) -> Network:
     """Parse a network; raises as `parse_address`."""
-    prefix = "network address parse error during conversion from string: "
+    prefix = (
+        "network address parse error during conversion from string: "
+        f"netip.ParsePrefix({go_quote(text)}): "
+    )
     address_text, slash, bits_text = text.rpartition("/")
     if not slash:
-        raise NetworkError(f"{prefix}netip.ParsePrefix({quoted(text)}): no '/'")
+        raise NetworkError(f"{prefix}no '/'")
     ip = _parsed(address_text)
     if ip is None or getattr(ip, "scope_id", None) is not None:
-        raise NetworkError(
-            f"{prefix}netip.ParsePrefix({quoted(text)}): {address_error(address_text)}"
-        )
+        raise NetworkError(f"{prefix}{address_error(address_text)}")
     is_number = bits_text.isascii() and bits_text.isdigit() and len(bits_text) <= 3
     if not is_number or (len(bits_text) > 1 and bits_text[0] == "0"):
-        raise NetworkError(
-            f"{prefix}netip.ParsePrefix({quoted(text)}): bad bits after slash: {quoted(bits_text)}"
-        )
+        raise NetworkError(f"{prefix}bad bits after slash: {go_quote(bits_text)}")
     if int(bits_text) > ip.max_prefixlen:
-        raise NetworkError(f"{prefix}netip.ParsePrefix({quoted(text)}): prefix length out of range")
+        raise NetworkError(f"{prefix}prefix length out of range")
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
-        raise NetworkError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        raise NetworkError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return Network(Address(ip), int(bits_text))
 
 

@@ -5,7 +5,7 @@ Upstream: Go's net/netip (ParseAddr, parseIPv4Fields, parseIPv6).
 
 from __future__ import annotations
 
-from roadstead.cel.quoting import quoted
+from roadstead.facts.quoting import go_quote
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 _DIGITS = frozenset("0123456789")
@@ -16,8 +16,8 @@ _OTHER_ERROR = ("unable to parse IP", "")
 def address_error(text: str) -> str:
     """Return the error of an address that does not parse."""
     what, where = _error(text)
-    place = f" (at {quoted(where)})" if where else ""
-    return f"ParseAddr({quoted(text)}): {what}{place}"
+    place = f" (at {go_quote(where)})" if where else ""
+    return f"ParseAddr({go_quote(text)}): {what}{place}"
 
 
 def _error(text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from roadstead.cel.quoting import quoted
+from roadstead.facts.quoting import go_quote
 
 _UINT64_MAX = 2**64 - 1
 _DIGITS: Final = frozenset("0123456789")
@@ -82,7 +82,7 @@ def parse_semver(text: str) -> Semver:
         if not part:
             raise SemverError("Build meta data is empty")
         if not _ALPHANUMERIC.fullmatch(part):
-            raise SemverError(f"Invalid character(s) found in build meta data {quoted(part)}")
+            raise SemverError(f"Invalid character(s) found in build meta data {go_quote(part)}")
     return Semver(major, minor, patch, found, build)
 
 
@@ -107,10 +107,10 @@ def parse_loose_semver(text: str) -> Semver:
 def _number(word: str, text: str) -> int:
     # An empty number passes both checks upstream and fails when it is parsed.
     if not _DIGITS.issuperset(text):
-        raise SemverError(f"Invalid character(s) found in {word} number {quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in {word} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
         raise SemverError(
-            f"{word.capitalize()} number must not contain leading zeroes {quoted(text)}"
+            f"{word.capitalize()} number must not contain leading zeroes {go_quote(text)}"
         )
     return _parsed(text)
 
@@ -119,7 +119,7 @@ def _parsed(text: str) -> int:
     if not text:
         raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > _UINT64_MAX:
-        raise SemverError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+        raise SemverError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
     return int(text)
 
 
@@ -129,9 +129,9 @@ def _prerelease_part(text: str) -> int | str:
     if _DIGITS.issuperset(text):
         if len(text) > 1 and text[0] == "0":
             raise SemverError(
-                f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}"
+                f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             )
         return _parsed(text)
     if not _ALPHANUMERIC.fullmatch(text):
-        raise SemverError(f"Invalid character(s) found in prerelease {quoted(text)}")
+        raise SemverError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return text

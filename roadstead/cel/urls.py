@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from roadstead.cel.quoting import quoted
 from roadstead.cel.values import Url
+from roadstead.facts.quoting import go_quote
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*+):")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -36,7 +36,7 @@ def parse_url(text: str) -> Url:
     try:
         return _parsed(text)
     except UrlError as error:
-        raise UrlError(f"parse {quoted(text)}: {error}") from None
+        raise UrlError(f"parse {go_quote(text)}: {error}") from None
 
 
 def _parsed(text: str) -> Url:
@@ -79,10 +79,10 @@ def _host(authority: str) -> str:
     else:
         port = host[host.rfind(":") :] if ":" in host else ""
     if not _PORT.fullmatch(port):
-        raise UrlError(f"invalid port {quoted(port)} after host")
+        raise UrlError(f"invalid port {go_quote(port)} after host")
     if not _HOST.fullmatch(host):
         bad = next(char for char in host if not _HOST.fullmatch(char))
-        raise UrlError(f"invalid character {quoted(bad)} in host name")
+        raise UrlError(f"invalid character {go_quote(bad)} in host name")
     _check_escapes(host)
     return host
 
@@ -90,7 +90,7 @@ def _host(authority: str) -> str:
 def _check_escapes(text: str) -> None:
     match = _BAD_ESCAPE.search(text)
     if match:
-        raise UrlError(f"invalid URL escape {quoted(match[0])}")
+        raise UrlError(f"invalid URL escape {go_quote(match[0])}")
 
 
 def _url(text: str, scheme: str, host: str, path: str, query: str) -> Url:

@@ -42,10 +42,14 @@ Lists are the best nodes that workers return (`docs/performance.md`).
 
 @dataclass(frozen=True, slots=True)
 class WorkerCount:
-    """The number of workers, and the reason for it."""
+    """The number of workers, and the reason for it.
+
+    maximum: the number that would be chosen with any number of cores.
+    """
 
     workers: int
     why: str
+    maximum: int = 0
 
 
 def free_cores(settings: Settings, cluster_cpus: float | None = None) -> int:
@@ -69,9 +73,13 @@ def choose_workers(
     inputs: RunInputs,
     *,
     cores: int,
+    may_grow: bool = False,
     clock_s: Callable[[], float] = time.perf_counter,
 ) -> WorkerCount:
-    """Choose the number of workers that makes a run faster, or 0. cores: free for workers."""
+    """Choose the number of workers that makes a run faster, or 0.
+
+    cores: free for workers. may_grow: more of them may become free during the run.
+    """
     profiles = build_profiles(plan, PodClasses()) if plan.plugins else {}
     calls_plugins = any(map(worker_calls, profiles.values()))
     has_lists = _has_lists(plan, len(inputs.nodes))
@@ -79,7 +87,7 @@ def choose_workers(
         return WorkerCount(
             0, "no plugin of yours answers node by node, and this run uses no lists of best nodes"
         )
-    if cores < 2:
+    if cores < 2 and not may_grow:
         why = (
             "all actors share this process"
             if plan.settings.runtime != "ray"
@@ -103,11 +111,20 @@ def choose_workers(
         )
         what += " pod shape"
     text = f"{what}; number of shapes: {len(classes)}"
-    workers = max(1, min(cores, math.ceil(shape_s / overhead_s)))
-    saved_s = len(classes) * (shape_s * (1 - 1 / workers) - overhead_s)
-    if workers < 2 or saved_s < WORKER_START_S:
-        return WorkerCount(0, f"{text}; starting workers would take longer")
-    return WorkerCount(workers, text)
+    wanted = math.ceil(shape_s / overhead_s)
+
+    def at_most(limit: int) -> int:
+        """Return the number of workers that pays, or 0."""
+        workers = max(1, min(limit, wanted))
+        saved_s = len(classes) * (shape_s * (1 - 1 / workers) - overhead_s)
+        return workers if workers >= 2 and saved_s >= WORKER_START_S else 0
+
+    workers, maximum = at_most(cores), at_most(MAX_WORKERS)
+    if not maximum:
+        text += "; starting workers would take longer"
+    elif not workers:
+        text += "; too few cores are free"
+    return WorkerCount(workers, text, maximum)
 
 
 def _has_lists(plan: RunPlan, nodes: int) -> bool:

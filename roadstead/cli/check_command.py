@@ -17,7 +17,8 @@ from roadstead.protocol.errors import InputError
 
 if TYPE_CHECKING:
     from roadstead.invariants.checker import Checked
-    from roadstead.journal.segments import Closed, Reader, UnreadBytes
+    from roadstead.journal.segment_end import Closed, UnreadBytes
+    from roadstead.journal.segments import Reader
 
 SHOWN = 20
 
@@ -127,7 +128,7 @@ def _checked(journal: Path, output: Path | None) -> _Found:
 
 def _left_out(reader: Reader, *, is_finished: bool) -> tuple[UnreadBytes, ...]:
     """Parts that could not be read, and a missing end record."""
-    from roadstead.journal.segments import UnreadBytes
+    from roadstead.journal.segment_end import UnreadBytes
 
     found = [each for each in (reader.damage, reader.tail) if each is not None]
     has_end = reader.closed is not None or (reader.ends and reader.ends[-1].header.format == 1)

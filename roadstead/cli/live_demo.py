@@ -44,11 +44,11 @@ class LiveRecorder(Recorder):
         """Show the state of the fleet."""
         self._view.frame(frame_of(world))
 
-    def bound(self, now_us: int, life: SimulatedPod) -> None:
+    def bound(self, now_us: int, pod: SimulatedPod) -> None:
         """Compare the wait of a pod with the longest so far."""
-        if now_us - life.created_us > self._longest_us:
-            self._longest_us = now_us - life.created_us
-            self.longest = f"{life.identity.namespace}/{life.identity.name}"
+        if now_us - pod.created_us > self._longest_us:
+            self._longest_us = now_us - pod.created_us
+            self.longest = f"{pod.identity.namespace}/{pod.identity.name}"
 
 
 def live_demo(output: Path | None, seed: int, *, is_replaced: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import click
 
 from roadstead.config.scenario.values import time_text
-from roadstead.simulator.samples import WHOLE, sample_rows
+from roadstead.simulator.samples import WHOLE_FLEET, sample_rows
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -88,7 +88,7 @@ def frame_of(world: RecordedWorld) -> Frame:
         for zone in sorted(nodes)
     )
     running_all, pending, ended = (
-        int(rows[WHOLE, metric, ""]) for metric in ("running", "pending", "ended")
+        int(rows[WHOLE_FLEET, metric, ""]) for metric in ("running", "pending", "ended")
     )
     return Frame(world.now_us, running_all, pending, ended, tuple(zones))
 

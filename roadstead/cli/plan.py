@@ -87,11 +87,16 @@ def with_workers(
         return plan
     from roadstead.cli.auto_workers import choose_workers, free_cores
 
-    cores = free_cores(plan.settings, cluster_cpus())
-    chosen = choose_workers(plan, inputs, cores=cores)
-    echo_note(f"workers: {chosen.workers}; {chosen.why}")
+    free_cpus = cluster_cpus()
+    cores, may_grow = free_cores(plan.settings, free_cpus), free_cpus is not None
+    chosen = choose_workers(plan, inputs, cores=cores, may_grow=may_grow)
     settings = plan.settings.model_copy(update={"workers": chosen.workers})
-    return replace(plan, settings=settings)
+    note = f"workers: {chosen.workers}; {chosen.why}"
+    if not may_grow or chosen.maximum <= chosen.workers:
+        echo_note(note)
+        return replace(plan, settings=settings)
+    echo_note(f"{note}; up to {chosen.maximum} if CPUs of the Ray cluster become free")
+    return replace(plan, settings=settings, workers_max=chosen.maximum)
 
 
 def refuse_auto_workers(concurrency: ConcurrencyOptions) -> None:

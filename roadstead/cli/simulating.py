@@ -120,7 +120,7 @@ def shown_runs(horizon_us: int, runs: int) -> Iterator[Callable[[str, Engine], N
 
 def _reached(engine: Engine, horizon_us: int) -> str:
     now_us = engine.now_us // SHOWN_US * SHOWN_US
-    return f"{time_text(now_us)} of {time_text(horizon_us)}, {engine.lives.created:,} pods"
+    return f"{time_text(now_us)} of {time_text(horizon_us)}, {engine.simulated_pods.created:,} pods"
 
 
 def print_summaries(console: Console, summaries: Mapping[str, RunSummary]) -> None:

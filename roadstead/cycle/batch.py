@@ -31,8 +31,9 @@ from roadstead.framework.tie_break import Chooser
 from roadstead.framework.victims import DryRun, DryRunResult
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.covered_classes import KernelClass
-from roadstead.kernel.kernel import DecidedPods, Kernel
+from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
+from roadstead.kernel.pods import DecidedPods
 from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.pod_class import PodClass, PodClasses
 from roadstead.nodes.table import NodeTable, Rows

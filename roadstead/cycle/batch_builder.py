@@ -15,7 +15,6 @@ the next batch.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 from roadstead.cycle.batch import (
     Batch,
@@ -32,6 +31,7 @@ from roadstead.cycle.class_cache import (
     max_cached_classes,
     prefix_length,
 )
+from roadstead.cycle.class_results import ClassResults, with_pod_name
 from roadstead.cycle.class_scores import ClassScores
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.node_search import NodeSearch, OrderedNodesCache, PendingSearch
@@ -42,75 +42,16 @@ from roadstead.extenders.sequence import Extenders
 from roadstead.framework.evaluation import Evaluation
 from roadstead.framework.found_nodes import SearchResult
 from roadstead.framework.profile import Profile
-from roadstead.framework.scoring import NO_PRE_SCORE
 from roadstead.framework.tie_break import Chooser, TieBreak
-from roadstead.framework.validity import Inputs, Validity, inputs_of, lasting_inputs_of
-from roadstead.framework.worker_results import WorkerResults, worker_calls
+from roadstead.framework.worker_results import WorkerResults
 from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
-from roadstead.kernel.per_pod_filters import filters_called_per_pod
 from roadstead.kernel.single_pods import SinglePodKernel
 from roadstead.nodes.table import NodeTable
 from roadstead.protocol.errors import UnsupportedError
 
 MAX_BATCH_PODS = 1 << 20
 """Where doubling the length of batches ends (`BatchBuilder.record_length`); hardly ever reached."""
-
-MAX_WORKER_RESULTS = 512
-"""Classes whose results from workers are stored for a later batch."""
-
-
-@dataclass(slots=True)
-class _CachedClass:
-    """The cached results of a class, and their validity.
-
-    lasting: the inputs without the state that some filters read anew at each call
-    (`FilterPlugin.reads_current`).
-    """
-
-    class_input: ClassInput
-    validity: Validity
-    lasting: Inputs = (-1, None)
-
-    def holds(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Whether the results are still valid; shared results may have been computed again."""
-        shared, pod = self.class_input.shared_evaluation, self.class_input.scores.evaluation.pod
-        if self.validity.inputs != inputs or not (shared is None or shared.is_for(*inputs)):
-            return False
-        return self.validity.holds(table, profile, profile.cross_node, pod)
-
-    def holds_without_current(self, lasting: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Whether the results are valid, except those of filters that read the current state.
-
-        The kernel calls such filters before each pod, and an evaluation filters again once their
-        state differs. lasting: the inputs without that state.
-        """
-        class_input, evaluation = self.class_input, self.class_input.scores.evaluation
-        current = filters_called_per_pod(evaluation)
-        if not current or self.lasting != lasting or class_input.shared_evaluation is not None:
-            return False
-        if kernel_class(class_input).reads_other_nodes or class_input.pre_score.weighs_feasible:
-            return False
-        plugins = [each for each in profile.cross_node if each not in current]
-        return self.validity.holds(table, profile, plugins, evaluation.pod)
-
-    def renew(self, inputs: Inputs, table: NodeTable, profile: Profile) -> bool:
-        """Bring own results up to date if only nodes changed since; return whether they are.
-
-        The outcomes remain the same objects, by which a kernel knows that it is still valid. False
-        where an outcome depends on other nodes, as the kernel has added its own placements to it.
-        """
-        class_input, scores = self.class_input, self.class_input.scores
-        before, pod = self.validity.inputs, scores.evaluation.pod
-        if class_input.shared_evaluation is not None or before[1] != inputs[1] or before == inputs:
-            return False
-        if not self.validity.holds(table, profile, profile.cross_node, pod):
-            return False
-        rerun = _run_class(scores)
-        if not _are_outcomes_equal(class_input, rerun):
-            return False
-        self.validity.inputs = inputs
-        return True
 
 
 class BatchBuilder:
@@ -120,11 +61,8 @@ class BatchBuilder:
     classes. allocates_devices: see `ContinuingBatch`.
     row_versions: by node, the versions of the rows that the last batches chose, for the binder to
         compare; empty if it does not.
-    _max_pods: maximum pods of the next batch. _cached: results by class; _shared: results that
-        classes of one shape share, by profile and shape; _searched_classes: by class that
-        extenders handle.
-    _single_pod: the cycle of the pod that extenders handle, while it is the batch. _worker_results:
-        by class, until they are used.
+    _max_pods: maximum pods of the next batch. _searched_classes: results by class that extenders
+        handle. _single_pod: the cycle of the pod that extenders handle, while it is the batch.
     """
 
     def __init__(
@@ -149,14 +87,12 @@ class BatchBuilder:
         self._name_best = name_best
         self._max_pods = MAX_BATCH_PODS
         self._memory_sharers = memory_sharers
-        self._cached: ClassCache[_CachedClass] = ClassCache(memory_sharers)
-        self._shared: ClassCache[_CachedClass] = ClassCache(memory_sharers)
+        self._results = ClassResults(table, memory_sharers)
         self._kernels = KernelCache()
         self._single_pods = SinglePodKernel()
         self._searched_classes: ClassCache[ClassScores] = ClassCache(memory_sharers)
         self._single_pod: SinglePodCycle | None = None
         self._order = OrderedNodesCache()
-        self._worker_results: dict[Hashable, WorkerResults] = {}
 
     @property
     def extenders(self) -> Extenders | None:
@@ -244,24 +180,11 @@ class BatchBuilder:
         """
         if not pods or self.searches_nodes(pods[0]) or pods[0].pod_class.facts.nominated_node_name:
             return []
-        found: dict[Hashable, PodInCycle] = {}
-        for pod in pods:
-            profile = self._profiles.get(pod.pod_class.facts.scheduler_name)
-            if pod.signature in found or profile is None:
-                continue
-            cached = self._cached.get(pod.signature)
-            inputs = inputs_of(self.table, profile, pod.evaluated)
-            if pod.signature in self._worker_results and not with_stored:
-                continue
-            if (cached is None or cached.validity.inputs != inputs) and worker_calls(profile):
-                found[pod.signature] = pod
-        return list(found.values())
+        return self._results.missing_classes(pods, self._profiles, with_stored=with_stored)
 
     def store_worker_results(self, signature: Hashable, results: WorkerResults) -> None:
         """Store workers' results for a class until its next batch; the oldest are dropped."""
-        self._worker_results[signature] = results
-        while len(self._worker_results) > MAX_WORKER_RESULTS:
-            del self._worker_results[next(iter(self._worker_results))]
+        self._results.store_worker_results(signature, results)
 
     def begin(self, pods: Sequence[PodInCycle]) -> Batch | PendingSearch:
         """Return a batch that is ready to be decided, or one pod's search that calls extenders.
@@ -310,7 +233,7 @@ class BatchBuilder:
                 compiled_kernel=self.compiled_kernel,
             )
         except UnsupportedError as unsupported:
-            raise _with_pod(unsupported, pod) from unsupported
+            raise with_pod_name(unsupported, pod) from unsupported
 
     def place_one(self, pod: PodInCycle) -> str | None:
         """Decide one pod by the kernel and place it; return its node.
@@ -327,7 +250,7 @@ class BatchBuilder:
         ):
             return None
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
-        class_input = self._results_of(pod, profile).class_input
+        class_input = self._results.of(pod, profile, compiled_kernel).class_input
         if not may_be_covered(class_input):
             return None
         covered = kernel_class(class_input)
@@ -357,9 +280,10 @@ class BatchBuilder:
         for pod in pods:
             first.setdefault(pod.signature, pod)
         return {
-            signature: self._results_of(
+            signature: self._results.of(
                 pod.without_substitute() if without_substitutes else pod,
                 self._profiles[pod.pod_class.facts.scheduler_name],
+                self.compiled_kernel,
             ).class_input
             for signature, pod in first.items()
         }
@@ -369,12 +293,14 @@ class BatchBuilder:
         profile = self._profiles[pod.pod_class.facts.scheduler_name]
         order = self._order.snapshot(self.table)
         alone = pod.without_substitute()
-        scores = self._searched_classes.get(alone.signature) or self._new_scores(profile, alone)
+        scores = self._searched_classes.get(alone.signature) or ClassScores(
+            Evaluation(profile, alone.evaluated, self.table)
+        )
         self._searched_classes.put(alone.signature, scores, len(self.table))
         try:
             self._single_pod = cycle = SinglePodCycle(scores, pod)
         except UnsupportedError as unsupported:
-            raise _with_pod(unsupported, pod) from unsupported
+            raise with_pod_name(unsupported, pod) from unsupported
         if cycle.found is None or self._node_search is None:
             return cycle.batch(self._chooser, name_best=self._name_best)
         return PendingSearch(self._node_search, profile, pod, order, cycle.found)
@@ -384,126 +310,3 @@ class BatchBuilder:
         assert self._single_pod is not None, "a search follows the Filter of its pod"
         self._single_pod.restrict(search_result)
         return self._single_pod.batch(self._chooser, name_best=self._name_best)
-
-    def _results_of(self, pod: PodInCycle, profile: Profile) -> _CachedClass:
-        cached = self._cached.get(pod.signature)
-        inputs = inputs_of(self.table, profile, pod.evaluated)
-        if cached is None or not (
-            cached.holds(inputs, self.table, profile)
-            or (pod.substitute is not None and self._holds_without_current(cached, pod, profile))
-        ):
-            cached = (
-                self._shared_results(pod, profile, inputs, cached)
-                or self._renewed(pod, profile, inputs, cached)
-                or self._evaluated(pod, profile, inputs, cached)
-            )
-            shares = cached.class_input.shared_evaluation is not None
-            self._cached.put(pod.signature, cached, len(self.table), shares=shares)
-        return cached
-
-    def _holds_without_current(
-        self, cached: _CachedClass, pod: PodInCycle, profile: Profile
-    ) -> bool:
-        if self.compiled_kernel is None or self.compiled_kernel.code is None:
-            return False
-        lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
-        return cached.holds_without_current(lasting, self.table, profile)
-
-    def _shared_results(
-        self,
-        pod: PodInCycle,
-        profile: Profile,
-        inputs: Inputs,
-        cached: _CachedClass | None,
-    ) -> _CachedClass | None:
-        """Return the results of another class of the same shape, if they are valid for this one."""
-        if self.compiled_kernel is None or not profile.has_shape(pod.pod_class):
-            return None
-        shared = self._shared.get((profile.scheduler_name, pod.evaluated.shape))
-        if shared is None:
-            return None
-        if not shared.holds(inputs, self.table, profile):
-            shared = self._renewed(pod, profile, inputs, shared)
-            if shared is None or not _is_shareable(shared.class_input):
-                return None
-            if shared is cached:
-                return shared
-        if not shared.class_input.scores.evaluation.is_for(*inputs):
-            return None
-        scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
-        other, validity = shared.class_input, shared.validity
-        # By constructor: `dataclasses.replace` takes several times as long, for each new class.
-        class_input = ClassInput(scores, other.pre_filter, other.pre_score, other.scores.evaluation)
-        unaffected_by = validity.unaffected_by
-        return _CachedClass(class_input, Validity(validity.inputs, validity.changes, unaffected_by))
-
-    def _renewed(
-        self, pod: PodInCycle, profile: Profile, inputs: Inputs, cached: _CachedClass | None
-    ) -> _CachedClass | None:
-        """Return cached results, up to date after changes of nodes; None if that is impossible."""
-        try:
-            is_renewed = cached is not None and cached.renew(inputs, self.table, profile)
-        except UnsupportedError as unsupported:
-            raise _with_pod(unsupported, pod) from unsupported
-        return cached if is_renewed else None
-
-    def _evaluated(
-        self,
-        pod: PodInCycle,
-        profile: Profile,
-        inputs: Inputs,
-        cached: _CachedClass | None,
-    ) -> _CachedClass:
-        scores = self._new_scores(profile, pod) if cached is None else cached.class_input.scores
-        scores.evaluation.worker_results = self._worker_results.pop(pod.signature, None)
-        validity = Validity(inputs, self.table.columns.changes)
-        lasting = lasting_inputs_of(self.table, profile, pod.evaluated)
-        try:
-            found = _CachedClass(_run_class(scores), validity, lasting)
-        except UnsupportedError as unsupported:
-            raise _with_pod(unsupported, pod) from unsupported
-        if profile.has_shape(pod.pod_class) and _is_shareable(found.class_input):
-            shape = profile.scheduler_name, pod.evaluated.shape
-            self._shared.put(shape, found, len(self.table))
-        return found
-
-    def _new_scores(self, profile: Profile, pod: PodInCycle) -> ClassScores:
-        return ClassScores(Evaluation(profile, pod.evaluated, self.table))
-
-
-def _with_pod(unsupported: UnsupportedError, pod: PodInCycle) -> UnsupportedError:
-    """Return the error with the name of the pod that a plugin does not support."""
-    return UnsupportedError(unsupported.plugin, f'Pod "{pod.key}"', unsupported.field)
-
-
-def _run_class(scores: ClassScores) -> ClassInput:
-    """Run PreFilter, Filter and PreScore for a class.
-
-    PreScore runs even without a feasible row: a row may become feasible in the same batch, when a
-    pod is placed to which this one has affinity, or later, when a pod leaves.
-    """
-    evaluation = scores.evaluation
-    pre_filter = evaluation.run_pre_filter()
-    evaluation.update(pre_filter)
-    if not evaluation.pre_filter.status.is_success:
-        return ClassInput(scores, pre_filter, NO_PRE_SCORE)
-    return ClassInput(scores, pre_filter, evaluation.run_pre_score())
-
-
-def _are_outcomes_equal(before: ClassInput, after: ClassInput) -> bool:
-    """Whether a class has equal outcomes as before, none of which depends on other nodes."""
-    if any(kernel_class(each).reads_other_nodes for each in (before, after)):
-        return False
-    return after.pre_filter.is_same(before.pre_filter) and after.pre_score.is_same(before.pre_score)
-
-
-def _is_shareable(class_input: ClassInput) -> bool:
-    """Whether the results of a class that do not depend on rows are valid for its whole shape.
-
-    Those of a PreScore that reads which rows are feasible are not: amounts decide that.
-    """
-    return (
-        class_input.pre_filter.status.is_success
-        and bool(class_input.scores.evaluation.feasible.any())
-        and not class_input.pre_score.weighs_feasible
-    )

@@ -20,8 +20,9 @@ from roadstead.cycle.batch import Batch, ClassInput, CompiledKernel, Decision, P
 from roadstead.cycle.node_search import NodeSearch, OrderedNodes
 from roadstead.cycle.single_pod_cycle import SinglePodCycle
 from roadstead.framework.tie_break import Chooser
-from roadstead.kernel.kernel import DecidedPods, Kernel, Sampling
+from roadstead.kernel.kernel import Kernel
 from roadstead.kernel.kernel_cache import KernelCache
+from roadstead.kernel.pods import DecidedPods, Sampling
 from roadstead.nodes.table import NodeTable
 
 

@@ -1,4 +1,4 @@
-"""What becomes the status of a claim: chosen devices, configurations, node selector.
+"""The allocation in the status of a claim: chosen devices, configurations, node selector.
 
 Upstream: the second half of Allocate, and createNodeSelector, in allocator_experimental.go.
 """
@@ -28,17 +28,18 @@ if TYPE_CHECKING:
     from roadstead.devices.pools import Pool, PoolDevice
 
 NODES_MAX: Final = 65_536
-"""Nodes whose selectors are kept."""
+"""Node selectors of single nodes that are cached, so that equal allocations share them."""
 
 NewShareId = Callable[[], str]
-"""Returns an unused identity of a share."""
+"""Returns an unused ShareID: it names one claim's share of a device that several claims use."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAllocation:
-    """An allocation of a claim on one node, and the places of its devices: (pool, position).
+    """An allocation of a claim on one node, and where its devices are in the node's pools.
 
-    pool: index among the pools of the node. So it is known for every node that is like this one.
+    places: (index of the pool in the node's pools, position of the device in the pool). On a node
+    with equal pools, the devices at these places are allocated.
     """
 
     allocation: Allocation
@@ -46,7 +47,7 @@ class KnownAllocation:
 
     @classmethod
     def of(cls, allocation: Allocation, pools: Sequence[Pool]) -> KnownAllocation:
-        """Return an allocation with its places among the pools of its node, whose names differ."""
+        """Return an allocation with the places of its devices. pools: those of its node."""
         index_of = {(pool.driver, pool.name): index for index, pool in enumerate(pools)}
         places = []
         for each in allocation.results:
@@ -54,8 +55,8 @@ class KnownAllocation:
             places.append((index, pools[index].positions[each.device]))
         return cls(allocation, tuple(places))
 
-    def on(self, plan: ClaimPlan, pools: Sequence[Pool], node: str) -> Allocation:
-        """Return the allocation on another node that is like the first. pools: those of the node.
+    def for_node(self, plan: ClaimPlan, pools: Sequence[Pool], node: str) -> Allocation:
+        """Return the allocation for a node with equal pools. pools: those of this node.
 
         Raises:
             AllocationError: as `allocation_of`.
@@ -86,7 +87,9 @@ def allocation_of(
     gates: DeviceGates,
     new_share_id: NewShareId,
 ) -> Allocation:
-    """Return the allocation of a claim on a node. selected: the alternative of a request.
+    """Return the allocation of a claim on a node.
+
+    selected: returns the index of the chosen alternative, by index of the request.
 
     Raises:
         AllocationError: a slice has a node selector of several terms.
@@ -130,7 +133,7 @@ def _configs(plan: ClaimPlan, selected: Callable[[int], int]) -> Iterator[Driver
         if not each.requests:
             yield config
             continue
-        # As upstream, once for every request that it is for.
+        # As upstream, once for every request to which it applies.
         for index, request in enumerate(plan.requests):
             choice = request.choices[selected(index)]
             names = {choice.base_name}
@@ -141,17 +144,18 @@ def _configs(plan: ClaimPlan, selected: Callable[[int], int]) -> Iterator[Driver
 
 
 @lru_cache(NODES_MAX)
-def _only(node: str) -> NodeTerms:
+def _terms_of_node(node: str) -> NodeTerms:
     return (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
 
 
 def _node_terms(plan: ClaimPlan, devices: Iterable[PoolDevice], node: str) -> NodeTerms | None:
+    """Return the selector of the nodes that reach all devices; None for every node."""
     fields: list[Requirement] = []
     expressions: list[Requirement] = []
     for each in devices:
         placement = each.placement
         if placement.node_name is not None or each.facts.binds_to_node:
-            return _only(node)
+            return _terms_of_node(node)
         terms = placement.terms or ()
         if len(terms) > 1:
             raise AllocationError(
@@ -159,19 +163,19 @@ def _node_terms(plan: ClaimPlan, devices: Iterable[PoolDevice], node: str) -> No
                 f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
             )
         for term in terms:
-            _add_new(term.fields, fields)
-            _add_new(term.expressions, expressions)
+            _add_missing(term.fields, fields)
+            _add_missing(term.expressions, expressions)
     if not (fields or expressions):
         return None
     return (NodeSelectorTerm(tuple(expressions), tuple(fields)),)
 
 
-def _add_new(needs: Iterable[Requirement], known: list[Requirement]) -> None:
-    """Add requirements that are not known; the order of their values does not matter."""
-    for need in needs:
+def _add_missing(requirements: Iterable[Requirement], known: list[Requirement]) -> None:
+    """Append requirements to `known` unless it has them; the order of values does not matter."""
+    for requirement in requirements:
         if not any(
-            (need.key, need.operator) == (each.key, each.operator)
-            and set(need.values) == set(each.values)
+            (requirement.key, requirement.operator) == (each.key, each.operator)
+            and set(requirement.values) == set(each.values)
             for each in known
         ):
-            known.append(need)
+            known.append(requirement)

@@ -1,7 +1,7 @@
 """The allocator: the claims of a pod on a node.
 
 What does not depend on the pod is kept from pod to pod: the pools that a node sees, which devices
-match the selectors of a request, and what was found on a node that another one is like.
+match the selectors of a request, and the allocations found on nodes with equal pools.
 """
 
 from __future__ import annotations
@@ -35,43 +35,46 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import Allocation, DeviceClaimFacts, DeviceClassFacts
 
 PLANS_MAX: Final = 4096
+"""Plans that are cached; beyond, all are dropped, and compiled again when needed."""
 
 KNOWN_MAX: Final = 16_384
-"""Allocations that are kept for nodes that are alike."""
+"""Results of searches that are cached for nodes with equal pools."""
 
 KNOWN_DEVICES_MAX: Final = 1024
-"""For a node with more devices none is kept: it is like no other one, and like itself only once."""
+"""Results on nodes with more devices are not cached: few nodes have equal pools then, and the next
+allocation changes them."""
 
 STEPS_PER_S: Final = 10_000
-"""Steps of a search that count as a second: about as many as it makes in one."""
+"""Steps of a search that stand for one second of upstream's time limit: about the steps made in
+one second."""
 
 STEPS_MAX: Final = 10 * STEPS_PER_S
 """Steps of one search, unless the caller sets another number: upstream's 10 s."""
 
 
 class StepLimit:
-    """An end of a search after a number of steps, which does not depend on the machine."""
+    """Ends a search after a number of steps, so that its result does not depend on the machine."""
 
     def __init__(self, steps: int = STEPS_MAX) -> None:
         self._left = steps
 
     @classmethod
     def of_seconds(cls, seconds: float) -> Callable[[], bool]:
-        """Return the end of a search that may take so long; as upstream, 0 is without end."""
+        """Return a limit for so many seconds; as upstream, 0 means no limit."""
         return cls(max(1, round(seconds * STEPS_PER_S))) if seconds else lambda: False
 
     def __call__(self) -> bool:
-        """Count a step; return whether there were more than allowed."""
+        """Count a step; return whether more were made than allowed."""
         self._left -= 1
         return self._left < 0
 
 
 class Allocator:
-    """Allocates claims of pods to devices of nodes.
+    """Allocates devices of nodes to claims of pods.
 
-    `pools` and `in_use` are to be kept up to date by the caller, classes with `set_classes`, and
-    `nodes`, if `screen` is used. classes_version: grows when classes change. steps_max: of one
-    search, unless its caller ends it otherwise.
+    The caller keeps up to date: `pools` (the slices), `in_use`, the classes (`set_classes`), and,
+    if it calls `screen`, `nodes`. classes_version: grows when classes change. steps_max: steps of a
+    search to which `allocate` gives no other limit.
     """
 
     def __init__(
@@ -87,16 +90,18 @@ class Allocator:
         self.nodes = NodeScreen(self.pools, self.in_use, self._quick)
         self._classes: dict[str, DeviceClassFacts] = {}
         self.classes_version = 0
+        # By the claims, and by their ids.
         self._plans: dict[tuple[DeviceClaimFacts, ...], Plan] = {}
         self._plans_by_id: dict[tuple[int, ...], tuple[tuple[DeviceClaimFacts, ...], Plan]] = {}
-        # Forgotten with the plans; a number is not used again, as outcomes are kept by it.
+        # Numbers of shapes (`Plan.shape`), dropped with the plans. A number is not used again,
+        # because `nodes` keeps outcomes of searches by it.
         self._shapes: dict[Hashable, int] = {}
         self._shape_numbers = count()
-        # By plan and likeness of a node (`QuickAnswers.likeness`); None: there is no allocation.
+        # By plan and `QuickAnswers.equivalence_key` of a node; None: there is no allocation.
         self._known: dict[tuple[Plan, Hashable], tuple[KnownAllocation, ...] | None] = {}
 
     def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
-        """Make these all classes; of two of one name the last counts."""
+        """Replace all classes; of two with one name, the last is used."""
         by_name = {each.name: each for each in classes}
         if by_name != self._classes:
             self._classes = by_name
@@ -106,7 +111,7 @@ class Allocator:
 
     def plan(self, claims: tuple[DeviceClaimFacts, ...]) -> Plan:
         """Compile claims, in the pod's order, for `allocate`; the result is cached."""
-        # Most claims are those of a substitute, the same objects each time.
+        # Most claims are substitutes (`substitutes.py`): the same objects each time.
         ids = tuple(map(id, claims))
         same = self._plans_by_id.get(ids)
         if same is not None:
@@ -143,9 +148,9 @@ class Allocator:
     ) -> tuple[Allocation, ...] | None:
         """Return an allocation for each claim on a node; None if the node has none for them.
 
-        is_over: asked before each step of the search whether its time is over; by default a
-            `StepLimit` of `steps_max`.
-        new_share_id: names shares; by default share-1, share-2 and so on.
+        is_over: called before each step of the search; returns whether its time is over. By default
+            a `StepLimit` of `steps_max`.
+        new_share_id: returns ShareIDs; by default share-1, share-2 and so on.
 
         Raises:
             AllocationError: upstream's error, which ends the pod's cycle.
@@ -153,19 +158,19 @@ class Allocator:
             AllocatorPanic: the real scheduler would crash.
         """
         pools = self.pools.seen_from(node, labels)
-        # Another limit may end the search where the usual one does not, and reversely.
-        likeness = None if is_over or new_share_id else self._quick.likeness(pools)
-        if likeness is None:
+        # A search with another limit may end where the default one does not, or the reverse.
+        pools_key = None if is_over or new_share_id else self._quick.equivalence_key(pools)
+        if pools_key is None:
             return self._search(
                 plan, NodeView(node, labels, pools, self._matcher), is_over, new_share_id
             )
-        key = plan, likeness
+        key = plan, pools_key
         if key in self._known:
             known = self._known[key]
             if known is None:
                 return None
             each_known = zip(known, plan.claims, strict=True)
-            return tuple([each.on(claim, pools, node) for each, claim in each_known])
+            return tuple([each.for_node(claim, pools, node) for each, claim in each_known])
         found = self._search(plan, NodeView(node, labels, pools, self._matcher))
         if sum([len(pool.devices) for pool in pools]) > KNOWN_DEVICES_MAX:
             return found
@@ -183,7 +188,7 @@ class Allocator:
         is_over: Callable[[], bool] | None = None,
         new_share_id: NewShareId | None = None,
     ) -> tuple[Allocation, ...] | None:
-        """As `allocate`, whatever is known of other nodes."""
+        """As `allocate`, without the cached results of other nodes."""
         selected: dict[tuple[int, int], int] = {}
         answer = self._quick_answer(plan, view.pools)
         if answer is Verdict.UNKNOWN:
@@ -192,7 +197,7 @@ class Allocator:
             try:
                 answer = search.chosen if search.run() else Verdict.NO
             except QuantityError as error:
-                # Amounts so far apart that upstream could add them, but not within any memory.
+                # The sum of such amounts has too many digits for any memory; upstream tries.
                 raise AllocationError(str(error)) from error
             selected = search.selected
         if isinstance(answer, Verdict):
@@ -213,27 +218,27 @@ class Allocator:
         )
 
     def _quick_answer(self, plan: Plan, pools: tuple[Pool, ...]) -> list[list[Chosen]] | Verdict:
-        """Return what is known without a search: devices by claim, NO or UNKNOWN."""
+        """Return the answer if no search is needed (devices by claim, or NO), else UNKNOWN."""
         if plan.demand is None:
             return Verdict.UNKNOWN
         if not plan.is_constrained:
             return self._quick.first_devices(plan.demand, pools, len(plan.claims))
-        # Constraints only leave less choice.
+        # Constraints only exclude devices: a NO without them is a NO with them.
         verdict = self._quick.verdict(plan.demand, pools)
         return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
 
     def known_verdict(self, plan: Plan, number: int) -> Verdict:
-        """Return what is known of one node, by its number; UNKNOWN: ask `screen` or search."""
+        """Return the cached verdict for a node, by its number in `nodes`; UNKNOWN for none."""
         if plan.demand is not None:
             verdict = self.nodes.known_verdict(plan.demand, number)
             if verdict is Verdict.NO or not plan.is_constrained:
                 return verdict
-        return self.nodes.outcome_alike(plan.shape, number)
+        return self.nodes.outcome_of_equivalent(plan.shape, number)
 
     def known_answers(self, plan: Plan, numbers: Sequence[int]) -> list[bool] | None:
         """Return whether `allocate` finds an allocation on each of a few nodes, by their numbers.
 
-        None if it is not known of each from nodes that they are like.
+        None if there is a node for which no verdict is cached.
         """
         if plan.demand is not None and not plan.is_constrained:
             return self.nodes.known_answers(plan.demand, numbers)
@@ -243,8 +248,8 @@ class Allocator:
     def screen(self, plan: Plan, numbers: NDArray[np.intp]) -> Verdicts | None:
         """Return the value of a `Verdict` for each of some nodes, by their numbers in `nodes`.
 
-        YES: `allocate` finds an allocation. NO: it finds none, and raises nothing. None if it has
-        to be called for each node.
+        YES: `allocate` finds an allocation. NO: it finds none, and raises nothing. UNKNOWN: call
+        it. None if it must be called for every node.
         """
         if plan.demand is None:
             return None

@@ -1,15 +1,15 @@
-"""AssumedDevices: the claims of devices that assumed pods reserve, until their bind or end.
+"""AssumedDevices: claims that are allocated for assumed pods, until these are bound or forgotten.
 
     UNALLOCATED ── assume ──> IN FLIGHT ── confirm ──> RESERVED (allocated, the pod a consumer)
          ^                       │
          └──────── forget ───────┘
 
-A claim that scheduling makes for extended resources of a pod has the same life: it exists from the
-assumption on, and is gone when the pod is forgotten.
-
 A claim is allocated when the first pod that needs it is assumed. Until that pod is bound the claim
 is in flight, and no other pod may use it. If a claim is allocated already, the bind of a pod only
 adds the pod to its consumers (reservedFor).
+
+A pod's *own claim* is the one that scheduling makes for its extended resources (`own_claims.py`).
+It exists from the assumption on, and is removed when the pod is forgotten.
 
 Upstream: dynamicresources.go (Reserve, Unreserve, bindClaim), dra_manager.go (in-flight claims).
 """
@@ -21,7 +21,13 @@ from dataclasses import replace
 
 from roadstead.devices.claims import Claims, PodClaimError, claims_of, consumer_of
 from roadstead.devices.errors import AllocationError
-from roadstead.devices.own_claims import is_own, may_need_claim, named_for, offered_by, own_claim_on
+from roadstead.devices.own_claims import (
+    allocatable_names,
+    is_own,
+    may_need_claim,
+    own_claim_on,
+    with_name_and_owner,
+)
 from roadstead.devices.state import DeviceState, is_reachable, reserved
 from roadstead.facts.devices import DeviceClaimFacts
 from roadstead.facts.node import NodeFacts
@@ -32,7 +38,7 @@ DeviceClaims = tuple[DeviceClaimFacts, ...]
 NO_CLAIMS: Claims = {}
 
 ClaimChange = tuple[DeviceClaims, tuple[str, ...]]
-"""Claims in their new state, and keys of removed ones."""
+"""Claims in their new state, and the keys of removed claims."""
 
 
 class AssumedDevices:
@@ -40,8 +46,8 @@ class AssumedDevices:
 
     def __init__(self, devices: DeviceState) -> None:
         self.devices = devices
+        # By UID of an assumed pod: its facts, and the change that undoes the assumption.
         self._pods: dict[str, PodFacts] = {}
-        # What undoes the assumption of each pod.
         self._undos: dict[str, ClaimChange] = {}
 
     def assume(self, uid: str, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
@@ -64,7 +70,7 @@ class AssumedDevices:
         return found
 
     def in_flight(self, uid: str) -> DeviceClaims:
-        """Return the claims that are in flight for a pod, without those that are gone."""
+        """Return the claims that are in flight for a pod and still exist."""
         claims = self.devices.claims
         return tuple(claims[key] for key in self.keys_of(uid) if key in claims)
 
@@ -73,7 +79,7 @@ class AssumedDevices:
         self._pods.pop(uid, None)
         claims = self.devices.claims
         before, made = self._undos.pop(uid, ((), ()))
-        # A claim may have ended with the pod for which it was made.
+        # A claim may have been removed with the pod for which it was made.
         freed = tuple(each for each in before if each.key in claims)
         removed = tuple(key for key in made if key in claims)
         self.devices.apply(freed, removed)
@@ -85,7 +91,7 @@ class AssumedDevices:
         _, made = self._undos.pop(uid, ((), ()))
         if pod is None:
             return ()
-        changed = consumed_by(self.devices.claims, pod, made)
+        changed = consumed_claims(self.devices.claims, pod, own=made)
         self.devices.apply(changed)
         return changed
 
@@ -99,13 +105,14 @@ class AssumedDevices:
         return (*(each.key for each in before), *made)
 
     def try_out(
-        self, asked: Sequence[DeviceClaimFacts], pod: PodFacts, node: NodeFacts
+        self, proposed: Sequence[DeviceClaimFacts], pod: PodFacts, node: NodeFacts
     ) -> tuple[ClaimChange, DeviceClaims] | None:
-        """Apply the allocation that another process chose for a pod; return (undo, after).
+        """Apply the allocation that another process proposes for a pod; return (undo, claims).
 
-        The pod becomes a consumer at once, and nothing is recorded here: the caller applies `undo`
-        if the bind is not committed. Returns None and changes nothing if an allocated claim does
-        not fit the node, a device is in use, or the proposal lacks a claim of the pod.
+        claims: in their new state, with the pod as a consumer. Nothing is recorded here: the caller
+        applies `undo` if the bind is not committed. Returns None and changes nothing if an
+        allocated claim cannot be used on the node, a device is in use, or the proposal lacks a
+        claim of the pod.
         """
         if not pod.device_claims:
             return ((), ()), ()
@@ -115,18 +122,18 @@ class AssumedDevices:
             own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
         except PodClaimError:
             return None
-        wanted = {each.key: each for each in asked}
+        proposed_by_key = {each.key: each for each in proposed}
         new: dict[str, DeviceClaimFacts] = {}
         for claim in claims:
             if claim.allocation is not None:
                 if not is_reachable(claim.allocation.node_terms, node.name, dict(node.labels)):
                     return None
                 continue
-            found = wanted.get(claim.key)
+            found = proposed_by_key.get(claim.key)
             if found is None or found.allocation is None:
                 return None
             new[claim.key] = claim.in_flight(found.allocation)
-        made = None if own is None else _made_as(own, asked, pod)
+        made = None if own is None else _proposed_own_claim(own, proposed, pod)
         if made is not None and made.key not in devices.claims:
             new[made.key] = made
         elif own is not None:
@@ -135,7 +142,7 @@ class AssumedDevices:
             return None
         unchanged = tuple({each.key: each for each in claims}.values())
         before = unchanged, () if made is None else (made.key,)
-        after = consumed_by(devices.claims, pod, before[1], changed=new)
+        after = consumed_claims(devices.claims, pod, own=before[1], changed=new)
         devices.apply(after)
         return before, after
 
@@ -148,37 +155,36 @@ class AssumedDevices:
                 other = holder.setdefault(key, uid)
                 assert other == uid, f"{key} is in flight for {other} and {uid}"
                 claim = self.devices.claims.get(key)
-                # It may have ended with the pod for which it was made.
+                # The claim may have been removed with the pod for which it was made.
                 assert claim is None or claim.is_in_flight, f"{key} is not in flight"
 
 
 def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> DeviceClaims | None:
     """Return a pod's claims that have no allocation yet, allocated on a node; None if impossible.
 
-    The last may be one that is made for the pod.
+    The last one may be the pod's own claim, which does not exist yet.
 
     Raises:
         PodClaimError: a claim cannot be used.
         AllocationError: a claim, class or slice is invalid.
     """
     claims = claims_of(devices.claims, pod)
-    listed = []
+    waiting = []
     for each in claims:
         if each.is_in_flight:
             return None
         if each.allocation is None:
-            listed.append(each)
+            waiting.append(each)
         elif not is_reachable(each.allocation.node_terms, node.name, dict(node.labels)):
             return None
     own = _own_claim_on(devices, pod, node, has_claims=bool(claims))
     if own is not None:
-        listed.append(named_for(devices, own, pod))
-    waiting = tuple(listed)
+        waiting.append(with_name_and_owner(devices, own, pod))
     if not waiting:
         return ()
     allocator = devices.allocator
-    # Compiled once for all claims that ask for the same; only an error would name the claim.
-    plan = allocator.plan(devices.substitutes.alike(waiting))
+    # One plan for all claims with equal requests. Only errors name the claim, and none is reported.
+    plan = allocator.plan(devices.substitutes.in_place_of(waiting))
     allocations = allocator.allocate(plan, node.name, node.labels)
     if allocations is None:
         return None
@@ -192,22 +198,22 @@ def allocated_on(devices: DeviceState, pod: PodFacts, node: NodeFacts) -> Device
 def _own_claim_on(
     devices: DeviceState, pod: PodFacts, node: NodeFacts, *, has_claims: bool
 ) -> DeviceClaimFacts | None:
-    """Return the claim that a pod needs for extended resources on a node; None for none."""
+    """Return the own claim that a pod needs on a node; None for none."""
     if not may_need_claim(devices, pod):
         return None
-    return own_claim_on(devices, pod, offered_by(node), has_claims=has_claims)
+    return own_claim_on(devices, pod, allocatable_names(node), has_claims=has_claims)
 
 
-def consumed_by(
-    known: Claims, pod: PodFacts, made: Sequence[str] = (), *, changed: Claims = NO_CLAIMS
+def consumed_claims(
+    known: Claims, pod: PodFacts, *, own: Sequence[str], changed: Claims = NO_CLAIMS
 ) -> DeviceClaims:
-    """Return a pod's claims as they are once it is bound; a claim that is gone is left out.
+    """Return a pod's claims as they are once it is bound, without those that no longer exist.
 
-    made: keys of claims that were made for it. changed: claims in place of known ones.
+    own: the key of its own claim, if it has one. changed: claims that replace known ones.
     """
     consumer, found = consumer_of(pod), []
     keys = [f"{pod.namespace}/{name}" for name in names_of(pod)]
-    for key in dict.fromkeys((*keys, *made)):
+    for key in dict.fromkeys((*keys, *own)):
         claim = changed.get(key) or known.get(key)
         if claim is not None and claim.allocation is not None:
             found.append(reserved(claim, consumer))
@@ -215,18 +221,21 @@ def consumed_by(
 
 
 def names_of(pod: PodFacts) -> tuple[str, ...]:
-    """Return the names of a pod's claims, but not of one that is not made yet, or not needed."""
+    """Return the names of a pod's claims, without those that are not made yet or not needed."""
     names = [each.claim_name or each.generated for each in pod.device_claims]
     return tuple([name for name in names if name])
 
 
-def _made_as(
-    own: DeviceClaimFacts, asked: Sequence[DeviceClaimFacts], pod: PodFacts
+def _proposed_own_claim(
+    own: DeviceClaimFacts, proposed: Sequence[DeviceClaimFacts], pod: PodFacts
 ) -> DeviceClaimFacts | None:
-    """Return the claim that another process made for a pod; None if it is not as it must be."""
-    for each in asked:
+    """Return the own claim that another process proposes; None if it differs from `own`.
+
+    Its name and allocation are those of the proposal.
+    """
+    for each in proposed:
         if is_own(each, pod) and each.allocation is not None:
-            as_made = replace(own, name=each.name, uid=each.key, allocation=each.allocation)
-            owned = replace(as_made, owner_uid=each.owner_uid, owner_kind="Pod", is_in_flight=True)
+            named = replace(own, name=each.name, uid=each.key, allocation=each.allocation)
+            owned = replace(named, owner_uid=each.owner_uid, owner_kind="Pod", is_in_flight=True)
             return each if each == owned else None
     return None

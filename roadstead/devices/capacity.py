@@ -1,4 +1,4 @@
-"""Consumable capacity: what a request consumes of a device that several may use.
+"""Consumable capacity: what a request consumes of a device that several claims may use.
 
 Upstream: consumable_capacity.go of the experimental allocator (gate DRAConsumableCapacity).
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Quantities = dict[str, Quantity]
 
-_NONE = Quantity(0)
+_ZERO = Quantity(0)
 
 
 class Consumed(Quantities):
@@ -26,15 +26,15 @@ class Consumed(Quantities):
     def add(self, amounts: Mapping[str, Quantity]) -> None:
         """Add the given amounts."""
         for name, amount in amounts.items():
-            held = self.get(name)
-            self[name] = amount if held is None else held.add(amount)
+            present = self.get(name)
+            self[name] = amount if present is None else present.add(amount)
 
     def subtract(self, amounts: Mapping[str, Quantity]) -> None:
         """Subtract the given amounts; unknown names are ignored, as upstream."""
         for name, amount in amounts.items():
-            held = self.get(name)
-            if held is not None:
-                self[name] = held.sub(amount)
+            present = self.get(name)
+            if present is not None:
+                self[name] = present.sub(amount)
 
 
 def parsed(amounts: Amounts) -> Quantities:
@@ -50,8 +50,8 @@ def fits(
 ) -> bool:
     """Whether a device can still serve a request.
 
-    consumed: by allocations that exist. allocating: by those of the search that is going on. A
-    request without an amount for a capacity consumes what `consumption` returns.
+    consumed: by existing allocations. allocating: by devices that the running search has chosen.
+    The request consumes what `consumption` returns.
     """
     wanted = parsed(requested or ())
     names = {each.name for each in device.capacity}
@@ -61,8 +61,8 @@ def fits(
         amount = _consumption(wanted.get(capacity.name), capacity)
         if capacity.policy is not None and _violates(amount, capacity.policy):
             return False
-        total = consumed.get(capacity.name, _NONE).add(amount)
-        total = total.add(allocating.get(capacity.name, _NONE))
+        total = consumed.get(capacity.name, _ZERO).add(amount)
+        total = total.add(allocating.get(capacity.name, _ZERO))
         if total.cmp(parse_quantity(capacity.amount)) > 0:
             return False
     return True
@@ -78,6 +78,7 @@ def consumption(device: DeviceFacts, requested: Amounts | None) -> Quantities:
 
 
 def _consumption(wanted: Quantity | None, capacity: DeviceCapacity) -> Quantity:
+    """Return the amount consumed of one capacity: `wanted`, rounded up as its policy demands."""
     policy = capacity.policy
     if wanted is None:
         has_default = policy is not None and policy.default is not None

@@ -1,6 +1,7 @@
 """The devices that a search has chosen, and what they use up: constraints, counters, capacities.
 
-Upstream: allocateDevice in allocator_experimental.go, whose refusals do not undo everything.
+Upstream: allocateDevice in allocator_experimental.go. Where it refuses a device without undoing all
+that it recorded, so does this: later results depend on it.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ if TYPE_CHECKING:
     from roadstead.devices.pools import DeviceId
 
 Place = tuple[int, int]
-NOWHERE: Final = (-1, -1)
+"""Index of a pool in the node's pools, and position of a device in it."""
+
+NO_PLACE: Final = (-1, -1)
+"""Before all places; of a device that was not chosen among candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A device chosen for a request. consumed: None if the device is not shared.
-
-    place: index of its pool and position in it, if it was chosen among candidates.
-    """
+    """A device chosen for a request. consumed: of its capacities; None if it is not shared."""
 
     choice: Choice
     device: PoolDevice
     consumed: Quantities | None
-    place: Place = NOWHERE
+    place: Place = NO_PLACE
 
 
 class ChosenDevices:
-    """Devices by claim. Claims are named by their index in the plan."""
+    """The chosen devices of each claim. claim: always the index of a claim in the plan."""
 
     def __init__(self, plan: Plan, in_use: DevicesInUse, gates: DeviceGates) -> None:
         self._plan = plan
@@ -48,18 +49,20 @@ class ChosenDevices:
         self._gates = gates
         self._constraints = [_constraints_of(claim) for claim in plan.claims]
         self._counters = SharedCounters(in_use)
-        self._claims: dict[DeviceId, set[int]] = {}
+        # By device: the claims that have chosen it, and the capacities consumed if it is shared.
+        self._claims_of: dict[DeviceId, set[int]] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
         self.chosen: list[list[Chosen]] = [[] for _ in plan.claims]
 
-    def is_being_chosen(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
-        """Whether this search has chosen a device: for this claim, if under admin access."""
-        claims = self._claims.get(device.id)
+    def is_chosen(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
+        """Whether this search has chosen a device; under admin access, only for the same claim."""
+        claims = self._claims_of.get(device.id)
         if not claims:
             return False
         return not choice.facts.has_admin_access or claim in claims
 
     def has_capacity(self, choice: Choice, device: PoolDevice) -> bool:
+        """Whether the device's capacities suffice for the request, see `capacity.fits`."""
         return capacity.fits(
             device.facts,
             choice.facts.capacity,
@@ -74,20 +77,21 @@ class ChosenDevices:
         choice: Choice,
         device: PoolDevice,
         *,
-        must: bool = False,
-        place: Place = NOWHERE,
+        is_required: bool = False,
+        place: Place = NO_PLACE,
     ) -> Chosen | None:
         """Choose a device if counters, taints and constraints allow it.
 
-        number: how many devices the request has got. must: the search did not look whether it is
-        free. place: where it was found.
+        number: how many devices the request has already. is_required: the request wants all
+        devices: this one was not checked to be free, and none can replace it. place: where it was
+        found.
 
-        As upstream, a refusal keeps the counters that it has consumed already.
+        As upstream, the counters stay consumed if taints or constraints refuse the device.
 
         Raises:
-            AllocationError: a constraint is violated although the device must be chosen.
+            AllocationError: a constraint is violated although the device is required.
         """
-        if must and self._is_occupied(device, choice, claim):
+        if is_required and self._is_occupied(device, choice, claim):
             return None
         if device.facts.consumes and not self._consume_counters(device):
             return None
@@ -96,7 +100,7 @@ class ChosenDevices:
         ):
             return None
         if not self._add_to_constraints(claim, choice, device):
-            if must:
+            if is_required:
                 name = self._plan.claims[claim].facts.key
                 raise AllocationError(
                     f"claim {name}, request {choice.facts.name}: cannot add device "
@@ -110,8 +114,8 @@ class ChosenDevices:
 
     def _is_occupied(self, device: PoolDevice, choice: Choice, claim: int) -> bool:
         if choice.facts.has_admin_access:
-            return not self._is_shared(device) and self.is_being_chosen(device, choice, claim)
-        return device.id in self._in_use or self.is_being_chosen(device, choice, claim)
+            return not self._is_shared(device) and self.is_chosen(device, choice, claim)
+        return device.id in self._in_use or self.is_chosen(device, choice, claim)
 
     def _is_shared(self, device: PoolDevice) -> bool:
         return self._gates.consumable_capacity and device.facts.allows_several
@@ -128,13 +132,16 @@ class ChosenDevices:
         return True
 
     def _record(self, claim: int, number: int, chosen: Chosen) -> Chosen | None:
-        """Record a chosen device. As upstream, a refusal here keeps the marks that were made."""
+        """Record a chosen device; None if its capacity does not suffice.
+
+        As upstream, the device then stays recorded in `_claims_of` and the constraints.
+        """
         device, choice = chosen.device, chosen.choice
         is_shared = self._is_shared(device)
         if not is_shared:
-            self._claims.setdefault(device.id, set()).add(claim)
+            self._claims_of.setdefault(device.id, set()).add(claim)
         if self._gates.consumable_capacity:
-            if not self.has_capacity(choice, _compared(device, number)):
+            if not self.has_capacity(choice, _compared_by_upstream(device, number)):
                 return None
             if is_shared:
                 consumed = capacity.consumption(device.facts, choice.facts.capacity)
@@ -143,13 +150,13 @@ class ChosenDevices:
         self.chosen[claim].append(chosen)
         return chosen
 
-    def give_back(self, claim: int, chosen: Chosen) -> None:
-        """Undo the choice of the last device."""
+    def undo(self, claim: int, chosen: Chosen) -> None:
+        """Undo the choice of the last device of a claim."""
         device, choice = chosen.device, chosen.choice
         for constraint in self._constraints[claim]:
             constraint.remove(choice.base_name, choice.alternative, device)
-        if device.id in self._claims:
-            self._claims[device.id].discard(claim)
+        if device.id in self._claims_of:
+            self._claims_of[device.id].discard(claim)
         if chosen.consumed is not None:
             self._consumed[device.id].subtract(chosen.consumed)
         elif self._gates.partitionable and device.facts.consumes:
@@ -162,8 +169,8 @@ def _constraints_of(claim: ClaimPlan) -> list[Constraint]:
     return [each for each in constraints if each is not None]
 
 
-def _compared(device: PoolDevice, number: int) -> PoolDevice:
-    """Return the device whose capacity upstream compares: at the number within the request."""
+def _compared_by_upstream(device: PoolDevice, number: int) -> PoolDevice:
+    """Return the device whose capacity upstream compares: that at index `number` of the slice."""
     devices = device.slice.devices
     if number >= len(devices):
         text = f"runtime error: index out of range [{number}] with length {len(devices)}"

@@ -21,7 +21,10 @@ class Constraint(Protocol):
     """A constraint with the devices that were added to it."""
 
     def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
-        """Add a device for a request unless it violates the constraint; return whether it did."""
+        """Add a device for a request, unless that violates the constraint; return whether added.
+
+        alternative: name of the alternative of the request, or "".
+        """
         ...
 
     def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
@@ -30,7 +33,7 @@ class Constraint(Protocol):
 
 
 def constraint_of(facts: DeviceConstraint) -> Constraint | None:
-    """Return the constraint without devices; None if it is of no known type."""
+    """Return a constraint without devices; None if it is of no known type."""
     requests = frozenset(facts.requests)
     if facts.match_attribute is not None:
         return MatchAttribute(requests, facts.match_attribute)
@@ -40,7 +43,7 @@ def constraint_of(facts: DeviceConstraint) -> Constraint | None:
 
 
 def find_attribute(device: PoolDevice, name: str) -> AttributeFacts | None:
-    """Return an attribute by its qualified name; without domain it is of the driver's domain."""
+    """Return an attribute by its qualified name; names without domain are of the driver's."""
     attributes = {each.name: each for each in device.facts.attributes}
     found = attributes.get(name)
     if found is not None:
@@ -49,7 +52,7 @@ def find_attribute(device: PoolDevice, name: str) -> AttributeFacts | None:
     return attributes.get(bare) if slash and domain == device.id[0] else None
 
 
-def _concerns(requests: frozenset[str], request: str, alternative: str) -> bool:
+def _applies_to(requests: frozenset[str], request: str, alternative: str) -> bool:
     return (
         not requests
         or request in requests
@@ -65,11 +68,11 @@ class MatchAttribute:
     name: str
     value: AttributeValue = ("", "")
     count: int = 0
-    found: dict[PoolDevice, AttributeValue | None] = field(default_factory=dict)
-    """Values looked up before: a search comes to a device many times."""
+    known: dict[PoolDevice, AttributeValue | None] = field(default_factory=dict)
+    """Cache of values: a search tries a device many times."""
 
     def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
-        if not _concerns(self.requests, request, alternative):
+        if not _applies_to(self.requests, request, alternative):
             return True
         value = self._value_of(device)
         # An attribute without a value matches nothing, but may be the first.
@@ -81,32 +84,34 @@ class MatchAttribute:
         return True
 
     def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
-        if _concerns(self.requests, request, alternative):
+        if _applies_to(self.requests, request, alternative):
             self.count -= 1
 
     def _value_of(self, device: PoolDevice) -> AttributeValue | None:
-        if device not in self.found:
+        if device not in self.known:
             attribute = find_attribute(device, self.name)
             value = None if attribute is None else (attribute.kind, attribute.value)
-            self.found[device] = value
-        return self.found[device]
+            self.known[device] = value
+        return self.known[device]
 
 
 @dataclass(slots=True)
 class DistinctAttribute:
     """All devices must have an attribute, with different values as upstream compares them.
 
-    Upstream compares pointers: only a device is equal to itself. It also keeps one value for each
-    request only, the last.
+    Upstream compares pointers: a value is equal only to that of the same device. For each request
+    it keeps only the value of the last device.
     """
 
     requests: frozenset[str]
     name: str
     devices: dict[str, DeviceId] = field(default_factory=dict)
+    """By request: the last device."""
+
     count: int = 0
 
     def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
-        if not _concerns(self.requests, request, alternative):
+        if not _applies_to(self.requests, request, alternative):
             return True
         attribute = find_attribute(device, self.name)
         if attribute is None:
@@ -119,6 +124,6 @@ class DistinctAttribute:
         return True
 
     def remove(self, request: str, alternative: str, device: PoolDevice) -> None:
-        if _concerns(self.requests, request, alternative):
+        if _applies_to(self.requests, request, alternative):
             self.devices.pop(request, None)
             self.count -= 1

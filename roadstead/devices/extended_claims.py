@@ -1,6 +1,7 @@
 """Which extended resources of a pod device classes serve on a node (DRAExtendedResource).
 
-What the node's device plugins serve needs no claim; `own_claims.py` makes the claim for the rest.
+Resources that the node's device plugins serve need no claim; for the others `own_claims.py` makes
+one, the pod's *own claim*.
 
 Upstream: filterExtendedResources and createDeviceRequests in
 pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go of 1.34.1.
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
     from roadstead.facts.pod import ExtendedRequest
 
 CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class: its implicit resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedNeed:
-    """What a node has to serve. requests: of the pod's own claim on this node; None: no claim.
+    """What a pod needs on a node. requests: of its own claim there; None if it needs no claim.
 
-    missing: a resource that neither a class nor the node serves, or "": the pod does not fit.
+    missing: a resource that neither a class nor the node serves, so that the pod does not fit; or
+    "".
     """
 
     requests: tuple[DeviceRequest, ...] | None = None
@@ -34,7 +37,7 @@ class ExtendedNeed:
 
 
 def classes_by_resource(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
-    """Return the class that serves each extended resource; of several the last."""
+    """Return the class that serves each extended resource; of several classes, the last."""
     mapping: dict[str, str] = {}
     for each in classes:
         if each.extended_resource:
@@ -45,20 +48,20 @@ def classes_by_resource(classes: Iterable[DeviceClassFacts]) -> dict[str, str]:
 
 def extended_need(
     resources: Mapping[str, int],
-    asked: Iterable[ExtendedRequest],
+    container_requests: Iterable[ExtendedRequest],
     mapping: Mapping[str, str],
     allocatable: Container[str],
     *,
     has_claims: bool,
 ) -> ExtendedNeed:
-    """Return what a node has to serve of a pod's extended resources.
+    """Return which of a pod's extended resources need a claim on a node.
 
-    resources: the pod's requests; names in the domain of Kubernetes, and so a class's implicit
-    resource, are not extended resources for upstream's plugin and are ignored.
-    asked: what its containers request, sorted by resource.
+    resources: the pod's requests. Names in the domain of Kubernetes, such as those of implicit
+    resources, are not extended resources for upstream's plugin and are ignored.
+    container_requests: the requests of its containers, sorted by resource.
     mapping: `classes_by_resource`.
     allocatable: resources in the node's allocatable, which its device plugins serve.
-    has_claims: the pod has claims of its own.
+    has_claims: the pod's spec names claims.
     """
     wanted = [
         name for name, amount in sorted(resources.items()) if amount and is_extended_resource(name)
@@ -69,10 +72,10 @@ def extended_need(
     served = {name for name in wanted if name in mapping}
     if not has_claims and all(name in allocatable for name in served):
         return ExtendedNeed()
-    # As upstream, once a claim is needed it also asks for what device plugins serve.
+    # As upstream, once a claim is needed it also requests what device plugins serve.
     requests = (
         DeviceRequest(name=each.name, device_class=mapping[each.resource], count=each.count)
-        for each in asked
+        for each in container_requests
         if each.resource in served
     )
     return ExtendedNeed(tuple(requests))

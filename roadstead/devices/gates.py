@@ -45,3 +45,8 @@ GATE_NAMES = tuple(_FIELDS)
 def gates_of(named: Iterable[tuple[str, bool]]) -> DeviceGates:
     """Return gates by kube-scheduler's names; those that are absent have its defaults."""
     return DeviceGates(**{_FIELDS[name]: is_on for name, is_on in named})
+
+
+def gates_on(gates: DeviceGates) -> tuple[str, ...]:
+    """Return kube-scheduler's names of the gates that are on."""
+    return tuple(name for name, field in _FIELDS.items() if getattr(gates, field))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from roadstead.devices.gates import DeviceGates
     from roadstead.facts.devices import Allocation, Amounts
 
-_numbers = count(1)
+_instance_numbers = count(1)
+"""Numbers of `DevicesInUse` objects: a pool's cached bits are valid for one of them."""
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
@@ -28,7 +29,7 @@ PoolKey = tuple[str, str]
 
 @dataclass(slots=True)
 class _PoolUse:
-    """Devices of a pool in use, and the names that changed lately."""
+    """Names of a pool's devices in use, and the log of names that were added or removed."""
 
     names: set[str] = field(default_factory=set)
     log: ChangeLog[str] = field(default_factory=ChangeLog)
@@ -42,35 +43,35 @@ class DevicesInUse:
     """
 
     def __init__(self, gates: DeviceGates) -> None:
-        self._shares = gates.consumable_capacity
+        self._counts_shares = gates.consumable_capacity
         self._pools: dict[PoolKey, _PoolUse] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
-        # By pool, until it changes: what `consumed_in` returns.
-        self._consumed_in: dict[PoolKey, Hashable] = {}
-        self._number = next(_numbers)
+        # By pool, until its use changes: results of `consumption_key`.
+        self._consumption_keys: dict[PoolKey, Hashable] = {}
+        self._instance = next(_instance_numbers)
         self._watchers: list[Callable[[PoolKey], None]] = []
 
-    def watch(self, changed: Callable[[PoolKey], None]) -> None:
-        """Call `changed` with the pool after each change of its devices in use or consumed."""
-        self._watchers.append(changed)
+    def watch(self, on_change: Callable[[PoolKey], None]) -> None:
+        """Call `on_change` with the pool after each change of its devices in use or consumed."""
+        self._watchers.append(on_change)
 
     def add(self, allocation: Allocation) -> None:
-        """Count an allocation that was made, written or not."""
+        """Count the devices of a new allocation as used."""
         for result in allocation.results:
             if result.has_admin_access:
                 continue
-            if self._shares and result.share_id is not None:
+            if self._counts_shares and result.share_id is not None:
                 self._consumed.setdefault(result.id, Consumed()).add(parsed(result.consumed or ()))
                 self._notify((result.driver, result.pool))
             else:
                 self._set(result.driver, result.pool, result.device, used=True)
 
     def remove(self, allocation: Allocation) -> None:
-        """Forget an allocation that was counted."""
+        """Count the devices of a removed allocation as free."""
         for result in allocation.results:
             if result.has_admin_access:
                 continue
-            if self._shares and result.share_id is not None:
+            if self._counts_shares and result.share_id is not None:
                 consumed = self._consumed.get(result.id)
                 if consumed is not None:
                     consumed.subtract(parsed(result.consumed or ()))
@@ -90,14 +91,14 @@ class DevicesInUse:
         """Return what allocations consume of a shared device."""
         return self._consumed.get(device) or Consumed()
 
-    def consumed_in(self, pool: Pool) -> Hashable:
-        """Return a value that is equal for equal consumption of devices with equal names."""
-        if not self._shares:
+    def consumption_key(self, pool: Pool) -> Hashable:
+        """Return the consumption of a pool's shared devices: (device, amounts by capacity)."""
+        if not self._counts_shares:
             return None
         key = pool.driver, pool.name
-        found = self._consumed_in.get(key)
+        found = self._consumption_keys.get(key)
         if found is None:
-            found = self._consumed_in[key] = tuple(
+            found = self._consumption_keys[key] = tuple(
                 (device.id[2], amounts)
                 for device in pool.devices
                 if (amounts := self._amounts(device.id))
@@ -109,14 +110,15 @@ class DevicesInUse:
         return tuple(sorted((name, str(each)) for name, each in consumed.items() if each.sign))
 
     def bits(self, pool: Pool) -> int:
-        """Return the devices of a pool in use, as bits by position; cached in the pool."""
+        """Return the bits of a pool's devices in use, by position; cached in the pool."""
         use = self._pools.get((pool.driver, pool.name))
         if use is None:
             return 0
         owner, seen = pool.in_use_at
-        if owner == self._number and seen == use.log.end:
+        if owner == self._instance and seen == use.log.end:
             return pool.in_use
-        changed = use.log.since(seen) if owner == self._number else None
+        changed = use.log.since(seen) if owner == self._instance else None
+        # None: another object computed the bits, or the log no longer has all changes since.
         if changed is None:
             known = (pool.positions.get(name) for name in use.names)
             positions = (position for position in known if position is not None)
@@ -127,7 +129,7 @@ class DevicesInUse:
                 if position is not None:
                     bit = 1 << position
                     pool.in_use = pool.in_use | bit if name in use.names else pool.in_use & ~bit
-        pool.in_use_at = (self._number, use.log.end)
+        pool.in_use_at = (self._instance, use.log.end)
         return pool.in_use
 
     def _set(self, driver: str, pool: str, device: str, *, used: bool) -> None:
@@ -144,6 +146,6 @@ class DevicesInUse:
         self._notify((driver, pool))
 
     def _notify(self, pool: PoolKey) -> None:
-        self._consumed_in.pop(pool, None)
+        self._consumption_keys.pop(pool, None)
         for each in self._watchers:
             each(pool)

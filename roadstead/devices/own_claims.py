@@ -1,4 +1,4 @@
-"""The claim that scheduling makes for extended resources of a pod (DRAExtendedResource).
+"""A pod's own claim: scheduling makes it for the pod's extended resources (DRAExtendedResource).
 
     in memory ── assumed on a node ──> in flight, with a name ── bound ──> reserved by its pod
     (Filter)
@@ -24,7 +24,7 @@ from roadstead.protocol.generated_names import BASE_MAX_CHARS, suffix_of
 
 
 def may_need_claim(devices: DeviceState, pod: PodFacts) -> bool:
-    """Whether a pod may get a claim of its own on some node."""
+    """Whether a pod needs an own claim on some nodes."""
     return (
         devices.gates.extended_resource
         and bool(pod.extended_requests)
@@ -32,8 +32,8 @@ def may_need_claim(devices: DeviceState, pod: PodFacts) -> bool:
     )
 
 
-def left_claim(devices: DeviceState, pod: PodFacts) -> DeviceClaimFacts | None:
-    """Return the claim that an earlier attempt made for a pod and did not use."""
+def leftover_claim(devices: DeviceState, pod: PodFacts) -> DeviceClaimFacts | None:
+    """Return the own claim that an earlier attempt made for a pod and did not use."""
     assert pod.claims_as is not None, "a pod with claims is named in its facts"
     claims = devices.claims_of_pods([pod.claims_as.uid])
     return next((each for each in claims if is_own(each, pod) and not each.is_in_flight), None)
@@ -45,22 +45,22 @@ def is_own(claim: DeviceClaimFacts, pod: PodFacts) -> bool:
     return claim.is_for_extended_resources and claim.owner_uid == pod.claims_as.uid
 
 
-def offered_by(node: NodeFacts) -> frozenset[str]:
-    """Return the resources in a node's allocatable, those of amount 0 among them."""
+def allocatable_names(node: NodeFacts) -> frozenset[str]:
+    """Return the names in a node's allocatable, including those with amount 0."""
     return frozenset(name for name, _ in node.allocatable)
 
 
 def own_claim_on(
     devices: DeviceState, pod: PodFacts, allocatable: Container[str], *, has_claims: bool
 ) -> DeviceClaimFacts | None:
-    """Return the claim that a pod needs for extended resources on a node, in memory; None for none.
+    """Return the own claim that a pod needs on a node, without name; None if it needs none.
 
     Raises:
-        PodClaimError: the node does not fit, or the claim of an earlier attempt is in the way.
+        PodClaimError: the pod does not fit the node, or an earlier attempt left a claim.
     """
     if not may_need_claim(devices, pod):
         return None
-    if left_claim(devices, pod) is not None:
+    if leftover_claim(devices, pod) is not None:
         raise PodClaimError("cannot schedule extended resource claim")
     need = extended_need(
         dict(pod.requests),
@@ -81,16 +81,18 @@ def own_claim_on(
     )
 
 
-def named_for(devices: DeviceState, claim: DeviceClaimFacts, pod: PodFacts) -> DeviceClaimFacts:
-    """Return a pod's own claim as it is written: with a name that is free, and its owner."""
+def with_name_and_owner(
+    devices: DeviceState, claim: DeviceClaimFacts, pod: PodFacts
+) -> DeviceClaimFacts:
+    """Return a pod's own claim as it is written: with an unused name, and its owner."""
     assert pod.claims_as is not None, "a pod with claims is named in its facts"
-    base, again = f"{pod.claims_as.name}-extended-resources-"[:BASE_MAX_CHARS], 0
+    base, used = f"{pod.claims_as.name}-extended-resources-"[:BASE_MAX_CHARS], 0
     while True:
-        suffix = suffix_of(f"{pod.claims_as.uid}/{again}" if again else pod.claims_as.uid)
+        suffix = suffix_of(f"{pod.claims_as.uid}/{used}" if used else pod.claims_as.uid)
         key = f"{pod.namespace}/{base}{suffix}"
         if key not in devices.claims:
             break
-        again += 1
+        used += 1
     return replace(
         claim,
         name=f"{base}{suffix}",

@@ -1,7 +1,7 @@
-"""Claims in the form in which they are allocated, compiled once for all nodes.
+"""Plans: claims as the search reads them, compiled once for all nodes.
 
-Upstream: the first half of Allocate, and validateDeviceRequest, in allocator_experimental.go.
-What they refuse is an error of the request here, raised only where upstream reaches it.
+Upstream: the first half of Allocate, and validateDeviceRequest, in allocator_experimental.go. The
+errors that they return are stored here with the request, and raised where upstream returns them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
     )
 
 RESULTS_MAX: Final = 32
-"""Devices in one claim."""
+"""Devices in one claim, as in the API (AllocationResultsMaxSize)."""
 
 ANY_DEVICE: Final = query_of((), ())
 
 Classes = Mapping[str, "DeviceClassFacts"]
+"""Device classes by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """One way to satisfy a request: the request itself, or one of its alternatives.
 
-    parent: name of the request, if this is an alternative. error: why upstream refuses it.
+    parent: name of the request, if this is an alternative. query: the selectors of the class and
+    the request. is_all: it wants all matching devices. error: why upstream refuses it.
     """
 
     facts: ExactRequest
@@ -47,12 +49,12 @@ class Choice:
 
     @property
     def result_name(self) -> str:
-        """The request as results name it."""
+        """The name of the request in results: `request` or `request/alternative`."""
         return f"{self.parent}/{self.facts.name}" if self.parent else self.facts.name
 
     @property
     def base_name(self) -> str:
-        """The request's name, of an alternative that of its request."""
+        """The name of the request, without alternative."""
         return self.parent or self.facts.name
 
     @property
@@ -63,7 +65,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestPlan:
-    """A request with the ways to satisfy it, in order. error: raised before these are looked at."""
+    """A request with the ways to satisfy it, in order. error: raised before those of choices."""
 
     choices: tuple[Choice, ...]
     has_alternatives: bool = False
@@ -86,9 +88,10 @@ class ClaimPlan:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What plain claims want. steps: index of the claim, and its request, in order.
+    """The devices that plain claims want, see `Plan`.
 
-    totals: how many devices must match each query, equal queries counted together; sorted.
+    steps: (index of the claim, choice) for each request, in order. totals: (query, number of
+    devices that must match it), sorted; requests with equal queries are added up.
     """
 
     steps: tuple[tuple[int, Choice], ...]
@@ -97,12 +100,13 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The claims of a pod that are to be allocated, in its order.
+    """The claims of a pod that are to be allocated, in the order of its spec.
 
-    demand: if all claims are plain: without alternatives and errors, every request counting devices
-        that it does not share.
-    is_constrained: constraints leave less choice than the demand shows.
-    shape: number of what the outcome of a search depends on, but not its error.
+    demand: None unless all claims are *plain*: without alternatives and errors, and every request
+        is for a number of devices that it does not share.
+    is_constrained: the claims have constraints, which the demand does not contain.
+    shape: a number that plans share for which a search finds the same devices. Their errors may
+        differ, because these name claims.
     """
 
     claims: tuple[ClaimPlan, ...]
@@ -114,7 +118,7 @@ class Plan:
 def plan_of(
     claims: tuple[DeviceClaimFacts, ...], classes: Classes, gates: DeviceGates, shape: int
 ) -> Plan:
-    """Compile claims. shape: their number, see `Plan`."""
+    """Compile claims. shape: see `Plan`."""
     plans = tuple(_claim_plan(claim, classes, gates) for claim in claims)
     is_plain = not gates.consumable_capacity and all(map(_is_plain, plans))
     return Plan(
@@ -169,43 +173,45 @@ def _request_plan(
     claim: DeviceClaimFacts, request: DeviceRequest, classes: Classes, gates: DeviceGates
 ) -> RequestPlan:
     where = f"claim {claim.key}, request {request.name}: "
-    forms: tuple[ExactRequest, ...] = request.alternatives or (request,)
+    exact_requests: tuple[ExactRequest, ...] = request.alternatives or (request,)
     if request.alternatives and not gates.prioritized_list:
         error = f"{where}has subrequests, but the DRAPrioritizedList feature is disabled"
-    elif not gates.consumable_capacity and any(each.capacity is not None for each in forms):
+    elif not gates.consumable_capacity and any(
+        each.capacity is not None for each in exact_requests
+    ):
         error = f"{where}has capacity requests, but the DRAConsumableCapacity feature is disabled"
     else:
         error = ""
     parent = request.name if request.alternatives else ""
-    choices = tuple(_choice(claim, each, parent, classes, gates) for each in forms)
+    choices = tuple(_choice(claim, each, parent, classes, gates) for each in exact_requests)
     return RequestPlan(choices, bool(request.alternatives), error)
 
 
 def _choice(
     claim: DeviceClaimFacts,
-    form: ExactRequest,
+    exact: ExactRequest,
     parent: str,
     classes: Classes,
     gates: DeviceGates,
 ) -> Choice:
-    device_class = classes.get(form.device_class)
-    if form.has_admin_access and not parent and not gates.admin_access:
+    device_class = classes.get(exact.device_class)
+    if exact.has_admin_access and not parent and not gates.admin_access:
         problem = "admin access is requested, but the feature is disabled"
-    elif not form.device_class:
+    elif not exact.device_class:
         problem = "missing device class name (unsupported request type?)"
     elif device_class is None:
-        missing = f'deviceclass.resource.k8s.io "{form.device_class}" not found'
-        problem = f"could not retrieve device class {form.device_class}: {missing}"
-    elif form.mode not in (EXACT_COUNT, ALL_DEVICES):
-        problem = f"unsupported count mode {form.mode}"
+        missing = f'deviceclass.resource.k8s.io "{exact.device_class}" not found'
+        problem = f"could not retrieve device class {exact.device_class}: {missing}"
+    elif exact.mode not in (EXACT_COUNT, ALL_DEVICES):
+        problem = f"unsupported count mode {exact.mode}"
     else:
         problem = ""
     of_class = () if device_class is None else device_class.selectors
     return Choice(
-        facts=form,
+        facts=exact,
         parent=parent,
         device_class=device_class,
-        query=query_of(of_class, form.selectors),
-        is_all=form.mode == ALL_DEVICES,
-        error=f"claim {claim.key}, request {form.name}: {problem}" if problem else "",
+        query=query_of(of_class, exact.selectors),
+        is_all=exact.mode == ALL_DEVICES,
+        error=f"claim {claim.key}, request {exact.name}: {problem}" if problem else "",
     )

@@ -3,7 +3,7 @@
 Upstream: pools_experimental.go. Upstream's order is that of Go maps; here pools are ordered by
 driver and name, slices by name, and slices and pools with binding conditions come last. As
 upstream, the slices that match the node are compared with the count of slices in the pool: with
-fewer, the pool is incomplete.
+fewer, the pool is incomplete. Nodes that see different slices of a pool have different `Pool`s.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ DeviceId = tuple[str, str, str]
 """Driver, pool and name of a device."""
 
 Labels = tuple[tuple[str, str], ...]
+"""Labels of a node: (key, value)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,21 +37,22 @@ class PoolDevice:
     slice: SliceFacts
 
     @property
-    def is_placed_alone(self) -> bool:
+    def has_own_placement(self) -> bool:
         """Whether the device has a placement of its own."""
         return bool(self.slice.placed_per_device)
 
     @property
     def placement(self) -> Placement:
-        """Where the device is reached: its own placement or that of its slice."""
+        """The nodes that reach the device: its own placement or that of its slice."""
         return self.facts.placement if self.slice.placed_per_device else self.slice.placement
 
 
 @dataclass(frozen=True, slots=True)
 class FreeMatches:
-    """Bitmask of the free devices that match a query, valid for the devices in use `used`.
+    """The free devices of a pool that match a query, as bits by position.
 
-    may_fail: the query fails on a free device.
+    used: the bits of devices in use for which this was computed. may_fail: a selector fails on a
+    free device.
     """
 
     used: int
@@ -63,8 +65,8 @@ class FreeMatches:
 class Matches:
     """Evaluation of a query in a pool: bit i is the pool's device i.
 
-    known: evaluated. candidates: all but those that are known not to match. failures: by position.
-    free: cached once all is known.
+    known: the evaluated devices. candidates: all devices but those that are known not to match.
+    failures: errors of selectors, by position. free: cached once all devices are evaluated.
     """
 
     candidates: int
@@ -75,16 +77,19 @@ class Matches:
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """A pool as it is for some nodes. Immutable except for its caches.
+    """The slices of a pool that some nodes see. Immutable except for its caches.
 
     invalid: the reason why no device may be allocated from it, or "".
-    unallocatable: devices that consume counters while DRAPartitionableDevices is off, as bitmask.
-    needs_search: matches alone do not decide: a search must check counters, capacities, taints or
-        the node selection of single devices. depends_on_use_alone: no more than its devices and
-        their use decides.
-    matches: cache of selector results. alike: see `PoolMatcher.code_of`; None: not yet known.
-    in_use, in_use_at: cache of the bits of devices in use, and
-        the position in the log of `DevicesInUse` up to which they hold.
+    unallocatable: devices that consume counters while DRAPartitionableDevices is off, as bits.
+    needs_search: a search must also check counters, capacities, taints or the placement of single
+        devices.
+    depends_on_use_alone: no counters, taints or placements of single devices: two pools with equal
+        devices, equally used and consumed, give equal answers.
+    positions: of devices, by name.
+    matches: cache of selector results.
+    devices_code: cache, see `PoolMatcher.devices_code_of`; None: not yet computed.
+    in_use, in_use_at: cache of the bits of devices in use; and the `DevicesInUse` that computed
+        them, by number, with the position in its log.
     """
 
     driver: str
@@ -98,7 +103,7 @@ class Pool:
     depends_on_use_alone: bool = True
     positions: dict[str, int] = field(default_factory=dict)
     matches: dict[Query, Matches] = field(default_factory=dict)
-    alike: int | None = None
+    devices_code: int | None = None
     in_use: int = 0
     in_use_at: tuple[int, int] = (0, -1)
 
@@ -107,8 +112,8 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
-    """A slice with its devices, which all views of its pool share."""
+class _SliceDevices:
+    """A slice with its devices, which all `Pool`s of its pool share."""
 
     slice: SliceFacts
     devices: tuple[PoolDevice, ...]
@@ -137,16 +142,19 @@ class DevicePools:
 
     def __init__(self, gates: DeviceGates) -> None:
         self._gates = gates
-        self._local: dict[str, dict[str, _Entry]] = {}
-        self._shared: dict[str, _Entry] = {}
+        # Slices by name: those of one node, by the node's name, and all others.
+        self._local: dict[str, dict[str, _SliceDevices]] = {}
+        self._shared: dict[str, _SliceDevices] = {}
         self._slices: dict[str, SliceFacts] = {}
-        self._seen: dict[str, tuple[Labels, tuple[Pool, ...] | str]] = {}
-        self._views: dict[tuple[str, str], dict[tuple[int, ...], Pool]] = {}
+        # By node: its labels, and its pools or the error that they raise.
+        self._pools_of_node: dict[str, tuple[Labels, tuple[Pool, ...] | str]] = {}
+        # By (driver, pool), and the ids of the slices in it.
+        self._pools_by_slices: dict[tuple[str, str], dict[tuple[int, ...], Pool]] = {}
         self._watchers: list[Callable[[str | None], None]] = []
 
-    def watch(self, changed: Callable[[str | None], None]) -> None:
-        """Call `changed` after each change with the slice's node; None for one of several nodes."""
-        self._watchers.append(changed)
+    def watch(self, on_change: Callable[[str | None], None]) -> None:
+        """Call `on_change` with the node of each changed slice; None if it is of several nodes."""
+        self._watchers.append(on_change)
 
     def replace(self, slices: Iterable[SliceFacts]) -> None:
         """Replace all slices; equal slices are left unchanged."""
@@ -164,16 +172,15 @@ class DevicePools:
         if old is not None:
             self.remove(facts.name)
         self._slices[facts.name] = facts
-        home = self._home(facts)
-        home[facts.name] = self._entry(facts)
-        self._forget(facts)
+        self._entries_with(facts)[facts.name] = self._with_devices(facts)
+        self._drop_cached(facts)
 
     def remove(self, name: str) -> None:
         """Remove a slice; an unknown one changes nothing."""
         facts = self._slices.pop(name, None)
         if facts is not None:
-            del self._home(facts)[name]
-            self._forget(facts)
+            del self._entries_with(facts)[name]
+            self._drop_cached(facts)
 
     def seen_from(self, node: str, labels: Labels) -> tuple[Pool, ...]:
         """Return the pools of a node, in the order in which devices are tried.
@@ -181,33 +188,34 @@ class DevicePools:
         Raises:
             AllocationError: the node selector of a slice does not parse.
         """
-        seen = self._seen.get(node)
+        seen = self._pools_of_node.get(node)
         if seen is None or (seen[0] is not labels and seen[0] != labels):
-            seen = self._seen[node] = (labels, self._gather(node, dict(labels)))
+            seen = self._pools_of_node[node] = (labels, self._gather(node, dict(labels)))
         pools = seen[1]
         if isinstance(pools, str):
             raise AllocationError(pools)
         return pools
 
-    def _home(self, facts: SliceFacts) -> dict[str, _Entry]:
+    def _entries_with(self, facts: SliceFacts) -> dict[str, _SliceDevices]:
+        """Return the entries to which a slice belongs: of its node, or of several nodes."""
         node = facts.placement.node_name
         return self._local.setdefault(node, {}) if node else self._shared
 
     @staticmethod
-    def _entry(facts: SliceFacts) -> _Entry:
+    def _with_devices(facts: SliceFacts) -> _SliceDevices:
         devices = tuple(
             PoolDevice((facts.driver, facts.pool, each.name), each, facts) for each in facts.devices
         )
-        return _Entry(facts, devices, any(each.binding_conditions for each in facts.devices))
+        return _SliceDevices(facts, devices, any(each.binding_conditions for each in facts.devices))
 
-    def _forget(self, facts: SliceFacts) -> None:
-        """Forget all that depends on a slice."""
-        self._views.pop((facts.driver, facts.pool), None)
+    def _drop_cached(self, facts: SliceFacts) -> None:
+        """Drop all cached pools that depend on a slice, and notify the watchers."""
+        self._pools_by_slices.pop((facts.driver, facts.pool), None)
         node = facts.placement.node_name or None
         if node:
-            self._seen.pop(node, None)
+            self._pools_of_node.pop(node, None)
         else:
-            self._seen.clear()
+            self._pools_of_node.clear()
         for each in self._watchers:
             each(node)
 
@@ -215,29 +223,29 @@ class DevicePools:
         """Return the pools that a node sees, or the error of upstream's GatherPools."""
         local = self._local.get(node, {})
         if len(local) == 1 and not self._shared:
-            # Most nodes see one slice, which is theirs.
+            # Most nodes see one slice, which no other node sees.
             (entry,) = local.values()
             if entry.slice.placed_per_device is None:
-                return (self._view((entry.slice.driver, entry.slice.pool), [entry]),)
+                return (self._shared_pool((entry.slice.driver, entry.slice.pool), [entry]),)
         entries = [*local.values(), *self._shared.values()]
         entries.sort(key=attrgetter("slice.name"))
-        seen: list[_Entry] = []
+        seen: list[_SliceDevices] = []
         for entry in entries:
             try:
-                if self._is_seen(entry, node, labels):
+                if self._is_seen_from(entry, node, labels):
                     seen.append(entry)
             except AllocationError as error:
                 return f"gather pool information: {error}"
         # Stable: slices with binding conditions are tried after all others.
         seen.sort(key=attrgetter("has_binding_conditions"))
-        pools: dict[tuple[str, str], list[_Entry]] = {}
+        pools: dict[tuple[str, str], list[_SliceDevices]] = {}
         for entry in seen:
             _add_to_pool(pools.setdefault((entry.slice.driver, entry.slice.pool), []), entry)
-        views = [(self._view(key, pools[key]), pools[key]) for key in sorted(pools)]
-        views.sort(key=lambda view: any(entry.has_binding_conditions for entry in view[1]))
-        return tuple(pool for pool, _ in views)
+        found = [(self._shared_pool(key, pools[key]), pools[key]) for key in sorted(pools)]
+        found.sort(key=lambda pair: any(entry.has_binding_conditions for entry in pair[1]))
+        return tuple(pool for pool, _ in found)
 
-    def _is_seen(self, entry: _Entry, node: str, labels: dict[str, str]) -> bool:
+    def _is_seen_from(self, entry: _SliceDevices, node: str, labels: dict[str, str]) -> bool:
         facts = entry.slice
         if facts.placed_per_device is not None and not self._gates.partitionable:
             return False
@@ -262,18 +270,19 @@ class DevicePools:
                 raise AllocationError(text) from error
         return False
 
-    def _view(self, key: tuple[str, str], entries: list[_Entry]) -> Pool:
+    def _shared_pool(self, key: tuple[str, str], entries: list[_SliceDevices]) -> Pool:
         """Return the pool with these slices; nodes with the same slices share it."""
-        views = self._views.setdefault(key, {})
-        # Entries live as long as the view: `_forget` drops it with any slice of the pool.
+        pools = self._pools_by_slices.setdefault(key, {})
+        # The ids stay valid: `_drop_cached` drops the pools together with any of their slices.
         identity = tuple(map(id, entries))
-        pool = views.get(identity)
+        pool = pools.get(identity)
         if pool is None:
-            pool = views[identity] = _pool_of(key, entries, self._gates)
+            pool = pools[identity] = _pool_of(key, entries, self._gates)
         return pool
 
 
-def _add_to_pool(entries: list[_Entry], entry: _Entry) -> None:
+def _add_to_pool(entries: list[_SliceDevices], entry: _SliceDevices) -> None:
+    """Add a slice unless it is older than those of the pool; a newer one replaces them."""
     if entries and entry.slice.generation < entries[0].slice.generation:
         return
     if entries and entry.slice.generation > entries[0].slice.generation:
@@ -281,7 +290,7 @@ def _add_to_pool(entries: list[_Entry], entry: _Entry) -> None:
     entries.append(entry)
 
 
-def _pool_of(key: tuple[str, str], entries: list[_Entry], gates: DeviceGates) -> Pool:
+def _pool_of(key: tuple[str, str], entries: list[_SliceDevices], gates: DeviceGates) -> Pool:
     devices = tuple(device for entry in entries for device in entry.devices)
     positions: dict[str, int] = {}
     invalid = ""
@@ -289,8 +298,8 @@ def _pool_of(key: tuple[str, str], entries: list[_Entry], gates: DeviceGates) ->
         if positions.setdefault(device.facts.name, position) != position and not invalid:
             invalid = f"duplicate device name {device.facts.name}"
     consumers = [n for n, device in enumerate(devices) if device.facts.consumes]
-    has_parts = gates.partitionable and (
-        bool(consumers) or any(device.is_placed_alone for device in devices)
+    is_partitionable = gates.partitionable and (
+        bool(consumers) or any(device.has_own_placement for device in devices)
     )
     has_taints = gates.taints and any(device.facts.taints for device in devices)
     return Pool(
@@ -301,7 +310,7 @@ def _pool_of(key: tuple[str, str], entries: list[_Entry], gates: DeviceGates) ->
         is_incomplete=len(entries) != entries[0].slice.slices_in_pool,
         invalid=invalid,
         unallocatable=0 if gates.partitionable else sum(1 << n for n in consumers),
-        needs_search=gates.consumable_capacity or has_parts or has_taints,
-        depends_on_use_alone=not has_parts and not has_taints,
+        needs_search=gates.consumable_capacity or is_partitionable or has_taints,
+        depends_on_use_alone=not is_partitionable and not has_taints,
         positions=positions,
     )

@@ -1,9 +1,10 @@
-"""Answers for plain claims without a search, where they are those of the search.
+"""Answers for plain claims without a search, equal to those of the search.
 
-A plain claim counts devices and has neither constraints nor alternatives. Its search takes the
-first free devices, and returns to a choice only if a later request finds too few. So the first
-free devices are its answer if they suffice; and if they do not, a solution exists exactly if every
-set of queries finds enough devices in all (Hall's theorem). An error on the way needs the search.
+Plain claims (see `Plan`) request numbers of devices. Without constraints, the search chooses the
+first free devices that match, and changes a choice only if too few devices are left for a later
+request. So if the first free devices suffice, they are its answer. If they do not, a solution
+exists exactly if every set of queries matches enough devices in all (Hall's theorem). Where a
+selector may fail, only the search can answer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from roadstead.devices.bits import positions_of
 from roadstead.devices.choosing import Chosen
 from roadstead.devices.pools import FreeMatches
 from roadstead.devices.selectors import SelectorFailure
-from roadstead.devices.views import NOT_ALIKE
+from roadstead.devices.views import UNSHARED
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from roadstead.devices.views import PoolMatcher
 
 QUERIES_MAX: Final = 4
-"""More queries in one demand are left to the search: their sets double with each."""
+"""A demand with more queries is left to the search: each doubles the sets that must be counted."""
 
 EVALUATED_MAX: Final = 1024
 """If a node sees more devices, they are not all evaluated as long as the first ones suffice."""
@@ -44,7 +45,7 @@ class Verdict(Enum):
 
 
 class QuickAnswers:
-    """Answers demands from the bits of free devices that match."""
+    """Answers demands (see `Demand`) from the bits of free devices that match."""
 
     def __init__(self, matcher: PoolMatcher, in_use: DevicesInUse) -> None:
         self._matcher = matcher
@@ -53,11 +54,15 @@ class QuickAnswers:
     def first_devices(
         self, demand: Demand, pools: Sequence[Pool], claims: int
     ) -> list[list[Chosen]] | Verdict:
-        """Return the devices by claim that the search would find first, or NO or UNKNOWN."""
+        """Return the devices that the search would choose, by claim; or NO or UNKNOWN.
+
+        claims: how many there are.
+        """
         chosen: list[list[Chosen]] = [[] for _ in range(claims)]
-        taken: dict[int, int] = {}
+        # By index of the pool.
+        chosen_bits: dict[int, int] = {}
         for claim, choice in demand.steps:
-            missing = self._take(choice, pools, taken, chosen[claim])
+            missing = self._choose_first(choice, pools, chosen_bits, chosen[claim])
             if missing is None:
                 return Verdict.UNKNOWN
             if missing:
@@ -65,14 +70,19 @@ class QuickAnswers:
                     return Verdict.NO
                 if len(demand.totals) > QUERIES_MAX:
                     return Verdict.UNKNOWN
-                verdict = self._count(demand, pools)
+                # Other devices may suffice, but which of them only the search finds.
+                verdict = self._verdict_by_counts(demand, pools)
                 return Verdict.NO if verdict is Verdict.NO else Verdict.UNKNOWN
         return chosen
 
-    def _take(
-        self, choice: Choice, pools: Sequence[Pool], taken: dict[int, int], chosen: list[Chosen]
+    def _choose_first(
+        self,
+        choice: Choice,
+        pools: Sequence[Pool],
+        chosen_bits: dict[int, int],
+        chosen: list[Chosen],
     ) -> int | None:
-        """Take the first free devices; return how many are missing, None if only a search can."""
+        """Choose the first free devices; return how many are missing, None if unknown."""
         missing = choice.facts.count
         query = choice.query
         for index, pool in enumerate(pools):
@@ -80,8 +90,8 @@ class QuickAnswers:
                 break
             if pool.needs_search or pool.invalid:
                 return None
-            used = taken.get(index, 0)
-            free = self._matcher.matches(pool, query).candidates & ~(self._in_use.bits(pool) | used)
+            bits = chosen_bits.get(index, 0)
+            free = self._matcher.matches(pool, query).candidates & ~(self._in_use.bits(pool) | bits)
             for position in positions_of(free):
                 outcome = self._matcher.evaluate(pool, query, position)
                 if isinstance(outcome, SelectorFailure):
@@ -89,27 +99,28 @@ class QuickAnswers:
                 bit = 1 << position
                 if not outcome or pool.unallocatable & bit:
                     continue
-                used |= bit
+                bits |= bit
                 chosen.append(Chosen(choice, pool.devices[position], None))
                 missing -= 1
                 if not missing:
                     break
-            taken[index] = used
+            chosen_bits[index] = bits
         return missing
 
-    def likeness(self, pools: Sequence[Pool]) -> Hashable:
-        """Return a key that is equal for pools with equal devices and use, None if they have none.
+    def equivalence_key(self, pools: Sequence[Pool]) -> Hashable:
+        """Return a key that is equal for nodes whose pools have equal devices, equally used.
 
-        It shows all that `verdict` reads, and a search, but not the names in an error.
+        Verdicts and searches have equal results for equal keys; only names in errors may differ.
+        None if the results depend on more than that.
         """
         found = []
         for pool in pools:
-            code = self._matcher.code_of(pool)
-            if code == NOT_ALIKE or pool.invalid or pool.is_incomplete:
+            code = self._matcher.devices_code_of(pool)
+            if code == UNSHARED or pool.invalid or pool.is_incomplete:
                 return None
             if not pool.depends_on_use_alone:
                 return None
-            found.append((code, self._in_use.bits(pool), self._in_use.consumed_in(pool)))
+            found.append((code, self._in_use.bits(pool), self._in_use.consumption_key(pool)))
         return tuple(found)
 
     def verdict(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:
@@ -123,12 +134,12 @@ class QuickAnswers:
             found = self.first_devices(demand, pools, 1 + max(index for index, _ in demand.steps))
             if not isinstance(found, Verdict):
                 return Verdict.YES
-        return self._count(demand, pools)
+        return self._verdict_by_counts(demand, pools)
 
-    def _count(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:
-        """Return the verdict by counts, for which every device is evaluated."""
+    def _verdict_by_counts(self, demand: Demand, pools: Sequence[Pool]) -> Verdict:
+        """Return the verdict from the numbers of matching devices; it evaluates every device."""
         if len(demand.totals) == 1:
-            return self._count_one(*demand.totals[0], pools)
+            return self._verdict_of_one_query(*demand.totals[0], pools)
         free: dict[Query, list[FreeMatches]] = {query: [] for query, _ in demand.totals}
         for pool in pools:
             if pool.needs_search or pool.invalid:
@@ -139,13 +150,14 @@ class QuickAnswers:
                     return Verdict.UNKNOWN
                 each.append(matches)
         for size in range(1, len(demand.totals) + 1):
-            for some in combinations(demand.totals, size):
-                if _devices_in(free, [query for query, _ in some]) < sum(n for _, n in some):
+            for subset in combinations(demand.totals, size):
+                wanted = sum(number for _, number in subset)
+                if _count_matching_any(free, [query for query, _ in subset]) < wanted:
                     return Verdict.NO
         return Verdict.YES
 
-    def _count_one(self, query: Query, wanted: int, pools: Sequence[Pool]) -> Verdict:
-        """Return the verdict for a single query, as most demands are, in the fewest steps."""
+    def _verdict_of_one_query(self, query: Query, wanted: int, pools: Sequence[Pool]) -> Verdict:
+        """Return the verdict for a single query, as most demands have: the fast case."""
         for pool in pools:
             if pool.needs_search or pool.invalid:
                 return Verdict.UNKNOWN
@@ -163,13 +175,15 @@ class QuickAnswers:
         if known is None or known.used != used:
             matches = self._matcher.all_known(pool, query)
             free = matches.candidates & ~used
+            # The search evaluates selectors before it looks at counters, so an unallocatable device
+            # may be an error, too.
             may_fail = any(free >> position & 1 for position in matches.failures)
             free &= ~pool.unallocatable
             known = matches.free = FreeMatches(used, free, free.bit_count(), may_fail)
         return known
 
 
-def _devices_in(free: dict[Query, list[FreeMatches]], queries: Sequence[Query]) -> int:
+def _count_matching_any(free: dict[Query, list[FreeMatches]], queries: Sequence[Query]) -> int:
     """Return how many free devices match any of the queries."""
     if len(queries) == 1:
         return sum(each.count for each in free[queries[0]])

@@ -1,7 +1,9 @@
-"""Which nodes have devices for a demand: answers for all nodes at once, without a search.
+"""Which nodes have devices for a demand: verdicts for all nodes in one pass, without a search.
 
-The answers for a demand are kept, and computed again for the nodes that see a pool that changed.
-A change of a pool that every node sees concerns every node.
+The verdicts for a demand are kept, and computed again for the nodes that see a pool that changed.
+Nodes are *equivalent* if their pools have equal devices, equally used
+(`QuickAnswers.equivalence_key`): a verdict on one holds for all. Outcomes of searches, which the
+caller records here, are kept in the same way.
 """
 
 from __future__ import annotations
@@ -26,44 +28,50 @@ if TYPE_CHECKING:
     from roadstead.devices.pools import DevicePools, Labels, Pool
 
 DEMANDS_MAX: Final = 256
-"""Demands whose answers are kept, the most recent ones."""
+"""Demands, and kinds of searches, whose verdicts are kept: the most recently used ones."""
 
-ALIKE_MAX: Final = 4096
+BY_CODE_MAX: Final = 4096
+"""Groups of equivalent nodes whose verdicts on one demand are kept."""
 
 MARKED_MAX: Final = 256
-"""More nodes that one change concerns are not listed one by one."""
+"""A change of a pool that more nodes see marks every node, not these one by one."""
 
 SHARED_MAX: Final = 64
-"""If the first nodes see so many different sets of pools, sharing verdicts does not pay."""
+"""Sets of pools whose verdicts are shared in one pass: if nodes see more different sets, few nodes
+see the same."""
 
 KeyT = TypeVar("KeyT")
 
 Verdicts = NDArray[np.int8]
+"""Values of `Verdict`, by the number of a node."""
+
 _NO: Final = Verdict.NO.value
 _YES: Final = Verdict.YES.value
 _UNKNOWN: Final = Verdict.UNKNOWN.value
 
 
 @dataclass(slots=True, eq=False)
-class _Known:
-    """Verdicts by node for one demand, or outcomes of one kind of search; UNKNOWN without one.
+class _Verdicts:
+    """Verdicts on one demand, or outcomes of searches with one key.
 
-    stale: nodes whose verdict is over. read: end of the changes that `stale` includes. alike:
-    verdicts by the code of what they depend on (`QuickAnswers.likeness`).
+    verdicts: by number of a node; UNKNOWN without one. stale: nodes whose verdict must be computed
+    again. read: position in `NodeScreen.changes` up to which `stale` has the changed nodes.
+    by_code: verdicts by `NodeScreen.equivalence_code`.
     """
 
     verdicts: Verdicts = field(default_factory=lambda: np.zeros(0, np.int8))
     stale: set[int] = field(default_factory=set)
     read: int = 0
-    alike: dict[int, int] = field(default_factory=dict)
+    by_code: dict[int, int] = field(default_factory=dict)
 
 
 class NodeScreen:
-    """Verdicts by the number of a node; numbers are given when nodes are added, and used again.
+    """Verdicts by the number of a node.
 
-    removals: how many nodes were removed; while it stays equal, numbers stay valid. version: grows
-    when devices, their use or classes change. changes: the numbers of nodes whose verdicts may have
-    changed; of pools that no verdict read there are none.
+    A node gets a number when it is added; the number of a removed node is used again.
+    removals: how many nodes were removed; numbers are valid as long as it is equal. version: grows
+    when devices, their use or classes change. changes: numbers of nodes whose verdicts may have
+    changed. A change of a pool marks only nodes for which the pool was read.
     """
 
     def __init__(self, pools: DevicePools, in_use: DevicesInUse, quick: QuickAnswers) -> None:
@@ -73,17 +81,21 @@ class NodeScreen:
         self.version = 0
         self.changes: ChangeLog[int] = ChangeLog()
         self._numbers: dict[str, int] = {}
+        # By number of a node; the name of an unused number is None.
         self._names: list[str | None] = []
         self._labels: list[Labels] = []
         self._pools_of: list[tuple[Pool, ...] | None] = []
-        # By number, a code that nodes of one likeness share, until the node changes.
-        self._codes: dict[int, int | None] = {}
-        self._code_of: dict[Hashable, int] = {}
+        # By number of a node, until it changes: results of `equivalence_code`.
+        self._code_of_node: dict[int, int | None] = {}
+        # By `QuickAnswers.equivalence_key`.
+        self._code_of_key: dict[Hashable, int] = {}
         self._next_code = count()
         self._unused: list[int] = []
-        self._seeing: dict[PoolKey, set[int]] = {}
-        self._answers: OrderedDict[Hashable, _Known] = OrderedDict()
-        self._outcomes: OrderedDict[Hashable, _Known] = OrderedDict()
+        # By pool: numbers of the nodes for which it was read.
+        self._nodes_seeing: dict[PoolKey, set[int]] = {}
+        # By `Demand.totals`, and by the key of `record`.
+        self._answers: OrderedDict[Hashable, _Verdicts] = OrderedDict()
+        self._outcomes: OrderedDict[Hashable, _Verdicts] = OrderedDict()
         pools.watch(self._slices_changed)
         in_use.watch(self._use_changed)
 
@@ -101,7 +113,7 @@ class NodeScreen:
             return number
         self._names[number] = name
         self._labels[number] = labels
-        self._mark_one(number)
+        self._mark_node(number)
         return number
 
     def numbers(self, nodes: Iterable[tuple[str, Labels]]) -> NDArray[np.intp]:
@@ -109,72 +121,72 @@ class NodeScreen:
         return np.fromiter((self.put(*node) for node in nodes), np.intp)
 
     def remove(self, name: str) -> None:
-        """Remove a node; its number may be given to another. An unknown one changes nothing."""
+        """Remove a node, whose number is then free for another; an unknown node changes nothing."""
         number = self._numbers.pop(name, None)
         if number is None:
             return
         self.removals += 1
         self._names[number] = None
         self._unused.append(number)
-        self._mark_one(number)
+        self._mark_node(number)
 
     def verdicts(self, demand: Demand, numbers: NDArray[np.intp]) -> Verdicts:
         """Return the value of the `Verdict` for each of some nodes, by their numbers.
 
-        A number without node has NO. Verdicts of other nodes stay stale.
+        A number without node has NO. Only the verdicts of these nodes are refreshed.
         """
-        known = self._known(self._answers, demand.totals)
+        known = self._refreshed(self._answers, demand.totals)
         if known.stale:
-            asked = known.stale.intersection(numbers.tolist())
+            stale = known.stale.intersection(numbers.tolist())
             shared: dict[tuple[int, ...], int] = {}
-            codes, alike, verdicts = self._codes, known.alike, known.verdicts
-            for number in asked:
-                # Mostly, the code was found for another demand.
+            codes, by_code, verdicts = self._code_of_node, known.by_code, known.verdicts
+            for number in stale:
+                # In most cases the node's code was computed for another demand.
                 code = codes.get(number)
-                found = None if code is None else alike.get(code)
+                found = None if code is None else by_code.get(code)
                 if found is None:
                     found = self._verdict(known, demand, number, shared)
                 verdicts[number] = found
-            known.stale -= asked
+            known.stale -= stale
         return known.verdicts[numbers]
 
     def known_verdict(self, demand: Demand, number: int) -> Verdict:
-        """Return the verdict that `verdicts` found on a node like this one; UNKNOWN for none."""
-        return self._known_alike(self._answers.get(demand.totals), number)
+        """Return the verdict known of an equivalent node; UNKNOWN for none."""
+        return self._verdict_of_equivalent(self._answers.get(demand.totals), number)
 
     def known_answers(self, demand: Demand, numbers: Iterable[int]) -> list[bool] | None:
-        """Return whether the known verdict on each node is YES; None if one is UNKNOWN."""
+        """Return whether `known_verdict` of each node is YES; None if one is UNKNOWN."""
         known = self._answers.get(demand.totals)
         if known is None:
             return None
-        codes, alike = self._codes, known.alike
+        codes, by_code = self._code_of_node, known.by_code
         found: list[bool] = []
         for number in numbers:
             code = codes.get(number)
             if code is None:
-                code = self.likeness(number)
-            verdict = _UNKNOWN if code is None else alike.get(code, _UNKNOWN)
+                code = self.equivalence_code(number)
+            verdict = _UNKNOWN if code is None else by_code.get(code, _UNKNOWN)
             if verdict == _UNKNOWN:
                 return None
             found.append(verdict == _YES)
         return found
 
-    def _known_alike(self, known: _Known | None, number: int) -> Verdict:
-        code = self.likeness(number)
-        found = None if known is None or code is None else known.alike.get(code)
+    def _verdict_of_equivalent(self, known: _Verdicts | None, number: int) -> Verdict:
+        code = self.equivalence_code(number)
+        found = None if known is None or code is None else known.by_code.get(code)
         return Verdict.UNKNOWN if found is None else Verdict(found)
 
-    def _known(self, all_known: OrderedDict[Hashable, _Known], key: Hashable) -> _Known:
-        """Return what is known under a key, with all changes since the last call stale."""
+    def _refreshed(self, all_known: OrderedDict[Hashable, _Verdicts], key: Hashable) -> _Verdicts:
+        """Return the verdicts of a key, with nodes that changed since the last call as stale."""
         known = all_known.get(key)
         if known is None:
-            known = all_known[key] = _Known(read=self.changes.end)
+            known = all_known[key] = _Verdicts(read=self.changes.end)
             if len(all_known) > DEMANDS_MAX:
                 all_known.popitem(last=False)
         all_known.move_to_end(key)
         size, before = len(self._names), len(known.verdicts)
         if before < size:
-            # With room to grow: nodes are often added one by one.
+            # More than there are nodes, because nodes are often added one by one.
             size += size // 4
             known.stale.update(range(before, size))
             known.verdicts = np.concatenate([known.verdicts, np.zeros(size - before, np.int8)])
@@ -185,22 +197,22 @@ class NodeScreen:
         return known
 
     def _verdict(
-        self, known: _Known, demand: Demand, number: int, shared: dict[tuple[int, ...], int]
+        self, known: _Verdicts, demand: Demand, number: int, shared: dict[tuple[int, ...], int]
     ) -> int:
-        """Return the verdict for a node. shared: verdicts of nodes by the pools that they see."""
-        # There is room for more numbers than there are.
+        """Return the verdict for a node. shared: verdicts of this pass, by the ids of pools."""
+        # There may be more verdicts than nodes, see `_refreshed`.
         if number >= len(self._names) or self._names[number] is None:
             return _NO
-        code = self.likeness(number)
-        if code is not None and code in known.alike:
-            return known.alike[code]
+        code = self.equivalence_code(number)
+        if code is not None and code in known.by_code:
+            return known.by_code[code]
         try:
-            pools = self._see(number)
+            pools = self._pools_seen_from(number)
         except AllocationError:
             return _UNKNOWN
         if code is not None:
             verdict = int(self._quick.verdict(demand, pools).value)
-            _put_bounded(known.alike, code, verdict)
+            _put_bounded(known.by_code, code, verdict)
             return verdict
         if len(shared) > SHARED_MAX:
             return int(self._quick.verdict(demand, pools).value)
@@ -210,98 +222,99 @@ class NodeScreen:
             found = shared[key] = int(self._quick.verdict(demand, pools).value)
         return found
 
-    def likeness(self, number: int) -> int | None:
-        """Return a code that nodes share on which `allocate` finds something or not alike.
+    def equivalence_code(self, number: int) -> int | None:
+        """Return a code that is equal for equivalent nodes; None if no node can be equivalent.
 
-        None if it may differ. Errors are not alike: they may name devices.
+        `Allocator.allocate` finds devices on all nodes of one code or on none; errors may differ,
+        because they name devices.
         """
-        if number in self._codes:
-            return self._codes[number]
+        if number in self._code_of_node:
+            return self._code_of_node[number]
         try:
-            likeness = self._quick.likeness(self._see(number))
+            key = self._quick.equivalence_key(self._pools_seen_from(number))
         except AllocationError:
             return None
-        code = None if likeness is None else self._code_of.get(likeness)
-        if likeness is not None and code is None:
-            # Codes are never used again, so that those of forgotten likenesses mean nothing else.
+        code = None if key is None else self._code_of_key.get(key)
+        if key is not None and code is None:
+            # No code is used twice: one of a key that was dropped must not stand for another key.
             code = next(self._next_code)
-            _put_bounded(self._code_of, likeness, code)
-        self._codes[number] = code
+            _put_bounded(self._code_of_key, key, code)
+        self._code_of_node[number] = code
         return code
 
-    def _see(self, number: int) -> tuple[Pool, ...]:
-        """Return the pools that a node sees; from now on, their changes concern it."""
+    def _pools_seen_from(self, number: int) -> tuple[Pool, ...]:
+        """Return the pools that a node sees; later changes of these mark the node."""
         name = self._names[number]
         assert name is not None, "a number without node sees nothing"
         pools = self._pools.seen_from(name, self._labels[number])
         if self._pools_of[number] is not pools:
             self._pools_of[number] = pools
             for pool in pools:
-                self._seeing.setdefault((pool.driver, pool.name), set()).add(number)
+                self._nodes_seeing.setdefault((pool.driver, pool.name), set()).add(number)
         return pools
 
     def outcomes(self, key: Hashable, numbers: NDArray[np.intp]) -> Verdicts:
-        """Return what `record` stored under a key, for some nodes or those that they are like.
+        """Return the outcomes that `record` stored under a key for some nodes or equivalent ones.
 
-        UNKNOWN without an outcome that no change has made stale.
+        UNKNOWN without one, or if the node has changed since.
         """
-        known = self._known(self._outcomes, key)
+        known = self._refreshed(self._outcomes, key)
         if known.stale:
-            asked = known.stale.intersection(numbers.tolist())
-            for number in asked:
-                code = self.likeness(number) if self._names[number] is not None else None
-                outcome = _UNKNOWN if code is None else known.alike.get(code, _UNKNOWN)
+            stale = known.stale.intersection(numbers.tolist())
+            for number in stale:
+                code = self.equivalence_code(number) if self._names[number] is not None else None
+                outcome = _UNKNOWN if code is None else known.by_code.get(code, _UNKNOWN)
                 known.verdicts[number] = outcome
-            known.stale -= asked
+            known.stale -= stale
         return known.verdicts[numbers]
 
-    def outcome_alike(self, key: Hashable, number: int) -> Verdict:
-        """Return the outcome that `record` stored for a node like this one; UNKNOWN for none."""
-        return self._known_alike(self._outcomes.get(key), number)
+    def outcome_of_equivalent(self, key: Hashable, number: int) -> Verdict:
+        """Return the outcome that `record` stored for an equivalent node; UNKNOWN for none."""
+        return self._verdict_of_equivalent(self._outcomes.get(key), number)
 
     def record(self, key: Hashable, number: int, verdict: Verdict) -> None:
-        """Store the outcome of a search on a node, after `outcomes` and without a change since.
+        """Store the outcome of a search on a node; `outcomes` was called after its last change.
 
-        UNKNOWN if it ended without one; it does so again until the node changes.
+        UNKNOWN for a search that was aborted, which is not repeated until the node changes.
         """
-        code, known = self.likeness(number), self._outcomes[key]
+        code, known = self.equivalence_code(number), self._outcomes[key]
         known.verdicts[number] = verdict.value
         if code is not None and verdict is not Verdict.UNKNOWN:
-            _put_bounded(known.alike, code, verdict.value)
+            _put_bounded(known.by_code, code, verdict.value)
 
     def forget_outcomes(self) -> None:
-        """Forget what was recorded: classes changed."""
+        """Drop all outcomes, because classes changed."""
         self.version += 1
         self._outcomes.clear()
 
-    def _mark(self, numbers: Collection[int]) -> None:
+    def _mark_changed(self, numbers: Collection[int]) -> None:
         if len(numbers) > MARKED_MAX:
-            self._mark_all()
+            self._mark_every_node()
         else:
             for number in numbers:
-                self._mark_one(number)
+                self._mark_node(number)
 
-    def _mark_one(self, number: int) -> None:
-        self._codes.pop(number, None)
+    def _mark_node(self, number: int) -> None:
+        self._code_of_node.pop(number, None)
         self.changes.add(number)
 
-    def _mark_all(self) -> None:
-        self._codes.clear()
+    def _mark_every_node(self) -> None:
+        self._code_of_node.clear()
         self.changes.add_all()
 
     def _slices_changed(self, node: str | None) -> None:
         self.version += 1
         if node is None:
-            self._mark_all()
+            self._mark_every_node()
         elif node in self._numbers:
-            self._mark_one(self._numbers[node])
+            self._mark_node(self._numbers[node])
 
     def _use_changed(self, pool: PoolKey) -> None:
         self.version += 1
-        self._mark(self._seeing.get(pool, ()))
+        self._mark_changed(self._nodes_seeing.get(pool, ()))
 
 
 def _put_bounded(known: dict[KeyT, int], key: KeyT, value: int) -> None:
-    if len(known) >= ALIKE_MAX:
+    if len(known) >= BY_CODE_MAX:
         known.clear()
     known[key] = value

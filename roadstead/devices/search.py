@@ -4,8 +4,8 @@ Claims are allocated in the pod's order, requests in the claim's, and the device
 after another; the first full solution is the answer. Upstream: allocateOne and allocateDevice in
 allocator_experimental.go, whose peculiarities are kept where results depend on them.
 
-Upstream recurses; here every level is a generator that yields where to go on and is sent the
-outcome, so that claims of any number cannot exhaust the stack.
+Upstream recurses. Here every level of the recursion is a generator: it yields the next position and
+is sent the outcome of the search from there. So no number of claims can exhaust the stack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from roadstead.devices.bits import positions_of
-from roadstead.devices.choosing import NOWHERE, Chosen, ChosenDevices, Place
+from roadstead.devices.choosing import NO_PLACE, Chosen, ChosenDevices, Place
 from roadstead.devices.errors import AllocationAborted, AllocationError
 from roadstead.devices.plans import RESULTS_MAX
 from roadstead.devices.shared_capacity import lacks_capacity
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """How a part of the search ended. TOO_MANY: only because a claim got too many devices."""
+    """How the search from a position ended.
+
+    DEAD_END: no devices. TOO_MANY: no devices, and only because a claim would get too many.
+    """
 
     DONE = 0
     DEAD_END = 1
@@ -39,9 +42,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The state of the search: the device of a choice of a request of a claim, by their indices.
+    """The next device to find, by index: of the claim, request, choice, and device in the choice.
 
-    in_choice: a choice of the request is being tried already.
+    in_choice: the alternative of the request is decided; otherwise all are tried.
     """
 
     claim: int
@@ -56,7 +59,7 @@ _Level = Generator[Position, Outcome, Outcome]
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """How many devices a choice wants; the devices themselves if it wants all."""
+    """How many devices a choice wants. devices: those themselves if it wants all that match."""
 
     number: int
     devices: tuple[PoolDevice, ...] = ()
@@ -65,7 +68,7 @@ class _Wanted:
 class Search:
     """One search for the devices of a pod's claims on one node.
 
-    is_over: asked before each step whether the time is over.
+    is_over: called before each step; returns whether the time is over.
     """
 
     def __init__(
@@ -81,10 +84,11 @@ class Search:
         self._in_use = in_use
         self._gates = gates
         self._is_over = is_over
+        # By index of claim, request and choice.
         self._wanted: dict[tuple[int, int, int], _Wanted] = {}
         self._devices = ChosenDevices(plan, in_use, gates)
         self.selected: dict[tuple[int, int], int] = {}
-        """The chosen alternative by claim and request."""
+        """Index of the chosen alternative, by index of claim and request."""
 
     @property
     def chosen(self) -> list[list[Chosen]]:
@@ -99,28 +103,28 @@ class Search:
             AllocationAborted: the time was over.
         """
         for index in range(len(self._plan.claims)):
-            self._validate(index)
+            self._count_wanted(index)
         if self._gates.consumable_capacity and lacks_capacity(self._plan, self._view, self._in_use):
             return False
         levels = [self._level(Position(0))]
         outcome: Outcome | None = None
         while levels:
             try:
-                follower = levels[-1].send(outcome)  # type: ignore[arg-type]
+                next_position = levels[-1].send(outcome)  # type: ignore[arg-type]
             except StopIteration as end:
                 outcome = end.value
                 levels.pop()
             else:
                 outcome = None
-                levels.append(self._level(follower))
+                levels.append(self._level(next_position))
         if outcome is Outcome.TOO_MANY:
             raise AllocationError("allocation max size exceeded")
         return outcome is Outcome.DONE
 
     # --- before the search ---
 
-    def _validate(self, index: int) -> None:
-        """Count the devices that each choice of a claim wants."""
+    def _count_wanted(self, index: int) -> None:
+        """Set how many devices each choice of a claim wants; raise the errors of the claim."""
         claim = self._plan.claims[index]
         least = 0
         for number, request in enumerate(claim.requests):
@@ -132,7 +136,8 @@ class Search:
                     raise AllocationError(choice.error)
                 wanted = _Wanted(choice.facts.count)
                 if choice.is_all:
-                    # Upstream's cache of selector results mixes up the first two alternatives.
+                    # As upstream, whose cache of selector results mixes up the first two
+                    # alternatives: the second gets the results of the first.
                     is_mixed_up = choice_index == 1 and request.choices[0].is_all
                     matched = request.choices[0] if is_mixed_up else choice
                     devices = tuple(self._all_devices(index, choice, matched))
@@ -149,7 +154,7 @@ class Search:
             raise AllocationError(claim.error)
 
     def _all_devices(self, index: int, choice: Choice, matched: Choice) -> Iterator[PoolDevice]:
-        """Yield all devices for a choice that wants all. matched: whose selectors are used."""
+        """Yield all devices for a choice that wants all. matched: the choice with the selectors."""
         claim = self._plan.claims[index].facts
         where = f"claim {claim.key}, request {choice.facts.name}: asks for all devices"
         for pool in self._view.pools:
@@ -169,7 +174,7 @@ class Search:
     # --- levels of the search ---
 
     def _level(self, at: Position) -> _Level:
-        """Find the devices of a position and all that follow."""
+        """Find the device of a position and of all later positions."""
         if self._is_over():
             raise AllocationAborted("filter operation aborted: context deadline exceeded")
         if at.claim >= len(self._plan.claims):
@@ -177,7 +182,8 @@ class Search:
         requests = self._plan.claims[at.claim].requests
         if at.request >= len(requests):
             outcome = yield Position(at.claim + 1)
-            # Another allocation of this claim may leave more choice to the next.
+            # Not TOO_MANY, which would end the search: other devices for this claim may leave the
+            # next one more choice.
             return Outcome.DEAD_END if outcome is Outcome.TOO_MANY else outcome
         request = requests[at.request]
         if request.has_alternatives and not at.in_choice:
@@ -206,14 +212,14 @@ class Search:
         return outcome
 
     def _add_next(self, at: Position, choice: Choice, device: PoolDevice) -> _Level:
-        """Add the next of all devices; their order does not matter, so no other is tried."""
-        chosen = self._devices.choose(at.claim, at.device, choice, device, must=True)
+        """Add the next device of a choice that wants all: the order of these does not matter."""
+        chosen = self._devices.choose(at.claim, at.device, choice, device, is_required=True)
         if chosen is None:
             return Outcome.DEAD_END
-        # As upstream, the first alternative goes on, whichever this is.
+        # As upstream, the search continues with the first alternative, even within another one.
         outcome = yield replace(at, choice=0, device=at.device + 1)
         if outcome is not Outcome.DONE:
-            self._devices.give_back(at.claim, chosen)
+            self._devices.undo(at.claim, chosen)
         return outcome
 
     def _try_devices(self, at: Position, choice: Choice) -> _Level:
@@ -226,7 +232,7 @@ class Search:
             outcome = yield replace(at, device=at.device + 1)
             if outcome is Outcome.DONE:
                 return outcome
-            self._devices.give_back(at.claim, chosen)
+            self._devices.undo(at.claim, chosen)
             if outcome is Outcome.TOO_MANY:
                 return outcome
         return Outcome.DEAD_END
@@ -241,7 +247,7 @@ class Search:
                 raise AllocationError(f"pool {pool.name} is invalid: {pool.invalid}")
             for position in positions_of(free):
                 device = pool.devices[position]
-                if self._devices.is_being_chosen(device, choice, at.claim):
+                if self._devices.is_chosen(device, choice, at.claim):
                     continue
                 if not self._view.is_selectable(claim, choice, pool, position):
                     continue
@@ -251,12 +257,12 @@ class Search:
                     yield (index, position), device
 
     def _has_too_few(self, at: Position, choice: Choice) -> bool:
-        """Whether fewer devices are left than a choice still wants, and none could be an error."""
+        """Whether fewer devices are left than a choice still wants, and no error is possible."""
         last = self._last_place(at, choice)
-        if last == NOWHERE:
+        if last == NO_PLACE:
             return False
-        # If only the devices that were evaluated by chance counted, the number of steps, and so the
-        # answer at the limit of steps, would depend on earlier searches.
+        # All are evaluated: with only those that earlier searches have evaluated, the number of
+        # steps, and so the answer at the limit of steps, would depend on these searches.
         self._view.evaluate_all(choice)
         missing = self._wanted[at.claim, at.request, at.choice].number - at.device
         for _, pool, free in self._free_after(last, choice):
@@ -266,18 +272,21 @@ class Search:
         return True
 
     def _last_place(self, at: Position, choice: Choice) -> Place:
-        """Return the place of the last device of a choice; those before it need not be tried.
+        """Return the place of the last chosen device of a choice; earlier places need not be tried.
 
-        They were tried at its position, and what is found for a set of devices does not depend on
-        their order. Where upstream's counters and capacities depend on it, all are tried.
+        Devices there were tried before that one, and the result for a set of devices does not
+        depend on their order. With counters or capacities it does, as upstream, so all are tried.
         """
         if not at.device or self._gates.consumable_capacity or self._gates.partitionable:
-            return NOWHERE
+            return NO_PLACE
         last = self.chosen[at.claim][-1]
-        return last.place if last.choice is choice else NOWHERE
+        return last.place if last.choice is choice else NO_PLACE
 
     def _free_after(self, last: Place, choice: Choice) -> Iterator[tuple[int, Pool, int]]:
-        """Yield pools with the bits of devices after a place that may match and are not in use."""
+        """Yield (index of the pool, pool, bits of its devices) of free devices that may match.
+
+        Only devices after the place `last`.
+        """
         first, after = last
         for index, pool in enumerate(self._view.pools):
             if index < first:
@@ -285,4 +294,5 @@ class Search:
             free = self._view.candidates(pool, choice)
             if not choice.facts.has_admin_access:
                 free &= ~self._in_use.bits(pool)
+            # `-2 << after` has all bits above `after`.
             yield index, pool, free & (-2 << after) if index == first else free

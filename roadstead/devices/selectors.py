@@ -1,4 +1,4 @@
-"""Results of selectors, evaluated once for all devices that no selector distinguishes."""
+"""Results of selectors, evaluated once for all devices that are equal in what these read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import DeviceFacts
 
 RESULTS_MAX: Final = 1_000_000
-"""Results that are kept; beyond, all are dropped and evaluated again when needed."""
-
+"""Results that are cached; beyond, all are dropped and evaluated again when needed."""
 
 QUERIES_MAX: Final = 65_536
-"""Queries that are recognized; an older one is, when it occurs again, evaluated again."""
+"""Queries that `query_of` caches. One that was dropped becomes a new object when it occurs again,
+and is evaluated again."""
 
 
 class SelectorError(Exception):
@@ -38,9 +38,10 @@ Compile = Callable[[str], Selector]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """Selectors that a device must match in this order: of the class, then of the request.
+    """The selectors that a device must match: those of the class, then those of the request.
 
-    Made by `query_of`: equal queries are one object, because many tables are keyed by queries.
+    Call `query_of`, not the constructor: equal queries must be one object, since they are compared
+    by identity.
     """
 
     of_class: tuple[str, ...]
@@ -55,7 +56,7 @@ def query_of(of_class: tuple[str, ...], of_request: tuple[str, ...]) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class SelectorFailure:
-    """An error of the selector at `index` of the class or request. text: with the kind of error."""
+    """The error of a selector. index: among those of the class or request. text: upstream's."""
 
     is_of_class: bool
     index: int
@@ -63,6 +64,7 @@ class SelectorFailure:
 
 
 Outcome = bool | SelectorFailure
+"""Whether a device matches, or the first failure."""
 
 
 class SelectorResults:
@@ -73,7 +75,9 @@ class SelectorResults:
 
     def __init__(self, compile_selector: Compile) -> None:
         self._compile = compile_selector
+        # By expression.
         self._selectors: dict[str, Selector] = {}
+        # By query: what it reads of a device, and outcomes by the device's parts that it reads.
         self._outcomes: dict[Query, tuple[Reads, dict[Key, Outcome]]] = {}
         self._count = 0
 

@@ -1,7 +1,7 @@
-"""Whether shared devices have enough capacity for a plan at all, before devices are searched.
+"""Whether shared devices lack capacity for a plan, found without a search (DRAConsumableCapacity).
 
 A search for eight devices of which seven are free tries all orders of the seven, 13,700 of them, as
-upstream's does. Counting how often the devices can serve each kind of request answers the same.
+upstream's does. Counting how many equal requests the devices can serve gives the same answer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from roadstead.facts.devices import Amounts
 
 _Request = tuple["Query", "Amounts | None"]
+"""Selectors and capacities of a request: requests with equal ones can use the same devices."""
 
 
 def lacks_capacity(plan: Plan, view: NodeView, in_use: DevicesInUse) -> bool:
-    """Whether there are too few devices for equal requests of a plan, with DRAConsumableCapacity.
+    """Whether the devices surely cannot serve all equal requests of a plan.
 
-    False if that is not so, or if the search might end with an error.
+    False otherwise: a search must decide, and it may end with an error.
     """
     choices = [request.choices[0] for claim in plan.claims for request in claim.requests]
-    # More requests need more devices than one has; the search sees that at once.
+    # For a single request the search tries each device only once.
     if len(choices) == 1 or not all(map(_is_plain, choices)):
         return False
     if any(request.has_alternatives for claim in plan.claims for request in claim.requests):
@@ -47,7 +48,7 @@ def lacks_capacity(plan: Plan, view: NodeView, in_use: DevicesInUse) -> bool:
             return False
     try:
         return any(
-            _served(by_request[request], number, view, in_use) < number
+            _served_by_node(by_request[request], number, view, in_use) < number
             for request, number in wanted.items()
         )
     except QuantityError:
@@ -55,31 +56,31 @@ def lacks_capacity(plan: Plan, view: NodeView, in_use: DevicesInUse) -> bool:
 
 
 def _is_plain(choice: Choice) -> bool:
-    """Whether a choice wants one device; for more, upstream may crash (`choosing`)."""
+    """Whether a choice wants one device; with more, upstream may crash (`choosing.py`)."""
     return not choice.is_all and choice.facts.count == 1 and not choice.facts.has_admin_access
 
 
-def _served(choice: Choice, most: int, view: NodeView, in_use: DevicesInUse) -> int:
-    """Return how many such requests the devices can serve, `most` or more if all."""
+def _served_by_node(choice: Choice, most: int, view: NodeView, in_use: DevicesInUse) -> int:
+    """Return how many such requests the devices of a node can serve, counted up to `most`."""
     served = 0
     for pool in view.pools:
         for position in positions_of(view.candidates(pool, choice) & ~in_use.bits(pool)):
             device = pool.devices[position]
-            served += _served_by(device, choice.facts.capacity, most - served, in_use)
+            served += _served_by_device(device, choice.facts.capacity, most - served, in_use)
             if served >= most:
                 return served
     return served
 
 
-def _served_by(
+def _served_by_device(
     device: PoolDevice, requested: Amounts | None, most: int, in_use: DevicesInUse
 ) -> int:
-    """Return how many such requests one device can serve."""
+    """Return how many such requests one device can serve, counted up to `most`."""
     consumed = in_use.consumed(device.id)
-    taken = Consumed()
+    allocating = Consumed()
     amounts = capacity.consumption(device.facts, requested)
     for number in range(most if device.facts.allows_several else 1):
-        if not capacity.fits(device.facts, requested, consumed, taken):
+        if not capacity.fits(device.facts, requested, consumed, allocating):
             return number
-        taken.add(amounts)
+        allocating.add(amounts)
     return most if device.facts.allows_several else 1

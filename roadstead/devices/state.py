@@ -1,10 +1,10 @@
 """DeviceState: claims, slices and classes of devices, and which devices are allocated.
 
-There is one per process, in its `StorageState`, whose changes are applied to it. A claim is changed
-by its new state, so applying a change is idempotent. `version` grows with each change.
+There is one per process, in its `StorageState`, which applies changes to it. A change contains
+claims in their whole new state, so applying it twice is the same as once.
 
-The devices of a claim are in use as long as it has an allocation; a claim that an assumed pod
-reserved (`is_in_flight`) has one, too. Upstream: dynamicresources/dra_manager.go.
+The devices of a claim are in use as long as it has an allocation. A claim that is in flight, that
+is, allocated for an assumed pod, has one, too. Upstream: dynamicresources/dra_manager.go.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NO_GATES = DeviceGates()
 class DeviceState:
     """Device objects: claims by `namespace/name`, slices and classes by name.
 
-    now_ms: time since 1970, set by the owner; only binding conditions read it.
-    served: the class that serves each extended resource.
+    version: grows with each change. now_ms: time since 1970, set by the owner; only binding
+    conditions read it. served: by extended resource, the class that serves it.
     """
 
     def __init__(self, facts: DevicesFacts | None = None, gates: DeviceGates = NO_GATES) -> None:
@@ -48,12 +48,13 @@ class DeviceState:
         self.now_ms = 0
         self.claims: dict[str, DeviceClaimFacts] = {}
         self.substitutes = Substitutes(self.claims)
+        # By UID of a pod: the keys of the claims that it owns or consumes.
         self._keys_of_pod: dict[str, set[str]] = {}
         self.classes: dict[str, DeviceClassFacts] = {}
         self.served: dict[str, str] = {}
         self.slices = {each.name: each for each in facts.slices}
         self._taint_rules = facts.taint_rules
-        self._room: DeviceRoom | None = None
+        self._device_room: DeviceRoom | None = None
         self.allocator = Allocator(gates, compile_cel)
         self.set_classes(facts.classes)
         for claim in facts.claims:
@@ -62,9 +63,9 @@ class DeviceState:
     def apply(
         self, claims: Sequence[DeviceClaimFacts], removed: Sequence[str] = ()
     ) -> tuple[tuple[DeviceClaimFacts, ...], tuple[str, ...]]:
-        """Put claims in their new state, and remove others; return (claims, removed) that undo it.
+        """Put claims in their new state, and remove others, by key; return (claims, removed).
 
-        The undoing change may be applied only to the state that this one made.
+        That is the change that undoes this one; it may be applied only to the resulting state.
         """
         if not (claims or removed):
             return (), ()
@@ -81,7 +82,7 @@ class DeviceState:
         if removed:
             before += [known[key] for key in removed if key in known]
             for key in removed:
-                self._drop(key)
+                self._remove(key)
         for key, claim in zip(keys, claims, strict=True):
             self._put(key, claim)
         self.version += 1
@@ -93,7 +94,7 @@ class DeviceState:
         return [self.claims[key] for key in keys]
 
     def set_classes(self, classes: Iterable[DeviceClassFacts]) -> None:
-        """Make these all classes."""
+        """Replace all classes."""
         self.classes = {each.name: each for each in classes}
         self.served = classes_by_resource(self.classes.values())
         self.allocator.set_classes(self.classes.values())
@@ -110,10 +111,10 @@ class DeviceState:
         self._refresh_slices()
 
     def are_free(self, claims: Iterable[DeviceClaimFacts]) -> bool:
-        """Whether no device of some new allocations is in use, nor used by two of them.
+        """Whether the devices that claims are to be allocated are free, and no two claims get one.
 
-        Devices under admin access may be used by any number of claims. Where devices share
-        counters or are shared by capacity, these must suffice.
+        Devices under admin access may be used by any number of claims. Shared counters and
+        capacities must suffice for all these claims.
         """
         results = [
             result
@@ -128,13 +129,13 @@ class DeviceState:
             return False
         if not (self.gates.partitionable or self.gates.consumable_capacity):
             return True
-        if self._room is None:
-            self._room = DeviceRoom(self.slices.values())
-        return self._room.suffices(results, in_use)
+        if self._device_room is None:
+            self._device_room = DeviceRoom(self.slices.values())
+        return self._device_room.suffices(results, in_use)
 
     def _refresh_slices(self) -> None:
         """Give the allocator all slices, with the taints that rules add to their devices."""
-        self._room = None
+        self._device_room = None
         slices: Iterable[SliceFacts | None] = self.slices.values()
         if self.gates.taints and self._taint_rules:
             selectors = self.allocator.selectors
@@ -146,36 +147,37 @@ class DeviceState:
         self.version += 1
 
     def _put(self, key: str, claim: DeviceClaimFacts) -> None:
-        """Store a claim; as upstream, only a new or a removed allocation changes devices in use."""
+        """Store a claim, and count its devices in use."""
         before = self.claims.get(key)
         old = None if before is None else before.allocation
         if old is not None and claim.allocation is None:
             self.allocator.in_use.remove(old)
+        # As upstream, another allocation in place of the old one does not change devices in use.
         if old is None and claim.allocation is not None:
             self.allocator.in_use.add(claim.allocation)
-        # Mostly, only the allocation changes.
+        # In most changes, the owner and the consumers stay.
         if before is None or not _have_same_pods(before, claim):
-            self._list(key, before, claim)
+            self._index(key, before, claim)
         self.claims[key] = claim
 
-    def _list(self, key: str, before: DeviceClaimFacts | None, claim: DeviceClaimFacts) -> None:
-        """List a claim under the pods that own or consume it."""
-        uids, listed = pods_of(claim), set() if before is None else pods_of(before)
-        if before is not None and not listed <= uids:
-            self._unlist(before)
-            listed = set()
-        for uid in uids - listed:
+    def _index(self, key: str, before: DeviceClaimFacts | None, claim: DeviceClaimFacts) -> None:
+        """Add a claim to the index by the pods that own or consume it."""
+        uids, indexed = pods_of(claim), set() if before is None else pods_of(before)
+        if before is not None and not indexed <= uids:
+            self._unindex(before)
+            indexed = set()
+        for uid in uids - indexed:
             self._keys_of_pod.setdefault(uid, set()).add(key)
 
-    def _drop(self, key: str) -> None:
+    def _remove(self, key: str) -> None:
         claim = self.claims.pop(key, None)
         if claim is None:
             return
-        self._unlist(claim)
+        self._unindex(claim)
         if claim.allocation is not None:
             self.allocator.in_use.remove(claim.allocation)
 
-    def _unlist(self, claim: DeviceClaimFacts) -> None:
+    def _unindex(self, claim: DeviceClaimFacts) -> None:
         for uid in pods_of(claim):
             keys = self._keys_of_pod[uid]
             keys.discard(claim.key)
@@ -192,7 +194,8 @@ class DeviceState:
             if not result.has_admin_access and result.share_id is None
         }
         in_use = self.allocator.in_use.ids()
-        # Two stored claims may name one device; the first that ends then frees it, as upstream.
+        # Manifests may have two claims with one device. As upstream, the claim that is removed
+        # first frees it.
         assert in_use <= counted, f"{sorted(in_use - counted)[:3]} are in use without a claim"
         for claim in self.claims.values():
             assert not claim.is_in_flight or claim.allocation is not None, (
@@ -201,7 +204,7 @@ class DeviceState:
 
 
 def _have_same_pods(one: DeviceClaimFacts, other: DeviceClaimFacts) -> bool:
-    """Whether both states of a claim surely have the same owner and consumers."""
+    """Whether two states of a claim have one owner and one tuple of consumers, by identity."""
     return (
         one.reserved_for is other.reserved_for
         and one.owner_uid == other.owner_uid
@@ -218,10 +221,11 @@ def pods_of(claim: DeviceClaimFacts) -> set[str]:
 def released(
     devices: DeviceState, uids: Iterable[str]
 ) -> tuple[tuple[DeviceClaimFacts, ...], tuple[str, ...]]:
-    """Return claims in their state after pods have ended, and keys of those that end with them.
+    """Return the claims of ended pods in their new state, and the keys of those to remove.
 
-    A claim that was made for a pod ends with it; another one loses its allocation with its last
-    consumer. Upstream: pkg/controller/resourceclaim (syncClaim), garbage collection of owners.
+    A claim that was made for a pod is removed with it. Any other claim loses its allocation with
+    its last consumer. Upstream: pkg/controller/resourceclaim (syncClaim), and the garbage
+    collection of owners.
     """
     gone = frozenset(uids)
     changed, removed = [], []
@@ -234,7 +238,7 @@ def released(
 
 
 def reserved(claim: DeviceClaimFacts, consumer: Consumer) -> DeviceClaimFacts:
-    """Return an allocated claim as it is once a pod that consumes it is bound."""
+    """Return an allocated claim after the bind of a pod that consumes it."""
     assert claim.allocation is not None, f"{claim.key} is not allocated"
     consumers, finalizers = claim.reserved_for, claim.finalizers
     if all(each.uid != consumer.uid for each in consumers):
@@ -251,7 +255,7 @@ def without_consumers(claim: DeviceClaimFacts, uids: frozenset[str]) -> DeviceCl
 
 
 def deallocated(claim: DeviceClaimFacts) -> DeviceClaimFacts:
-    """Return a claim that nobody consumes without its allocation, as the claim controller does."""
+    """Return a claim without its allocation if it has no consumer, as the claim controller does."""
     if claim.allocation is None or claim.reserved_for:
         return claim
     finalizers = tuple(each for each in claim.finalizers if each != FINALIZER)

@@ -21,39 +21,44 @@ if TYPE_CHECKING:
 
 
 CODES_MAX: Final = 4096
-KNOWN_MAX: Final = 65_536
+"""Codes of pools that are found again; beyond, all are dropped, and equal pools get a new code."""
 
-NOT_ALIKE: Final = -1
+KNOWN_MAX: Final = 65_536
+"""Evaluations of a query in pools with equal devices that are cached."""
+
+UNSHARED: Final = -1
 """Code of pools that share no results with others."""
 
 
 class PoolMatcher:
-    """Answers which devices of pools match a query; the answers are cached in the pools.
+    """Evaluates which devices of pools match a query, and caches the results in the pools.
 
-    Pools with equal devices, as those of nodes of one type, are evaluated once.
+    Pools with equal devices, such as those of nodes of one type, are evaluated once.
     """
 
     def __init__(self, results: SelectorResults, gates: DeviceGates) -> None:
         self._results = results
         self._gates = gates
+        # By devices (`_code_of_devices`).
         self._codes: dict[Hashable, int] = {}
-        # By driver and identity of the devices: nodes of one type often share these.
+        # By driver and id of the devices: pools of nodes of one type often share the tuple.
         self._codes_by_id: dict[tuple[str, int], tuple[tuple[DeviceFacts, ...], int]] = {}
         self._next_code = count()
-        self._known: dict[tuple[Query, int], Matches] = {}
+        self._matches_by_code: dict[tuple[Query, int], Matches] = {}
 
-    def code_of(self, pool: Pool) -> int:
-        """Return a number that pools share with equal devices in equal order; NOT_ALIKE if none.
+    def devices_code_of(self, pool: Pool) -> int:
+        """Return a number that is equal for pools with equal devices in equal order.
 
-        A pool whose nodes are selected by labels shares none: its allocations may differ.
+        UNSHARED for a pool whose nodes are selected by labels: node selectors become part of an
+        allocation, so that allocations from pools with equal devices may differ.
         """
-        if pool.alike is None:
-            places = [each.placement for each in pool.slices]
-            if all(place.node_name or place.all_nodes for place in places):
-                pool.alike = self._shared_code_of(pool)
+        if pool.devices_code is None:
+            placements = [each.placement for each in pool.slices]
+            if all(place.node_name or place.all_nodes for place in placements):
+                pool.devices_code = self._shared_code_of(pool)
             else:
-                pool.alike = NOT_ALIKE
-        return pool.alike
+                pool.devices_code = UNSHARED
+        return pool.devices_code
 
     def _shared_code_of(self, pool: Pool) -> int:
         if len(pool.slices) > 1:
@@ -64,34 +69,35 @@ class PoolMatcher:
         if known is None:
             if len(self._codes_by_id) >= CODES_MAX:
                 self._codes_by_id.clear()
-            # The devices are kept, so that no others get their id.
+            # The devices are kept, so that no other tuple gets their id.
             known = self._codes_by_id[key] = devices, self._code_of_devices(pool)
         return known[1]
 
     def _code_of_devices(self, pool: Pool) -> int:
         if len(self._codes) >= CODES_MAX:
-            # Together: equal devices must not have two codes.
+            # Both, because equal devices must not have two codes.
             self._codes.clear()
             self._codes_by_id.clear()
         facts = tuple(device.facts for device in pool.devices)
-        devices = pool.driver, facts, self._parts(pool)
+        devices = pool.driver, facts, self._slice_sizes(pool)
         code = self._codes.get(devices)
         if code is None:
             code = self._codes[devices] = next(self._next_code)
         return code
 
-    def _parts(self, pool: Pool) -> tuple[int, ...]:
-        """Return the numbers of devices in slices, which decide on consumable capacity alone."""
+    def _slice_sizes(self, pool: Pool) -> tuple[int, ...]:
+        """Return the number of devices in each slice; only consumable capacity depends on it."""
         if not self._gates.consumable_capacity:
             return ()
         return tuple(len(each.devices) for each in pool.slices)
 
     def matches(self, pool: Pool, query: Query) -> Matches:
-        """Return what is known of a query in a pool."""
+        """Return the matches of a query in a pool, as far as they are evaluated."""
         found = pool.matches.get(query)
         if found is None:
             bits = (1 << len(pool.devices)) - 1
             found = pool.matches[query] = Matches(bits)
+            # Without the gate, devices with binding conditions match nothing.
             if not self._gates.binding_conditions:
                 for position, device in enumerate(pool.devices):
                     if device.facts.binding_conditions:
@@ -100,7 +106,7 @@ class PoolMatcher:
         return found
 
     def evaluate(self, pool: Pool, query: Query, position: int) -> bool | SelectorFailure:
-        """Return whether a device matches, or its failure."""
+        """Return whether a device matches a query, or the failure of a selector on it."""
         matches = self.matches(pool, query)
         bit = 1 << position
         if not matches.known & bit:
@@ -121,8 +127,9 @@ class PoolMatcher:
         everything = (1 << len(pool.devices)) - 1
         if matches.known == everything:
             return matches
-        code = self.code_of(pool)
-        known = self._known.get((query, code))
+        code = self.devices_code_of(pool)
+        # `UNSHARED` is not in this cache.
+        known = self._matches_by_code.get((query, code))
         if known is not None:
             matches.candidates, matches.failures = known.candidates, known.failures
             matches.known = everything
@@ -137,10 +144,10 @@ class PoolMatcher:
                 refused.append(position)
         matches.candidates &= ~bits_of(refused, len(pool.devices))
         matches.known = everything
-        if code != NOT_ALIKE:
-            if len(self._known) >= KNOWN_MAX:
-                self._known.clear()
-            self._known[query, code] = matches
+        if code != UNSHARED:
+            if len(self._matches_by_code) >= KNOWN_MAX:
+                self._matches_by_code.clear()
+            self._matches_by_code[query, code] = matches
         return matches
 
 
@@ -154,26 +161,26 @@ class NodeView:
         self.pools = pools
         self._labels = dict(labels)
         self._matcher = matcher
-        self._placed: dict[DeviceId, bool] = {}
+        self._reaches_node: dict[DeviceId, bool] = {}
 
     def candidates(self, pool: Pool, choice: Choice) -> int:
-        """Return the bits of devices that match, or that are not yet known not to."""
+        """Return the bits of devices that match or are not evaluated yet."""
         return self._matcher.matches(pool, choice.query).candidates
 
     def evaluate_all(self, choice: Choice) -> None:
-        """Evaluate every device of all pools; from then on `candidates` are those that match."""
+        """Evaluate every device of all pools; then all `candidates` match, or a selector fails."""
         for pool in self.pools:
             self._matcher.all_known(pool, choice.query)
 
     def may_fail(self, pool: Pool, choice: Choice, bits: int) -> bool:
-        """Whether a selector fails on one of the given devices; after `evaluate_all`."""
+        """Whether a selector fails on one of the given devices; call `evaluate_all` before."""
         failures = self._matcher.matches(pool, choice.query).failures
         return any(bits >> position & 1 for position in failures)
 
     def is_selectable(
         self, claim: DeviceClaimFacts, choice: Choice, pool: Pool, position: int
     ) -> bool:
-        """Whether a device matches the selectors and, placed on its own, reaches the node.
+        """Whether a device matches, and the node reaches it if it has its own placement.
 
         Raises:
             AllocationError: a selector fails on the device, or its node selector does not parse.
@@ -187,11 +194,11 @@ class NodeView:
             text = f"{kind} {name}: selector #{outcome.index}: {outcome.text}"
             raise AllocationError(text)
         device = pool.devices[position]
-        return outcome and (not device.is_placed_alone or self._is_placed_here(device))
+        return outcome and (not device.has_own_placement or self._is_reached(device))
 
-    def _is_placed_here(self, device: PoolDevice) -> bool:
-        placed = self._placed.get(device.id)
+    def _is_reached(self, device: PoolDevice) -> bool:
+        placed = self._reaches_node.get(device.id)
         if placed is None:
             placed = reaches(device.placement, self.name, self._labels)
-            self._placed[device.id] = placed
+            self._reaches_node[device.id] = placed
         return placed

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
+_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
     "\v": "\\v",
     "\\": "\\\\",
     '"': '\\"',
@@ -13,7 +19,7 @@ def go_quote(text: str) -> str:
     """Quote a string as Go's %q."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_escaped(char) for char in text) + '"'
+    return '"' + "".join(map(_escaped, text)) + '"'
 
 
 def _escaped(char: str) -> str:
@@ -22,10 +28,6 @@ def _escaped(char: str) -> str:
     if char.isprintable():
         return char
     code = ord(char)
-    return (
-        f"\\x{code:02x}"
-        if code < 0x80
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -11,7 +11,9 @@ class Rules:
 
     extended_resource: the gate DRAExtendedResource is on, so resources that a node does not offer
     are not counted there.
+    device_gates: names of the other gates of devices that are on; None: they are not recorded.
     """
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
     extended_resource: bool = False
+    device_gates: tuple[str, ...] | None = None

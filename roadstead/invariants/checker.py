@@ -133,9 +133,10 @@ class Checker:
 
     def _cluster(self, record: JournalRecord) -> None:
         if isinstance(record.subject, Rules):
-            self._filters = dict(record.subject.filters)
-            is_on = record.subject.extended_resource
-            self.world.leaves_to_devices = self._claims.devices.makes_claims = is_on
+            rules = record.subject
+            self._filters = dict(rules.filters)
+            self.world.leaves_to_devices = rules.extended_resource
+            self._claims.devices.begin_rules(rules)
         else:
             assert isinstance(record.subject, ClusterFacts), f"record {record.lsn} has no cluster"
             self.world.cluster = record.subject

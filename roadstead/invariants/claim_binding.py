@@ -6,7 +6,7 @@ volumes and devices are checked after the last record of the commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from roadstead.facts.bound_claims import BoundClaims
@@ -35,6 +35,9 @@ STORAGE_RULES: tuple[tuple[str, str, StorageRule], ...] = (
 )
 """As `checker.RULES`, on the storage before the pod's own claims were bound."""
 
+Bind = tuple[JournalRecord, NodeFacts, tuple[str, ...] | None]
+"""(record, node, filters of the pod's profile; None for all)."""
+
 RecordViolation = tuple[JournalRecord, str, str]
 """(record, invariant, text)."""
 
@@ -43,16 +46,13 @@ RecordViolation = tuple[JournalRecord, str, str]
 class ClaimBinding:
     """Collects the records of one commit, and checks them when it is complete.
 
-    bound: number of claims that were bound with their pods. _binds: (record, node, filters of the
-    pod's profile; None for all). _changes: records of bound claims. _ended: records of pods that
-    were deleted or evicted, whose claims' records are still to follow.
+    bound: number of claims that were bound with their pods. _changes: records of bound claims.
+    _ended: records of pods that were deleted or evicted, whose claims' records are still to follow.
     """
 
     storage: Storage = field(default_factory=Storage)
     devices: Devices = field(default_factory=Devices)
-    _binds: list[tuple[JournalRecord, NodeFacts, tuple[str, ...] | None]] = field(
-        default_factory=list
-    )
+    _binds: list[Bind] = field(default_factory=list)
     _changes: list[JournalRecord] = field(default_factory=list)
     _ended: list[JournalRecord] = field(default_factory=list)
     bound: int = 0
@@ -96,10 +96,10 @@ class ClaimBinding:
         """Check the commit, of which no more records follow."""
         binds, changes = self._binds, self._changes
         self._binds, self._changes = [], []
+        nodes = _nodes_of_claims(binds) if changes else {}
         for change in [each for each in changes if is_of_devices(_claims_in(each))]:
             changes.remove(change)
-            for text in self.devices.change(_claims_in(change)):
-                yield change, "I1", text
+            yield from self._change_devices(change, nodes)
         for record, node, filters in binds:
             assert record.facts is not None
             for invariant, plugin, rule in STORAGE_RULES:
@@ -116,6 +116,18 @@ class ClaimBinding:
             keys = ", ".join(each.key for each in _claims_in(change).claims)
             yield change, "I2", f"claim {keys} is bound, and no pod of the commit waited for it"
             self.storage.change(_claims_in(change))
+
+    def _change_devices(
+        self, change: JournalRecord, nodes: Mapping[str, NodeFacts]
+    ) -> Iterator[RecordViolation]:
+        """Check and apply a change of claims. nodes: as `Devices.claim_errors` needs them."""
+        claims = _claims_in(change).device_claims
+        before = [self.devices.claims.get(each.key) for each in claims]
+        for text in self.devices.change(_claims_in(change)):
+            yield change, "I1", text
+        for known, claim in zip(before, claims, strict=True):
+            for text in self.devices.claim_errors(known, claim, nodes):
+                yield change, "I2", text
 
     def _bind_claims(
         self, record: JournalRecord, node: NodeFacts, changes: list[JournalRecord]
@@ -137,6 +149,19 @@ class ClaimBinding:
                 self.storage.change(_claims_in(each))
                 changes.remove(each)
                 self.bound += 1
+
+
+def _nodes_of_claims(binds: Iterable[Bind]) -> dict[str, NodeFacts]:
+    """Return the nodes of a commit's pods, by the keys of their claims of devices, and by UID."""
+    nodes: dict[str, NodeFacts] = {}
+    for record, node, _ in binds:
+        assert record.facts is not None
+        nodes[record.uid] = node
+        for each in record.facts.device_claims:
+            # Of pods that share a claim, the first was allocated it.
+            name = each.claim_name or each.generated
+            nodes.setdefault(f"{record.facts.namespace}/{name}", node)
+    return nodes
 
 
 def _claims_in(record: JournalRecord) -> BoundClaims:

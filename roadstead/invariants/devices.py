@@ -1,7 +1,8 @@
 """Claims of devices: allocated once, to devices that exist, with their pods.
 
     I1    no device is in two claims; counters and capacities that devices share are not overdrawn
-    I2    the claims of a bound pod are allocated, name it, and its node reaches their devices
+    I2    the claims of a bound pod are allocated, name it, and its node reaches their devices;
+          these are the devices that the claims request (`device_requests`)
     I5    a claim that was made for a pod ends with it, and no claim names a pod that ended
 
 Devices under admin access, and those that several may use, may be in several claims.
@@ -10,7 +11,7 @@ Devices under admin access, and those that several may use, may be in several cl
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -19,17 +20,16 @@ from roadstead.facts.devices import (
     AllocatedDevice,
     DeviceClaimFacts,
     DeviceClassFacts,
-    DeviceFacts,
+    DeviceRequest,
     DevicesFacts,
-    SliceFacts,
 )
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.invariants.world import meets
-from roadstead.protocol.quantity import parse_quantity
-
-DeviceId = tuple[str, str, str]
-Pool = tuple[str, str]
+from roadstead.facts.rules import Rules
+from roadstead.invariants.amounts import amount_of
+from roadstead.invariants.device_inventory import DeviceId, Inventory, Pool
+from roadstead.invariants.device_requests import allocation_errors
+from roadstead.invariants.world import matches_terms
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """With the name of a class: an extended resource that every class serves by default."""
@@ -37,7 +37,7 @@ _IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 @dataclass(slots=True)
 class Devices:
-    """Claims by `namespace/name`, devices by driver, pool and name.
+    """Claims by `namespace/name`.
 
     makes_claims: pods get claims for extended resources that device classes serve. _served:
     resource → class. _counters: shared counters, by pool, counter set and counter. _in_pool: claims
@@ -45,31 +45,33 @@ class Devices:
     it.
     """
 
+    inventory: Inventory = field(default_factory=Inventory)
     makes_claims: bool = False
     claims: dict[str, DeviceClaimFacts] = field(default_factory=dict)
-    devices: dict[DeviceId, tuple[SliceFacts, DeviceFacts]] = field(default_factory=dict)
     _served: dict[str, str] = field(default_factory=dict)
     _counters: dict[Pool, dict[tuple[str, str], Fraction]] = field(default_factory=dict)
     _in_pool: dict[Pool, dict[str, DeviceClaimFacts]] = field(default_factory=dict)
     _keys_of_pod: dict[str, set[str]] = field(default_factory=dict)
 
+    def begin_rules(self, rules: Rules) -> None:
+        """Set the gates."""
+        self.makes_claims = rules.extended_resource
+        gates = rules.device_gates
+        self.inventory.gates = None if gates is None else frozenset(gates)
+
     def begin(self, facts: DevicesFacts) -> None:
         """Set the devices of the cluster."""
+        self.inventory.begin(facts)
         self.claims, self._in_pool, self._keys_of_pod = {}, {}, {}
         for claim in facts.claims:
             self._put(claim)
-        self.devices = {
-            (each.driver, each.pool, device.name): (each, device)
-            for each in facts.slices
-            for device in each.devices
-        }
         self._served = served_by_classes(facts.classes)
         self._counters = {}
         for each in facts.slices:
             of_pool = self._counters.setdefault((each.driver, each.pool), {})
             for shared in each.shared_counters:
                 for name, amount in shared.counters:
-                    of_pool[shared.name, name] = _amount(amount)
+                    of_pool[shared.name, name] = amount_of(amount)
 
     def change(self, change: BoundClaims) -> Iterator[str]:
         """Apply a record's claims; yield why new allocations are not allowed."""
@@ -83,6 +85,32 @@ class Devices:
             self._put(claim)
         for claim in new:
             yield from self._misallocated(claim)
+
+    def claim_errors(
+        self,
+        before: DeviceClaimFacts | None,
+        claim: DeviceClaimFacts,
+        nodes: Mapping[str, NodeFacts],
+    ) -> Iterator[str]:
+        """Yield why a commit must not change a claim like this.
+
+        nodes: of the pods that the commit binds, by the keys of their claims, and by UID.
+        """
+        if before is None and not claim.is_for_extended_resources:
+            yield f"claim {claim.key} did not exist before"
+        elif before is not None and _request_of(before) != _request_of(claim):
+            yield f"claim {claim.key} is not as it was before, but for its devices and pods"
+        known = None if before is None else before.allocation
+        if claim.allocation is None or claim.allocation == known:
+            return
+        if known is not None:
+            yield f"claim {claim.key} has other devices than before"
+        node = nodes.get(claim.owner_uid if claim.is_for_extended_resources else claim.key)
+        if node is None:
+            yield f"claim {claim.key} is allocated, and no pod of the commit uses it"
+            return
+        for text in allocation_errors(claim, node, self.inventory):
+            yield f"claim {claim.key} {text}"
 
     def _put(self, claim: DeviceClaimFacts) -> None:
         self._drop(claim.key)
@@ -147,13 +175,16 @@ class Devices:
             yield f"{len(claims)} claims were made for {', '.join(dict.fromkeys(not_offered))}"
             return
         yield from _claim_errors(claims[0], uid, node)
+        needed = {DeviceRequest(e.name, self._served[e.resource], count=e.count) for e in requests}
+        if set(claims[0].spec.requests) != needed:
+            yield f"claim {claims[0].key} does not request what the containers request"
         found = Counter(result.request for result in _results(claims))
         if found != Counter({each.name: each.count for each in requests}):
             yield f"claim {claims[0].key} does not have the devices that the containers request"
 
     def _misallocated(self, claim: DeviceClaimFacts) -> Iterator[str]:
         for result in _results([claim]):
-            if result.id not in self.devices:
+            if result.id not in self.inventory.devices:
                 yield f"claim {claim.key} has device {_text(result)}, which is not there"
         exclusive = {each.id for each in _results([claim]) if _is_exclusive(each)}
         in_pools = [other for pool in _pools(claim) for other in self._in_pool[pool].values()]
@@ -168,23 +199,26 @@ class Devices:
 
     def _overdrawn(self, pool: Pool) -> Iterator[str]:
         """Yield the counters and capacities of a pool of which more is used than there is."""
+        known = self.inventory.devices
         used = [each for each in _results(self._in_pool[pool].values()) if each.id[:2] == pool]
-        used = [each for each in used if not each.has_admin_access and each.id in self.devices]
+        used = [each for each in used if not each.has_admin_access and each.id in known]
         counted: defaultdict[tuple[str, str], Fraction] = defaultdict(Fraction)
         for device_id in {each.id for each in used}:
-            for consumed in self.devices[device_id][1].consumes:
+            for consumed in known[device_id][1].consumes:
                 for name, amount in consumed.counters:
-                    counted[consumed.name, name] += _amount(amount)
+                    counted[consumed.name, name] += amount_of(amount)
         for counter, drawn in counted.items():
             if drawn > self._counters.get(pool, {}).get(counter, Fraction(0)):
                 yield f"counter {'/'.join(counter)} of pool {'/'.join(pool)} is overdrawn"
         consumed_of: defaultdict[tuple[DeviceId, str], Fraction] = defaultdict(Fraction)
         for each in used:
             for name, text in each.consumed or ():
-                consumed_of[each.id, name] += _amount(text)
+                consumed_of[each.id, name] += amount_of(text)
         for (device_id, name), drawn in consumed_of.items():
-            capacity = {each.name: each.amount for each in self.devices[device_id][1].capacity}
-            if name not in capacity or drawn > _amount(capacity[name]):
+            capacity = {
+                each.name: each.amount for each in self.inventory.devices[device_id][1].capacity
+            }
+            if name not in capacity or drawn > amount_of(capacity[name]):
                 yield f"capacity {name} of device {'/'.join(device_id)} is overdrawn"
 
 
@@ -205,6 +239,12 @@ def _claim_errors(claim: DeviceClaimFacts, uid: str, node: NodeFacts) -> Iterato
         yield f"claim {claim.key} does not name the pod"
     elif not reaches(claim, node):
         yield f"the node does not reach the devices of claim {claim.key}"
+
+
+def _request_of(claim: DeviceClaimFacts) -> tuple[object, ...]:
+    """Return what of a claim never changes."""
+    owner = claim.owner_uid, claim.owner_kind
+    return claim.uid, claim.spec, owner, claim.is_for_extended_resources
 
 
 def _results(claims: Iterable[DeviceClaimFacts]) -> Iterator[AllocatedDevice]:
@@ -231,23 +271,11 @@ def reaches(claim: DeviceClaimFacts, node: NodeFacts) -> bool:
     """Whether a node reaches the devices of an allocated claim."""
     assert claim.allocation is not None
     terms = claim.allocation.node_terms
-    labels = dict(node.labels)
-    return terms is None or any(
-        not term.error
-        and bool(term.expressions or term.fields)
-        and all(meets(labels.get(each.key), each) for each in term.expressions)
-        and all((node.name in each.values) == (each.operator == "In") for each in term.fields)
-        for term in terms
-    )
+    return terms is None or matches_terms(terms, node)
 
 
 def _text(device: AllocatedDevice) -> str:
     return "/".join(device.id)
-
-
-def _amount(text: str) -> Fraction:
-    found = parse_quantity(text)
-    return found.unscaled * Fraction(10) ** found.exponent
 
 
 def is_of_devices(change: BoundClaims) -> bool:

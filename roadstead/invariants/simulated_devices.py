@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from roadstead.invariants.amounts import amount_of
 from roadstead.invariants.simulated_rows import (
     AllocationRow,
     DeviceId,
@@ -17,7 +18,6 @@ from roadstead.invariants.simulated_rows import (
     PodRow,
     RunViolation,
 )
-from roadstead.protocol.quantity import parse_quantity
 
 RULE = "devices"
 POD_NAME = "*"
@@ -126,8 +126,8 @@ class _Allocations:
     ) -> Iterator[RunViolation]:
         for name, text in row.consumed.items():
             amounts = (each.consumed.get(name, "0") for each in others)
-            drawn = _amount(text) + sum(map(_amount, amounts))
-            if drawn > _amount(known.capacity.get(name, "0")):
+            drawn = amount_of(text) + sum(map(amount_of, amounts))
+            if drawn > amount_of(known.capacity.get(name, "0")):
                 where = f"claim {row.claim} at {row.time_us} us"
                 yield RunViolation(RULE, _text(known.id), f"{where}: capacity {name} is overdrawn")
 
@@ -135,8 +135,8 @@ class _Allocations:
         """Count what a device that comes into use consumes of the counters of its slice."""
         for name, text in known.consumes.items():
             counter = (known.id[0], known.id[1], known.slice, name)
-            self.counted[counter] += _amount(text)
-            if self.counted[counter] > _amount(known.counters.get(name, "0")):
+            self.counted[counter] += amount_of(text)
+            if self.counted[counter] > amount_of(known.counters.get(name, "0")):
                 where = f"claim {row.claim} at {row.time_us} us"
                 text = f"{where}: counter {name} of slice {known.slice} is overdrawn"
                 yield RunViolation(RULE, _text(known.id), text)
@@ -166,7 +166,7 @@ class _Allocations:
         if known is not None and is_last and not found.has_admin_access:
             for name, text in known.consumes.items():
                 counter = (known.id[0], known.id[1], known.slice, name)
-                self.counted[counter] -= _amount(text)
+                self.counted[counter] -= amount_of(text)
 
     # Pods.
 
@@ -226,8 +226,3 @@ def _claims_of_pods(
 
 def _text(device: DeviceId | None) -> str:
     return "/".join(device or ())
-
-
-def _amount(text: str) -> Fraction:
-    found = parse_quantity(text)
-    return found.unscaled * Fraction(10) ** found.exponent

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
-from roadstead.facts.selectors import LabelSelector, Requirement, parse_int64
+from roadstead.facts.selectors import (
+    LabelSelector,
+    NodeSelectorTerm,
+    Requirement,
+    parse_int64,
+)
 
 
 @dataclass(slots=True)
@@ -65,6 +70,18 @@ def selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
     """Whether a selector matches labels; an absent one matches nothing, an empty one all."""
     return selector is not None and all(
         meets(labels.get(each.key), each) for each in selector.requirements
+    )
+
+
+def matches_terms(terms: Iterable[NodeSelectorTerm], node: NodeFacts) -> bool:
+    """Whether a node meets one of the terms of a node selector."""
+    labels = dict(node.labels)
+    return any(
+        not term.error
+        and bool(term.expressions or term.fields)
+        and all(meets(labels.get(each.key), each) for each in term.expressions)
+        and all((node.name in each.values) == (each.operator == "In") for each in term.fields)
+        for term in terms
     )
 
 

@@ -6,6 +6,7 @@ fields.py    the fields that a file was written with, and conversion to this rel
 frames.py    groups of records and marks as bytes, in a chain, and how they are found in a file
 headers.py   segment and snapshot files: their names and headers
 segments.py  reading of segments and snapshots, and detection of damage
+segment_end.py  where the reading of a segment ended, and what it left out
 writing.py   writing of a file, frame by frame
 files.py     FileJournal: appends, flushes, rotates, takes snapshots
 contents.py  the run in a journal

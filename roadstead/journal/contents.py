@@ -11,7 +11,8 @@ from roadstead.journal.bound import BoundPods
 from roadstead.journal.columns import RecordColumns
 from roadstead.journal.disk import Disk
 from roadstead.journal.records import RecordKind
-from roadstead.journal.segments import Reader, UnreadBytes
+from roadstead.journal.segment_end import UnreadBytes
+from roadstead.journal.segments import Reader
 
 
 @dataclass(frozen=True, slots=True)

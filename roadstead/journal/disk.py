@@ -11,13 +11,14 @@ from roadstead.journal.records import JournalError
 
 Buffer: TypeAlias = bytes | memoryview
 REWRITE_BYTES = 1 << 20
+"""Bytes that `rewrite` reads and writes at once."""
 
 
 class DiskFile(Protocol):
     """A file that is only appended to. All methods raise OSError when they fail."""
 
     def write(self, data: Buffer) -> int:
-        """Append all or the first part of the data; return how many bytes. Not durable yet."""
+        """Append all or the first part of the data, not durably; return how many bytes."""
         ...
 
     def sync(self) -> None:
@@ -64,11 +65,14 @@ class Disk(Protocol):
         ...
 
     def rewrite(self, name: str, offset: int) -> None:
-        """Write a file's bytes from an offset on again in place, so that a sync covers them."""
+        """Write the bytes of a file from an offset on once more, the same, in place.
+
+        The next `sync` then makes them durable, even if an earlier sync of them has failed.
+        """
         ...
 
     def rename(self, name: str, to: str) -> None:
-        """Rename a file, durably; a file that has the new name is replaced."""
+        """Rename a file, durably; a file that already has the new name is replaced."""
         ...
 
     def remove(self, name: str) -> None: ...

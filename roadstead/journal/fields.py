@@ -3,8 +3,8 @@
 Facts are written as lists of their fields, in the order of their class. Each file names the classes
 and fields that it was written with, so that a later release, whose classes have more fields, can
 read it: a field that the file lacks has its default. A field, class or record kind that this
-release does not know is refused by name, because an omitted one could be a constraint. A retired
-field is read as long as it is empty.
+release does not know is refused by name, because to ignore it could be to ignore a constraint. A
+field of an earlier release that this one no longer has is *retired*: it must be empty.
 
 A new field therefore needs a default that means the same as its absence, and a field whose meaning
 changes needs another name.
@@ -32,9 +32,13 @@ Facts = PodFacts | NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 FACTS: tuple[type[Facts], ...] = (PodFacts, NodeFacts, ClusterFacts, Rules, RunMark, BoundClaims)
 
 _LIMITS = DecodeLimits(max_bytes=1 << 20, max_items=1 << 16, max_depth=8)
+"""Bounds for a schema, far above its size."""
+
 _Adapter = Callable[[object], object]
+"""Converts decoded data with the fields of a file to data with this release's fields."""
+
 _RETIRED = {("PodFacts", "resource_claims")}
-"""Fields of earlier releases, which decided no pod that has them: (class, field)."""
+"""Retired fields: (class, field). Earlier releases decided no pod in which they are not empty."""
 
 
 class FieldsError(RoadsteadError):
@@ -45,7 +49,8 @@ class FieldsError(RoadsteadError):
 class Fields:
     """The schema of a file.
 
-    kinds: of records; facts: classes of facts, both by number. classes: names of fields.
+    kinds, facts: names of record kinds and classes of facts; records refer to them by index.
+    classes: (class, names of its fields).
     """
 
     kinds: tuple[str, ...]
@@ -65,13 +70,13 @@ class Fields:
 def present_fields() -> Fields:
     """Return the schema that this release writes."""
     classes: dict[str, tuple[str, ...]] = {}
-    todo: list[object] = list(FACTS)
-    while todo:
-        kind = todo.pop()
-        todo += get_args(kind)
+    hints: list[object] = list(FACTS)
+    while hints:
+        kind = hints.pop()
+        hints += get_args(kind)
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             if kind.__name__ not in classes:
-                todo += get_type_hints(kind).values()
+                hints += get_type_hints(kind).values()
             classes[kind.__name__] = tuple(each.name for each in dataclasses.fields(kind))
     return Fields(
         tuple(each.value for each in RecordKind),
@@ -83,7 +88,7 @@ def present_fields() -> Fields:
 class FactsBuilder:
     """Builds facts of this release from the lists of a file. FieldsError if it cannot.
 
-    kinds: the record kinds of the file, by number.
+    kinds: the record kinds of the file, by number. len: how many classes of facts it has.
     """
 
     def __init__(self, written: Fields) -> None:
@@ -98,7 +103,7 @@ class FactsBuilder:
         return len(self._facts)
 
     def build(self, number: int, data: object) -> Facts:
-        """Build facts of the class with that number; the codec's error if the data does not fit."""
+        """Build facts of the file's class `number`; CodecError if the data does not fit it."""
         adapt = self._adapters[number]
         return from_wire(self._facts[number], data if adapt is None else adapt(data))
 
@@ -110,6 +115,7 @@ def builder_of(written: Fields) -> FactsBuilder:
 
 
 def _all_known(what: str, names: tuple[str, ...], known: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names. FieldsError if one is not known."""
     for name in names:
         if name not in known:
             raise FieldsError(f"{what} of the kind {cut_short(name)} are not known to this release")
@@ -117,7 +123,10 @@ def _all_known(what: str, names: tuple[str, ...], known: Mapping[str, object]) -
 
 
 def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
-    """Return a function from data as written to data of this release's classes; None if equal."""
+    """Return the adapter for a type; None if the file has it as this release has it.
+
+    written: names of fields by class, in the file.
+    """
     arguments = get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _class_adapter(kind, written)
@@ -127,8 +136,8 @@ def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter |
     inner = [found for each in arguments if (found := _adapter(each, written)) is not None]
     if not inner:
         return None
-    # An optional value or a tuple of any length has one argument with fields; facts have no other
-    # unions.
+    # An optional value or a tuple of any length: exactly one argument has fields, because facts
+    # have no other unions.
     (only,) = inner
     if get_origin(kind) is tuple:
         return lambda data: [only(each) for each in data] if isinstance(data, list) else data
@@ -136,7 +145,7 @@ def _adapter(kind: object, written: Mapping[str, tuple[str, ...]]) -> _Adapter |
 
 
 def _adapted(parts: list[_Adapter | None]) -> _Adapter:
-    """Adapt each element of a list by its own adapter; return any other data unchanged."""
+    """Return an adapter of a list, each element by its own adapter; other data stay unchanged."""
 
     def adapt(data: object) -> object:
         if not isinstance(data, list) or len(data) != len(parts):
@@ -147,26 +156,27 @@ def _adapted(parts: list[_Adapter | None]) -> _Adapter:
 
 
 def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapter | None:
+    """Return the adapter from a class's fields in the file to its fields in this release."""
     names = [each.name for each in dataclasses.fields(cls)]
-    before = written.get(cls.__name__, tuple(names))
-    retired = {name for name in before if (cls.__name__, name) in _RETIRED}
-    for name in before:
+    in_file = written.get(cls.__name__, tuple(names))
+    retired = {name for name in in_file if (cls.__name__, name) in _RETIRED}
+    for name in in_file:
         if name not in names and name not in retired:
             raise FieldsError(
                 f"{cls.__name__} has a field {cut_short(name)}, which is not known to this release"
             )
     hints = get_type_hints(cls)
-    parts = [None if name in retired else _adapter(hints[name], written) for name in before]
-    if list(before) == names and not any(parts):
+    parts = [None if name in retired else _adapter(hints[name], written) for name in in_file]
+    if list(in_file) == names and not any(parts):
         return None
-    missing = {name: _default(cls, name) for name in names if name not in before}
+    missing = {name: _default(cls, name) for name in names if name not in in_file}
     adapt_parts = _adapted(parts)
 
     def adapt(data: object) -> object:
         values = adapt_parts(data)
-        if not isinstance(values, list) or len(values) != len(before):
+        if not isinstance(values, list) or len(values) != len(in_file):
             return data
-        found = missing | dict(zip(before, values, strict=True))
+        found = missing | dict(zip(in_file, values, strict=True))
         for name in retired:
             if found[name]:
                 raise FieldsError(f"{cls.__name__} has {cut_short(name)}, which is not read")
@@ -176,7 +186,7 @@ def _class_adapter(cls: type, written: Mapping[str, tuple[str, ...]]) -> _Adapte
 
 
 def _default(cls: type, name: str) -> object:
-    """Return a field's default, as data. FieldsError if it has none."""
+    """Return a field's default as decoded data. FieldsError if it has none."""
     field = next(each for each in dataclasses.fields(cls) if each.name == name)
     value: object
     if field.default is not dataclasses.MISSING:

@@ -6,9 +6,9 @@
                                             older files are removed ◄──── snapshot ◄─────────┘
 
 Each opening begins a new segment, under an epoch one higher than any before, so that late writes of
-an old writer never mix with new records. A segment is renamed to its name when its header is
-durable; only then the segment before it is marked as continued. After the first failure to write or
-flush, everything is refused, because it is unknown what the system has kept.
+an old writer never mix with new records. A segment is created under another name, and renamed when
+its header is durable; only then the segment before it is marked as continued. After the first
+failure to write or flush, everything is refused, because it is unknown which bytes are on disk.
 """
 
 from __future__ import annotations
@@ -26,20 +26,25 @@ from roadstead.journal.headers import (
     snapshot_name,
 )
 from roadstead.journal.records import JournalError, JournalRecord, Records
-from roadstead.journal.segments import Reader, SegmentEnd, UnreadBytes
+from roadstead.journal.segment_end import SegmentEnd, UnreadBytes
+from roadstead.journal.segments import Reader
 from roadstead.journal.writing import FrameFile
 
 SEGMENT_BYTES = 64 * 1024 * 1024
+"""A segment with as many bytes is full. Segments are bounded because a snapshot removes only whole
+ones."""
+
 SNAPSHOT_FRAME_RECORDS = 4096
+"""Records in one frame of a snapshot, which are in memory at once while it is written."""
 
 
 class FileJournal:
     """A journal in a folder. Read all of `recovered()` before the first `append`.
 
-    tail: the bytes that were cut when it was opened. grown_bytes: written by this process since it
-    opened the journal or took a snapshot. written_bytes: since it opened the journal. syncs: calls
-    of fsync for records. last_lsn, durable_lsn: the last record that was appended, and the last
-    that was flushed. epoch: of this writer.
+    tail: the torn bytes that were cut when it was opened. written_bytes: of records, since then.
+    grown_bytes: of records, since then or since the last snapshot. syncs: calls of fsync for
+    records. last_lsn, durable_lsn: the last record that was appended, and the last that was
+    flushed. epoch: of this writer.
 
     Raises JournalError if the folder is in use, damaged, or cannot be written.
     """
@@ -88,23 +93,22 @@ class FileJournal:
         self._is_open = True
 
     def _follow(self, reader: Reader) -> None:
-        """Begin the segment that follows the records read.
-
-        former: the segment that is then marked as continued; None if it must not or cannot be.
-        """
+        """Begin the segment that follows the records read."""
+        # former: the segment before the new one, to be marked as continued. Segments of format 1
+        # have no such mark.
         former, last = ([None, None, *reader.ends])[-2:]
-        before = 0
+        digest_before = 0
         if last is not None and last.header.format == 1:
             self._sync_old(last)
             former = None
         elif last is not None and last.is_empty:
             # The new segment replaces the empty one, has its number, and follows the one before it.
-            self._number, before = last.header.number - 1, last.header.before
+            self._number, digest_before = last.header.number - 1, last.header.digest_before
         elif last is not None:
-            former, self._number, before = last, last.header.number, last.digest
+            former, self._number, digest_before = last, last.header.number, last.digest
         if former is not None and former.header.format != 1:
             self._name, self._file = former.name, self._reopened(former)
-        self._begin_segment(before, is_continued=former is not None and former.is_continued)
+        self._begin_segment(digest_before, is_continued=former is not None and former.is_continued)
 
     def _sync_old(self, end: SegmentEnd) -> None:
         """Make a segment of format 1 durable: its writer may have been killed before a sync."""
@@ -127,30 +131,32 @@ class FileJournal:
         reopened.sync()
         return reopened
 
-    def _begin_segment(self, before: int | None = None, *, is_continued: bool = False) -> None:
+    def _begin_segment(
+        self, digest_before: int | None = None, *, is_continued: bool = False
+    ) -> None:
         """Begin a segment that follows the present one.
 
-        before: the digest that it follows; by default that of the present segment. is_continued:
-        the present segment has a CONTINUED frame already.
+        digest_before: by default that of the present segment. is_continued: the present segment
+        has a CONTINUED frame already.
         """
         former = self._file
         if former is not None:
             # The former segment must be durable before the new one, whose header has its digest.
             former.sync()
-            before = former.digest if before is None else before
+            digest_before = former.digest if digest_before is None else digest_before
         file = FrameFile.create(
             self._disk,
             NEW_SEGMENT,
             epoch=self.epoch,
             first_lsn=self.last_lsn + 1,
             number=self._number + 1,
-            before=before or 0,
+            digest_before=digest_before or 0,
         )
         file.sync()
         name = segment_name(self.last_lsn + 1)
         self._disk.rename(NEW_SEGMENT, name)
         if former is not None:
-            # A former segment without records had the same name: the renaming has replaced it.
+            # A former segment without records had the same name, so the renaming has replaced it.
             if name != self._name and not is_continued:
                 former.append(FrameKind.CONTINUED, self.last_lsn + 1)
                 former.sync()
@@ -160,7 +166,7 @@ class FileJournal:
     def append(self, records: Records) -> int:
         """Append records in order; return the lsn of the last record of the journal.
 
-        They are one frame, or several of at most MAX_FRAME_RECORDS.
+        They become one frame, or several of at most MAX_FRAME_RECORDS records each.
         """
         self._check()
         for expected, record in enumerate(records, self.last_lsn + 1):
@@ -199,7 +205,7 @@ class FileJournal:
             raise self._failed("cannot be flushed", failure) from failure
 
     def _sync(self) -> None:
-        """Make all records durable, then write a FLUSHED frame, so that readers know it."""
+        """Make all records durable, then write a FLUSHED frame, which shows that to readers."""
         assert self._file is not None
         self._file.sync()
         self.syncs += 1
@@ -207,9 +213,9 @@ class FileJournal:
         self.durable_lsn = self.last_lsn
 
     def snapshot(self, records: Iterable[JournalRecord]) -> None:
-        """Replace all durable records by those of the current state.
+        """Write the records of the current state, then remove all older segments and snapshots.
 
-        Afterwards older segments and snapshots are removed; a failure before that keeps them.
+        These stay if writing fails.
         """
         self.flush()
         try:
@@ -229,11 +235,11 @@ class FileJournal:
             epoch=self.epoch,
             first_lsn=self.last_lsn,
             number=self._number,
-            before=self._file.digest,
+            digest_before=self._file.digest,
         )
         try:
-            count, rest = 0, iter(records)
-            while group := list(islice(rest, SNAPSHOT_FRAME_RECORDS)):
+            count, remaining = 0, iter(records)
+            while group := list(islice(remaining, SNAPSHOT_FRAME_RECORDS)):
                 file.append_records(group)
                 count += len(group)
             file.append(FrameKind.CLOSED, self.last_lsn + 1, count)
@@ -251,7 +257,7 @@ class FileJournal:
         self._disk.sync_names()
 
     def end(self) -> None:
-        """Write the number of records and their digest, and release the folder.
+        """Write a CLOSED frame (the writer ended in order), and release the folder.
 
         Raises JournalError if that fails; the folder is released all the same.
         """

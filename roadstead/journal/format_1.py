@@ -14,8 +14,9 @@ from roadstead.journal.fields import Fields
 from roadstead.journal.frames import MAX_FRAME_BYTES, Frame, FrameKind
 
 MARK = b"\xf1RJ\n"
-_CHECKED = struct.Struct("<QIQ")
+# The layout above: mark, length and checksum, then what the checksum covers before the body.
 _HEAD = struct.Struct("<4sII")
+_CHECKED = struct.Struct("<QIQ")
 HEAD_BYTES = _HEAD.size + _CHECKED.size
 
 
@@ -38,11 +39,12 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
 
 
 def fields_of(checksum: int) -> Fields | None:
-    """Return the fields of a file of format 1; None if this release does not know its checksum."""
+    """Return the schema of a file of format 1; None if this release does not know its checksum."""
     return _FIELDS if checksum == _CHECKSUM else None
 
 
 _CHECKSUM = 3723011536
+"""The only checksum that is known: that of the fields below."""
 
 _CLASSES = """
 AttachmentFacts: name node_name attacher volume_name

@@ -41,18 +41,27 @@ from roadstead.protocol.codec import DecodeLimits, from_wire, pack, to_wire, unp
 from roadstead.protocol.errors import RoadsteadError
 
 MARK = b"\xf2RJ\n"
-_CHECKED = struct.Struct("<BIQIQQ")
+"""The first bytes of each frame, by which frames are found after broken bytes."""
+
+# The layout above: mark, length and checksum, then what the checksum covers before the body.
 _HEAD = struct.Struct("<4sII")
-_LINK = struct.Struct("<QI")
+_CHECKED = struct.Struct("<BIQIQQ")
 HEAD_BYTES = _HEAD.size + _CHECKED.size
+_DIGESTED = struct.Struct("<QI")
+"""What a digest is computed from: the digest before, and the frame's checksum."""
+
 MAX_FRAME_BYTES = 64 * 1024 * 1024
+"""Longer frames are neither written nor read."""
+
 MAX_FRAME_RECORDS = 65_536
+"""Records in one frame; a larger group becomes several frames."""
 
 _KINDS = tuple(RecordKind)
 _LIMITS = DecodeLimits(max_bytes=MAX_FRAME_BYTES, max_items=32 * MAX_FRAME_RECORDS, max_depth=8)
 NO_FACTS = -1
+"""The number, in a column of facts, of a record without facts."""
 
-Named = TypeVar("Named")
+ValueT = TypeVar("ValueT")
 
 
 class FrameError(RoadsteadError):
@@ -72,10 +81,10 @@ _FRAME_KINDS = frozenset(FrameKind)
 
 @dataclass(slots=True)
 class FactsTable:
-    """Facts by number, in the order in which a file defines them.
+    """The facts that one file defines: each is written once, and records refer to its number.
 
-    builder: builds them from the file's data. known: facts of other files, so that equal facts are
-    one object.
+    builder: builds facts from the file's data. facts: by number. known: facts of all files that are
+    read, by themselves, so that equal facts are one object.
     """
 
     builder: FactsBuilder = field(default_factory=lambda: builder_of(present_fields()))
@@ -84,7 +93,10 @@ class FactsTable:
     known: dict[Facts, Facts] = field(default_factory=dict)
 
     def number(self, facts: Facts | None, new_facts: list[tuple[int, bytes]]) -> int:
-        """Return the number of facts; append new facts to `new_facts` as (class number, bytes)."""
+        """Return the number of facts, which new facts get here.
+
+        new_facts: new ones are appended to it as (number of their class, bytes).
+        """
         if facts is None:
             return NO_FACTS
         found = self.numbers.get(facts)
@@ -124,21 +136,23 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class FramePosition:
-    """A frame's position in a journal. segment: see `Header`. before: the digest up to it.
+    """A frame's position in a journal.
 
-    durable_bytes: how much of the file had been flushed.
+    segment: see `Header.segment`. digest_before: of the frames before it. durable_bytes: how much
+    of the file had been flushed when it was written.
     """
 
     segment: int
-    before: int
+    digest_before: int
     durable_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as read from a file. end: the offset after it; after: the digest including it.
+    """A frame as read from a file. offset, end: its first byte, and the first byte after it.
 
-    position: None in format 1, whose frames have the last durable record in durable_lsn.
+    digest_after: of all frames up to this one. position: None in format 1, whose frames have the
+    last durable record in durable_lsn instead.
     """
 
     offset: int
@@ -148,7 +162,7 @@ class Frame:
     count: int
     body: memoryview
     position: FramePosition | None = None
-    after: int = 0
+    digest_after: int = 0
     durable_lsn: int = 0
 
     @property
@@ -156,7 +170,10 @@ class Frame:
         return self.first_lsn + self.count - 1
 
     def confirms(self, offset: int, lsn: int, segment: int) -> bool:
-        """Whether it confirms that an offset of its file (in format 1: a record) was durable."""
+        """Whether it shows that the byte at `offset` (in format 1: record `lsn`) was durable.
+
+        segment: that of the file in which the frame was found.
+        """
         if self.position is None:
             return self.durable_lsn >= lsn
         return self.position.segment == segment and self.position.durable_bytes > offset
@@ -166,20 +183,21 @@ def frame(
     kind: FrameKind, first_lsn: int, count: int, position: FramePosition, body: bytes = b""
 ) -> tuple[bytes, int]:
     """Return a frame's bytes, and the digest including it."""
-    at = (position.segment, first_lsn, count, position.before, position.durable_bytes)
-    checked = _CHECKED.pack(kind, *at) + body
+    digest_before, durable_bytes = position.digest_before, position.durable_bytes
+    checked = _CHECKED.pack(kind, position.segment, first_lsn, count, digest_before, durable_bytes)
+    checked += body
     crc = zlib.crc32(checked)
-    return _HEAD.pack(MARK, len(body), crc) + checked, _digest(position.before, crc)
+    return _HEAD.pack(MARK, len(body), crc) + checked, _digest_after(digest_before, crc)
 
 
-def _digest(before: int, crc: int) -> int:
-    link = hashlib.blake2b(_LINK.pack(before, crc), digest_size=8)
-    return int.from_bytes(link.digest(), "little")
+def _digest_after(digest_before: int, crc: int) -> int:
+    digest = hashlib.blake2b(_DIGESTED.pack(digest_before, crc), digest_size=8)
+    return int.from_bytes(digest.digest(), "little")
 
 
 def first_digest(header: Header) -> int:
     """Return the digest before the first frame of a file."""
-    return _digest(header.before, header.segment)
+    return _digest_after(header.digest_before, header.segment)
 
 
 def body_of(records: Sequence[JournalRecord], table: FactsTable) -> bytes:
@@ -214,25 +232,31 @@ def frame_at(data: memoryview, offset: int) -> Frame | None:
         return None
     if zlib.crc32(data[offset + _HEAD.size : end]) != crc:
         return None
-    kind, *at = _CHECKED.unpack_from(data, offset + _HEAD.size)
-    segment, first_lsn, count, before, durable_bytes = at
+    checked = _CHECKED.unpack_from(data, offset + _HEAD.size)
+    kind, segment, first_lsn, count, digest_before, durable_bytes = checked
     if kind not in _FRAME_KINDS:
         return None
-    position, after = FramePosition(segment, before, durable_bytes), _digest(before, crc)
-    return Frame(offset, end, FrameKind(kind), first_lsn, count, data[start:end], position, after)
+    return Frame(
+        *(offset, end, FrameKind(kind), first_lsn, count, data[start:end]),
+        FramePosition(segment, digest_before, durable_bytes),
+        _digest_after(digest_before, crc),
+    )
 
 
 def next_frame(
     data: memoryview,
     offset: int,
-    at: Callable[[memoryview, int], Frame | None] = frame_at,
+    read_frame: Callable[[memoryview, int], Frame | None] = frame_at,
     mark: bytes = MARK,
 ) -> Frame | None:
-    """Return the first whole frame at or after `offset`, skipping any other bytes."""
+    """Return the first whole frame at or after `offset`, skipping any other bytes.
+
+    read_frame, mark: of the file's format.
+    """
     raw = bytes(data[offset:])
     start = raw.find(mark)
     while start >= 0:
-        found = at(data, offset + start)
+        found = read_frame(data, offset + start)
         if found is not None:
             return found
         start = raw.find(mark, start + 1)
@@ -259,18 +283,19 @@ def decode(frame: Frame, table: FactsTable) -> RecordColumns:
     kinds = table.builder.kinds
     if not _all_in(kind, 0, len(kinds)):
         raise FrameError("a frame holds a record of no known kind")
+    # The facts of a record are its `facts` if they are a pod's, else its `subject`.
     known = {number: table.facts[number] for number in facts if number != NO_FACTS}
     pods = {number: each for number, each in known.items() if isinstance(each, PodFacts)}
-    others = {number: each for number, each in known.items() if not isinstance(each, PodFacts)}
+    subjects = {number: each for number, each in known.items() if not isinstance(each, PodFacts)}
     return RecordColumns(
         lsns,
-        _named(body.kinds, {number: kinds[number] for number in kind}),
+        _values_of(body.kinds, {number: kinds[number] for number in kind}),
         [uid or key for uid, key in zip(body.uids, body.keys, strict=True)],
         *(body.keys, body.nodes, body.tokens),
-        _named(body.owner, {number: body.owners[number][0] for number in owner}),
-        _named(body.owner, {number: body.owners[number][1] for number in owner}),
-        _named(body.facts, {number: pods.get(number) for number in facts}),
-        _named(body.facts, {number: others.get(number) for number in facts}),
+        _values_of(body.owner, {number: body.owners[number][0] for number in owner}),
+        _values_of(body.owner, {number: body.owners[number][1] for number in owner}),
+        _values_of(body.facts, {number: pods.get(number) for number in facts}),
+        _values_of(body.facts, {number: subjects.get(number) for number in facts}),
     )
 
 
@@ -278,9 +303,9 @@ def _all_in(numbers: set[int], low: int, end: int) -> bool:
     return not numbers or (min(numbers) >= low and max(numbers) < end)
 
 
-def _named(numbers: Sequence[int], named: Mapping[int, Named]) -> list[Named]:
+def _values_of(numbers: Sequence[int], value_of: Mapping[int, ValueT]) -> list[ValueT]:
     """Return the value of each number; most columns have one value throughout."""
-    things = list(named.values())
-    if all(each is things[0] for each in things):
-        return things[:1] * len(numbers)
-    return [named[number] for number in numbers]
+    values = list(value_of.values())
+    if all(each is values[0] for each in values):
+        return values[:1] * len(numbers)
+    return [value_of[number] for number in numbers]

@@ -26,6 +26,7 @@ MAGIC = b"RSJOURN1"
 FORMAT = 2
 """The format that this release writes; it reads format 1, too."""
 
+# The two parts of the layout above, without their checksums of 4 bytes.
 _PREFIX = struct.Struct("<8sIQQI")
 FORMAT_1_HEADER_BYTES = _PREFIX.size + 4
 _CHAINED = struct.Struct("<QQ")
@@ -33,7 +34,7 @@ HEADER_BYTES = FORMAT_1_HEADER_BYTES + _CHAINED.size + 4
 _SEGMENT = re.compile(r"journal-(\d{20})\.segment")
 _SNAPSHOT = re.compile(r"snapshot-(\d{20})\.snapshot")
 FINISHED = "finished"
-"""The file next to the journal of a run whose output is written."""
+"""This file is next to the journal of a run whose output is written."""
 
 OUTCOME = "outcome"
 """The file with the outcome of a run, next to its journal."""
@@ -44,17 +45,17 @@ NEW_SEGMENT, NEW_SNAPSHOT, NEW_OUTCOME = "segment.new", "snapshot.new", "outcome
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first bytes of a file. fields: the checksum of the names of fields.
+    """The first bytes of a file.
 
-    number, before: segment and digest, see above (format 2). Of a newer format only the parts of
-    format 1 are known.
+    fields_checksum: of the file's schema. number, digest_before: of the segment, see above (format
+    2). Of a newer format only the parts of format 1 are known.
     """
 
     epoch: int
     first_lsn: int
-    fields: int
+    fields_checksum: int
     number: int = 0
-    before: int = 0
+    digest_before: int = 0
     format: int = FORMAT
 
     @property
@@ -63,13 +64,13 @@ class Header:
 
     @property
     def segment(self) -> int:
-        """The file's identifier in its frames: a checksum of the header."""
+        """A checksum of the header, which identifies the file in its frames."""
         return zlib.crc32(self.encode())
 
     def encode(self) -> bytes:
-        prefix = _PREFIX.pack(MAGIC, FORMAT, self.epoch, self.first_lsn, self.fields)
+        prefix = _PREFIX.pack(MAGIC, FORMAT, self.epoch, self.first_lsn, self.fields_checksum)
         prefix += struct.pack("<I", zlib.crc32(prefix))
-        data = prefix + _CHAINED.pack(self.number, self.before)
+        data = prefix + _CHAINED.pack(self.number, self.digest_before)
         return data + struct.pack("<I", zlib.crc32(data))
 
 
@@ -77,17 +78,19 @@ def header_of(data: memoryview) -> Header | None:
     """Return the header of a file; None if it does not begin with one."""
     if len(data) < FORMAT_1_HEADER_BYTES or bytes(data[: len(MAGIC)]) != MAGIC:
         return None
-    _, version, epoch, first_lsn, fields = _PREFIX.unpack_from(data)
-    if not _is_checked(data, _PREFIX.size):
+    _, version, epoch, first_lsn, fields_checksum = _PREFIX.unpack_from(data)
+    if not _has_valid_crc(data, _PREFIX.size):
         return None
     if version != FORMAT:
-        return Header(epoch, first_lsn, fields, format=version)
-    if len(data) < HEADER_BYTES or not _is_checked(data, HEADER_BYTES - 4):
+        return Header(epoch, first_lsn, fields_checksum, format=version)
+    if len(data) < HEADER_BYTES or not _has_valid_crc(data, HEADER_BYTES - 4):
         return None
-    return Header(epoch, first_lsn, fields, *_CHAINED.unpack_from(data, FORMAT_1_HEADER_BYTES))
+    chained = _CHAINED.unpack_from(data, FORMAT_1_HEADER_BYTES)
+    return Header(epoch, first_lsn, fields_checksum, *chained)
 
 
-def _is_checked(data: memoryview, end: int) -> bool:
+def _has_valid_crc(data: memoryview, end: int) -> bool:
+    """Whether the checksum at `end` is that of the bytes before it."""
     (crc,) = struct.unpack_from("<I", data, end)
     return bool(crc == zlib.crc32(data[:end]))
 
@@ -113,11 +116,12 @@ class JournalFiles:
 
 
 def find_files(disk: Disk) -> JournalFiles:
-    """Return the journal's files, without segments that end before the snapshot."""
+    """Return the journal's files, without segments whose records the snapshot covers."""
     names = disk.names()
     snapshots = sorted(int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name)))
     firsts = sorted(int(found[1]) for name in names if (found := _SEGMENT.fullmatch(name)))
     lsn = snapshots[-1] if snapshots else 0
+    # The last segment that begins up to record lsn + 1 may have records after the snapshot.
     before = [first for first in firsts if first <= lsn + 1]
     kept = [first for first in firsts if not before or first >= before[-1]]
     segments = tuple((segment_name(first), first) for first in kept)

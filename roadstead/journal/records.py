@@ -1,8 +1,8 @@
 """The interface of the journal: records in commit order, and the guarantee of `flush`.
 
 The binder numbers its records (`lsn`, from 1, without gaps); a journal keeps them in that order.
-When `flush` returns, they are durable, and only then they are acknowledged (I9). `NullJournal` only
-counts records; `FileJournal` (`files.py`) writes them.
+When `flush` returns, they are durable, and only then they are acknowledged (I9 in
+docs/invariants.md). `NullJournal` only counts records; `FileJournal` (`files.py`) writes them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class JournalError(RoadsteadError):
 class RecordKind(StrEnum):
     """Kinds of records.
 
-    LOAD: a pod runs already. ADD: a pod was accepted, or its facts were updated. NODE, NODE_GONE,
-    CLUSTER and STORAGE (claims that commits bound) describe the cluster, so that the journal alone
-    suffices to check a bind. RUN: marks of the run and its schedulers, see `RunMark`.
+    LOAD: a pod that is bound when the journal or snapshot begins. ADD: a pod was accepted, or its
+    facts were updated. NODE, NODE_GONE, CLUSTER and STORAGE (claims that commits bound) describe
+    the cluster, so that the journal alone suffices to check a bind. RUN: marks of the run and its
+    schedulers, see `RunMark`.
     """
 
     LOAD = "load"
@@ -50,15 +51,15 @@ Subject = NodeFacts | ClusterFacts | Rules | RunMark | BoundClaims
 class JournalRecord(NamedTuple):
     """One committed change.
 
-    token, owner, epoch: those of a BIND. A RUN that fences an owner has owner and epoch, one that
-    voids a token the token. The owner of an EVICT is the key of the preemptor. The epoch of ADD,
-    DELETE, NODE and NODE_GONE is the sender's revision (`roadstead.revisions`).
+    lsn: number of the commit. In a snapshot, only the first record of a present pod has that
+    number; all other records have 0.
+    token, owner, epoch: of the attempt and its scheduler, for BIND, and for LOAD in a snapshot. For
+    RUN, the owner and epoch that it fences, or the token that it makes void. For EVICT, the owner
+    is the key of the preemptor. For ADD, DELETE, NODE and NODE_GONE, the epoch is the sender's
+    revision (`roadstead.revisions`).
     facts: of the pod, for LOAD, BIND and ADD, so that a reader of the journal alone can check every
     constraint again. subject: the node of NODE; cluster or rules of CLUSTER; the mark of RUN; the
     change of STORAGE.
-
-    A snapshot's LOADs have token, owner and epoch of the BIND. Its records of changes without a
-    number of their own have the lsn 0.
     """
 
     lsn: int

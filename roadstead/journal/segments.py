@@ -1,12 +1,12 @@
 """Reading of a journal: its snapshot and segments in order, and detection of damage.
 
-Each finding, and its result:
+A broken frame is one that is cut off, or whose checksum is wrong. Each finding, and its result:
 
     only whole frames                                 read
     a broken frame in the last segment, after all
     bytes that a frame confirms as durable            torn: cut, it was never acknowledged
     a broken frame that a later one confirms          damaged: refused, with file and offset
-    a broken frame in any file but the last           damaged; a torn CONTINUED is not, it has no
+    a broken frame in any file but the last           damaged, except a CONTINUED, which has no
                                                       records (the next file's digest shows it)
     a frame, segment or snapshot that does not
     follow the one before it, or a missing segment
@@ -16,7 +16,6 @@ Each finding, and its result:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from roadstead.journal import format_1, frames
@@ -42,75 +41,18 @@ from roadstead.journal.headers import (
     segment_name,
 )
 from roadstead.journal.records import JournalError, JournalRecord, Records
+from roadstead.journal.segment_end import Closed, DamagedError, SegmentEnd, UnreadBytes
 from roadstead.protocol.codec import CodecError
-
-
-@dataclass(frozen=True, slots=True)
-class UnreadBytes:
-    """Bytes of a file, from an offset to its end, that are not read; nor are any later files.
-
-    lsn: the first record that is left out. was_durable: something confirms that the bytes were
-    durable; otherwise they were never acknowledged, unless the machine lost synced data.
-    """
-
-    name: str
-    offset: int
-    size_bytes: int
-    lsn: int
-    why: str
-    was_durable: bool = True
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}: {self.why}; left out from offset {self.offset}: {self.size_bytes} bytes"
-            f", records from {self.lsn} on"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The end of a journal whose writer ended in order: number of records, and digest."""
-
-    records: int
-    digest: int
-
-
-@dataclass(slots=True)
-class SegmentEnd:
-    """A segment up to where it was read. is_continued: its last frame is CONTINUED.
-
-    size_bytes, digest, next_lsn: at the end of the frames that were read. confirmed_bytes: how many
-    of its first bytes its frames confirm as durable. unread: the bytes after the frames.
-    """
-
-    name: str
-    header: Header
-    size_bytes: int
-    digest: int
-    next_lsn: int
-    is_continued: bool = False
-    confirmed_bytes: int = 0
-    unread: UnreadBytes | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        return self.next_lsn == self.header.first_lsn
-
-
-class _DamagedError(Exception):
-    def __init__(self, left_out: UnreadBytes) -> None:
-        super().__init__(str(left_out))
-        self.left_out = left_out
 
 
 class Reader:
     """Reads a journal's records in order, and detects damage.
 
-    After all records were read: `last_lsn`, `epoch` (the newest of a writer), `tail` (bytes to be
-    cut), `closed` (the end, if its writer ended in order), `ends` (of the segments).
+    Valid after all records were read: last_lsn. epoch: the highest of any writer. tail: torn bytes,
+    to be cut. closed: the end, if its writer ended in order. ends: of the segments.
 
     stops_at_damage: reading ends at damage, and `damage` has its position. Otherwise damage raises
-    JournalError with file and offset, as does a journal that this release cannot read.
+    JournalError with file and offset. A journal that this release cannot read always does.
     """
 
     def __init__(self, disk: Disk, *, stops_at_damage: bool = False) -> None:
@@ -126,7 +68,7 @@ class Reader:
         self._facts: dict[Facts, Facts] = {}
 
     def records(self) -> Iterator[JournalRecord]:
-        """Yield the snapshot's records, each with the lsn of its commit (or 0), then later ones."""
+        """Yield the records of the snapshot, then all later records."""
         return chain.from_iterable(self.groups())
 
     def groups(self) -> Iterator[Records]:
@@ -138,13 +80,13 @@ class Reader:
             for number, (name, first_lsn) in enumerate(found.segments, 1):
                 yield from self._segment(name, first_lsn, number == len(found.segments))
             self._check_end()
-        except _DamagedError as damaged:
+        except DamagedError as damaged:
             if not self._stops_at_damage:
-                left_out = damaged.left_out
-                where = f"{left_out.name}: damaged at offset {left_out.offset}"
-                text = f"{where}: {left_out.why}; nothing was changed"
+                unread = damaged.unread
+                where = f"{unread.name}: damaged at offset {unread.offset}"
+                text = f"{where}: {unread.why}; nothing was changed"
                 raise JournalError(f"journal {self._disk.path}: {text}") from None
-            self.damage = damaged.left_out
+            self.damage = damaged.unread
 
     def _snapshot(self, found: JournalFiles) -> Iterator[Records]:
         name, data = found.snapshot, self._read(found.snapshot)
@@ -168,7 +110,7 @@ class Reader:
             else:
                 ends = frame.kind, frame.count, frame.first_lsn
                 is_complete = ends == (FrameKind.CLOSED, count, found.snapshot_lsn + 1)
-            end.size_bytes, end.digest = frame.end, frame.after
+            end.size_bytes, end.digest = frame.end, frame.digest_after
         if not is_complete:
             raise self._damaged(name, end.size_bytes, data, _PARTIAL)
         self.last_lsn = found.snapshot_lsn
@@ -178,7 +120,7 @@ class Reader:
         data = self._read(name)
         header = self._header(name, data, first_lsn)
         if header is None:
-            self._without_header(name, data, is_last)
+            self._accept_without_header(name, data, is_last)
             return
         self._check_unread(header)
         if first_lsn > self.last_lsn + 1:
@@ -193,7 +135,7 @@ class Reader:
         while end.size_bytes < len(data):
             frame = _frame_at(data, end)
             if frame is None:
-                self._broken(data, end, is_last)
+                self._accept_broken(data, end, is_last)
                 return
             if frame.first_lsn != end.next_lsn:
                 why = f"record {frame.first_lsn} follows {end.next_lsn - 1}"
@@ -205,21 +147,22 @@ class Reader:
                 end.next_lsn = frame.last_lsn + 1
             elif frame.kind is FrameKind.FIELDS:
                 table = self._table(name, _decoded_fields(frame))
-            self._mark(frame, end)
-            end.size_bytes = frame.end
+            self._extend(end, frame)
 
-    def _mark(self, frame: Frame, end: SegmentEnd) -> None:
-        """Record the durable bytes, and whether a frame ends the segment or the journal.
+    def _extend(self, end: SegmentEnd, frame: Frame) -> None:
+        """Include a frame in what was read of a segment.
 
-        CONTINUED is not in the next segment's digest: it is written when that segment exists.
+        The digest does not include CONTINUED: the next segment, which has the digest, exists before
+        it is written.
         """
+        end.size_bytes = frame.end
         end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None else 0
         if frame.kind is FrameKind.CONTINUED:
             end.is_continued = True
             return
-        end.digest = frame.after
+        end.digest = frame.digest_after
         is_closed = frame.kind is FrameKind.CLOSED and frame.position is not None
-        self.closed = Closed(frame.first_lsn - 1, frame.after) if is_closed else None
+        self.closed = Closed(frame.first_lsn - 1, frame.digest_after) if is_closed else None
 
     def _after_snapshot(self, group: RecordColumns) -> Iterator[Records]:
         """Yield the records of a group that the snapshot does not cover."""
@@ -229,69 +172,74 @@ class Reader:
             yield group
             self.last_lsn = group.lsns[-1]
 
-    def _without_header(self, name: str, data: memoryview, is_last: bool) -> None:
+    def _accept_without_header(self, name: str, data: memoryview, is_last: bool) -> None:
         """Accept a file without a header if it is a torn file of format 1; else it is damaged."""
-        before = self.ends[-1].header if self.ends else self._snapshot_header
-        follows_1 = before is None or before.format == 1
+        former = self.ends[-1].header if self.ends else self._snapshot_header
+        follows_format_1 = former is None or former.format == 1
         is_next = is_last and name == segment_name(self.last_lsn + 1)
-        if is_next and follows_1 and len(data) <= FORMAT_1_HEADER_BYTES:
+        if is_next and follows_format_1 and len(data) <= FORMAT_1_HEADER_BYTES:
             # Records were written only after the header was durable, so none is lost.
             self.tail = UnreadBytes(name, 0, len(data), self.last_lsn + 1, "a torn header", False)
             return
         raise self._damaged(name, 0, data, "its header is not that of a journal")
 
     def _check_unread(self, header: Header) -> None:
-        """Raise if records were in the unread bytes of the former segment.
+        """Raise if the unread bytes of the segment before this one were more than a CONTINUED.
 
-        Then its digest before these bytes is not the one that this segment's header has.
+        Then this segment's header has another digest than that of the frames which were read.
         """
         former = self.ends[-1] if self.ends else None
-        if former is not None and former.unread is not None and header.before != former.digest:
-            raise _DamagedError(former.unread)
+        if (
+            former is not None
+            and former.unread is not None
+            and header.digest_before != former.digest
+        ):
+            raise DamagedError(former.unread)
 
     def _check_position(self, name: str, data: memoryview, header: Header) -> None:
-        """Raise unless a segment is the next one after those read."""
+        """Raise unless the header has the number and the digest that follow what was read."""
         snapshot, former = self._snapshot_header, self.ends[-1] if self.ends else None
         if former is not None and former.header.format != 1:
-            number, before = former.header.number + 1, former.digest
+            number, digest_before = former.header.number + 1, former.digest
         elif former is None and snapshot is not None and snapshot.format != 1:
             if header.number == snapshot.number:
                 # The snapshot was taken during this segment; the segments before it are removed.
                 return
-            number, before = snapshot.number + 1, snapshot.before
+            number, digest_before = snapshot.number + 1, snapshot.digest_before
         else:
             # The first segment of the journal, or the first after those of format 1.
-            number, before = 1, 0
+            number, digest_before = 1, 0
         if header.number != number:
             why = f"it is segment {header.number} of its journal, segment {number} is missing"
             raise self._damaged(name, 0, data, why)
-        if header.before != before:
+        if header.digest_before != digest_before:
             why = "it does not follow from what is before it: records are missing or not its own"
             raise self._damaged(name, 0, data, why)
 
-    def _broken(self, data: memoryview, end: SegmentEnd, is_last: bool) -> None:
-        """Decide whether bytes that are no valid next frame are a torn tail or damage."""
+    def _accept_broken(self, data: memoryview, end: SegmentEnd, is_last: bool) -> None:
+        """Accept bytes that are no valid next frame if they may be torn; else they are damaged."""
         offset, segment = end.size_bytes, end.header.segment
-        rest = self._left_out(end.name, offset, data, "another segment follows")
+        unread = self._unread(end.name, offset, data, "another segment follows")
         if not is_last and end.header.format == 1:
-            raise _DamagedError(rest)
+            raise DamagedError(unread)
         if not is_last:
             # A torn CONTINUED at the end of a segment with a successor loses nothing. The digest in
-            # the successor's header shows whether it is one (`_check_unread`).
-            end.unread = rest
+            # the successor's header shows whether the bytes are one (`_check_unread`).
+            end.unread = unread
             return
         layout = format_1 if end.header.format == 1 else frames
-        at = (layout.frame_at, layout.MARK)
-        # A whole frame may be here that does not follow: the frames before it are missing.
-        later = next_frame(data, offset, *at)
+        frame_format = (layout.frame_at, layout.MARK)
+        # From `offset` on, because the frame there may be whole, but not follow: then frames before
+        # it are missing.
+        later = next_frame(data, offset, *frame_format)
         while later is not None:
             if later.confirms(offset, end.next_lsn, segment):
                 why = f"record {end.next_lsn} was durable: a frame after it shows that"
                 if end.header.format != 1:
                     why = f"bytes there were durable: the frame at offset {later.offset} shows that"
                 raise self._damaged(end.name, offset, data, why)
-            later = next_frame(data, later.end, *at)
-        self.tail = self._left_out(end.name, offset, data, "a torn end", was_durable=False)
+            later = next_frame(data, later.end, *frame_format)
+        self.tail = self._unread(end.name, offset, data, "a torn end", was_durable=False)
 
     def _check_end(self) -> None:
         """Raise if a segment that must exist is missing."""
@@ -303,7 +251,7 @@ class Reader:
         else:
             return
         name = segment_name(first_lsn)
-        raise _DamagedError(UnreadBytes(name, 0, 0, first_lsn, "the segment is missing"))
+        raise DamagedError(UnreadBytes(name, 0, 0, first_lsn, "the segment is missing"))
 
     def _read(self, name: str) -> memoryview:
         try:
@@ -324,7 +272,7 @@ class Reader:
             raise self._damaged(end.name, frame.offset, data, str(failure)) from None
 
     def _header(self, name: str, data: memoryview, first_lsn: int) -> Header | None:
-        """Return the header of a file, None if it has none; raise if it is that of another file."""
+        """Return the header of a file; None if it has none. Raise if it is that of another file."""
         header = header_of(data)
         if header is None:
             return None
@@ -344,7 +292,7 @@ class Reader:
         """Return the facts table of a file of format 1, which does not name its fields."""
         if header.format != 1:
             return None
-        fields = format_1.fields_of(header.fields)
+        fields = format_1.fields_of(header.fields_checksum)
         if fields is None:
             raise self._unreadable(
                 name,
@@ -364,10 +312,10 @@ class Reader:
     def _unreadable(self, name: str, why: str) -> JournalError:
         return JournalError(f"journal {self._disk.path}: {name}: {why}; nothing was changed")
 
-    def _damaged(self, name: str, offset: int, data: memoryview, why: str) -> _DamagedError:
-        return _DamagedError(self._left_out(name, offset, data, why))
+    def _damaged(self, name: str, offset: int, data: memoryview, why: str) -> DamagedError:
+        return DamagedError(self._unread(name, offset, data, why))
 
-    def _left_out(
+    def _unread(
         self, name: str, offset: int, data: memoryview, why: str, *, was_durable: bool = True
     ) -> UnreadBytes:
         size_bytes = len(data) - offset
@@ -375,9 +323,11 @@ class Reader:
 
 
 _PARTIAL = "a snapshot is whole or not there"
+"""Why a snapshot with a torn end is damaged: it got its name when it was complete and durable."""
 
 
 def _decoded_fields(frame: Frame) -> Fields | None:
+    """Return the schema in a FIELDS frame; None if it is not one."""
     try:
         return Fields.decode(bytes(frame.body))
     except CodecError:
@@ -391,7 +341,10 @@ def _frame_at(data: memoryview, end: SegmentEnd) -> Frame | None:
     frame = frames.frame_at(data, end.size_bytes)
     if frame is None or frame.position is None:
         return None
-    follows = (frame.position.segment, frame.position.before) == (end.header.segment, end.digest)
+    follows = (frame.position.segment, frame.position.digest_before) == (
+        end.header.segment,
+        end.digest,
+    )
     return frame if follows else None
 
 

@@ -26,8 +26,8 @@ from roadstead.journal.records import Records
 class FrameFile:
     """Appends frames to one file. All methods may raise OSError.
 
-    size_bytes: size of the file. durable_bytes: how much of it has been synced. grown_bytes: its
-    size without the header and the FIELDS frame. digest: of all frames so far.
+    size_bytes: size of the file. durable_bytes: how much of it has been synced. digest: of all
+    frames so far.
     """
 
     def __init__(self, file: DiskFile, segment: int, digest: int, size_bytes: int) -> None:
@@ -40,17 +40,17 @@ class FrameFile:
 
     @classmethod
     def create(
-        cls, disk: Disk, name: str, *, epoch: int, first_lsn: int, number: int, before: int
+        cls, disk: Disk, name: str, *, epoch: int, first_lsn: int, number: int, digest_before: int
     ) -> FrameFile:
         """Create a file and write its header and its FIELDS frame, the schema of its records.
 
-        number, before: the segment's number and the digest before it, see `Header`.
+        number, digest_before: see `Header`.
         """
-        # A process that crashed before it renamed the new file has left it behind.
+        # Left by a process that crashed before it renamed the file.
         if name in disk.names():
             disk.remove(name)
         fields = present_fields().encode()
-        header = Header(epoch, first_lsn, zlib.crc32(fields), number, before)
+        header = Header(epoch, first_lsn, zlib.crc32(fields), number, digest_before)
         file = cls(disk.create(name), header.segment, first_digest(header), 0)
         file._write(header.encode())
         file.append(FrameKind.FIELDS, first_lsn, body=fields)
@@ -59,6 +59,7 @@ class FrameFile:
 
     @property
     def grown_bytes(self) -> int:
+        """Bytes of frames that were appended here, without the FIELDS frame."""
         return self.size_bytes - self._initial_bytes
 
     def append(self, kind: FrameKind, first_lsn: int, count: int = 0, body: bytes = b"") -> None:
@@ -94,7 +95,7 @@ class FrameFile:
         if self.durable_bytes == self.size_bytes:
             return
         self._file.sync()
-        # A file that lost a part of a write must be found before its records are acknowledged.
+        # If a part of a write was lost, no record may be acknowledged.
         size_bytes = self._file.size()
         if size_bytes != self.size_bytes:
             why = f"the file has {size_bytes} bytes, {self.size_bytes} were written"

@@ -1,7 +1,8 @@
 """Messages between the sender and the receiver of a journal copy, and the steps that they contain.
 
-A binder pairs with a copy before it sends steps; its attempts to pair are numbered. The copy's
-process has a number, too (its incarnation), since a new process may find other files.
+A binder *pairs* with a copy before it sends steps: it learns which files the copy has, and the copy
+refuses earlier binders from then on. Attempts to pair are numbered. The copy's process has a
+number, too (its incarnation), since a new process may find other files.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ class Step:
 
 
 Pairing = tuple[int, int]
-"""Epoch of the binder, and its number of the attempt to pair with a copy: later ones are higher."""
+"""Epoch of the binder, and number of its attempt to pair with a copy; later pairings are higher."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyBegin:
-    """Binder → copy: pair, and report the files. Idempotent."""
+    """Binder → copy: pair with this binder, and report the files. Idempotent."""
 
     epoch: int
     attempt: int
@@ -73,8 +74,8 @@ class CopyWrite:
     """Binder → copy: carry out these steps durably. Idempotent.
 
     copy: the incarnation of the copy whose files the steps continue; another one ignores them.
-    number: of the message within its pairing, from 1. lsn: a record that the copy certainly has
-    after this message, with all before it. is_complete: after this message, the copy has everything
+    number: of the message within its pairing, from 1. lsn: after this message, the copy certainly
+    has this record and all earlier ones. is_complete: after this message, the copy has everything
     that was ever acknowledged.
     """
 
@@ -102,10 +103,10 @@ class CopyFile:
 
 @dataclass(frozen=True, slots=True)
 class CopyState:
-    """Copy → binder: its pairing, and the number of the last message that is durable.
+    """Copy → binder: the pairing, and the number of the last message that is durable.
 
-    copy: its incarnation. files: the files of its folder, if no `CopyWrite` of the pairing was
-    carried out yet; else none.
+    copy: the copy's incarnation. files: the files of its folder, if no `CopyWrite` of the pairing
+    was carried out yet; else none.
     """
 
     epoch: int = 0
@@ -128,7 +129,7 @@ class Promote:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """Copy → supervisor. lsn: of the last record that it certainly has.
+    """Copy → supervisor: the answer to `Promote`. lsn: of the last record that it certainly has.
 
     why: the reason why it is not promoted; "" if it is.
     """

@@ -7,11 +7,11 @@ States and events, as `scripts/diagrams.py` draws them from `journal_copy.receiv
     PROMOTED   ↺ promote
     FAILED     (no event is allowed)
 
-A message is carried out and durable before it is answered. The copy is COMPLETE if it has
-everything that the binder ever acknowledged: only such a copy is promoted. The folder of any other
-copy has a mark (the file INCOMPLETE). Messages of an earlier pairing change nothing. Messages of an
-earlier binder, or to a promoted copy, are refused: from the promotion on, an old binder gets no
-confirmation, and so acknowledges nothing.
+The steps of a message are carried out, and durable, before it is answered. The copy is COMPLETE if
+it has everything that the binder ever acknowledged: only such a copy is promoted. The folder of any
+other copy has a mark (the file `folder.INCOMPLETE`). Messages of an earlier pairing change nothing.
+Messages of an earlier binder, or to a promoted copy, are refused: from the promotion on, an old
+binder gets no confirmation, and so acknowledges nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReceiverState(StrEnum):
 
 
 class ReceiverEvent(StrEnum):
-    """WRITE: a message after which more is to be caught up. COMPLETE: any other message."""
+    """WRITE: a message after which the copy is not complete yet. COMPLETE: any other message."""
 
     WRITE = "write"
     COMPLETE = "complete"
@@ -72,22 +72,23 @@ TABLE: TransitionTable[ReceiverState, ReceiverEvent] = TransitionTable(
 class CopyReceiver:
     """The copy in one folder, which it locks.
 
-    epoch: of this incarnation; messages that continue the files of another one change nothing. lsn:
-    of the last record that the copy has for certain. failure: why it cannot continue, or "".
+    incarnation: number of this process; messages that continue the files of another one change
+    nothing. lsn: of the last record that the copy certainly has. failure: why the copy cannot
+    continue, or "".
     """
 
-    def __init__(self, disk: Disk, set_aside: Callable[[], Disk], epoch: int = 1) -> None:
+    def __init__(self, disk: Disk, set_aside: Callable[[], Disk], incarnation: int = 1) -> None:
         """set_aside: moves the folder to another name and returns the new, empty one, locked."""
         self.state = ReceiverState.INCOMPLETE
-        self.epoch = epoch
+        self.incarnation = incarnation
         self.lsn = 0
         self.failure = ""
         self._disk, self._set_aside = disk, set_aside
         self._pairing: Pairing = (0, 0)
         self._number = 0
-        # The files when the present pairing began, for further answers: to compute their digests
-        # may take longer than the sender waits, which then repeats its message.
-        self._paired_with: tuple[CopyFile, ...] = ()
+        # The files when the present pairing began. They are kept because the sender repeats its
+        # message if computing their digests takes longer than it waits.
+        self._files_at_pairing: tuple[CopyFile, ...] = ()
         self._history: History = ()
         self._files: dict[str, DiskFile] = {}
         self._unsynced: set[str] = set()
@@ -99,32 +100,32 @@ class CopyReceiver:
         return self._disk.path
 
     def begin(self, message: CopyBegin) -> CopyState:
-        """Pair with a binder and return the state. CopyFencedError for an earlier binder."""
+        """Pair with a binder, and return the copy's state. CopyFencedError: an earlier binder."""
         self._check(message.epoch)
         if message.pairing > self._pairing:
             try:
-                self._paired_with = tuple(copied_files(self._disk))
+                self._files_at_pairing = tuple(copied_files(self._disk))
             except OSError as failure:
                 raise self._failed(failure) from failure
             self._pairing, self._number = message.pairing, 0
-        files = () if self._number else self._paired_with
-        return CopyState(*self._pairing, self.epoch, self._number, files)
+        files = () if self._number else self._files_at_pairing
+        return CopyState(*self._pairing, self.incarnation, self._number, files)
 
     def write(self, message: CopyWrite) -> CopyState:
-        """Carry out a message if it is the next one; return the state, durable.
+        """Carry out a message durably if it is the next one; return the copy's state.
 
-        CopyFencedError for an earlier binder. JournalError if the disk fails, or holds other files
-        than the steps expect; then nothing is written any more.
+        CopyFencedError: an earlier binder. JournalError: the disk failed, or has other files than
+        the steps expect; from then on nothing is written.
         """
         self._check(message.epoch)
         received = message.pairing, message.copy, message.number
-        if received == (self._pairing, self.epoch, self._number + 1):
+        if received == (self._pairing, self.incarnation, self._number + 1):
             try:
                 self._carry_out(message)
             except OSError as failure:
                 raise self._failed(failure) from failure
             self._number = message.number
-        return CopyState(*self._pairing, self.epoch, self._number)
+        return CopyState(*self._pairing, self.incarnation, self._number)
 
     def promote(self, epoch: int) -> Promoted:
         """Become the journal of a binder, and release the folder; earlier binders are refused.
@@ -136,9 +137,10 @@ class CopyReceiver:
             why = self.failure or "the copy was not complete yet"
             return Promoted(self.lsn, why)
         if epoch <= self._pairing[0] and self.state is ReceiverState.COMPLETE:
+            # The caller does not know the newest binder, whose records this copy has.
             return Promoted(self.lsn, f"it is of the binder of epoch {self._pairing[0]}")
         if self.state is ReceiverState.COMPLETE:
-            # Only once: later the folder belongs to the new binder.
+            # Not for a repeated call: by then the new binder has the folder.
             self.close()
         self._apply(ReceiverEvent.PROMOTE)
         self._pairing = max(self._pairing, (epoch, 0))
@@ -166,9 +168,9 @@ class CopyReceiver:
         if wrong_names := sorted(name for name in names if not is_copied(name)):
             raise JournalError(f"journal copy: {wrong_names} are no files of a journal")
         was_complete = self.state is ReceiverState.COMPLETE
-        # A complete copy has no mark: its folder is not listed for each message.
+        # A complete copy has no mark, so that its folder need not be listed for each message.
         is_marked = not was_complete and INCOMPLETE in self._disk.names()
-        # An empty folder replaces one that is set aside: it is incomplete until the message ends.
+        # A folder that is set aside is replaced by an empty one: incomplete until the message ends.
         sets_aside = any(step.kind is StepKind.ASIDE for step in message.steps)
         stays_complete = was_complete and message.is_complete and not sets_aside
         if not is_marked and not stays_complete:
@@ -267,9 +269,9 @@ class CopyReceiver:
             file.close()
 
     def _set_files_aside(self, *, keeps_mark: bool) -> None:
-        """Begin with an empty folder; the former one stays as it was before this message.
+        """Replace the folder by an empty one; the former one stays as it was before this message.
 
-        keeps_mark: it was marked as incomplete before.
+        keeps_mark: the former folder was marked as incomplete before it.
         """
         for name in list(self._files):
             self._close(name)

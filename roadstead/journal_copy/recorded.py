@@ -19,11 +19,12 @@ class _RecordedFile:
     """A file whose appends and syncs are recorded.
 
     key: of the open file in its disk, because a file may be renamed while it is open. size_bytes:
-    the size when it was opened; with the appends since, it is the offset of the next append.
+    the size when it was opened.
     """
 
     def __init__(self, disk: RecordedDisk, file: DiskFile, key: int, size_bytes: int) -> None:
         self._disk, self._file, self._key = disk, file, key
+        # The offset of the next append.
         self._size_bytes = size_bytes
 
     def write(self, data: Buffer) -> int:
@@ -111,8 +112,8 @@ class RecordedDisk:
 
     def rename(self, name: str, to: str) -> None:
         self._disk.rename(name, to)
-        # An open file that had the new name before keeps it. It does no harm: `FileJournal` only
-        # closes such a file.
+        # An open file that is replaced keeps its name here, wrongly; but `FileJournal` only closes
+        # such a file.
         self._names = {key: to if each == name else each for key, each in self._names.items()}
         self.steps.record(Step(StepKind.RENAME, name, to))
 

@@ -7,16 +7,17 @@ States and events, as `scripts/diagrams.py` draws them from `journal_copy.sender
     COPYING     ── lose ──► UNPAIRED   ── fence ──► FENCED   ↺ confirm
     FENCED      ↺ fence
 
-- UNPAIRED: the next message is a `CopyBegin`. Steps are counted (`position`) and not stored: the
-  next pairing reads their results from the journal's files.
-- CATCHING_UP: the copy reported its files. If each is the beginning of the journal's file of that
-  name, the rest is sent; otherwise the whole journal, after the copy has set its files aside. Files
-  are read in parts, each when it is sent; steps that are recorded meanwhile wait.
+- UNPAIRED: the next message is a `CopyBegin`, which asks the copy to pair. Steps are counted
+  (`position`) and not stored: the next pairing reads their results from the journal's files.
+- CATCHING_UP: the copy has reported its files. If each is the beginning of the journal's file of
+  that name, the rest is sent; otherwise the whole journal, after the copy has set its files aside.
+  Files are read in parts, each when it is sent; steps that are recorded meanwhile wait.
 - COPYING: recorded steps are sent in order, in messages of bounded size.
 - FENCED: another binder uses the copy. Final.
 
-One message is sent at a time, again and again until it is answered. `lose` (the copy does not know
-the pairing, too many bytes wait, a file is changed before it was sent) begins the next attempt.
+One message is sent at a time, and repeated until it is answered. The event `lose` begins the next
+attempt to pair: the copy does not know the pairing, too many bytes wait, or a file was changed
+before it was sent.
 """
 
 from __future__ import annotations
@@ -77,17 +78,17 @@ TABLE: TransitionTable[SenderState, SenderEvent] = TransitionTable(
 )
 
 DESTRUCTIVE = frozenset({StepKind.CUT, StepKind.RENAME, StepKind.REMOVE})
-"""Steps after which a file can no longer be read as it was when its parts were planned."""
+"""Steps that change what is already in files: a part that was planned can no longer be read."""
 
 DURABLE = DESTRUCTIVE | {StepKind.SYNC}
-"""Steps whose result the journal relies on: the copy must have them before an acknowledgement."""
+"""Steps whose results must be durable before the binder acknowledges anything after them."""
 
 
 class CopySender:
     """The sender of one binder. Steps are recorded in any state, also before there is a copy.
 
-    position: number of recorded steps. wanted: the position up to which both disks must be durable
-    before the binder may send a reply. confirmed: the position up to which the copy is durable.
+    position: number of recorded steps. required: the position up to which both disks must be
+    durable before the binder may send a reply. confirmed: that up to which the copy is durable.
     """
 
     def __init__(
@@ -99,9 +100,9 @@ class CopySender:
         chunk_bytes: int = CHUNK_BYTES,
         max_waiting_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
-        """disk: of the binder's journal, for reading. lsn: returns the journal's last record."""
+        """disk: of the binder's journal, for reading. lsn: returns its last record's number."""
         self.state = SenderState.UNPAIRED
-        self.position = self.wanted = self.confirmed = 0
+        self.position = self.required = self.confirmed = 0
         self.lsn = lsn
         self._disk = disk
         self._chunk_bytes, self._max_waiting_bytes = chunk_bytes, max_waiting_bytes
@@ -110,30 +111,31 @@ class CopySender:
         # The incarnation of the copy, and the number of the last message to it.
         self._copy = self._number = 0
         self._sent: CopyBegin | CopyWrite | None = None
-        # The position after the message that is sent, and the record that the copy has by then.
+        # What the copy has when it confirms the message: steps up to a position, and records up to
+        # a number.
         self._sent_position = self._sent_lsn = 0
-        # Parts of files that the copy lacks: (name, offset, end), see `_plan`.
+        # Parts of files that the copy lacks, not yet sent: (name, offset, end), see `_plan`.
         self._parts: deque[tuple[str, int, int]] = deque()
         # Recorded steps that wait until all parts are sent.
         self._queue: deque[Step] = deque()
         self._waiting_bytes = 0
-        # (position, the journal's last record there), for positions that are not sent.
+        # (position, number of the journal's last record there), of positions that are not sent.
         self._lsns: deque[tuple[int, int]] = deque()
 
     @property
     def is_confirmed(self) -> bool:
         """Whether the copy has everything that must be durable."""
-        return self.confirmed >= self.wanted
+        return self.confirmed >= self.required
 
     def record(self, step: Step) -> None:
         """Record a step that the binder's own disk has carried out, or is about to."""
         self.position += 1
         if step.kind in DURABLE:
-            self.wanted = self.position
+            self.required = self.position
         if self.state not in (SenderState.CATCHING_UP, SenderState.COPYING):
             return
-        unread = {name for name, _, _ in self._parts}
-        if step.kind in DESTRUCTIVE and unread & {step.name, step.to}:
+        unsent = {name for name, _, _ in self._parts}
+        if step.kind in DESTRUCTIVE and unsent & {step.name, step.to}:
             self._restart_pairing()
             return
         self._queue.append(step)
@@ -157,7 +159,7 @@ class CopySender:
         return self._sent
 
     def _is_due(self) -> bool:
-        # Steps for which no caller waits, such as a FLUSHED frame, are sent with later ones.
+        # Else, steps for which no caller waits, such as a FLUSHED frame, are sent with later ones.
         return self.state is SenderState.CATCHING_UP or not self.is_confirmed
 
     def _next_write(self) -> CopyWrite:
@@ -214,7 +216,7 @@ class CopySender:
         if answer.epoch > self._pairing[0]:
             self.fence()
         elif answer.pairing != self._pairing:
-            # The process of the copy is a new one, which does not know the pairing.
+            # A new process of the copy, which does not know the pairing.
             self._restart_pairing()
         elif isinstance(self._sent, CopyBegin):
             self._apply(SenderEvent.PAIR)
@@ -232,20 +234,20 @@ class CopySender:
         self.confirmed = max(self.confirmed, self._sent_position)
 
     def _plan(self, files: Iterable[CopyFile]) -> None:
-        """Plan the parts of files that the copy lacks: (name, offset, end).
+        """Plan which parts of files the copy lacks. files: those that it has.
 
-        The name "" stands for ASIDE, an offset of -1 for CREATE.
+        A part is (name, offset, end). The name "" stands for ASIDE, an offset of -1 for CREATE.
         """
         self._sent_position = self.confirmed
         self._lsns.append((self.position, self.lsn()))
         sizes = {name: self._disk.size(name) for name in copied_names(self._disk)}
         on_copy = {each.name: each for each in files}
-        is_beginning = all(
+        continues_files = all(
             each.size_bytes <= sizes.get(each.name, -1)
             and each.digest == digest_of(self._disk, each.name, each.size_bytes)
             for each in on_copy.values()
         )
-        if not is_beginning:
+        if not continues_files:
             on_copy = {}
             self._parts.append(("", 0, 0))
         for name, size_bytes in sizes.items():
@@ -257,7 +259,7 @@ class CopySender:
                 self._parts.append((name, offset, size_bytes))
 
     def pair_again(self) -> None:
-        """Begin the next attempt: the process of the copy is a new one. Does nothing if fenced."""
+        """Begin the next attempt to pair, with a new process of the copy; not if fenced."""
         if self.state is not SenderState.FENCED:
             self._restart_pairing()
 
@@ -288,7 +290,7 @@ class CopySender:
     def validate(self) -> None:
         """Check every invariant; raises AssertionError."""
         assert self.confirmed <= self.position, "more is confirmed than was recorded"
-        assert self.wanted <= self.position, "a later position is wanted than was recorded"
+        assert self.required <= self.position, "a later position is wanted than was recorded"
         waiting_bytes = sum(len(step.data) for step in self._queue)
         assert waiting_bytes == self._waiting_bytes <= self._max_waiting_bytes, "waiting bytes"
         if self.state in (SenderState.UNPAIRED, SenderState.FENCED):

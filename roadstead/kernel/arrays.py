@@ -1,8 +1,9 @@
 """Arrays that the compiled code reads and writes; `ClassArrays` is in `lowering/lowerings.py`.
 
-Lists of different lengths are padded with END (`padded`). Scores are int32; classes whose scores
-may not fit are not covered by the kernel. In all compiled code c is the index of a class, table the
-`RowArrays`, pods the `PodArrays`, and counters the `CounterArrays` of `counter_arrays.py`.
+Lists of different lengths are padded with END (`padded`). Scores are int32; the kernel does not
+cover classes whose scores may not fit. In all compiled code c is the index of a class, k an index
+in a list, table the `RowArrays`, pods the `PodArrays`, and counters the `CounterArrays` of
+`counter_arrays.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ INFEASIBLE = -(2**31)
 """Total of a row that is not feasible for the class."""
 
 BUCKETS = 1 << BUCKET_BITS
-"""Number of buckets: rows with consecutive positions (`RowArrays`); the highest total is stored."""
+"""Number of buckets: rows with consecutive positions (`RowArrays`), of which the highest total is
+stored, so that the best row is found without reading all rows."""
 
 BLOCK = 64
 """Number of consecutive buckets whose highest total is stored, too."""
@@ -33,9 +35,10 @@ FEW_TIES = 64
 tie-break."""
 
 END = -1
+"""Padding after the entries of a list."""
 
 CHUNK = 1024
-"""Rows whose amounts are copied at a time, so that they stay in the processor's nearest caches."""
+"""Number of rows whose amounts are copied at a time: they fit in the processor's nearest caches."""
 
 DONE, NO_TOTALS, RESULTS_CHANGED, NEEDS_NORMALIZATION, NO_FEASIBLE_ROW = 0, 1, 2, 3, 4
 """Why `decide_pods` returned: all pods are decided; a class has no totals yet; a placement changed
@@ -50,7 +53,7 @@ class RowArrays(NamedTuple):
     sort_keys: uint64[position], hashes or ranks of node names, sorted; a *position* is an index in
     this order. row_at: int64[position]; position_of: int64[row]; bucket_begin: int64[BUCKETS + 1],
     the first position of each bucket; bucket_of: int32[position].
-    ports_in_use: bool[row, port], whether a host port that some class requests is in use.
+    ports_in_use: bool[row, port], of the host ports that some class requests.
     """
 
     allocatable: I64
@@ -71,15 +74,16 @@ class Totals(NamedTuple):
 
     Rows with equal raw static scores are a *normalization group* (`static_scores.py`): they have
     equal normalized scores. static_index: index of the static scores, which equal classes share.
-    passes, static, group_at: bool, int32, int32[static_index, position]: filters passed, sum of
-    weight * score, normalization group; group_of_row: int32[static_index, row].
+    passes, static, group_at: bool, int32, int32[static_index, position]: whether all filters that
+    read NODE facts pass, sum of weight * score, normalization group; group_of_row:
+    int32[static_index, row].
     total: int32[class, position]. top, tied: int32[class, bucket], the highest total of a bucket
     and the number of rows with it; block_top, block_tied: int32[class, block], the same of BLOCK
     buckets. feasible: int64[class], number of feasible rows; group_feasible: int64[class, group].
     normalized_scores: int32[class, group], those that `total` includes; applied_changes:
-    int64[class], number of changed rows (`PodArrays.changed_rows`) that it includes.
-    needs_normalization, results_changed, has_totals: bool[class]; results_changed: by a placement,
-    for other rows.
+    int64[class], how many of the changed rows (`PodArrays.changed_rows`) it includes.
+    needs_normalization, results_changed, has_totals: bool[class]; results_changed: whether a
+    placement changed the class's results on other rows.
     cached_scores: int32[evaluation, group], normalized scores by shared evaluation
     (`covered_classes.SharedEvaluation`), computed for the groups with feasible rows in
     cached_groups: bool[evaluation, group]; has_cached_scores: bool[evaluation].
@@ -113,9 +117,9 @@ class PodArrays(NamedTuple):
     bool[1], whether they are used. row, feasible, total, tied_best: int64[pod], see `DecidedPods`.
     changed_rows: int64[capacity]; changed_count: int64[1]; new_totals: int32[capacity], scratch.
     search_order: int64[row], of sampled searches; empty if all rows are evaluated. search_start:
-    int64[1], where the next search starts. feasible_to_find: int64[class]. visited_rows: int64[1],
-    number of rows that the last search visited; group_feasible: int64[group], number of feasible
-    ones.
+    int64[1], where the next search starts. feasible_to_find: int64[class], with as many feasible
+    rows a search ends before the next one. visited_rows: int64[1], number of rows that the last
+    search visited; group_feasible: int64[group], how many of them are feasible.
     """
 
     classes: I64
@@ -141,13 +145,14 @@ class Lists(NamedTuple):
     list_of_class: int64[class], -1 for none. rows, totals: int64, int32[list, k], the best rows in
     order, padded with END, and their totals without normalized scores.
     summary: int64[list, 5]: the highest total, number of rows with it, number of feasible rows, the
-    highest total of an unlisted row, the normalized score of each row. bound_rank: uint64[list],
-    the highest rank of an unlisted row with that total. tie_break_hashes: uint64[list], of the
-    ranks.
-    changed_counts: int64[2]: number of changed rows; number of those that the lists leave out (the
-    first). changed_rows: int64[capacity]; slot: int64[row], index of a row in it or -1; empty if
-    there are no lists. former_rows: the former amounts of changed rows, from slot changed_counts[1]
-    on. indices: int64[capacity], 0, 1, …. current_totals, former_totals: int32[capacity], scratch.
+    highest total of an unlisted row, the normalized score that all rows have. bound_rank:
+    uint64[list], the highest rank of an unlisted row with that total. tie_break_hashes:
+    uint64[list], with which the ranks were computed.
+    changed_counts: int64[2]: number of changed rows; how many of them, the first ones, the lists
+    leave out. changed_rows: int64[capacity]; slot: int64[row], index of a row in changed_rows or
+    -1; empty if there are no lists. former_rows: the former amounts of changed rows, from slot
+    changed_counts[1] on. indices: int64[capacity], 0, 1, …, the rows of former_rows.
+    current_totals, former_totals: int32[capacity], scratch.
     """
 
     list_of_class: I64
@@ -169,7 +174,7 @@ class Chunk(NamedTuple):
     """Amounts of up to CHUNK rows, in the order of positions.
 
     capacity, requested: float64[resource, position], of the resources in used_resources:
-    bool[resource]. nonzero: float64[2, position]. has_room: bool[position], by the number of pods.
+    bool[resource]. nonzero: float64[2, position]. has_room: bool[position], for one more pod.
     score, weights, first_fraction, second_fraction: float64[position], scratch. Amounts are
     integers, stored as float64: processors without a vector instruction for the conversion take ten
     steps for each.
@@ -202,9 +207,9 @@ def new_chunk(resources: int) -> Chunk:
 
 
 def padded(lists_of: Sequence[Sequence[tuple[int, ...]]], width: int) -> I64:
-    """Return the lists of all classes as one array: int64[class, k, width], padded with END."""
-    most = max((len(each) for each in lists_of), default=0)
-    result: I64 = np.full((len(lists_of), most, width), END, dtype=np.int64)
+    """Return the lists of all classes, of tuples, as one array: int64[class, k, width]."""
+    longest = max((len(each) for each in lists_of), default=0)
+    result: I64 = np.full((len(lists_of), longest, width), END, dtype=np.int64)
     for position, each in enumerate(lists_of):
         if each:
             result[position, : len(each)] = each

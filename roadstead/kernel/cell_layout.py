@@ -2,7 +2,8 @@
 
 A fleet has a few zones and tens of thousands of nodes: constraints are computed once per zone. If
 each row is a domain of its own (hostname), rows with the same number of pods in their domain are
-equal; a row that gets a pod moves to another cell (docs/decisions/0037).
+equal; a row that gets a pod moves to another cell (docs/decisions/0037). For counters, counter sets
+and slots see `counter_arrays.py`.
 """
 
 from __future__ import annotations
@@ -31,9 +32,8 @@ MAX_STORED = 1 << 24
 """Maximum of rows times counter sets with cells: each set stores the cell of each row."""
 
 COUNTED_MAX = 4
-"""Codes below this many times the number of rows are numbered by counting (`bincount`), larger ones
-by sorting (`unique`); see `_number_pairs`."""
-
+"""Codes below this many times the number of rows are numbered by counting (`bincount`), larger
+codes by sorting (`unique`); see `_number_pairs`."""
 
 _Pair = tuple[int, int]
 """Counter set, and index of the static scores that group the rows (`Totals.group_of_row`)."""
@@ -43,9 +43,9 @@ _Pair = tuple[int, int]
 class _Layout:
     """The cells of a counter set.
 
-    static_index: index of the static scores that group the rows. own: bool[slot], the counters in
-    which each row is its own domain. cell_of, static_cell_of: int64[row], its cell with and without
-    these counters.
+    static_index: index of the static scores that group the rows. own: bool[slot], whether each row
+    is its own domain in the counter. cell_of: int64[row], its cell. static_cell_of: int64[row], the
+    cell that it would have without the counters in `own`, which no placement changes.
     """
 
     counter_set: int
@@ -56,7 +56,7 @@ class _Layout:
 
 
 class CellChooser:
-    """Choose the counter sets of a kernel that get cells: those with enough pods (MIN_PODS)."""
+    """Chooses the counter sets of a kernel that get cells: those with enough pods (MIN_PODS)."""
 
     def __init__(self, group_of_row: I32, row_at: Rows) -> None:
         """group_of_row: int32[static_index, row]. row_at: int64[position]."""
@@ -66,29 +66,29 @@ class CellChooser:
 
     def prepare(self, counters: CounterArrays, classes: I64) -> CounterArrays:
         """Return the counters for the next pods, with the cells chosen. classes: int64[pod]."""
-        next_classes = classes[counters.set_of_class[classes] >= 0]
-        if not (len(next_classes) and len(self._row_at)):
+        with_counters = classes[counters.set_of_class[classes] >= 0]
+        if not (len(with_counters) and len(self._row_at)):
             return counters
-        pods = np.bincount(next_classes)
-        most, before = max(1, MAX_STORED // len(self._row_at)), len(self._chosen)
-        for c in np.flatnonzero(pods).tolist():
+        pods_of_class = np.bincount(with_counters)
+        max_chosen, before = max(1, MAX_STORED // len(self._row_at)), len(self._chosen)
+        for c in np.flatnonzero(pods_of_class).tolist():
             pair = _pair(counters, c)
-            self._pods_seen[pair] += int(pods[c])
-            if self._pods_seen[pair] >= MIN_PODS and len(self._chosen) < most:
+            self._pods_seen[pair] += int(pods_of_class[c])
+            if self._pods_seen[pair] >= MIN_PODS and len(self._chosen) < max_chosen:
                 self._chosen[pair] = None
         return self._with_cells(counters) if len(self._chosen) > before else counters
 
     def _with_cells(self, counters: CounterArrays) -> CounterArrays:
         group_of_row = self._group_of_row
-        layouts = {pair: _layout(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
-        found = {pair: layout for pair, layout in layouts.items() if layout is not None}
-        index_of = {pair: index for index, pair in enumerate(found)}
+        tried = {pair: _layout(counters, *pair, group_of_row[pair[1]]) for pair in self._chosen}
+        layouts = {pair: layout for pair, layout in tried.items() if layout is not None}
+        index_of = {pair: index for index, pair in enumerate(layouts)}
         classes = range(len(counters.set_of_class))
         layout_of_class = [index_of.get(_pair(counters, c), -1) for c in classes]
-        if not found:
+        if not layouts:
             return counters._replace(cells=no_cells(len(classes)))
         return _with_layouts(
-            counters, list(found.values()), layout_of_class, group_of_row, self._row_at
+            counters, list(layouts.values()), layout_of_class, group_of_row, self._row_at
         )
 
 
@@ -102,7 +102,8 @@ def _layout(
     """Return the cells of a counter set; None if there are too many."""
     set_counters = range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1])
     own = np.array([_is_own(counters, counter) for counter in set_counters], np.bool_)
-    most = min(MAX_CELLS, len(group_of_row) // 2)
+    max_cells = min(MAX_CELLS, len(group_of_row) // 2)
+    # By row: equal codes for rows that are equal so far.
     codes: I64 | None = (
         2 * group_of_row.astype(np.int64) + counters.masks[counters.scored_mask[counter_set]]
     )
@@ -112,13 +113,13 @@ def _layout(
         if not is_own
     }
     for topology_key in sorted(shared_keys):
-        codes = _number_pairs(codes, counters.domains[topology_key].astype(np.int64), most)
-    # Joined with a constant, codes are only numbered: a set may have `own` counters only.
-    codes = static_cell_of = _number_pairs(codes, np.zeros(len(group_of_row), np.int64), most)
+        codes = _number_pairs(codes, counters.domains[topology_key].astype(np.int64), max_cells)
+    # Paired with a constant, codes are only numbered: all counters of the set may be `own`.
+    codes = static_cell_of = _number_pairs(codes, np.zeros(len(group_of_row), np.int64), max_cells)
     for counter, is_own in zip(set_counters, own.tolist(), strict=True):
         if is_own:
-            codes = _number_pairs(codes, counters.domains[counters.key[counter]] >= 0, most)
-            codes = _number_pairs(codes, _counts_by_row(counters, counter), most)
+            codes = _number_pairs(codes, counters.domains[counters.key[counter]] >= 0, max_cells)
+            codes = _number_pairs(codes, _counts_by_row(counters, counter), max_cells)
     if codes is None or static_cell_of is None:
         return None
     return _Layout(counter_set, static_index, own, codes, static_cell_of)
@@ -127,7 +128,7 @@ def _layout(
 def _is_own(counters: CounterArrays, counter: int) -> bool:
     """Whether each row is its own domain in a counter.
 
-    Never for SOFT, even if it is so: the score needs the number of its domains.
+    False for all SOFT counters: their score needs the number of domains among the scored rows.
     """
     kind, domains = counters.kind[counter], counters.domains[counters.key[counter]]
     if kind in (HOST, SOFT):
@@ -143,10 +144,10 @@ def _counts_by_row(counters: CounterArrays, counter: int) -> I64:
     return np.where(domains >= 0, counters.counts[at + np.maximum(domains, 0)], 0)
 
 
-def _number_pairs(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None:
-    """Number the pairs of codes that occur, from 0 on: int64[row]; None if more than `most` do.
+def _number_pairs(codes: I64 | None, more: I64 | Bools, max_pairs: int) -> I64 | None:
+    """Return the number of each row's pair (code, more): int64[row]; equal pairs have one number.
 
-    None for codes that are None already.
+    Numbers begin with 0. None if there are more than `max_pairs`, or the codes are None.
     """
     if codes is None:
         return None
@@ -155,9 +156,9 @@ def _number_pairs(codes: I64 | None, more: I64 | Bools, most: int) -> I64 | None
     if int(codes.max(initial=0)) < COUNTED_MAX * len(codes):
         occurs = np.bincount(codes) > 0
         numbers: I64 = np.cumsum(occurs) - 1
-        return numbers[codes] if numbers[-1] < most else None
+        return numbers[codes] if numbers[-1] < max_pairs else None
     values, numbered = np.unique(codes, return_inverse=True)
-    return numbered.reshape(-1).astype(np.int64) if len(values) <= most else None
+    return numbered.reshape(-1).astype(np.int64) if len(values) <= max_pairs else None
 
 
 def _with_layouts(
@@ -167,6 +168,7 @@ def _with_layouts(
     group_of_row: I32,
     row_at: Rows,
 ) -> CounterArrays:
+    """Return the counters with cells of these layouts, and with the counts of `own` counters."""
     slots = max(len(each.own) for each in layouts)
     capacity = max(_capacity(each) for each in layouts)
     cells = _empty_cells(len(layouts), slots, capacity, len(row_at), layout_of_class)
@@ -175,14 +177,15 @@ def _with_layouts(
     counts = [counters.counts[:end]]
     for index, each in enumerate(layouts):
         size = int(each.cell_of.max()) + 1
-        # The rows of a cell are equal: the last one written represents it.
-        one = np.empty(size, np.intp)
-        one[each.cell_of] = np.arange(len(row_at))
+        # int64[cell], a row of each cell: the last one written, since its rows are equal.
+        row_of_cell = np.empty(size, np.intp)
+        row_of_cell[each.cell_of] = np.arange(len(row_at))
         cells.counter_set[index], cells.cell_count[index] = each.counter_set, size
         cells.cell_at[index] = each.cell_of[row_at]
-        cells.static_cell[index, :size] = each.static_cell_of[one]
-        cells.is_scored[index, :size] = counters.masks[counters.scored_mask[each.counter_set], one]
-        cells.group[index, :size] = group_of_row[each.static_index, one]
+        cells.static_cell[index, :size] = each.static_cell_of[row_of_cell]
+        scored = counters.masks[counters.scored_mask[each.counter_set]]
+        cells.is_scored[index, :size] = scored[row_of_cell]
+        cells.group[index, :size] = group_of_row[each.static_index, row_of_cell]
         for slot, is_own in enumerate(each.own.tolist()):
             counter = int(counters.set_begin[each.counter_set]) + slot
             topology_key = counters.key[counter]
@@ -190,11 +193,14 @@ def _with_layouts(
                 is_own,
                 counters.count_begin[counter],
             )
-            cells.domains[index, slot, :size] = counters.domains[topology_key, one]
-            cells.soft_domains[index, slot, :size] = counters.soft_domains[topology_key, one]
+            domains = counters.domains[topology_key]
+            soft_domains = counters.soft_domains[topology_key]
+            cells.domains[index, slot, :size] = domains[row_of_cell]
+            cells.soft_domains[index, slot, :size] = soft_domains[row_of_cell]
             if is_own:
+                # Each cell is a domain; its count is behind those of the counters.
                 of_cells = np.zeros(capacity, np.int64)
-                of_cells[:size] = _counts_by_row(counters, counter)[one]
+                of_cells[:size] = _counts_by_row(counters, counter)[row_of_cell]
                 has_domain = cells.domains[index, slot, :size] >= 0
                 cells.domains[index, slot, :size] = np.where(has_domain, np.arange(size), -1)
                 cells.count_begin[index, slot] = end
@@ -208,6 +214,7 @@ def _with_layouts(
 
 
 def _capacity(layout: _Layout) -> int:
+    """Return the number of cells, with those that placements may add."""
     size = int(layout.cell_of.max()) + 1
     return size + ADDED_MAX if layout.own.any() else size
 
@@ -245,13 +252,13 @@ def _empty_cells(
 
 
 def in_best_cells(counters: CounterArrays, layout: int, totals: I32, highest: int) -> Bools:
-    """Whether a row had the highest total at the last decision: bool[position].
+    """Return which rows had the highest total at the last decision, by cells: bool[position].
 
-    totals: int32[position], of the class that was decided.
+    totals: int32[position], of the class that was decided. highest: with the scores of the cells.
     """
     cells = counters.cells
     cell_at = cells.cell_at[layout].copy()
-    # Its placement may have moved the row to another cell since.
+    # The placement may have moved the chosen row to another cell since.
     position, before = cells.last_move[layout].tolist()
     if position >= 0:
         cell_at[position] = before

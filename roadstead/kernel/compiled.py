@@ -1,4 +1,7 @@
-"""Compiled decisions: totals of classes over rows, their updates, and the choice of a row."""
+"""Compiled decisions: totals of classes over rows, their updates, and the choice of a row.
+
+For the arrays, buckets and blocks see `arrays.py`.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def _set_total(table: RowArrays, totals: Totals, c: int, row: int, group: int, n
 
 @inlined
 def _update_block_top(totals: Totals, c: int, bucket: int, top: int, tied: int) -> None:
-    """Update the highest total of BLOCK buckets for one of them. top, tied: its former values."""
+    """Update the highest total of a block for one of its buckets. top, tied: its former values."""
     block = bucket // BLOCK
     now = totals.top[c, bucket]
     if top == totals.block_top[c, block]:
@@ -124,6 +127,7 @@ def _first_bucket(
 ) -> np.int64:
     """Return the first bucket, in the order of the tie-break, with a row of the highest total."""
     top = totals.top[c]
+    # Of many tied rows, one is in the first few buckets in the order of the tie-break.
     if ties >= FEW_TIES:
         for back in range(BUCKETS):
             bucket = bucket_at(np.uint64(BUCKETS - 1 - back), tie_hash, is_random)
@@ -176,8 +180,8 @@ def _why_undecided(
 ) -> int:
     """Return why the next pod of a class cannot be decided yet; DONE if it can.
 
-    normalizes_itself: the decision checks the normalization over its own rows
-    (`decide_by_counters`, `_best_sampled`), so that the one over all feasible rows is not needed.
+    normalizes_itself: the decision is normalized over fewer rows than all feasible ones, and checks
+    that itself (`decide_by_counters`, `_best_sampled`).
     """
     if totals.results_changed[c]:
         return RESULTS_CHANGED
@@ -204,7 +208,7 @@ def _best(table: RowArrays, totals: Totals, pods: PodArrays, pod: int, c: int) -
 def _search(
     table: RowArrays, class_arrays: ClassArrays, totals: Totals, pods: PodArrays, c: int
 ) -> tuple[int, int]:
-    """Return the number of visited and of feasible rows; count these in pods.group_feasible."""
+    """Return the numbers of visited and feasible rows; count the latter in pods.group_feasible."""
     total, group, order = (
         totals.total[c],
         totals.group_of_row[class_arrays.static_index[c]],
@@ -240,6 +244,8 @@ def _best_sampled(
         totals.group_of_row[class_arrays.static_index[c]],
         pods.search_order,
     )
+    # Totals include normalized scores over all feasible rows: replace them by those over the
+    # visited rows.
     old, scores = totals.normalized_scores[c], totals.cached_scores[evaluation_index]
     tie_hash, is_random, at = (pods.tie_break_hashes[pod], pods.is_random[0], pods.search_start[0])
     found, ties, highest, best = np.int64(-1), np.int64(0), np.int64(INFEASIBLE), _ZERO

@@ -28,7 +28,7 @@ FEW_GROUPS = 8
 
 @inlined
 def _copy(table: RowArrays, rows: I64, chunk: Chunk) -> bool:
-    """Copy the amounts of some rows; return whether float64 is exact for all of them."""
+    """Copy the amounts of some rows to a chunk; return whether float64 is exact for all amounts."""
     largest = 0
     for resource in range(chunk.capacity.shape[0]):
         if not chunk.used_resources[resource]:
@@ -63,7 +63,7 @@ def recompute_top(table: RowArrays, totals: Totals, c: int, bucket: int) -> None
 
 @internal
 def recompute_block_top(totals: Totals, c: int, block: int) -> None:
-    """Compute the highest total of BLOCK buckets, and the number of rows with it."""
+    """Compute the highest total of a block of BLOCK buckets, and the number of rows with it."""
     top, tied = totals.top[c], totals.tied[c]
     highest = INFEASIBLE
     for bucket in range(block * BLOCK, (block + 1) * BLOCK):
@@ -92,7 +92,7 @@ def recompute_tops(table: RowArrays, totals: Totals, c: int) -> None:
     else:
         top[:] = INFEASIBLE
         tied[:] = 0
-        # Without a branch: with a few thousand rows, each bucket has one or two.
+        # Without a branch: with a few thousand rows, each bucket has one or two rows.
         for position in range(total.shape[0]):
             at, each = bucket[position], total[position]
             highest = top[at]
@@ -111,7 +111,10 @@ def build(
     change_count: int,
     chunk: Chunk,
 ) -> None:
-    """Compute the totals of new classes over all rows, normalized if cached scores apply."""
+    """Compute the totals of new classes over all rows, and normalize them if cached scores apply.
+
+    change_count: number of changed rows, which the totals include.
+    """
     rows = table.row_at
     mark_used_resources(class_arrays, classes, chunk)
     for start in range(0, rows.shape[0], CHUNK):

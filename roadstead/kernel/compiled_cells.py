@@ -1,12 +1,29 @@
-"""Compiled updates of cells, groups of rows that are equal for spread and affinity: see `Cells`."""
+"""Compiled updates of cells, groups of rows that are equal for spread and affinity.
+
+For layouts, slots and the fields of `Cells` see `counter_arrays.py`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from roadstead.kernel.arrays import BUCKETS, FEW_TIES, INFEASIBLE, RowArrays, Totals
-from roadstead.kernel.counter_arrays import HOST, Cells, CounterArrays
+from roadstead.kernel.counter_arrays import HOST, NO_CELLS, Cells, CounterArrays
 from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
+
+
+@inlined
+def slot_of(
+    counters: CounterArrays, layout: int, counter_set: int, counter: int
+) -> tuple[int, int]:
+    """Return the slot of a counter in all_domains, and the index of its first count.
+
+    all_domains has the domains of rows by topology key, or those of cells by slot of the layout.
+    """
+    if layout == NO_CELLS:
+        return counters.key[counter], counters.count_begin[counter]
+    slot = counter - counters.set_begin[counter_set]
+    return slot, counters.cells.count_begin[layout, slot]
 
 
 @inlined
@@ -80,8 +97,8 @@ def _has_counts_of(counters: CounterArrays, layout: int, cell: int, row: int) ->
 def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> int:
     """Add a cell for a row of cell `source`, and return it; -1 if the arrays are full.
 
-    Then rows are evaluated from now on (`is_full`), because the row is in a cell that is not its
-    own.
+    If they are full, the row stays in a cell whose counts it does not have, so rows are evaluated
+    from now on (`is_full`).
     """
     cells, first = counters.cells, counters.set_begin[counters.cells.counter_set[layout]]
     cell = cells.cell_count[layout]
@@ -109,7 +126,7 @@ def _new_cell(counters: CounterArrays, layout: int, source: int, row: int) -> in
 
 @internal
 def move_row(counters: CounterArrays, totals: Totals, layout: int, row: int, position: int) -> None:
-    """Move a row that got a pod to the cell with its counts; without one, to a new cell."""
+    """Move a row that got a pod to the cell with its counts; if there is none, to a new cell."""
     cells = counters.cells
     old = cells.cell_at[layout, position]
     if cells.is_full[layout] or _has_counts_of(counters, layout, old, row):
@@ -160,10 +177,10 @@ def choose_in_cells(
     highest: int,
     ties: int,
 ) -> int:
-    """Return the row that the tie-break selects of the best rows of the best cells."""
+    """Return the row that the tie-break selects among the best rows of the best cells."""
     cells, total = counters.cells, totals.total[c]
     layout, lowest = cells.layout_of_class[c], np.int64(np.iinfo(np.int64).max)
-    # The lowest total among these rows: buckets whose highest total is lower are skipped.
+    # The lowest total of the best cells: buckets whose highest total is lower are skipped.
     for cell in range(cells.cell_count[layout]):
         if counters.total[cell] == highest:
             lowest = min(lowest, np.int64(cells.total[cell]))

@@ -3,11 +3,13 @@
 A placement changes all rows of a domain, so all cells (`Cells`) are evaluated for each pod, twice
 if scores are normalized; or all rows, if hardly two are equal or rows are sampled. The arithmetic
 is, operation for operation, that of `plugins/pod_topology_spread.py` and
-`plugins/inter_pod_affinity.py`. Both are in one module, by types of counters (decision 43).
+`plugins/inter_pod_affinity.py`. Both plugins are computed together, by types of counters
+(decision 43); their scores are in `compiled_counter_scores.py`.
 
-For counters, pod profiles and cells see `counter_arrays.py`. layout: that of the cells, NO_CELLS if
-rows are evaluated. all_domains: int32[slot, row or cell]. units: number of rows or cells; arrays of
-`CounterArrays` that are per row or cell are cut to it.
+For counters, pod profiles and cells see `counter_arrays.py`. A unit is a row, or a cell if cells
+are evaluated: then `row` in loops over units is a cell, too. layout: of the cells, NO_CELLS if rows
+are evaluated. all_domains: int32[slot, unit]. group: int32[unit], normalization group. units: the
+number of units; arrays of `CounterArrays` that are per row or cell are cut to it.
 """
 
 from __future__ import annotations
@@ -30,23 +32,23 @@ from roadstead.kernel.compiled_cells import (
     choose_in_cells,
     move_row,
     recompute_cell_top,
+    slot_of,
 )
+from roadstead.kernel.compiled_counter_scores import add_counter_scores
 from roadstead.kernel.counter_arrays import (
     AFFINITY,
     ANTI_AFFINITY,
     EXISTING_ANTI,
     HARD,
     HOST,
+    NO_CELLS,
+    NO_MINIMUM,
     SCORE,
     SOFT,
     CounterArrays,
 )
-from roadstead.kernel.jit import bucket_at, inlined, internal, quotient, rank_of
-from roadstead.nodes.columns import I32, Bools
-
-NO_CELLS = -1
-_UNSCORED = np.iinfo(np.int64).min
-_NONE = np.iinfo(np.int64).max
+from roadstead.kernel.jit import bucket_at, inlined, internal, rank_of
+from roadstead.nodes.columns import I32
 
 
 @internal
@@ -78,20 +80,12 @@ def count_pod(
 
 
 @inlined
-def _slot(counters: CounterArrays, layout: int, counter_set: int, counter: int) -> tuple[int, int]:
-    """Return the slot of a counter in all_domains, and the index of its first count."""
-    if layout == NO_CELLS:
-        return counters.key[counter], counters.count_begin[counter]
-    slot = counter - counters.set_begin[counter_set]
-    return slot, counters.cells.count_begin[layout, slot]
-
-
-@inlined
 def _highest_allowed(counters: CounterArrays, counter: int) -> int:
     """Return the highest count with which a domain still accepts the pod, for a hard constraint."""
+    # The lowest count, the number of domains with it, and the number of all domains.
     lowest = counters.lowest[counter]
     if lowest[1] <= 0:
-        lowest[0], lowest[1], lowest[2] = _NONE, 0, 0
+        lowest[0], lowest[1], lowest[2] = NO_MINIMUM, 0, 0
         at = counters.count_begin[counter]
         for position in range(at, at + counters.count_size[counter]):
             if counters.domain_exists[position]:
@@ -129,11 +123,14 @@ def _is_first(counters: CounterArrays, counter_set: int) -> bool:
 def _reject(
     counters: CounterArrays, layout: int, all_domains: I32, counter_set: int, units: int
 ) -> None:
-    """Clear `counters.fits` where hard constraints or required terms reject a row or cell."""
+    """Clear `counters.fits` of units that hard constraints or required terms reject.
+
+    A unit without a domain (-1) reads the first count, so that the loops have no branch.
+    """
     fits, is_first = counters.fits[:units], _is_first(counters, counter_set)
     for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
         kind = counters.kind[counter]
-        slot, at = _slot(counters, layout, counter_set, counter)
+        slot, at = slot_of(counters, layout, counter_set, counter)
         domains = all_domains[slot]
         if kind == HARD:
             highest = _highest_allowed(counters, counter)
@@ -171,7 +168,7 @@ def _reject_unvisited(counters: CounterArrays, pods: PodArrays, c: int) -> None:
 
 @inlined
 def _may_reject(counters: CounterArrays, counter_set: int) -> bool:
-    """Whether some counter may reject rows."""
+    """Whether any counter may reject rows."""
     for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
         if counters.kind[counter] not in (SOFT, HOST, SCORE):
             return True
@@ -208,9 +205,10 @@ def _filter(
     group: I32,
     units: int,
 ) -> None:
-    """Compute which rows or cells fit, and which normalization groups have such rows.
+    """Compute which units fit, and which normalization groups have such units.
 
-    If no counter can reject rows and none are sampled, `_set_fits` and `totals` have both already.
+    If no counter can reject rows and no rows are sampled, `_set_fits` has computed the former, and
+    `totals` has the latter.
     """
     counter_set = counters.set_of_class[c]
     if not (_may_reject(counters, counter_set) or pods.search_order.shape[0] > 0):
@@ -259,135 +257,6 @@ def _needs_normalization(counters: CounterArrays, c: int) -> bool:
 
 
 @inlined
-def _count_domains(
-    counters: CounterArrays, counter: int, soft_domains: I32, is_scored: Bools, units: int
-) -> int:
-    """Return the number of domains that the scored rows have."""
-    counters.clock[0] += 1
-    now, found, at = counters.clock[0], 0, counters.count_begin[counter]
-    for row in range(units):
-        if counters.fits[row] and is_scored[row]:
-            position = at + soft_domains[row]
-            # A stamp of this call: the domain is counted already. Nothing must be cleared.
-            if counters.stamps[position] != now:
-                counters.stamps[position] = now
-                found += 1
-                if found == counters.soft_domain_count[counters.key[counter]]:
-                    break
-    return found
-
-
-@inlined
-def _spread_scores(
-    counters: CounterArrays,
-    c: int,
-    layout: int,
-    all_domains: I32,
-    soft_domains: I32,
-    is_scored: Bools,
-    units: int,
-) -> tuple[int, int]:
-    """Compute raw spread scores in `counters.spread`; return the extremes of rows that fit."""
-    sums, fits, counter_set = counters.sums, counters.fits[:units], counters.set_of_class[c]
-    scored = 0
-    for row in range(fits.shape[0]):
-        sums[row] = 0.0
-        scored += fits[row] and is_scored[row]
-    if layout != NO_CELLS:
-        # The number of domains of a hostname constraint is that of scored rows, not of cells.
-        scored = 0
-        for cell in range(units):
-            scored += counters.cells.feasible[c, cell] if fits[cell] and is_scored[cell] else 0
-    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
-        kind = counters.kind[counter]
-        if kind != SOFT and kind != HOST:
-            continue
-        slot, at = _slot(counters, layout, counter_set, counter)
-        domains, skew = all_domains[slot], float(counters.skew[counter])
-        domain_count = (
-            scored
-            if kind == HOST
-            else _count_domains(counters, counter, soft_domains[slot], is_scored, units)
-        )
-        weight = counters.topology_weights[domain_count]
-        # Sums of rows that do not fit are not read; computing them, too, needs no branch.
-        if kind == HOST:
-            for row in range(fits.shape[0]):
-                part = float(counters.counts[at + row]) * weight
-                sums[row] += part + skew if domains[row] >= 0 else 0.0
-        else:
-            for row in range(fits.shape[0]):
-                domain = domains[row]
-                part = float(counters.counts[at + max(domain, 0)]) * weight
-                sums[row] += part + skew if domain >= 0 else 0.0
-    lowest, highest = _NONE, _UNSCORED
-    for row in range(fits.shape[0]):
-        if fits[row] and is_scored[row]:
-            # Round halves up, as Go's math.Round does for amounts that are not negative.
-            floor = np.floor(sums[row])
-            raw = int(floor) + (1 if sums[row] - floor >= 0.5 else 0)
-            counters.spread[row] = raw
-            lowest, highest = min(lowest, raw), max(highest, raw)
-        else:
-            counters.spread[row] = _UNSCORED
-    return lowest, highest
-
-
-@inlined
-def _affinity_scores(
-    counters: CounterArrays, layout: int, all_domains: I32, counter_set: int, units: int
-) -> tuple[int, int]:
-    """Compute raw affinity scores in `counters.affinity`; return the extremes of rows that fit."""
-    affinity, fits = counters.affinity[:units], counters.fits[:units]
-    affinity[:] = 0
-    for counter in range(counters.set_begin[counter_set], counters.set_begin[counter_set + 1]):
-        if counters.kind[counter] == SCORE:
-            slot, at = _slot(counters, layout, counter_set, counter)
-            domains = all_domains[slot]
-            for row in range(fits.shape[0]):
-                if domains[row] >= 0:
-                    affinity[row] += counters.counts[at + domains[row]]
-    lowest, highest = _NONE, _UNSCORED
-    for row in range(fits.shape[0]):
-        if fits[row]:
-            lowest, highest = min(lowest, affinity[row]), max(highest, affinity[row])
-    return lowest, highest
-
-
-@inlined
-def _sum_up(
-    counters: CounterArrays,
-    c: int,
-    layout: int,
-    all_domains: I32,
-    soft_domains: I32,
-    is_scored: Bools,
-    units: int,
-) -> None:
-    """Add the spread and affinity scores of the rows or cells that fit to `counters.total`."""
-    counter_set = counters.set_of_class[c]
-    spread_weight, affinity_weight = counters.weights[c, 0], counters.weights[c, 1]
-    fits = counters.fits[:units]
-    if spread_weight:
-        lowest, highest = _spread_scores(
-            counters, c, layout, all_domains, soft_domains, is_scored, units
-        )
-        for row in range(fits.shape[0]):
-            if fits[row] and counters.spread[row] != _UNSCORED:
-                score = 100
-                if highest > 0:
-                    score = quotient(100 * (highest + lowest - counters.spread[row]), highest)
-                counters.total[row] += spread_weight * score
-    if affinity_weight:
-        lowest, highest = _affinity_scores(counters, layout, all_domains, counter_set, units)
-        if highest > lowest:
-            for row in range(fits.shape[0]):
-                if fits[row]:
-                    share = float(counters.affinity[row] - lowest) / float(highest - lowest)
-                    counters.total[row] += affinity_weight * int(100.0 * share)
-
-
-@inlined
 def _choose(
     table: RowArrays,
     counters: CounterArrays,
@@ -421,7 +290,7 @@ def _choose(
 def decide_by_counters(
     table: RowArrays, totals: Totals, counters: CounterArrays, pods: PodArrays, pod: int, c: int
 ) -> tuple[int, int]:
-    """Return DONE and the row for a pod of a class with current totals, or why there is none."""
+    """Return DONE and the row for a pod of a class with current totals, or why there is no row."""
     layout = int(counters.cells.layout_of_class[c])
     # Sampling rejects single rows of a cell; in a full layout, rows have no cell to move to.
     if layout != NO_CELLS and (pods.search_order.shape[0] > 0 or counters.cells.is_full[layout]):
@@ -443,7 +312,7 @@ def decide_by_counters(
         return NO_FEASIBLE_ROW, -1
     if layout != NO_CELLS:
         _total_cells(table, counters, totals, c, units)
-    _sum_up(counters, c, layout, all_domains, soft_domains, is_scored, units)
+    add_counter_scores(counters, c, layout, all_domains, soft_domains, is_scored, units)
     total, highest, ties = counters.total[:units], INFEASIBLE, 0
     for unit in range(units):
         highest = max(highest, total[unit])

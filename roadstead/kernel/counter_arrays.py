@@ -1,9 +1,9 @@
 """Arrays of the compiled code for spread constraints and inter-pod affinity.
 
-A *counter* is a table of counts by topology domain: for one spread constraint, or for one family of
-terms and topology key of inter-pod affinity. A *counter set* is a list of counters, shared by all
-classes that have the same. A placed pod adds to counters according to its *pod profile*: namespace,
-labels and terms.
+A *counter* is a table of counts by topology domain: for one spread constraint, or for one topology
+key and one family of inter-pod affinity terms (as required anti-affinity of placed pods). A
+*counter set* is a list of counters, shared by all classes that have equal ones. A placed pod adds
+to counters according to its *pod profile*: namespace, labels and terms.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ HOST: a soft constraint over hostnames, which counts each node's own pods. EXIST
 anti-affinity of placed pods. AFFINITY, ANTI_AFFINITY: the class's own required terms. SCORE: the
 weights that terms add to the score."""
 
+NO_CELLS = -1
+"""Layout of a class whose rows are evaluated one by one, without cells."""
+
+NO_MINIMUM = np.iinfo(np.int64).max
+"""The minimum of no values."""
+
 
 class Cells(NamedTuple):
     """Groups of rows that are equal for a counter set, and so are evaluated once.
@@ -31,19 +37,19 @@ class Cells(NamedTuple):
     Rows of a cell have the same domains, keys and normalization group and, for counters in which
     each row is its own domain, the same counts. A *layout* is the cells of one counter set.
 
-    layout_of_class: int64[class], -1 if rows are evaluated. Per layout: counter_set, cell_count:
-    int64[layout]; is_full: bool[layout], rows are evaluated from now on. cell_at: int32[layout,
-    position]; last_move: int64[layout, 2], the position whose row changed its cell since the last
-    decision, and its former cell, -1 for none.
+    layout_of_class: int64[class], NO_CELLS if rows are evaluated. Per layout: counter_set,
+    cell_count: int64[layout]; is_full: bool[layout], rows are evaluated from now on. cell_at:
+    int32[layout, position]; last_move: int64[layout, 2], the position whose row changed its cell
+    since the last decision (-1 for none), and its former cell.
     Each counter of the set has a slot. count_begin: int64[layout, slot], index of its first count;
     domains, soft_domains: int32[layout, slot, cell], as those of rows; is_own_domain: bool[layout,
-    slot], whether each row is its own domain: each cell then has a count. static_cell:
+    slot], whether each row is its own domain: each cell then has a count of its own. static_cell:
     int32[layout, cell], equal for cells that differ in such counts only. is_scored: bool[layout,
     cell], whether rows have all keys; group: int32[layout, cell], normalization group.
     top, tied, feasible: int32[class, cell], the highest total (an upper bound while tied is 0),
     number of rows with it (0: to be computed again), number of feasible rows; is_built:
-    bool[class]. total: int32[cell], `top` at the last decision; last_layout: int64[1], the layout
-    of that, -1 if rows were evaluated.
+    bool[class], whether these are computed. total: int32[cell], `top` at the last decision;
+    last_layout: int64[1], the layout of the last decision, NO_CELLS if rows were evaluated.
     """
 
     layout_of_class: I64
@@ -73,20 +79,22 @@ class CounterArrays(NamedTuple):
     domains: int32[topology key, row], code of the row's value of the key, -1 for none;
     soft_domains: the same with one more code for rows without the key; soft_domain_count:
     int64[topology key], number of codes in it.
-    masks: bool[mask, row], rows whose pods are counted; mask 0 has all rows.
+    masks: bool[mask, row], sets of rows; mask 0 has all rows.
     Per counter: kind (its type), key (index of its topology key), count_begin and count_size (its
-    part of counts), counted_mask, skew, min_domains: int64[counter]. counts: int64[count];
+    part of counts), counted_mask (the rows whose pods are counted), skew and min_domains (as of
+    `TermCounter`): int64[counter]. counts: int64[count];
     domain_exists: bool[count], of a hard constraint; stamps: int64[count], the clock when
-    `_count_domains` last met a domain. lowest: int64[counter, 3], of a hard constraint: the lowest
-    count, number of domains with it (0: to be computed again), number of domains.
+    `_count_domains` last counted a domain. lowest: int64[counter, 3], of a hard constraint: the
+    lowest count, number of domains with it (0: to be computed again), number of domains.
     Per counter set: set_begin: int64[set + 1], its first counter; scored_mask: int64[set], the
     mask of scored rows; matches_itself: bool[set], whether its pods match their own required
     affinity.
     Per class: set_of_class (-1 for none), pod_profile, static_index (index of its static scores):
-    int64[class]; weights: int64[class, 2] of spread and affinity, 0 where one does not score;
+    int64[class]; weights: int64[class, 2], of the spread and the affinity score, 0 for no score;
     last_groups: bool[class, group], groups with feasible rows at the last normalization;
     has_last_groups: bool[class].
-    additions: int64[k, 2], (counter, amount), from additions_from[pod_profile] on.
+    additions: int64[k, 2], (counter, amount) that a placed pod adds; those of a pod profile are
+    from additions_from[pod_profile] to additions_from[pod_profile + 1].
     fits, sums, spread, affinity, total: per row or cell, group_feasible: per group, scratch for the
     current pod. topology_weights: float64[n], ln(n + 2), upstream's for n domains. clock: int64[1].
     """
@@ -130,9 +138,10 @@ class CounterArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TermCounter:
-    """One table of counts by domain. counted_rows: those whose pods are counted, None for all.
+    """One table of counts by domain. counted_rows: rows whose pods are counted, None for all.
 
-    current: the counts so far, by topology value or by row (HOST). skew: of HARD, maxSkew without
+    kind: its type, such as HARD. key: the topology key. current: the counts when the kernel is
+    built, by topology value or by row (HOST). skew: of HARD, maxSkew without
     the pod to place, if its constraint counts it; of SOFT and HOST, maxSkew - 1, which upstream
     adds to the score. min_domains: of HARD.
     """
@@ -147,9 +156,10 @@ class TermCounter:
 
 @dataclass(slots=True)
 class CounterSet:
-    """The counters that some classes share. scored_rows: None for all.
+    """The counters that some classes share, of which `pod_class` is one. scored_rows: None for all.
 
-    adds: one function per plugin: pod class → what its pod adds, as (counter, amount).
+    matches_itself: whether its pods match their own required affinity. adds: one function per
+    plugin: class of a placed pod → what the pod adds, as (index in `counters`, amount).
     """
 
     pod_class: PodClass

@@ -1,4 +1,7 @@
-"""Layout of counters (counts by topology domain) and of the classes that share them, as arrays."""
+"""Layout of counters (counts by topology domain) and of the classes that share them, as arrays.
+
+For counters, counter sets and pod profiles see `counter_arrays.py`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ MAX_COUNTS = 1 << 23
 def with_classes(counters: CounterArrays, evaluation_of: I64) -> CounterArrays:
     """Return counter sets by class from counter sets by shared evaluation.
 
-    evaluation_of: int64[class], index of its shared evaluation. Without any, no class has counters.
+    evaluation_of: int64[class], index of its shared evaluation. If `counters` are of none, no class
+    has counters.
     """
     classes = len(evaluation_of)
     if len(counters.set_of_class):
@@ -54,8 +58,8 @@ def with_classes(counters: CounterArrays, evaluation_of: I64) -> CounterArrays:
 class _TopologyKeys:
     """Topology keys, and the code of each row's value.
 
-    domains, soft_domains: see `CounterArrays`. The first has no key; it gives the arrays their
-    shape if there are no counters.
+    domains, soft_domains: see `CounterArrays`. Their first entry has no key; it gives the arrays
+    their shape if there are no counters.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -77,15 +81,16 @@ class _TopologyKeys:
         return index
 
     def code_without(self, key: str) -> int:
-        """Return the code for nodes without the key: that of the empty value, or one of its own.
+        """Return the code for nodes without the key: that of the value "", or else a new one.
 
-        Upstream reads a missing label as "" where it counts soft constraints.
+        Upstream reads a missing label as "" when it counts for soft constraints.
         """
         values = self._table.columns.label(key).values
         empty = values.find("")
         return empty if empty >= 0 else len(values)
 
     def size(self, key: str) -> int:
+        """Return the number of codes, with that of nodes without the key."""
         return len(self._table.columns.label(key).values) + 1
 
     def counts(self, counter: TermCounter) -> I64:
@@ -98,7 +103,7 @@ class _TopologyKeys:
         return counts
 
     def domain_exists(self, counter: TermCounter) -> Bools:
-        """Whether a domain of a hard constraint exists, with or without pods: bool[domain]."""
+        """Return which domains of a hard constraint exist, with or without pods: bool[domain]."""
         exists: Bools = np.zeros(len(self.counts(counter)), dtype=np.bool_)
         if counter.kind == HARD:
             exists[[index for index, _ in self._counts_by_code(counter)]] = True
@@ -108,7 +113,7 @@ class _TopologyKeys:
         """Return (code, count) for the topology values of a counter that the table has."""
         assert isinstance(counter.current, Mapping)
         values = self._table.columns.label(counter.key).values
-        found = []
+        counts = []
         for value, count in counter.current.items():
             index = (
                 self.code_without(counter.key)
@@ -116,8 +121,8 @@ class _TopologyKeys:
                 else values.find(value)
             )
             if index >= 0:
-                found.append((index, count))
-        return found
+                counts.append((index, count))
+        return counts
 
 
 class _Masks:
@@ -141,8 +146,8 @@ def lay_out_counters(
 ) -> CounterArrays | None:
     """Return the counters of classes, after PreFilter and PreScore; None for too many counts.
 
-    static_index: the index of each class's static scores. groups: the number of normalization
-    groups.
+    static_index: the index of each class's static scores. groups: the maximum number of
+    normalization groups of a class.
     """
     pods, profile_of = _distinct_profiles(classes)
     sets, set_of_class = _distinct_sets(classes, pods)
@@ -206,7 +211,7 @@ def lay_out_counters(
 
 
 def _distinct_profiles(classes: Sequence[Evaluation]) -> tuple[list[PodClass], list[int]]:
-    """Return a pod of each pod profile, and the index of each class's one."""
+    """Return a pod of each pod profile, and the index of each class's profile."""
     found: dict[Hashable, tuple[int, PodClass]] = {}
     profile_of = [
         found.setdefault(pod_profile_key(each.pod), (len(found), each.pod))[0] for each in classes
@@ -217,7 +222,7 @@ def _distinct_profiles(classes: Sequence[Evaluation]) -> tuple[list[PodClass], l
 def _distinct_sets(
     classes: Sequence[Evaluation], pods: Sequence[PodClass]
 ) -> tuple[list[CounterSet], list[int]]:
-    """Return the counter sets that differ, and the index of each class's one."""
+    """Return the distinct counter sets, and the index of each class's set."""
     index_of: dict[Hashable, int] = {}
     sets: list[CounterSet] = []
     set_of_class = []
@@ -240,15 +245,15 @@ def _joined(arrays: Sequence[I64] | Sequence[Bools]) -> I64:
 
 
 def _additions(sets: Sequence[CounterSet], pods: Sequence[PodClass]) -> tuple[I64, list[int]]:
-    """Return what a pod of each profile adds to all counters, and where its entries begin."""
-    found: list[tuple[int, int]] = []
+    """Return what pods of each profile add to all counters, and where a profile's part begins."""
+    additions: list[tuple[int, int]] = []
     starts = [0]
     for pod in pods:
         # The index of the set's first counter: `adds` counts from 0 within the set.
         first = 0
         for each in sets:
             for adds in each.adds:
-                found += [(first + counter, amount) for counter, amount in adds(pod)]
+                additions += [(first + counter, amount) for counter, amount in adds(pod)]
             first += len(each.counters)
-        starts.append(len(found))
-    return np.array(found, dtype=np.int64).reshape(-1, 2), starts
+        starts.append(len(additions))
+    return np.array(additions, dtype=np.int64).reshape(-1, 2), starts

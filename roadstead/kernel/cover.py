@@ -1,4 +1,4 @@
-"""Which classes the kernel can decide.
+"""Which pod classes the kernel can decide.
 
 A class is covered if every plugin that is not skipped for it either reads NODE facts only, so that
 placements do not change its results, or is computed by compiled code, or is called again after

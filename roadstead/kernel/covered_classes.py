@@ -1,4 +1,4 @@
-"""Which classes a kernel covers, and the data that they share."""
+"""Which classes a kernel covers, and the data that classes with one evaluation share."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from roadstead.nodes.table import NodeTable
 
 @dataclass(frozen=True, slots=True)
 class KernelClass:
-    """A class of a batch, after PreFilter and PreScore.
+    """A pod class of a batch, after PreFilter and PreScore.
 
-    evaluation: its own, or that of another class of its shape, valid except for resource amounts.
+    evaluation: of the class, or of another class of its shape, valid except for resource amounts.
     """
 
     evaluation: Evaluation
@@ -40,13 +40,14 @@ class KernelClass:
     def reads_other_nodes(self) -> bool:
         """Whether PreFilter or PreScore stored state that may depend on other nodes.
 
-        What filters store that are called before each pod of the class does not count.
+        State of filters that are called before each pod of the class is not counted.
         """
         profile = self.evaluation.profile
         states = self.pre_filter.state, self.pre_score.state
-        unlisted = (p for p in profile.preparing_score if not isinstance(p, PreScorePlugin))
+        # Plugins that prepare Score without PreScore: what they store may be about any node.
+        only_preparing = (p for p in profile.preparing_score if not isinstance(p, PreScorePlugin))
         per_pod = filters_called_per_pod(self.evaluation)
-        plugins = (p for p in (*profile.cross_node, *unlisted) if p not in per_pod)
+        plugins = (p for p in (*profile.cross_node, *only_preparing) if p not in per_pod)
         return any(state.has(plugin.name) for plugin in plugins for state in states)
 
     def is_same(self, other: KernelClass) -> bool:
@@ -59,10 +60,11 @@ class KernelClass:
 
 @dataclass(frozen=True, slots=True)
 class SharedEvaluation:
-    """Data shared by covered classes with one evaluation. index: its index in arrays.
+    """Data shared by covered classes with one evaluation. index: of the evaluation, in arrays.
 
-    state_version: `Profile.state_version` of the first class when the kernel was built.
-    per_pod_filters: if filters of the class are called before each of its pods.
+    state_version: `Profile.state_version` of the first class when the kernel was built. lowering:
+    its plugins as data for compiled code. per_pod_filters: None if no filter of the class is called
+    before each of its pods.
     """
 
     index: int
@@ -80,12 +82,26 @@ class CoveredClass(NamedTuple):
     kernel_class: KernelClass
     shared: SharedEvaluation
 
+    @property
+    def has_independent_rows(self) -> bool:
+        """Whether a total depends only on the pod and the row, if the class has no counters.
+
+        With one normalization group, all rows have the same normalized score.
+        """
+        kernel_class = self.kernel_class
+        depends_on_more = (
+            kernel_class.reads_other_nodes
+            or kernel_class.pod.facts.may_bind_claims
+            or kernel_class.evaluation.pre_filter.node_names is not None
+        )
+        return not depends_on_more and self.shared.static_scores.raw.shape[1] == 1
+
 
 class CoveredClasses:
     """The classes that are covered, and why others are not. covered, why_not: by signature.
 
-    static_scores: those of covered classes, without duplicates; of each evaluation by itself if not
-    shares_static. evaluations: in order of `index`.
+    static_scores: of covered classes; equal ones only once, unless not shares_static, then one for
+    each evaluation. evaluations: in order of `index`.
     """
 
     def __init__(
@@ -100,6 +116,7 @@ class CoveredClasses:
         self.why_not: dict[Hashable, str] = {}
         self.static_scores: dict[Hashable, StaticScores] = {}
         self.evaluations: list[SharedEvaluation] = []
+        # By id of an evaluation; a string is why its classes are not covered.
         examined: dict[int, SharedEvaluation | str] = {}
         for signature, each in classes.items():
             shared = examined.get(id(each.evaluation))
@@ -144,7 +161,7 @@ class CoveredClasses:
     def _examine_per_pod(self, each: KernelClass) -> SharedEvaluation | str:
         """Do the same for a class with filters that are called before each of its pods.
 
-        Only the rows that pass may change then, so what it computes for other nodes must not.
+        Between pods only the rows that pass are updated, so that no other result may change.
         """
         evaluation = each.evaluation
         name = filters_called_per_pod(evaluation)[0].name

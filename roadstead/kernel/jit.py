@@ -14,6 +14,7 @@ from roadstead.kernel.arrays import BUCKETS
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# The constants of SplitMix64, as in `framework/tie_break.py`.
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _S24, _S27, _S30, _S31 = np.uint64(24), np.uint64(27), np.uint64(30), np.uint64(31)
@@ -26,7 +27,7 @@ _OPTIONS = {"error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": Tr
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile without the interpreter, divide by zero as NumPy does, and cache the machine code.
+    """Compile without Python objects, divide by zero as NumPy does, and cache the machine code.
 
     The function may not allocate: without reference counts of arrays, it compiles in half the time.
     """
@@ -52,7 +53,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 @internal
 def rank_of(sort_key: np.uint64, tie_hash: np.uint64, is_random: bool) -> np.uint64:
-    """Return the rank of a row of rows with equal totals; see `framework/tie_break.py`."""
+    """Return the rank of a row among rows with equal totals; see `framework/tie_break.py`."""
     if not is_random:
         return sort_key
     mixed = sort_key ^ tie_hash

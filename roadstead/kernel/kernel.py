@@ -5,17 +5,15 @@
                           │  └── totals of new classes, normalization for other groups of rows
                           └──► flush(): placements are applied to the table
 
-A kernel covers some of the classes. The caller decides all other pods: those of classes that it
-does not cover, and those without a feasible row. Rows with equal raw scores are one normalization
-group: their normalized scores are equal. For the arrays see `arrays.py`; a position is the index of
-a row in the order of tie-breaks.
+A kernel covers some of the classes: those whose plugins it computes (`cover.py`). The caller
+decides all other pods, and pods without a feasible row. c is the index of a covered class in all
+arrays (`arrays.py`). Rows with equal raw static scores are one normalization group: their
+normalized scores are equal. A position is the index of a row in the order of tie-breaks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -31,93 +29,37 @@ from roadstead.kernel.arrays import (
     new_chunk,
 )
 from roadstead.kernel.cell_layout import CellChooser, in_best_cells
-from roadstead.kernel.counter_layout import lay_out_counters, with_classes
-from roadstead.kernel.covered_classes import (
-    CoveredClass,
-    CoveredClasses,
-    KernelClass,
-    SharedEvaluation,
-)
-from roadstead.kernel.layout import affected_by, empty_totals
+from roadstead.kernel.changed_rows import ChangedRows
+from roadstead.kernel.covered_classes import CoveredClass, CoveredClasses, KernelClass
+from roadstead.kernel.layout import lay_out
 from roadstead.kernel.listing import KernelLists, ListedRows
 from roadstead.kernel.lists import BestRows
-from roadstead.kernel.lowering.lowerings import lay_out_classes, replace_amounts
-from roadstead.kernel.mirror import Mirror
+from roadstead.kernel.lowering.lowerings import replace_amounts
+from roadstead.kernel.normalization import OUT_OF_RANGE, Normalization
+from roadstead.kernel.pods import DecidedPods, KernelPod, PodLayout, Sampling
 from roadstead.kernel.repeated_call import RepeatedCall
 from roadstead.kernel.start import CompiledCode
-from roadstead.kernel.static_scores import (
-    StaticRows,
-    StaticScores,
-    normalized_scores,
-    static_scores_of_rows,
-)
+from roadstead.kernel.static_scores import StaticRows, static_scores_of_rows
 from roadstead.nodes.columns import I64, Bools
-from roadstead.nodes.pod_class import PodClass
 from roadstead.nodes.table import NodeTable, Rows
-from roadstead.protocol.fast_init import fast_init
 
 BUILD_MAX = 64
 """Maximum number of new classes whose totals are computed in one call."""
 
-_NO_NODE, _OUT_OF_RANGE = "no feasible node", "score out of range"
-_UNTIL_BATCH_ENDS = (_NO_NODE, _OUT_OF_RANGE, INEXACT_AMOUNTS)
+_NO_NODE = "no feasible node"
+_UNTIL_BATCH_ENDS = (_NO_NODE, OUT_OF_RANGE, INEXACT_AMOUNTS)
 """Reasons that hold for all later pods of a class in a batch: placements only use up resources."""
-STOP_REASONS = {RESULTS_CHANGED: "changed by a placement", NO_FEASIBLE_ROW: _NO_NODE}
 
-
-class KernelPod(Protocol):
-    """A pod to decide. Pods of one signature may differ in what no plugin reads.
-
-    tie_break_number: 1, plus 1 for each chosen node that failed; `TieBreak.pod_hash` includes it.
-    """
-
-    @property
-    def uid(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def pod_class(self) -> PodClass: ...
-    @property
-    def signature(self) -> Hashable: ...
-    @property
-    def tie_break_number(self) -> int: ...
-
-
-@fast_init
-@dataclass(frozen=True, slots=True)
-class DecidedPods:
-    """The decided pods. Of each: its row, number of feasible rows, total, number of rows with it.
-
-    stopped: why not all pods were decided; "" if they were. next_start: where the next sampled
-    search starts.
-    """
-
-    rows: list[int]
-    feasible: list[int]
-    totals: list[int]
-    tied_best: list[int]
-    stopped: str = ""
-    next_start: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """A sampled search: the node order, and where the next search starts.
-
-    to_find: number of feasible rows by scheduler name; the search ends before the next one.
-    """
-
-    order: Rows
-    start: int
-    to_find: Mapping[str, int]
+_STOP_REASONS = {RESULTS_CHANGED: "changed by a placement", NO_FEASIBLE_ROW: _NO_NODE}
+"""By code that `decide_pods` returns: why it stopped before the last pod."""
 
 
 class Kernel:
     """Decide pods of some classes over one table that holds all nodes.
 
     classes: by signature; `CoveredClasses` finds those that the kernel covers, and `decide` accepts
-    no others. shares_static: classes with equal static scores share one array; only for a table on
-    which no facts of nodes change.
+    no others. chooser: chooses among rows with equal totals. shares_static: classes with equal
+    static scores share one array; only for a table on which no facts of nodes change.
     """
 
     def __init__(
@@ -134,71 +76,52 @@ class Kernel:
         self._build_code = RepeatedCall(code.build)
         self._table = table
         self._tie_break = chooser.tie_break
+        # (row, pod) of placements that are not on the table yet.
         self._pending: list[tuple[int, KernelPod]] = []
-        self._one_pod_arrays: PodArrays | None = None
         self._lists: KernelLists | None = None
         self._shares_static = shares_static
-        found = CoveredClasses(table, classes, shares_static=shares_static)
-        self._covered, self._why_not = found.covered, found.why_not
+        examined = CoveredClasses(table, classes, shares_static=shares_static)
+        self._covered, self._why_not = examined.covered, examined.why_not
         # By the index of an evaluation: the version of the nodes whose facts its static scores
         # include, and the version of the plugins' state outside the table that its results include.
-        self._node_versions = dict.fromkeys(range(len(found.evaluations)), table.node_version)
-        self._state_versions = {each.index: each.state_version for each in found.evaluations}
+        self._node_versions = dict.fromkeys(range(len(examined.evaluations)), table.node_version)
+        self._state_versions = {each.index: each.state_version for each in examined.evaluations}
         self._by_index = list(self._covered.values())
         if self._by_index:
-            self._lay_out(list(found.static_scores.values()), found.evaluations, chooser)
-            row_arrays = self._mirror.row_arrays
-            self._lists = KernelLists(code, len(self._by_index), row_arrays, self._totals)
+            self._lay_out(examined, chooser)
 
-    def _lay_out(
-        self,
-        static_scores: Sequence[StaticScores],
-        evaluations: Sequence[SharedEvaluation],
-        chooser: Chooser,
-    ) -> None:
-        table = self._table
-        lowered = [each.shared.lowering for each in self._by_index]
-        pod_classes = [each.kernel_class.pod for each in self._by_index]
-        profiles = [each.kernel_class.evaluation.profile for each in self._by_index]
-        affected = affected_by(profiles, pod_classes)
-        index_of = {id(scores): index for index, scores in enumerate(static_scores)}
-        static_index = [index_of[id(each.static_scores)] for each in evaluations]
-        evaluation_of = np.array([each.shared.index for each in self._by_index], dtype=np.int64)
-        static_index_of = np.array(static_index, dtype=np.int64)[evaluation_of]
-        self._class_arrays, ports_in_use = lay_out_classes(
-            lowered, pod_classes, affected, static_index_of, evaluation_of
-        )
-        self._mirror = Mirror(table, chooser, ports_in_use)
-        row_at = self._mirror.row_arrays.row_at
-        self._totals = empty_totals(len(pod_classes), static_scores, len(evaluations), row_at)
-        groups = self._totals.group_feasible.shape[1]
-        first_evaluations = [each.first_class.evaluation for each in evaluations]
-        counters = lay_out_counters(first_evaluations, table, static_index, groups)
-        if counters is None:
-            # Too many counts: the plugins decide.
+    def _lay_out(self, examined: CoveredClasses, chooser: Chooser) -> None:
+        """Create the arrays (`KernelArrays`), and the objects that read and write them."""
+        arrays = lay_out(self._table, examined, chooser)
+        self._mirror, self._class_arrays = arrays.mirror, arrays.class_arrays
+        self._totals, self._counters = arrays.totals, arrays.counters
+        if arrays.too_many_counts:
             self._why_not |= dict.fromkeys(self._covered, "too many domains")
-            counters = lay_out_counters((), table, (), groups)
-        assert counters is not None
-        self._counters = with_classes(counters, evaluation_of)
-        self._has_counters = bool((self._counters.set_of_class >= 0).any())
-        self._cells = CellChooser(self._totals.group_of_row, row_at)
-        self._changed_rows = np.zeros(1024, dtype=np.int64)
-        self._new_totals = np.zeros(1024, dtype=np.int32)
-        self._changed_count = np.zeros(1, dtype=np.int64)
+        row_arrays, has_counters = self._mirror.row_arrays, self._counters.set_of_class >= 0
+        self._has_counters = bool(has_counters.any())
+        self._cells = CellChooser(self._totals.group_of_row, row_arrays.row_at)
+        self._changed = ChangedRows(self._totals, has_counters)
+        names = [each.kernel_class.evaluation.profile.scheduler_name for each in self._by_index]
+        groups = self._totals.group_feasible.shape[1]
+        self._pod_layout = PodLayout(self._covered, names, self._tie_break, self._changed, groups)
+        self._normalization = Normalization(
+            self._code, row_arrays, self._class_arrays, self._totals, self._by_index
+        )
         self._one_class = np.zeros(1, dtype=np.int64)
-        self._chunk = new_chunk(self._mirror.row_arrays.allocatable.shape[1])
+        self._chunk = new_chunk(row_arrays.allocatable.shape[1])
+        self._lists = KernelLists(self._code, len(self._by_index), row_arrays, self._totals)
 
     def why_not(self, signature: Hashable) -> str:
         """Return why pods of a signature are not decided here at the moment; "" if they are."""
-        found = self._covered.get(signature)
-        if found is None or signature in self._why_not:
+        if signature not in self._covered or signature in self._why_not:
             return self._why_not.get(signature, "node search, or an error")
-        return "" if self.is_unchanged(signature) else "volumes changed"
+        return "" if self.update_per_pod_filters(signature) else "volumes changed"
 
-    def is_unchanged(self, signature: Hashable) -> bool:
-        """Whether the plugins' state outside the table is still that of a covered class's results.
+    def update_per_pod_filters(self, signature: Hashable) -> bool:
+        """Bring a covered class up to date with the plugins' state outside the table.
 
-        If it changed, but only for filters that are called for each pod, they are called again.
+        Only filters that are called before each pod (`PerPodFilters`) can be called again. Returns
+        False if other results have changed, so that the class needs a new kernel.
         """
         covered = self._covered[signature]
         evaluation, shared = covered.kernel_class.evaluation, covered.shared
@@ -213,7 +136,7 @@ class Kernel:
         return True
 
     def _write_passes(self, covered: CoveredClass, rows: Rows) -> None:
-        """Write which of some rows pass; their totals are computed again as of changed rows."""
+        """Write which of some rows pass; as changed rows, their totals are computed again later."""
         if not len(rows):
             return
         assert covered.shared.per_pod_filters is not None
@@ -222,7 +145,7 @@ class Kernel:
         self._totals.passes[index, positions] = covered.shared.per_pod_filters.passes[rows]
         if self._lists is not None:
             self._lists.drop()
-        self._record_changed(rows.tolist(), 0)
+        self._changed.append(rows.tolist(), 0)
 
     def why_not_sampled(self, signature: Hashable) -> str:
         """Return why a sampled search for a covered class is not possible here; "" if it is."""
@@ -230,13 +153,13 @@ class Kernel:
         return "sampled among named nodes" if by_name else ""
 
     def covers(self, signature: Hashable) -> bool:
-        """Whether a class was covered when the kernel was built."""
+        """Whether the kernel covers a class, even if its pods cannot be decided at the moment."""
         return signature in self._covered
 
     def begin_batch(self) -> None:
-        """Begin a batch on the same table, on which other changes may have made rows feasible.
+        """Begin a batch on the same table. Classes that had no feasible row are tried again.
 
-        So classes without a feasible row are tried again.
+        Changes of the table since the last batch may have made rows feasible.
         """
         assert not self._pending, "a batch begins before the last one was applied to the table"
         if self._lists is not None:
@@ -248,10 +171,12 @@ class Kernel:
         """Decide pods of covered classes up to the first one that the kernel cannot decide."""
         self._refresh(len(pods))
         is_one = len(pods) == 1 and sampling is None
-        pod_arrays = self._arrays_of_one(pods[0]) if is_one else self._new_arrays(pods, sampling)
+        layout = self._pod_layout
+        pod_arrays = layout.lay_out_one(pods[0]) if is_one else layout.lay_out(pods, sampling)
         if self._mirror.has_inexact_amounts:
             done, stopped = 0, INEXACT_AMOUNTS
         else:
+            # A single pod saves the call that would change nothing.
             if self._has_counters or not is_one:
                 self._counters = self._cells.prepare(self._counters, pod_arrays.classes)
             done, stopped = self._decide_compiled(pod_arrays)
@@ -264,9 +189,10 @@ class Kernel:
         return DecidedPods(rows, feasible, totals, tied, stopped, int(pod_arrays.search_start[0]))
 
     def replace(self, old: Hashable, signature: Hashable, new: KernelClass) -> bool:
-        """Cover a class in place of another one of its evaluation; return whether that is possible.
+        """Cover a class in place of an old one with the same evaluation.
 
-        It is not if the other is not covered, or the new one does not fit into the arrays.
+        Returns False, with nothing changed, if the old class is not covered, or the new one does
+        not fit into the arrays.
         """
         covered = self._covered.get(old)
         if covered is None:
@@ -284,9 +210,10 @@ class Kernel:
         return True
 
     def update_static_scores(self, signature: Hashable) -> bool:
-        """Bring the static scores of a class and its evaluation up to date after changes of nodes.
+        """Update the static scores of a class, and of all with its evaluation, after nodes changed.
 
-        The evaluation is up to date. Returns False if only a new kernel can decide the class.
+        The caller has updated the evaluation itself. Returns False if only a new kernel can decide
+        the class.
         """
         covered, table = self._covered.get(signature), self._table
         if covered is None:
@@ -301,25 +228,25 @@ class Kernel:
         new = static_scores_of_rows(evaluation, state, shared.static_scores, rows)
         if new is None:
             return False
-        index = int(self._class_arrays.static_index[covered.class_index])
-        self._write_static_scores(index, rows, new)
+        self._write_static_scores(covered.class_index, rows, new)
         self._node_versions[shared.index] = table.node_version
         return True
 
-    def _write_static_scores(self, index: int, rows: Rows, new: StaticRows) -> None:
-        """Write static scores of some rows, whose totals are computed again as of changed rows."""
-        totals, positions = self._totals, self._mirror.row_arrays.position_of[rows]
+    def _write_static_scores(self, c: int, rows: Rows, new: StaticRows) -> None:
+        """Write static scores of changed rows, whose totals are computed again when needed."""
+        index, totals = int(self._class_arrays.static_index[c]), self._totals
+        positions = self._mirror.row_arrays.position_of[rows]
         totals.passes[index, positions], totals.static[index, positions] = new.passes, new.sums
         if (totals.group_of_row[index, rows] != new.group).any():
-            # The counts of feasible rows by group are of the former groups.
+            # The numbers of feasible rows by group are those of the former groups.
             totals.group_of_row[index, rows] = totals.group_at[index, positions] = new.group
             totals.has_totals[self._class_arrays.static_index == index] = False
 
     def place_one(self, pod: KernelPod) -> str | None:
         """Decide one pod of a covered class and place it on the table; return its node.
 
-        None, with nothing changed, if it has no feasible row, or a placement changed the results of
-        its class for other rows. As a batch of one pod, without the steps that only more pods need.
+        Returns None, with nothing changed, if it has no feasible row, or a placement changed the
+        results of its class for other rows. A batch of one pod, without steps for more pods.
         """
         self.begin_batch()
         if pod.signature in self._why_not:
@@ -327,13 +254,13 @@ class Kernel:
         self._refresh(1)
         if self._mirror.has_inexact_amounts:
             return None
-        pod_arrays = self._arrays_of_one(pod)
+        pod_arrays = self._pod_layout.lay_out_one(pod)
         if self._has_counters:
             self._counters = self._cells.prepare(self._counters, pod_arrays.classes)
         c = int(pod_arrays.classes[0])
         assert self._lists is not None, "a kernel that covers a class has lists, if empty ones"
         if not self._totals.has_totals[c] and self._lists.lists.list_of_class[c] < 0:
-            # Compiled code would return only to have them built.
+            # Compiled code would return NO_TOTALS, and be called again.
             self._build_one(c)
         done, _ = self._decide_compiled(pod_arrays)
         if not done:
@@ -343,17 +270,8 @@ class Kernel:
         self._mirror.mark_current()
         return name
 
-    def _arrays_of_one(self, pod: KernelPod) -> PodArrays:
-        pod_arrays = self._one_pod_arrays
-        if pod_arrays is None or pod_arrays.changed_rows is not self._changed_rows:
-            pod_arrays = self._one_pod_arrays = self._new_arrays((pod,), None)
-        pod_arrays.classes[0] = self._covered[pod.signature].class_index
-        if pod_arrays.is_random[0]:
-            pod_arrays.tie_break_hashes[0] = self._tie_break.pod_hash(pod.key, pod.tie_break_number)
-        return pod_arrays
-
     def _decide_compiled(self, pod_arrays: PodArrays) -> tuple[int, str]:
-        """Return how many pods were decided, and why not more."""
+        """Decide pods by compiled code; return how many were decided, and why not more."""
         assert self._lists is not None, "a kernel that covers a class has lists, if empty ones"
         done = 0
         while True:
@@ -362,7 +280,7 @@ class Kernel:
             if reason == NO_TOTALS:
                 self._build(pod_arrays.classes[done:])
             elif reason != NEEDS_NORMALIZATION:
-                return done, STOP_REASONS.get(reason, "")
+                return done, _STOP_REASONS.get(reason, "")
             else:
                 c = int(pod_arrays.classes[done])
                 has_counters = self._counters.set_of_class[c] >= 0
@@ -370,77 +288,22 @@ class Kernel:
                 # A sampled pod is normalized over the visited rows only, which differ from pod to
                 # pod: its scores are cached, and the totals of all rows stay as they are.
                 if (
-                    why := self._cache_scores(c, pod_arrays.group_feasible)
+                    why := self._normalization.cache_scores(c, pod_arrays.group_feasible)
                     if is_sampled
-                    else self._renormalize(c)
+                    else self._normalization.renormalize(c, self._counters)
                 ):
                     return done, why
 
-    def _refresh(self, pods: int) -> None:
-        """Copy the rows of the table that others changed, and record them as changed."""
+    def _refresh(self, placements: int) -> None:
+        """Copy the rows of the table that others changed; make space for this many placements."""
         # With placements pending, a batch is being decided, and nothing else changes the table.
         changed: list[int] = [] if self._pending else self._mirror.refresh().tolist()
         if changed and self._lists is not None:
             self._lists.drop()
-        self._record_changed(changed, pods)
-
-    def _record_changed(self, changed: list[int], pods: int) -> None:
-        """Append to the changed rows, with space for the placements of some pods behind them."""
-        count = int(self._changed_count[0])
-        if count + len(changed) + pods > len(self._changed_rows):
-            count = self._make_space(len(changed) + pods)
-        self._changed_rows[count : count + len(changed)] = changed
-        self._changed_count[0] = count + len(changed)
-
-    def _make_space(self, more: int) -> int:
-        """Make space for more changed rows; return how many there are."""
-        totals, count = self._totals, int(self._changed_count[0])
-        # A class that is behind by more changes than there are rows is computed anew in less time.
-        is_behind = totals.applied_changes < count - len(self._mirror.row_arrays.row_at)
-        totals.has_totals[is_behind & (self._counters.set_of_class < 0)] = False
-        # Changes that all classes have applied are dropped.
-        first = int(totals.applied_changes[totals.has_totals].min(initial=count))
-        self._changed_rows[: count - first] = self._changed_rows[first:count].copy()
-        totals.applied_changes[:] -= first
-        count = self._changed_count[0] = count - first
-        if count + more > len(self._changed_rows) // 2:
-            self._changed_rows = np.resize(self._changed_rows, 2 * (count + more))
-            self._new_totals = np.zeros(2 * (count + more), dtype=np.int32)
-        return count
-
-    def _new_arrays(self, pods: Sequence[KernelPod], sampling: Sampling | None) -> PodArrays:
-        to_find, order, start = [], np.zeros(0, np.int64), 0
-        if sampling is not None:
-            # Nodes may have been removed since the last search.
-            order = sampling.order.astype(np.int64)
-            start = sampling.start % max(1, len(order))
-            names = (each.kernel_class.evaluation.profile.scheduler_name for each in self._by_index)
-            to_find = [sampling.to_find.get(name, 0) for name in names]
-        is_random = self._tie_break.kind == "random"
-        pod_hash = self._tie_break.pod_hash
-        hashes = [pod_hash(pod.key, pod.tie_break_number) for pod in pods] if is_random else []
-        return PodArrays(
-            classes=np.array([self._covered[pod.signature].class_index for pod in pods], np.int64),
-            tie_break_hashes=np.array(hashes, np.uint64)
-            if is_random
-            else np.zeros(len(pods), np.uint64),
-            row=np.empty(len(pods), np.int64),
-            feasible=np.empty(len(pods), np.int64),
-            total=np.empty(len(pods), np.int64),
-            tied_best=np.empty(len(pods), np.int64),
-            changed_rows=self._changed_rows,
-            changed_count=self._changed_count,
-            new_totals=self._new_totals,
-            is_random=np.array([is_random]),
-            search_order=order,
-            search_start=np.array([start], np.int64),
-            feasible_to_find=np.array(to_find, np.int64),
-            visited_rows=np.zeros(1, np.int64),
-            group_feasible=np.zeros(self._totals.group_feasible.shape[1], np.int64),
-        )
+        self._changed.append(changed, placements)
 
     def _build(self, next_classes: I64) -> None:
-        """Compute the totals of the next classes that have none."""
+        """Compute the totals of the classes of the next pods, for those that have none."""
         assert self._lists is not None, "a kernel that covers a class has lists, if empty ones"
         built, listed = self._totals.has_totals, self._lists.lists.list_of_class >= 0
         # The first one is computed even if it has a list, which was not enough.
@@ -458,122 +321,48 @@ class Kernel:
     def _build_classes(self, classes: I64) -> None:
         self._chunk.used_resources[:] = False
         arrays = self._mirror.row_arrays, self._class_arrays, self._totals
-        self._build_code.call((*arrays, classes), int(self._changed_count[0]), (self._chunk,))
-
-    def _renormalize(self, c: int) -> str:
-        """Normalize the totals of a class again; return why the reference must decide, or ""."""
-        each = self._by_index[c]
-        static = each.shared.static_scores
-        groups = static.raw.shape[1]
-        counters, totals = self._counters, self._totals
-        has_counters = counters.set_of_class[c] >= 0
-        group_feasible = (counters.group_feasible if has_counters else totals.group_feasible[c])[
-            :groups
-        ] > 0
-        scores = normalized_scores(each.kernel_class.evaluation, static, group_feasible)
-        if scores is None:
-            return _OUT_OF_RANGE
-        if has_counters:
-            # Only after a success: the next batch repeats a normalization that failed.
-            counters.last_groups[c, :groups], counters.has_last_groups[c] = group_feasible, True
-        if (scores != totals.normalized_scores[c, :groups]).any():
-            self._code.renormalize(self._mirror.row_arrays, self._class_arrays, totals, c, scores)
-            counters.cells.is_built[c] = False
-        totals.needs_normalization[c] = False
-        index = each.shared.index
-        totals.cached_groups[index, :groups], totals.cached_scores[index, :groups] = (
-            group_feasible,
-            scores,
-        )
-        totals.has_cached_scores[index] = True
-        return ""
-
-    def _cache_scores(self, c: int, group_feasible: I64) -> str:
-        """Cache the normalized scores of a class's evaluation for the groups with visited rows.
-
-        Returns why the reference must decide, or "".
-        """
-        each = self._by_index[c]
-        static, index, totals = each.shared.static_scores, each.shared.index, self._totals
-        groups = static.raw.shape[1]
-        scores = normalized_scores(
-            each.kernel_class.evaluation, static, group_feasible[:groups] > 0
-        )
-        if scores is None:
-            return _OUT_OF_RANGE
-        totals.cached_groups[index], totals.cached_scores[index, :groups] = (
-            group_feasible > 0,
-            scores,
-        )
-        totals.has_cached_scores[index] = True
-        return ""
+        self._build_code.call((*arrays, classes), int(self._changed.count[0]), (self._chunk,))
 
     def listable_classes(self) -> list[Hashable]:
-        """Return the signatures of classes without totals whose best rows workers may list.
-
-        The totals of such a class depend on nothing but the pod and the row.
-        """
-        if self._tie_break.kind != "random" or not self._covered:
+        """Return the signatures of classes without totals whose best rows workers may list."""
+        is_random = self._tie_break.kind == "random"
+        if not is_random or not self._covered or self._mirror.has_inexact_amounts:
             return []
-        if self._mirror.has_inexact_amounts:
-            return []
+        has_totals, set_of_class = self._totals.has_totals, self._counters.set_of_class
         return [
             signature
             for signature, each in self._covered.items()
-            if signature not in self._why_not and self._is_listable(each)
+            if signature not in self._why_not
+            and not has_totals[each.class_index]
+            and set_of_class[each.class_index] < 0
+            and each.has_independent_rows
         ]
-
-    def _is_listable(self, covered: CoveredClass) -> bool:
-        """Whether the class has no totals yet, and its totals depend only on the pod and the row.
-
-        With one normalization group, all rows have the same normalized score.
-        """
-        kernel_class, c = covered.kernel_class, covered.class_index
-        groups = covered.shared.static_scores.raw.shape[1]
-        depends_on_more = (
-            kernel_class.reads_other_nodes
-            or kernel_class.pod.facts.may_bind_claims
-            or kernel_class.evaluation.pre_filter.node_names is not None
-            or self._counters.set_of_class[c] >= 0
-        )
-        return not self._totals.has_totals[c] and not depends_on_more and groups == 1
 
     def use_lists(self, best: BestRows, placements: int) -> None:
         """Use lists of the best rows of new classes, computed on the table's current state.
 
-        placements: the maximum number of pods decided before the table changes otherwise.
+        placements: the maximum number of pods decided before the table changes in another way.
         """
-        assert self._lists is not None, "lists are of classes that are covered"
+        assert self._lists is not None, "lists are of covered classes"
         indices = [self._covered[signature].class_index for signature in best.signatures]
-        scores = [self._score_of_all_rows(c) for c in indices]
+        scores = [self._normalization.score_of_all_rows(c) for c in indices]
         self._lists.use(best, indices, scores, placements)
 
-    def _score_of_all_rows(self, c: int) -> int | None:
-        """Return the normalized score of all rows of a class with one group; None if it fails."""
-        totals, index = self._totals, self._by_index[c].shared.index
-        if not (totals.has_cached_scores[index] and totals.cached_groups[index, 0]):
-            group_feasible = np.zeros(totals.group_feasible.shape[1], np.int64)
-            group_feasible[0] = 1
-            if self._cache_scores(c, group_feasible):
-                return None
-        # The list has its own copy: the cached scores may be computed for other rows later.
-        return int(totals.cached_scores[index, 0])
-
     def list_best(
-        self, signatures: Sequence[Hashable], tie_break_hashes: U64, most: int
+        self, signatures: Sequence[Hashable], tie_break_hashes: U64, k: int
     ) -> ListedRows:
-        """List the best rows of classes on this table; none for a class that may not be listed."""
+        """List the k best rows of each class; none for a class that may not be listed."""
         listable = set(self.listable_classes())
         indices = [self._covered[s].class_index if s in listable else -1 for s in signatures]
         to_build = np.array([c for c in indices if c >= 0], np.int64)
         for start in range(0, len(to_build), BUILD_MAX):
             self._build(to_build[start : start + BUILD_MAX])
         if self._lists is None:
-            return ListedRows.empty(len(signatures), most)
-        return self._lists.list_best(indices, tie_break_hashes, most)
+            return ListedRows.empty(len(signatures), k)
+        return self._lists.list_best(indices, tie_break_hashes, k)
 
     def exclude(self, rows: Rows) -> None:
-        """Make rows infeasible for a worker; call before totals are computed.
+        """Make rows infeasible in a worker's kernel; call before totals are computed.
 
         They changed since the state that the scheduler asks about; it evaluates them itself.
         """
@@ -581,11 +370,11 @@ class Kernel:
             self._totals.passes[:, self._mirror.row_arrays.position_of[rows]] = False
 
     def best_rows(self, signature: Hashable, total: int) -> Rows:
-        """Return all best rows of the last decided pod; total: its total."""
-        index = self._covered[signature].class_index
-        counters, totals = self._counters, self._totals.total[index]
+        """Return all best rows of the last decided pod. total: of its row."""
+        c = self._covered[signature].class_index
+        counters, totals = self._counters, self._totals.total[c]
         is_best: Bools = totals == total
-        if counters.set_of_class[index] >= 0:
+        if counters.set_of_class[c] >= 0:
             layout = int(counters.cells.last_layout[0])
             # -1: the last pod was decided by rows, not by cells.
             if layout < 0:

@@ -15,7 +15,7 @@ MAX_REPEATED = 512
 
 
 class KernelCache:
-    """Keep the last kernel. A class is unchanged as long as its inputs are the same objects."""
+    """Keeps the last kernel. A class is unchanged as long as its inputs are the same objects."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
@@ -62,6 +62,8 @@ class KernelCache:
             if last is None:
                 return False
             is_same = each.is_same(last)
-            if kernel.covers(signature) and not (is_same and kernel.is_unchanged(signature)):
+            if kernel.covers(signature) and not (
+                is_same and kernel.update_per_pod_filters(signature)
+            ):
                 return False
         return True

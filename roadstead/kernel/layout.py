@@ -1,20 +1,71 @@
-"""Layout of covered classes as arrays."""
+"""Layout of the covered classes of a kernel as arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from roadstead.framework.plugin import ON_NONE, Effect
 from roadstead.framework.profile import Profile, any_may_change, effects_of
+from roadstead.framework.tie_break import Chooser
 from roadstead.kernel.arrays import BLOCK, BUCKETS, Totals
-from roadstead.kernel.lowering.lowerings import is_counted
+from roadstead.kernel.counter_arrays import CounterArrays
+from roadstead.kernel.counter_layout import lay_out_counters, with_classes
+from roadstead.kernel.covered_classes import CoveredClasses
+from roadstead.kernel.lowering.lowerings import ClassArrays, is_counted, lay_out_classes
+from roadstead.kernel.mirror import Mirror
 from roadstead.kernel.per_pod_filters import is_called_per_pod
 from roadstead.kernel.static_scores import StaticScores
 from roadstead.nodes.columns import Bools
 from roadstead.nodes.pod_class import PodClass
+from roadstead.nodes.table import NodeTable
 from roadstead.nodes.view import Rows
+
+
+class KernelArrays(NamedTuple):
+    """The arrays of a kernel.
+
+    mirror: a copy of the rows' amounts, on which placements are counted. class_arrays: requests of
+    classes. totals: totals of classes over rows. counters: counts by topology domain, for spread
+    and affinity. too_many_counts: there are no counters, and the plugins decide instead.
+    """
+
+    mirror: Mirror
+    class_arrays: ClassArrays
+    totals: Totals
+    counters: CounterArrays
+    too_many_counts: bool
+
+
+def lay_out(table: NodeTable, classes: CoveredClasses, chooser: Chooser) -> KernelArrays:
+    """Return the arrays of a kernel that covers at least one class."""
+    by_index, evaluations = list(classes.covered.values()), classes.evaluations
+    static_scores = list(classes.static_scores.values())
+    lowered = [each.shared.lowering for each in by_index]
+    pod_classes = [each.kernel_class.pod for each in by_index]
+    profiles = [each.kernel_class.evaluation.profile for each in by_index]
+    affected = affected_by(profiles, pod_classes)
+    index_of = {id(scores): index for index, scores in enumerate(static_scores)}
+    static_index = [index_of[id(each.static_scores)] for each in evaluations]
+    evaluation_of = np.array([each.shared.index for each in by_index], dtype=np.int64)
+    static_index_of = np.array(static_index, dtype=np.int64)[evaluation_of]
+    class_arrays, ports_in_use = lay_out_classes(
+        lowered, pod_classes, affected, static_index_of, evaluation_of
+    )
+    mirror = Mirror(table, chooser, ports_in_use)
+    row_at = mirror.row_arrays.row_at
+    totals = empty_totals(len(pod_classes), static_scores, len(evaluations), row_at)
+    groups = totals.group_feasible.shape[1]
+    first_evaluations = [each.first_class.evaluation for each in evaluations]
+    counters = lay_out_counters(first_evaluations, table, static_index, groups)
+    too_many_counts = counters is None
+    if counters is None:
+        counters = lay_out_counters((), table, (), groups)
+        assert counters is not None, "no counters are not too many"
+    counters = with_classes(counters, evaluation_of)
+    return KernelArrays(mirror, class_arrays, totals, counters, too_many_counts)
 
 
 def empty_totals(

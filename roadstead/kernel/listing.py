@@ -19,7 +19,7 @@ from roadstead.nodes.columns import I32, I64, Bools
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """The best rows of classes and one more, which bounds the rows that are not listed.
+    """The k best rows of classes and the next one, which bounds the rows that are not listed.
 
     rows: int64[class, k + 1]; totals: int32, ranks: uint64 of the same. counts: int64[class],
     number of rows. summary: int64[class, 3]: the highest total, number of rows with it, number of
@@ -34,9 +34,9 @@ class ListedRows:
     is_listed: Bools
 
     @classmethod
-    def empty(cls, classes: int, most: int) -> ListedRows:
+    def empty(cls, classes: int, k: int) -> ListedRows:
         """Return empty lists for this number of classes."""
-        shape = classes, most + 1
+        shape = classes, k + 1
         return cls(
             np.full(shape, -1, np.int64),
             np.full(shape, INFEASIBLE, np.int32),
@@ -48,7 +48,7 @@ class ListedRows:
 
 
 class KernelLists:
-    """The lists of one kernel."""
+    """The lists of one kernel. lists: the lists in use, as arrays."""
 
     def __init__(
         self, code: CompiledCode, classes: int, row_arrays: RowArrays, totals: Totals
@@ -62,14 +62,15 @@ class KernelLists:
     def use(
         self, best: BestRows, indices: Sequence[int], scores: Sequence[int | None], placements: int
     ) -> None:
-        """Use lists for decisions. indices: the indices of their classes.
+        """Use lists for decisions. indices: the index of each list's class.
 
-        scores: normalized score of all rows, by list; a list without one is not used.
+        scores: for each list, the normalized score of all rows; a list without a score is not used.
+        placements: maximum number of rows that will change.
         """
         list_of_class = np.full(self._classes, -1, np.int64)
-        for k, (c, score) in enumerate(zip(indices, scores, strict=True)):
+        for index, (c, score) in enumerate(zip(indices, scores, strict=True)):
             if score is not None:
-                list_of_class[c] = k
+                list_of_class[c] = index
         score_column = np.array([score or 0 for score in scores], np.int64)
         best = replace(best, summary=np.column_stack([best.summary, score_column]))
         self.lists = lay_out(best, list_of_class, self._row_arrays, placements)
@@ -79,17 +80,18 @@ class KernelLists:
         if len(self.lists.slot):
             self.lists = no_lists(self._classes, self._row_arrays)
 
-    def list_best(self, indices: Sequence[int], tie_break_hashes: U64, most: int) -> ListedRows:
+    def list_best(self, indices: Sequence[int], tie_break_hashes: U64, k: int) -> ListedRows:
         """List the best rows of classes that have totals; nothing for an index of -1."""
-        found = ListedRows.empty(len(indices), most)
-        for k, c in enumerate(indices):
+        listed = ListedRows.empty(len(indices), k)
+        for at, c in enumerate(indices):
             if c < 0:
                 continue
+            # Compiled code writes positions, which are replaced by rows.
             count, highest, tied = self._code.list_best(
-                *(self._row_arrays, self._totals, c, tie_break_hashes[k]),
-                *(found.rows[k], found.totals[k], found.ranks[k]),
+                *(self._row_arrays, self._totals, c, tie_break_hashes[at]),
+                *(listed.rows[at], listed.totals[at], listed.ranks[at]),
             )
-            found.rows[k, :count] = self._row_arrays.row_at[found.rows[k, :count]]
-            found.counts[k], found.is_listed[k] = count, True
-            found.summary[k] = highest, tied, self._totals.feasible[c]
-        return found
+            listed.rows[at, :count] = self._row_arrays.row_at[listed.rows[at, :count]]
+            listed.counts[at], listed.is_listed[at] = count, True
+            listed.summary[at] = highest, tied, self._totals.feasible[c]
+        return listed

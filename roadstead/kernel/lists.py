@@ -16,9 +16,9 @@ from roadstead.nodes.table import Rows
 class BestRows:
     """The best rows of some classes, on the current state of a table; see `arrays.Lists`.
 
-    rows: int64[class, k]; totals: int32[class, k]; summary: int64[class, 4], without the normalized
-    score; bound_rank: uint64[class]. tie_break_hashes: uint64[class], of the ranks. excluded:
-    rows that the lists leave out.
+    signatures: of the classes. rows: int64[class, k]; totals: int32[class, k]; summary:
+    int64[class, 4], without the normalized score; bound_rank: uint64[class]. tie_break_hashes:
+    uint64[class], with which the ranks were computed. excluded: rows that the lists leave out.
     """
 
     signatures: Sequence[Hashable]
@@ -63,14 +63,15 @@ def lay_out(best: BestRows, list_of_class: I64, row_arrays: RowArrays, placement
 
 def _lists(
     list_of_class: I64,
-    found: tuple[I64, I32, I64],
-    ranks: tuple[U64, U64],
+    listed: tuple[I64, I32, I64],
+    bounds: tuple[U64, U64],
     changes: tuple[I64, I64, int],
     widths: tuple[int, int],
 ) -> Lists:
+    """Return the arrays of lists. widths: numbers of resources and of ports."""
     (rows, totals, summary), (bound_rank, tie_break_hashes), (changed_rows, slot, excluded) = (
-        found,
-        ranks,
+        listed,
+        bounds,
         changes,
     )
     capacity = len(changed_rows)

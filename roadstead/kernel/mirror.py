@@ -21,8 +21,8 @@ from roadstead.nodes.table import NodeTable, Rows
 class Mirror:
     """The amounts of all rows of a table, whose set of nodes stays while the mirror is used.
 
-    ports_in_use: returns for some rows which of the host ports that pods of the kernel request are
-    taken (`RowArrays.ports_in_use`).
+    ports_in_use: function of a table and rows → which of the host ports that pods of the kernel
+    request are in use there (`RowArrays.ports_in_use`).
     has_inexact_amounts: whether an amount was copied for which compiled scores are not exact.
     """
 
@@ -39,34 +39,36 @@ class Mirror:
             row_arrays.requested
         )
 
-    def _bucket_starts(self, order: NDArray[np.uint64]) -> I64:
+    def _bucket_starts(self, sort_keys: NDArray[np.uint64]) -> I64:
         """Return the first position of each bucket, and the end of the last one.
 
         Buckets are parts of the rows in tie-break order, which are searched one by one.
-        order: the keys of the rows, ascending.
+        sort_keys: of the rows, ascending.
         """
-        # Random keys are spread evenly, so that their upper bits say which bucket they are in.
+        # Random keys are spread evenly, so that their upper bits determine the bucket.
         if self._is_random:
             bounds = np.arange(1, BUCKETS, dtype=np.uint64) << np.uint64(64 - BUCKET_BITS)
-            begin: I64 = np.searchsorted(order, bounds).astype(np.int64)
+            begin: I64 = np.searchsorted(sort_keys, bounds).astype(np.int64)
         else:
-            begin = np.arange(1, BUCKETS) * len(order) // BUCKETS
-        return np.concatenate([[0], begin, [len(order)]])
+            begin = np.arange(1, BUCKETS) * len(sort_keys) // BUCKETS
+        return np.concatenate([[0], begin, [len(sort_keys)]])
 
-    def _copy_all(self, order: NDArray[np.uint64], row_at: Rows) -> RowArrays:
+    def _copy_all(self, sort_key_of: NDArray[np.uint64], row_at: Rows) -> RowArrays:
+        """Return the arrays of all rows. sort_key_of: uint64[row]. row_at: int64[position]."""
         table, columns = self.table, self.table.columns
         columns.fit_resources()
         rows = slice(0, columns.size)
         position_of = np.empty_like(row_at)
         position_of[row_at] = np.arange(len(row_at))
-        begin = self._bucket_starts(order[row_at])
+        sort_keys = sort_key_of[row_at]
+        begin = self._bucket_starts(sort_keys)
         return RowArrays(
             allocatable=np.ascontiguousarray(columns.allocatable[:, rows].T),
             requested=np.ascontiguousarray(columns.requested[:, rows].T),
             nonzero=np.ascontiguousarray(columns.nonzero_requested[:, rows].T),
             pod_count=columns.pod_count[rows].copy(),
             pod_limit=columns.allocatable_pods[rows].copy(),
-            sort_keys=order[row_at],
+            sort_keys=sort_keys,
             row_at=row_at,
             position_of=position_of,
             bucket_begin=begin,
@@ -95,5 +97,5 @@ class Mirror:
         return rows
 
     def mark_current(self) -> None:
-        """Record that the table has all placements that were counted here."""
+        """Record that all placements that were counted here are now on the table."""
         self._version = self.table.version

@@ -1,5 +1,7 @@
 """PerPodFilters: filters of one class whose results change although the table does not.
 
+Such results depend on state outside the table, as of device claims.
+
 Such a filter (`FilterPlugin.reads_current`) is called before each pod of the class, for the rows
 on which its result may have changed (`FilterPlugin.changed_rows`).
 """
@@ -23,9 +25,11 @@ _NO_ROWS: Rows = np.zeros(0, np.intp)
 
 
 class PerPodFilters:
-    """The filters, and the rows that pass them and those that read NODE facts: `passes`, bool[row].
+    """The filters, and the rows that pass.
 
-    _positions: by filter, the last of its changes that `passes` includes.
+    passes: bool[row], of these filters and of those that read NODE facts. _passing_static: of the
+    latter only. _positions: for each filter, the position after the last of its changes that
+    `passes` includes.
     """
 
     def __init__(
@@ -35,7 +39,8 @@ class PerPodFilters:
         self._state = pre_filter.state
         self._plugins = filters_called_per_pod(evaluation)
         self._passing_static = passing_static
-        self._other_state = evaluation.profile.lasting_state_version(evaluation.pod)
+        # Of plugins whose results cannot be updated by calling these filters.
+        self._lasting_state = evaluation.profile.lasting_state_version(evaluation.pod)
         self._positions = [0] * len(self._plugins)
         self.passes: Bools = np.zeros(0, dtype=np.bool_)
 
@@ -49,34 +54,35 @@ class PerPodFilters:
         return True
 
     def call_again(self) -> Rows | None:
-        """Call the filters for rows whose result may have changed; return the rows where it did.
+        """Call the filters for rows whose result may have changed; return the rows where it has.
 
-        None if all results must be computed again: there is an error, or other state changed.
+        None if all results of the class must be computed again: a filter failed, or other state
+        changed.
         """
         pod, profile, before = self._evaluation.pod, self._evaluation.profile, self.passes
-        if profile.lasting_state_version(pod) != self._other_state:
+        if profile.lasting_state_version(pod) != self._lasting_state:
             return None
-        listed, positions = self._changed_rows()
-        if listed is None:
+        candidates, positions = self._changed_rows()
+        if candidates is None:
             return np.flatnonzero(before != self.passes) if self.call_all() else None
-        rows = self._changed_of(listed)
+        rows = self._changed_of(candidates)
         if rows is not None:
             self.passes[rows] = ~before[rows]
             self._positions = positions
         return rows
 
-    def _changed_of(self, listed: list[int]) -> Rows | None:
-        """Return those of some rows whose result differs from `passes`; None after an error."""
-        if not listed:
+    def _changed_of(self, candidates: list[int]) -> Rows | None:
+        """Return the candidate rows whose result differs from `passes`; None after an error."""
+        if not candidates:
             return _NO_ROWS
-        known = self._known_passes(listed)
+        known = self._known_passes(candidates)
         if known is not None:
-            # Few: one row after another takes less time than some calls of NumPy.
+            # For few rows, a loop takes less time than some calls of NumPy.
             before, static = self.passes.data, self._passing_static.data
-            found = zip(listed, known, strict=True)
-            changed = [row for row, now in found if before[row] != (now and static[row])]
+            results = zip(candidates, known, strict=True)
+            changed = [row for row, now in results if before[row] != (now and static[row])]
             return np.array(changed, np.intp) if changed else _NO_ROWS
-        rows = np.array(listed, np.intp)
+        rows = np.array(candidates, np.intp)
         passes = self._passing(self._evaluation.table.view(rows), self._passing_static[rows])
         return None if passes is None else rows[passes != self.passes[rows]]
 
@@ -92,32 +98,32 @@ class PerPodFilters:
         return passes
 
     def _changed_rows(self) -> tuple[list[int] | None, list[int]]:
-        """Return the rows on which a result may differ from `passes`, and the new positions.
-
-        None: all rows.
-        """
+        """Return the rows whose result may differ from `passes` (None: all), and new positions."""
         table = self._evaluation.table
         positions: list[int] = []
-        listed: list[int] | None = []
+        candidates: list[int] | None = []
         for plugin, before in zip(self._plugins, self._positions, strict=True):
             rows, position = plugin.changed_rows(table, before)
             positions.append(position)
-            if rows is None or listed is None:
-                listed = None
+            if rows is None or candidates is None:
+                candidates = None
             else:
-                # Mostly there is one such filter.
-                listed = [*{*listed, *rows}] if listed else rows
-        return listed, positions
+                # Mostly there is one such filter, so the rows are not copied.
+                candidates = [*{*candidates, *rows}] if candidates else rows
+        return candidates, positions
 
     def _passing(self, table: Table, passes: Bools) -> Bools | None:
-        """Return which rows of a table pass all filters. passes: those that pass all others."""
+        """Return which rows of a table pass all filters; None after an error.
+
+        passes: which rows pass the other filters; it is changed.
+        """
         for plugin in self._plugins:
-            found = plugin.filter(self._state, self._evaluation.pod, table)
-            if found.codes is None:
+            result = plugin.filter(self._state, self._evaluation.pod, table)
+            if result.codes is None:
                 continue
-            if not all(status.is_rejected for status in found.statuses):
+            if not all(status.is_rejected for status in result.statuses):
                 return None
-            passes &= found.codes == 0
+            passes &= result.codes == 0
         return passes
 
 
@@ -140,5 +146,6 @@ def filters_called_per_pod(evaluation: Evaluation) -> list[FilterPlugin]:
 
 def is_called_per_pod(plugin: Plugin) -> bool:
     """Whether a plugin is a filter that is called before each pod, for some pods."""
-    kind = type(plugin)
-    return issubclass(kind, FilterPlugin) and kind.reads_current is not FilterPlugin.reads_current
+    # Without a pod, only whether the method is overridden is known.
+    own = type(plugin)
+    return issubclass(own, FilterPlugin) and own.reads_current is not FilterPlugin.reads_current

@@ -13,6 +13,7 @@ from operator import is_
 from typing import Final, Generic, ParamSpec, TypeVar, cast
 
 ENTRIES_MAX: Final = 64
+"""Maximum number of functions whose machine code is cached."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,9 +32,9 @@ class RepeatedCall(Generic[R]):
         arguments = before + after
         if self._entry is not None and all(map(is_, arguments, self._arguments)):
             return self._entry(*before, number, *after)
-        found = self._function(*before, number, *after)
+        result = self._function(*before, number, *after)
         self._arguments, self._entry = arguments, only_entry(self._function)
-        return found
+        return result
 
 
 def only_entry(function: Callable[P, R]) -> Callable[P, R] | None:

@@ -2,8 +2,8 @@
 
 A kernel for a batch is laid out for the classes of that batch. Here the next pod may be of any
 class, and often of a new one that differs from a known one in amounts alone. So the kernel has
-spare places for each shape: a new class takes the place of the one that was used least recently,
-and nothing else is computed again.
+places for classes of each shape: a new class takes the place of the one that was used least
+recently, and nothing else is computed again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from roadstead.kernel.start import CompiledCode
 from roadstead.nodes.table import NodeTable
 
 CLASSES_PER_SHAPE = 16
-"""Classes of one shape that a kernel has at a time."""
+"""Number of places for classes of one shape."""
 
 MAX_SHAPES = 16
-"""Shapes that a kernel has at a time; with another one, the least recently used is dropped."""
+"""Maximum number of shapes of a kernel; beyond it, the least recently used one is dropped."""
 
 
 class _Shape:
-    """The places of one shape: the classes in them, the least recently used first."""
+    """The places of one shape. classes: by signature, the least recently used first.
+
+    At first every place has the first class, under a key that no pod has.
+    """
 
     def __init__(self, first_class: KernelClass) -> None:
         self.first_class = first_class
@@ -35,11 +38,12 @@ class _Shape:
 
 
 class SinglePodKernel:
-    """Keep one kernel for the shapes of the last pods."""
+    """Keeps one kernel, for the shapes of the last pods."""
 
     def __init__(self) -> None:
         self._kernel: Kernel | None = None
         self._built_for: tuple[object, ...] = ()
+        # By id of the evaluation that the classes of the shape share; least recently used first.
         self._shapes: OrderedDict[int, _Shape] = OrderedDict()
 
     def kernel_for(
@@ -50,9 +54,9 @@ class SinglePodKernel:
         kernel_class: KernelClass,
         chooser: Chooser,
     ) -> Kernel | None:
-        """Return the kernel with a class in one of its places; None if no kernel covers it.
+        """Return the kernel with a class in one of its places; None if no kernel covers the class.
 
-        kernel_class: the class, with results that are valid now.
+        kernel_class: of the signature, with results that are valid now.
         """
         built_for = (code, table, table.rows_version, chooser)
         if built_for != self._built_for:
@@ -67,7 +71,7 @@ class SinglePodKernel:
             or not kernel.update_static_scores(next(iter(shape.classes)))
         ):
             if kernel_class.reads_other_nodes:
-                # The next placement changes its results: a kernel of places would serve one pod.
+                # The next placement changes the class's results: the kernel would decide one pod.
                 return None
             shape, kernel = self._with_shape(code, table, kernel_class, chooser)
         else:
@@ -80,12 +84,13 @@ class SinglePodKernel:
             shape.classes[signature] = kernel_class
         else:
             shape.classes.move_to_end(signature)
-        return kernel if kernel.covers(signature) and kernel.is_unchanged(signature) else None
+        is_current = kernel.covers(signature) and kernel.update_per_pod_filters(signature)
+        return kernel if is_current else None
 
     def _with_shape(
         self, code: CompiledCode, table: NodeTable, kernel_class: KernelClass, chooser: Chooser
     ) -> tuple[_Shape, Kernel]:
-        """Return a shape, and a new kernel that has it besides the shapes used last."""
+        """Return a new shape, and a new kernel with it and the shapes used last."""
         # An older shape of the same evaluation is out of date, and so are shapes that were not used
         # since nodes changed.
         self._shapes.pop(id(kernel_class.evaluation), None)

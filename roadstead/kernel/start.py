@@ -1,4 +1,7 @@
-"""Loading of the compiled code: numba, its cache, and compilation if nothing is cached."""
+"""Loading of the compiled code: numba, its cache, and compilation if nothing is cached.
+
+Code is called once for empty arrays, so that numba compiles it or loads its machine code (warm-up).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from roadstead.nodes.columns import I32, I64
 from roadstead.nodes.table import NodeTable
 
 NUMBA_SETTINGS = ".numba_config.yaml"
-"""numba reads it from the working directory; one setting names the folder of machine code.
+"""File that numba reads from the working directory; a setting names the folder of machine code.
 
 So code that is next to a user's manifests would be executed; see `roadstead.isolation`.
 """
@@ -51,7 +54,7 @@ class Dispatcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompiledCode:
-    """The compiled functions, see `roadstead.kernel.compiled`. started_s: duration of loading."""
+    """The compiled functions, see `roadstead.kernel.compiled`. started_s: seconds of loading."""
 
     decide_pods: Callable[
         [RowArrays, ClassArrays, Totals, CounterArrays, Lists, PodArrays, int], tuple[int, int]
@@ -63,6 +66,7 @@ class CompiledCode:
 
 
 _loaded: list[CompiledCode] = []
+"""The compiled code of this process; empty before `load` has ended."""
 
 
 def loaded() -> CompiledCode | None:
@@ -79,9 +83,8 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
     `report` is called with a message. Raises ImportError if numba is not installed, or would read
     its settings from the working directory.
     """
-    already = loaded()
-    if already is not None:
-        return already
+    if (known := loaded()) is not None:
+        return known
     if os.path.lexists(NUMBA_SETTINGS):
         raise ImportError(f"{NUMBA_SETTINGS} in the working directory would have numba's settings")
     started = time.perf_counter()
@@ -99,9 +102,9 @@ def load(report: Callable[[str], None] | None = None) -> CompiledCode:
         compile_in_child()
     warm_up_totals(code)
     warm_up_decisions(code)
-    found = replace(code, started_s=time.perf_counter() - started)
-    _loaded[:] = [found]
-    return found
+    code = replace(code, started_s=time.perf_counter() - started)
+    _loaded[:] = [code]
+    return code
 
 
 def is_compiled() -> bool:
@@ -157,9 +160,9 @@ def cache_temporarily() -> None:
 
 
 def compile_in_process(part: str = "") -> None:
-    """Compile in this process what is not cached; with "totals", only the code for totals.
+    """Compile in this process what is not cached. part: TOTALS for the code for totals only.
 
-    Otherwise another process compiles that code at the same time.
+    Without it, another process compiles the code for totals at the same time.
     """
     code = _code_of(compiled_of())
     if part == TOTALS:
@@ -215,9 +218,9 @@ def warm_up_decisions(code: CompiledCode) -> None:
 
 
 def _no_counters() -> CounterArrays:
-    found = lay_out_counters((), NodeTable(), (), 1)
-    assert found is not None
-    return found
+    counters = lay_out_counters((), NodeTable(), (), 1)
+    assert counters is not None, "no counters are not too many"
+    return counters
 
 
 def _empty_arrays() -> tuple[RowArrays, ClassArrays, Totals, PodArrays]:

@@ -1,8 +1,8 @@
 """Static scores: results of plugins that read NODE facts only, stored once for equal classes.
 
-Rows are grouped by the raw scores of the plugins that normalize. All rows of a group have the same
-normalized scores, which are stored by group and recomputed only when the first row of a group
-becomes feasible or the last one infeasible.
+Rows are grouped by the raw scores of the plugins that normalize. All rows of a normalization group
+have the same normalized scores, which are stored by group and computed again only when a group gets
+its first feasible row or loses its last one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from roadstead.nodes.view import Rows
 from roadstead.protocol.status import Code
 
 MAX_GROUPS = 4096
-"""Maximum number of groups; a class with more is not covered."""
+"""Maximum number of groups of a class; the kernel does not cover a class with more."""
 
 MAX_COMPARED = 1 << 20
-"""Maximum of rows times groups that are compared; with more, groups are formed again."""
+"""Maximum of rows times groups that are compared for changed rows; with more, all static scores are
+computed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ class StaticScores:
     """Static scores of a class.
 
     passes: bool[row]. sums: int32[row], sum of weight * score of plugins that do not normalize.
-    group: int32[row]. raw: int64[normalizing plugin, group]. normalizing: those plugins, stored
-    because an evaluation that is filtered again during a batch, and finds no row, no longer has the
-    plugins that PreScore skipped.
+    group: int32[row]. raw: int64[normalizing plugin, group], the raw scores of a group's rows.
+    normalizing: these plugins, without those that PreScore skipped. They are stored because an
+    evaluation that is filtered again during a batch, and finds no row, no longer knows them.
     """
 
     passes: Bools
@@ -90,7 +91,7 @@ def static_scores_of_rows(
 ) -> StaticRows | None:
     """Return the static scores of some rows; None if all must be computed again.
 
-    That is so if a row is in none of the groups, or a plugin fails. The evaluation is up to date.
+    They must if a row is in none of the groups, or a plugin fails. The evaluation is up to date.
     state: of PreScore. static: the scores of the class when its groups were formed.
     """
     groups = static.raw.shape[1]
@@ -100,15 +101,16 @@ def static_scores_of_rows(
         return None
     passes: Bools = codes == PASSED
     sums: I64 = np.zeros(len(rows), dtype=np.int64)
+    # bool[group, row of rows], whether the row has the raw scores of the group.
     is_in: Bools = np.ones((groups, len(rows)), dtype=np.bool_)
-    view, normalizing = evaluation.table.view(rows), iter(static.raw)
+    view, raw_of_groups = evaluation.table.view(rows), iter(static.raw)
     for _, each in _static_plugins(evaluation.profile, state):
         try:
             raw: I64 = each.plugin.score(state, evaluation.pod, view)
         except PluginFailure:
             return None
         if each.plugin.normalizes:
-            is_in &= next(normalizing)[:, np.newaxis] == raw
+            is_in &= next(raw_of_groups)[:, np.newaxis] == raw
         elif _in_range(raw[passes]):
             sums[passes] += each.weight * raw[passes]
         else:
@@ -119,6 +121,7 @@ def static_scores_of_rows(
 
 
 def _static_plugins(profile: Profile, state: CycleState) -> list[tuple[int, WeightedScore]]:
+    """Return the score plugins that read NODE facts only and are not skipped, and their indices."""
     return [
         (index, each)
         for index, each in enumerate(profile.score)
@@ -144,8 +147,8 @@ def normalized_scores(
 ) -> I32 | None:
     """Return the sum of weight * normalized score of each group: int32[group].
 
-    has_feasible: bool[group], whether it has a feasible row. None if a plugin fails, or its score
-    is out of range.
+    has_feasible: bool[group], whether it has a feasible row. None if a plugin fails, or a score is
+    out of range.
     """
     sums: I64 = np.zeros(static.raw.shape[1], dtype=np.int64)
     if not has_feasible.any():

@@ -12,29 +12,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from roadstead.cycle.batch import Batch, CompiledKernel, Decision, PodInCycle, pod_in_cycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.continuing_batch import ContinuingBatch
 from roadstead.cycle.explain import Explanation
-from roadstead.cycle.merged_lists import best_rows
-from roadstead.cycle.messages import RankAnswer, RankRequest, ScoreAnswer
 from roadstead.cycle.node_search import NodeSearch, PendingSearch
 from roadstead.cycle.plain_cycle import PlainCycle
 from roadstead.cycle.preempting import post_filter_result
-from roadstead.cycle.ranker import Ranker
 from roadstead.cycle.scheduling_cycle import after_failure
-from roadstead.cycle.scored_parts import ScoredParts
-from roadstead.cycle.scorer import Scorer
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import NO_IDENTITY, PodFacts, PodIdentity
-from roadstead.facts.wire import encode_facts
 from roadstead.framework.profile import Profile
 from roadstead.framework.tie_break import TieBreak
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.local.drive import run_now
+from roadstead.local.local_workers import LocalWorkers
 from roadstead.nodes.pod_class import PodClasses
 from roadstead.nodes.snapshots import (
     count_as_changed,
@@ -43,17 +36,18 @@ from roadstead.nodes.snapshots import (
     take_snapshot,
 )
 from roadstead.nodes.table import NodeTable
-from roadstead.protocol.codec import from_wire, pack, to_wire, unpack
 from roadstead.protocol.errors import UnsupportedError
 
 FIRST = TieBreak("first")
 """The tie-break of the recordings."""
 
 Profiles = Callable[[PodClasses], Mapping[str, Profile]]
-"""Returns profiles by scheduler name, for one path's classes."""
+"""Pod classes of one path → its profiles, by scheduler name."""
 
 PLAIN = "plain"
 BATCHES = "batches"
+"""Names of paths without workers."""
+
 WITH_KERNEL = "+kernel"
 IN_RUNS = "+runs"
 """Suffixes of a path's name: the kernel decides the pods that it covers, one by one with all best
@@ -62,7 +56,11 @@ nodes named, or as many at once as it can, without these names."""
 
 @dataclass(frozen=True, slots=True)
 class PathOptions:
-    """Options of a path. node_search: samples the nodes of pods, or calls extenders for them."""
+    """Options of a path.
+
+    node_search: samples the nodes of pods, or calls extenders for them. names_best: whether
+    decisions name all best nodes.
+    """
 
     compiled_kernel: CompiledKernel | None = None
     node_search: NodeSearch | None = None
@@ -77,7 +75,7 @@ class DecisionPath(Protocol):
     """A fleet on which pods are explained and decided."""
 
     names_best: bool
-    """Whether decisions name the best nodes."""
+    """Whether decisions name all best nodes."""
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None: ...
 
@@ -215,14 +213,15 @@ class BatchPath(PlainPath):
         elif isinstance(batch, ContinuingBatch):
             self._use_lists(batch, pods)
         decisions: list[Decision] = []
+        # Decisions of the kernel that are not returned yet, the next one last.
         run: list[Decision] = []
         for pod in pods:
             take_snapshot(table, table.arrived)
             if not run:
                 run = batch.decide_by_kernel(pods[len(decisions) :])[::-1]
                 batch.flush()
-                # All of the run are placed already, but each must change its row for snapshots only
-                # when its turn comes.
+                # All pods of the run are placed already, but for snapshots the row of each changes
+                # only at its turn.
                 count_as_unchanged(table, _nodes_of(run))
             decision = run.pop() if run else batch.decide(pod)
             if decision is None:
@@ -247,7 +246,7 @@ class BatchPath(PlainPath):
         """Do nothing: there are no workers to list the best rows of new classes."""
 
     def _with_post_filter(self, batch: Batch, decision: Decision) -> Decision:
-        """Return the decision with the result of PostFilter."""
+        """Run PostFilter for a pod without a feasible node; return the decision with its result."""
         profile = self.profiles[decision.pod.pod_class.facts.scheduler_name]
         extenders = self._batch_builder.extenders
         steps = after_failure(decision, profile, self._tie_break, batch, extenders)
@@ -272,114 +271,64 @@ def _nodes_of(decisions: Iterable[Decision]) -> set[str]:
     return {each.node_name for each in decisions if each.node_name is not None}
 
 
-LISTED_PER_WORKER = 4
-"""Number of rows that a worker of `WorkersPath` lists for a class."""
-
-
 class WorkersPath(BatchPath):
-    """`BatchPath` with workers that score new classes; their answers are packed and unpacked.
-
-    Worker k of n has the nodes whose arrival number modulo n is k.
-    """
+    """`BatchPath` with workers that score new classes."""
 
     def __init__(
         self, workers: int, profiles_of: Profiles, options: PathOptions = DEFAULT_OPTIONS
     ) -> None:
         super().__init__(profiles_of, options)
-        self._parts = ScoredParts(self.table, workers)
-        tables = [NodeTable(PodClasses()) for _ in range(workers)]
-        profiles = [profiles_of(table.classes) for table in tables]
-        self._workers = [Scorer(*each) for each in zip(tables, profiles, strict=True)]
-        self._rankers = [
-            Ranker(worker.own, worker.table, own)
-            for worker, own in zip(self._workers, profiles, strict=True)
-        ]
-        # By node: the table of the worker that has it.
-        self._worker_table_of: dict[str, NodeTable] = {}
+        self._workers = LocalWorkers(self.table, workers, profiles_of)
 
     def add_nodes(self, nodes: Iterable[NodeFacts]) -> None:
         for facts in nodes:
             arrival = self.table.arrived
             super().add_nodes([facts])
-            table = self._workers[arrival % len(self._workers)].table
-            table.add_node(facts, arrival)
-            self._worker_table_of[facts.name] = table
+            self._workers.add_node(facts, arrival)
 
     def remove_node(self, name: str) -> None:
         super().remove_node(name)
-        self._worker_table_of.pop(name).remove_node(name)
+        self._workers.remove_node(name)
 
     def update_node(self, facts: NodeFacts) -> None:
         super().update_node(facts)
-        self._worker_table_of[facts.name].update_node(facts)
+        self._workers.update_node(facts)
 
     def add_pod(self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY) -> None:
         super().add_pod(node_name, facts, identity)
-        table = self._worker_table_of[node_name]
-        pod_class = table.classes.pod_class(facts)
-        table.add_pod(
-            node_name, pod_class, uid=identity.uid, key=identity.key, started_s=identity.started_s
-        )
+        self._workers.add_pod(node_name, facts, identity.uid, identity.key, identity.started_s)
 
     def remove_pod(
         self, node_name: str, facts: PodFacts, identity: PodIdentity = NO_IDENTITY
     ) -> None:
         super().remove_pod(node_name, facts, identity)
-        table = self._worker_table_of[node_name]
-        table.remove_pod(node_name, table.classes.pod_class(facts), uid=identity.uid)
+        self._workers.remove_pod(node_name, facts, identity.uid)
 
     def forget(self, pod: PodInCycle, node_name: str) -> None:
         super().forget(pod, node_name)
-        table = self._worker_table_of[node_name]
-        table.remove_pod(node_name, table.classes.pod_class(pod.pod_class.facts), uid=pod.uid)
+        self._workers.remove_pod(node_name, pod.pod_class.facts, pod.uid)
 
     def decide(self, pods: Sequence[PodInCycle]) -> list[Decision]:
         """Have workers score new classes, then decide as without workers."""
         pods_in_batch = self._batch_builder.next_batch(pods)
-        self._request_scores(self._batch_builder.missing_classes(pods_in_batch))
+        if unscored := self._batch_builder.missing_classes(pods_in_batch):
+            for pod, results in zip(unscored, self._workers.score(unscored), strict=False):
+                self._batch_builder.store_worker_results(pod.signature, results)
         decisions = super().decide(pods)
         for each in decisions:
             if each.node_name is not None:
-                table = self._worker_table_of[each.node_name]
-                pod_class = table.classes.pod_class(each.pod.pod_class.facts)
-                table.add_pod(each.node_name, pod_class, uid=each.pod.uid, key=each.pod.key)
+                facts = each.pod.pod_class.facts
+                self._workers.add_pod(each.node_name, facts, each.pod.uid, each.pod.key)
         return decisions
 
-    def _request_scores(self, pods: Sequence[PodInCycle]) -> None:
-        if not pods:
-            return
-        classes = [encode_facts(pod.pod_class.facts) for pod in pods]
-        answers = {
-            number: self._answer(self._workers[number], classes)
-            for number in self._parts.rows.with_rows()
-        }
-        touched: dict[int, Sequence[str]] = dict.fromkeys(answers, ())
-        results = self._parts.merge_answers(answers, touched, len(pods))
-        for pod, each in zip(pods, results or (), strict=False):
-            self._batch_builder.store_worker_results(pod.signature, each)
-
     def _use_lists(self, batch: ContinuingBatch, pods: Sequence[PodInCycle]) -> None:
-        """Have workers list their best rows, so few that unlisted rows are needed, too."""
+        """Have workers list their best rows of new classes."""
         new, compiled_kernel = batch.unlisted(pods), self._batch_builder.compiled_kernel
         if not new or compiled_kernel is None:
             return
-        hashes, no_rows = batch.tie_break_hashes(new), np.zeros(0, np.int64)
-        classes = tuple(encode_facts(pod.pod_class.facts) for pod in new)
-        request = RankRequest(0, b"", classes, hashes.tobytes(), LISTED_PER_WORKER)
-        answers: dict[int, RankAnswer] = {}
-        for worker in self._parts.rows.with_rows():
-            answer = self._rankers[worker].rank(request, compiled_kernel, no_rows)
-            answers[worker] = from_wire(RankAnswer, unpack(pack(to_wire(answer))))
-        signatures = [pod.signature for pod in new]
-        rows = self._parts.rows
-        best = best_rows(rows, answers, signatures, hashes, LISTED_PER_WORKER, no_rows)
+        best = self._workers.list_best(new, batch.tie_break_hashes(new), compiled_kernel)
         if best is not None:
             batch.use_lists(best, len(pods))
-
-    def _answer(self, worker: Scorer, classes: Sequence[bytes]) -> ScoreAnswer:
-        columns = tuple(worker.columns(each, len(self.table)) for each in classes)
-        answer = ScoreAnswer(0, len(worker.table), worker.digest, b"", columns)
-        return from_wire(ScoreAnswer, unpack(pack(to_wire(answer))))
 
 
 def _prepare(
@@ -410,5 +359,5 @@ def open_path(
 
 
 def without_kernel(name: str) -> str:
-    """Return the name of a path without the kernel's suffix."""
+    """Return the name of a path without the suffix that stands for the kernel."""
     return name.removesuffix(WITH_KERNEL).removesuffix(IN_RUNS)

@@ -1,9 +1,9 @@
 """The dry run: find the victims without which a pod would fit, on nodes where evictions may help.
 
-On a copy of a node's row, all pods of lower priority are removed. If the pod still does not fit,
-the node is no candidate. Otherwise the removed pods are added back one by one: first those whose
-eviction would violate a disruption budget, then the others, each group in order of
-importance. A pod that can no longer be added back is a victim.
+On a copy of a node's row, all pods of lower priority are removed. If the preemptor still does not
+fit, the node is no candidate. Otherwise the removed pods are added back one by one: first those
+whose eviction would violate a disruption budget, then the others, each group in order of
+importance. A pod with which the preemptor does not fit is removed again: it is a victim.
 
 The filters run for many rows at once, in as many rounds as the fullest row has pods of lower
 priority. The result of each row is cached with the evaluation; for the next pod of the class only
@@ -52,7 +52,7 @@ def dry_run(
 ) -> DryRunResult:
     """Try rows in the order of `request` until enough candidates are found.
 
-    The evaluation must be up to date.
+    evaluation: of the preemptor's class; it must be up to date.
     """
     if _waits_for_victims(evaluation):
         return DryRunResult(waits=True)
@@ -64,7 +64,7 @@ def dry_run(
     outcome = _Outcome()
     for start in range(0, len(rows), ROWS_PER_STEP):
         outcome.add(_results_of(evaluation, rows[start : start + ROWS_PER_STEP], budgets))
-        # `shortlist` would drop all later candidates.
+        # `shortlist` would drop all candidates of later rows.
         if are_enough(len(outcome.candidates) - outcome.violating, outcome.violating, request.size):
             break
     return outcome.result(request.size)
@@ -123,13 +123,14 @@ def _waits_for_victims(evaluation: Evaluation) -> bool:
 
 
 def _may_help(evaluation: Evaluation, code: int) -> bool:
+    # The codes of rows are positions in `statuses`, counted from 1.
     return evaluation.statuses[code - 1].code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
 def _lower_priority_pods(table: NodeTable, row: int, priority: int) -> list[Resident]:
     """Return the pods of lower priority on a row, in order of arrival.
 
-    Pods that the table counts without an identity follow, with an empty UID and key.
+    Pods of which the table knows only the class follow, with an empty UID and key.
     """
     unnamed = dict(table.pods(row))
     found = []
@@ -159,41 +160,46 @@ def _results_of(
 def _try_rows(
     evaluation: Evaluation, rows: Rows, budgets: Sequence[DisruptionBudget]
 ) -> list[DryRunRow]:
+    """Return the result of each row, in their order."""
     table, priority = evaluation.table, evaluation.pod.facts.priority
-    lower = [_lower_priority_pods(table, row, priority) for row in rows.tolist()]
-    with_victims = [index for index, pods in enumerate(lower) if pods]
+    removable = [_lower_priority_pods(table, row, priority) for row in rows.tolist()]
+    with_removable = [index for index, pods in enumerate(removable) if pods]
     found = [_WITHOUT_VICTIMS] * len(rows)
-    if with_victims:
-        rows_dry_run = _RowsDryRun(evaluation, rows[with_victims], [*filter(None, lower)], budgets)
-        for index, each in zip(with_victims, rows_dry_run.run(), strict=True):
+    if with_removable:
+        pods_of_rows = [*filter(None, removable)]
+        rows_dry_run = _RowsDryRun(evaluation, rows[with_removable], pods_of_rows, budgets)
+        for index, each in zip(with_removable, rows_dry_run.run(), strict=True):
             found[index] = each
     return found
 
 
 class _RowsDryRun:
-    """The dry run of rows with pods of lower priority, all of which are removed at first."""
+    """The dry run of rows with pods of lower priority, all of which are removed at first.
+
+    removable: these pods, by row. In the methods a row is an index into `rows`.
+    """
 
     def __init__(
         self,
         evaluation: Evaluation,
         rows: Rows,
-        lower: Sequence[Sequence[Resident]],
+        removable: Sequence[Sequence[Resident]],
         budgets: Sequence[DisruptionBudget],
     ) -> None:
         self._evaluation = evaluation
         self._what_if = WhatIf(evaluation, rows)
-        self._lower = lower
+        self._removable = removable
         self._budgets = budgets
         self._names = [evaluation.table.columns.names[row] for row in rows.tolist()]
         self._what_if.move(
-            (row, pod.pod_class, -1) for row, pods in enumerate(lower) for pod in pods
+            (row, pod.pod_class, -1) for row, pods in enumerate(removable) for pod in pods
         )
 
     def run(self) -> list[DryRunRow]:
         """Return for each row a candidate, or why the node is none."""
         rows = np.arange(len(self._names))
         codes = self._what_if.filter(rows)
-        fitting = [_Reprieve(row, self._lower[row]) for row in rows[codes == PASSED].tolist()]
+        fitting = [_Reprieve(row, self._removable[row]) for row in rows[codes == PASSED].tolist()]
         for each in fitting:
             each.sort(self._budgets)
         self._reprieve(fitting)
@@ -211,18 +217,19 @@ class _RowsDryRun:
     def _reprieve(self, fitting: Sequence[_Reprieve]) -> None:
         """Add back one pod of each row per round; remove it again if the preemptor does not fit."""
         turn = 0
-        while waiting := [each for each in fitting if turn < len(each.turns)]:
-            pods = [each.pods[each.turns[turn]] for each in waiting]
-            added = zip(waiting, pods, strict=True)
+        while unfinished := [each for each in fitting if turn < len(each.turns)]:
+            pods = [each.pods[each.turns[turn]] for each in unfinished]
+            added = zip(unfinished, pods, strict=True)
             self._what_if.move((each.row, pod.pod_class, 1) for each, pod in added)
-            codes = self._what_if.filter(np.array([each.row for each in waiting], dtype=np.intp))
+            codes = self._what_if.filter(np.array([each.row for each in unfinished], dtype=np.intp))
             refused = np.flatnonzero(codes != PASSED).tolist()
-            self._what_if.move((waiting[n].row, pods[n].pod_class, -1) for n in refused)
+            self._what_if.move((unfinished[n].row, pods[n].pod_class, -1) for n in refused)
             for index in refused:
-                waiting[index].victims.append(waiting[index].turns[turn])
+                unfinished[index].victims.append(unfinished[index].turns[turn])
             turn += 1
 
     def _result_of(self, each: _Reprieve) -> DryRunRow:
+        """Return the candidate of a row; an error without victims, as the pod fits there now."""
         name = self._names[each.row]
         if not each.victims:
             text = f'expected at least one victim pod on node "{name}"'
@@ -255,6 +262,7 @@ class _Reprieve:
     victims: list[int] = field(default_factory=list)
 
     def sort(self, budgets: Sequence[DisruptionBudget]) -> None:
+        """Put the pods in order of importance, and determine the turns."""
         self.pods = by_importance(self.pods)
         self.violates = violations_of(self.pods, budgets)
         self.turns = sorted(range(len(self.pods)), key=lambda index: not self.violates[index])

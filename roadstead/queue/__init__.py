@@ -16,15 +16,15 @@ States and events, as `scripts/diagrams.py` draws them from `queue.queue_store.T
     DONE          ── delete ──► DELETED
     DELETED       (no event is allowed)
 
-NEW, DONE and DELETED pods are not in the queue; the last DONE pods are remembered. `gate` in GATED:
-PreEnqueue ran again and still refuses the pod.
+NEW, DONE and DELETED pods are not in the queue; the UIDs of the last DONE pods are stored. `gate`
+in GATED: PreEnqueue ran again and still refuses the pod.
 
 Only `QueueStore.apply` and `apply_all` change states, by `queue_store.TABLE`; `QueueCore` chooses
-the event. PreEnqueue runs whenever a pod enters ACTIVE or BACKOFF, except between these two. A pod
-that is being deleted is gated without PreEnqueue, at the latest when it is leased. The nomination
-of a gated pod is not in effect. `conflict` and `expire` keep timestamp and arrival number, so the
-pod returns to the head of activeQ: before every pod that it preceded, never before a higher
-priority.
+the event. PreEnqueue runs whenever a pod enters ACTIVE or BACKOFF from another state than these
+two. A pod that is being deleted is gated without PreEnqueue, at the latest when it is leased. The
+nomination of a gated pod is not in effect. `conflict` and `expire` keep timestamp and arrival
+number, so the pod returns to the head of activeQ: before every pod that it preceded, never before a
+pod of higher priority.
 
 Backoff grows with the number of consecutive errors, or else of rejections; conflicts and expired
 leases do not count. It ends at the end of a window (`QueueSettings.backoff_window_s`). While ACTIVE

@@ -17,13 +17,16 @@ from roadstead.lazyheap import LazyHeap, SortKey
 from roadstead.queue.pods import AnyOf, EventT, PodEntry, QueueEvent, QueueState
 
 WaitReason = tuple[str, tuple[str, ...], tuple[str, ...], int]
-"""(gating plugin, rejecting plugins, pending plugins, id of the facts)."""
+"""(gating plugin, rejecting plugins, pending plugins, id of the facts).
+
+Pods with equal reasons get equal answers from all hints.
+"""
 
 _LEASE_ID = attrgetter("lease_id")
 
 SLACK = 1024
-"""`EntryOrder` is rebuilt when it has more than twice the pods of the heap plus this number, to
-spare a short order a rebuild at each `append`."""
+"""`EntryOrder` is rebuilt when it has more than twice the pods of the heap plus this number, so
+that a short order is not rebuilt at each `append`."""
 
 Entries = Sequence[PodEntry[EventT]]
 """Distinct pods that are added or removed in one call."""
@@ -66,8 +69,10 @@ class PodHeap(Generic[EventT]):
 class EntryOrder(Generic[EventT]):
     """Pods of activeQ in the order in which they entered it, with counts of bypasses.
 
-    bypasses: number of leases of retried pods while another pod had waited longer. numbers: shared
-    by all orders, so that a pod that changes its profile is valid in one order only.
+    A retried pod was leased before; it bypasses the pods that entered activeQ before it when it is
+    leased before them. bypasses: number of leases of retried pods while another pod had waited
+    longer. numbers: of entries, shared by all orders, so that a pod that changes its profile is
+    current in one order only.
     """
 
     def __init__(self, heap: LazyHeap[PodEntry[EventT]], numbers: Iterator[int]) -> None:
@@ -105,7 +110,7 @@ class EntryOrder(Generic[EventT]):
     def restore(self, entry: PodEntry[EventT], max_bypasses: int) -> None:
         """Restore a pod that was hidden.
 
-        Bypasses beyond the bound do not count: a hidden pod cannot be leased.
+        Bypasses beyond `max_bypasses` do not count: a hidden pod cannot be leased.
         """
         entry.bypasses_before = max(entry.bypasses_before, self.bypasses - max_bypasses)
         if not self._entries or self._entries[0][0] > entry.entered:
@@ -144,7 +149,7 @@ class ActiveQ(PodHeap[EventT]):
     def change(self, entry: PodEntry[EventT], facts: PodFacts) -> None:
         """Change the facts of a pod in activeQ.
 
-        It keeps its position in the order of entry, or enters that of its new profile.
+        The pod keeps its position in the order of entry, unless its new profile has another order.
         """
         order = self.order_of(entry)
         self.hide(entry)
@@ -154,36 +159,38 @@ class ActiveQ(PodHeap[EventT]):
             self.order_of(entry).append((entry,))
 
     def drop_departed(self) -> None:
-        """Drop, at the head of each order, the pods that left activeQ, to free their memory."""
+        """Free the memory of pods at the head of each order that left activeQ."""
         for order in self._orders.values():
+            # `oldest` drops them on its way.
             order.oldest()
 
 
 class PodsByReason(PodHeap[EventT]):
-    """Heap that also groups pods with the same facts object and the same rejecting plugins."""
+    """Heap that also groups pods by `WaitReason`, so that hints run once for each group."""
 
     def __init__(self, key: Callable[[PodEntry[EventT]], SortKey]) -> None:
         super().__init__(key)
+        # By reason, then by UID.
         self._groups: dict[WaitReason, dict[str, PodEntry[EventT]]] = {}
         self._reason_of: dict[str, WaitReason] = {}
 
     def put(self, entries: Entries[EventT]) -> None:
         super().put(entries)
         for entry in entries:
-            key = (entry.gating_plugin, entry.rejected_by, entry.pending, id(entry.facts))
-            self._reason_of[entry.uid] = key
-            self._groups.setdefault(key, {})[entry.uid] = entry
+            reason = (entry.gating_plugin, entry.rejected_by, entry.pending, id(entry.facts))
+            self._reason_of[entry.uid] = reason
+            self._groups.setdefault(reason, {})[entry.uid] = entry
 
     def remove(self, entries: Entries[EventT]) -> None:
         super().remove(entries)
         for entry in entries:
-            key = self._reason_of.pop(entry.uid)
-            del self._groups[key][entry.uid]
-            if not self._groups[key]:
-                del self._groups[key]
+            reason = self._reason_of.pop(entry.uid)
+            del self._groups[reason][entry.uid]
+            if not self._groups[reason]:
+                del self._groups[reason]
 
     def groups(self) -> list[list[PodEntry[EventT]]]:
-        """Return the groups, each in the order in which its pods were put; none is empty."""
+        """Return the groups, none of them empty; pods are in the order in which they were put."""
         return [[*pods.values()] for pods in self._groups.values()]
 
 
@@ -219,8 +226,9 @@ class BackoffQ(Generic[EventT]):
 
     def first(self) -> PodEntry[EventT] | None:
         """Return the pod whose backoff ends first; None if there is none."""
-        ends = (self.rejected.heap.first(), self.failed.heap.first())
-        return min((e for e in ends if e), key=lambda pod: pod.backoff_until_s, default=None)
+        firsts = (self.rejected.heap.first(), self.failed.heap.first())
+        found = (pod for pod in firsts if pod)
+        return min(found, key=lambda pod: pod.backoff_until_s, default=None)
 
     def ordered(self) -> list[PodEntry[EventT]]:
         """Return all pods in order: those that plugins rejected, then the others."""
@@ -231,8 +239,8 @@ class BackoffQ(Generic[EventT]):
 class Lease(Generic[EventT]):
     """Pods leased to one scheduler.
 
-    first_event: number of the first cluster event after the lease began.
-    closed: uid -> event that the owner reported, or None if the pod left the lease otherwise.
+    first_event: number of the first cluster event after the lease began. open: pods in flight, by
+    UID. closed: UID → event that the owner reported, or None if the pod left the lease otherwise.
     """
 
     lease_id: int
@@ -248,8 +256,8 @@ class InFlight(Generic[EventT]):
     """The leases, and the log of events since the oldest of them began.
 
     No event is lost between lease and requeue (inFlightEvents of upstream's active_queue.go, with
-    one cursor for each lease instead of one list element for each pod). A full log is replaced by
-    one event (`any_of`), which at worst causes a needless retry.
+    one number for each lease, `Lease.first_event`, instead of one list element for each pod). A
+    full log is replaced by one event (`any_of`), which at worst causes a needless retry.
     """
 
     def __init__(self, max_events: int, any_of: AnyOf[EventT]) -> None:
@@ -312,7 +320,7 @@ class InFlight(Generic[EventT]):
         return self._log[max(0, lease.first_event - self._log_first) :]
 
     def _prune(self) -> None:
-        """Drop the events before the first event of the oldest lease."""
+        """Drop the events that are older than all leases."""
         if not self.leases:
             self._log_first += len(self._log)
             self._log = []

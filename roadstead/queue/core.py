@@ -37,13 +37,14 @@ from roadstead.queue.queue_store import QueueStore
 from roadstead.queue.requeueing import Requeueing
 
 PodPredicate = Callable[[PodIdentity, PodFacts], bool]
+"""Which waiting pods events may move."""
 
 _REPORTED_EVENT = {
     RequeueReason.CONFLICT: QueueEvent.CONFLICT,
     RequeueReason.UNSCHEDULABLE: QueueEvent.REJECT,
     RequeueReason.ERROR: QueueEvent.FAIL,
 }
-"""Event that a lease records for a returned pod, to recognize repeated and different reports."""
+"""Event that a lease stores for a returned pod, to tell a repeated report from a different one."""
 
 
 class QueueCore(Generic[EventT]):
@@ -79,25 +80,25 @@ class QueueCore(Generic[EventT]):
         """
         queued, ended = self._store.pods.present, self._store.pods.ended
         accepted: dict[str, PodEntry[EventT]] = {}
-        again: list[tuple[str, PodFacts]] = []
+        repeated: list[tuple[str, PodFacts]] = []
         done: list[str] = []
         refused: list[str] = []
         room = self.settings.max_pods - len(queued)
         for identity, facts in pods:
             uid = identity.uid
             if uid in queued or uid in accepted:
-                again.append((uid, facts))
+                repeated.append((uid, facts))
             elif uid in ended:
                 done.append(uid)
             elif len(accepted) >= room:
                 refused.append(uid)
             else:
-                accepted[uid] = self._new(identity, facts, now_s)
+                accepted[uid] = self._new_entry(identity, facts, now_s)
         self._requeueing.enter_new(list(accepted.values()), now_s)
-        for uid, facts in again:
+        for uid, facts in repeated:
             self._update(queued[uid], facts, now_s, None)
         full = unschedulable(f"the queue is full: it holds {self.settings.max_pods} pods")
-        results = tuple(accepted), tuple(uid for uid, _ in again), tuple(done), tuple(refused)
+        results = tuple(accepted), tuple(uid for uid, _ in repeated), tuple(done), tuple(refused)
         return AddResult(*results, full if refused else SUCCESS)
 
     def lease(
@@ -126,7 +127,7 @@ class QueueCore(Generic[EventT]):
 
     def renew(self, lease_id: int, now_s: float) -> Status:
         """Extend a lease to `now_s + lease_s`; return an error status if it has ended."""
-        lease = self._lease(lease_id)
+        lease = self._find_lease(lease_id)
         if lease is None:
             return unresolvable(f"lease {lease_id} is over")
         lease.deadline_s = max(lease.deadline_s, now_s + self.settings.lease_s)
@@ -138,7 +139,7 @@ class QueueCore(Generic[EventT]):
         Raises IllegalTransitionError, with nothing changed, for a pod that was never in this lease
         or for which the lease's owner sent a different report before.
         """
-        lease = self._lease(lease_id)
+        lease = self._find_lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(uids))
         todo, answer = self._store.split_report(lease, [(uid, QueueEvent.FINISH) for uid in uids])
@@ -154,7 +155,7 @@ class QueueCore(Generic[EventT]):
         AddUnschedulableIfNotPresent); without `rejected_by` it counts as an error. ERROR: to
         backoffQ. Raises as `done` does.
         """
-        lease = self._lease(lease_id)
+        lease = self._find_lease(lease_id)
         if lease is None:
             return LeaseAnswer(stale=tuple(pod.uid for pod in pods))
         todo, answer = self._store.split_report(
@@ -178,11 +179,11 @@ class QueueCore(Generic[EventT]):
         return tuple(entry.view() for entry in self._nominator.all())
 
     def pop_cleared(self) -> list[QueuedPod]:
-        """Return pods whose nominations ended by preemption or gating, each once."""
+        """Remove and return the pods whose nominations ended by preemption or gating."""
         return self._requeueing.pop_cleared()
 
     def pop_released(self) -> list[QueuedPod]:
-        """Return nominated pods that are no longer gated, each once."""
+        """Remove and return the nominated pods that are no longer gated."""
         return self._requeueing.pop_released()
 
     def update(
@@ -207,23 +208,23 @@ class QueueCore(Generic[EventT]):
 
     def delete(self, uids: Iterable[str]) -> tuple[str, ...]:
         """Remove pods that were deleted from the cluster; return those that were queued."""
-        store, gone = self._store, list[str]()
+        store, removed = self._store, list[str]()
         for uid in uids:
             entry = store.pods.find(uid)
             if entry is not None:
                 if entry.state is not QueueState.DONE:
-                    gone.append(uid)
+                    removed.append(uid)
                 store.apply(entry, QueueEvent.DELETE)
-        return tuple(gone)
+        return tuple(removed)
 
     def assigned(self, uids: Iterable[str]) -> tuple[str, ...]:
         """Remove pods that are on nodes, whoever bound them; return those that were queued."""
-        gone: list[str] = []
+        removed: list[str] = []
         for uid in uids:
             if (entry := self._store.pods.present.get(uid)) is not None:
                 self._store.apply(entry, QueueEvent.ASSIGN)
-                gone.append(uid)
-        return tuple(gone)
+                removed.append(uid)
+        return tuple(removed)
 
     def move(
         self, events: Sequence[EventT], now_s: float, predicate: PodPredicate | None = None
@@ -280,18 +281,19 @@ class QueueCore(Generic[EventT]):
 
     def expire(self, now_s: float) -> tuple[EndedLease, ...]:
         """End the leases past their deadline; their pods return to the head of activeQ."""
-        late = [one for one in self._store.in_flight.leases.values() if one.deadline_s <= now_s]
-        return tuple(self._end(lease, now_s) for lease in late)
+        leases = self._store.in_flight.leases.values()
+        expired = [lease for lease in leases if lease.deadline_s <= now_s]
+        return tuple(self._end_lease(lease, now_s) for lease in expired)
 
     def revoke(self, owner: str, epoch: int, now_s: float) -> tuple[EndedLease, ...]:
-        """Fence an owner: end its leases of epochs before `epoch`, and refuse new ones."""
+        """Fence an owner's epochs before `epoch`: end their leases, and refuse new ones."""
         self._epochs[owner] = max(epoch, self._epochs.get(owner, epoch))
         old = [
             lease
             for lease in self._store.in_flight.leases.values()
             if lease.owner == owner and lease.epoch < epoch
         ]
-        return tuple(self._end(lease, now_s) for lease in old)
+        return tuple(self._end_lease(lease, now_s) for lease in old)
 
     def leased_to(self, owner: str, epoch: int) -> tuple[str, ...]:
         """Return the UIDs of the pods leased to an owner's epochs before `epoch`."""
@@ -300,7 +302,7 @@ class QueueCore(Generic[EventT]):
         return tuple(uid for lease in old for uid in lease.open)
 
     def tick(self, now_s: float) -> tuple[EndedLease, ...]:
-        """End leases, backoffs and long waits that are due; return the ended leases."""
+        """End leases, backoffs and waits in unschedulablePods that are due; return the leases."""
         ended = self.expire(now_s)
         self.flush_unschedulable(now_s)
         self.flush_backoff(now_s)
@@ -355,6 +357,7 @@ class QueueCore(Generic[EventT]):
         return len(self._store.active.heap)
 
     def counts(self) -> QueueCounts:
+        """Return the number of pods in each container."""
         return self._store.counts()
 
     def validate(self) -> None:
@@ -362,10 +365,10 @@ class QueueCore(Generic[EventT]):
         self._store.validate()
         self._lease_order.validate()
 
-    def _lease(self, lease_id: int) -> Lease[EventT] | None:
+    def _find_lease(self, lease_id: int) -> Lease[EventT] | None:
         return self._store.in_flight.leases.get(lease_id)
 
-    def _new(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> PodEntry[EventT]:
+    def _new_entry(self, identity: PodIdentity, facts: PodFacts, now_s: float) -> PodEntry[EventT]:
         entry: PodEntry[EventT] = PodEntry(identity.uid, identity, facts, self._next_seq, now_s)
         self._next_seq += 1
         if facts.nominated_node_name:
@@ -378,9 +381,9 @@ class QueueCore(Generic[EventT]):
             return
         entry.facts = nominator.facts_for(entry.facts, node_name)
         nominator.index(entry.uid, node_name)
-        for lower in (
-            nominator.nominated_below(node_name, entry.facts.priority) if report.preempts else ()
-        ):
+        if not report.preempts:
+            return
+        for lower in nominator.nominated_below(node_name, entry.facts.priority):
             # The preemptor will use the resources: retry the pod elsewhere after its backoff.
             nominator.index(lower.uid, "")
             self._requeueing.record_cleared(lower)
@@ -403,14 +406,14 @@ class QueueCore(Generic[EventT]):
         events: Sequence[EventT] | None,
     ) -> None:
         if not facts.nominated_node_name:
-            # The sender of an update need not know of the nomination.
+            # The sender of an update may not have received the nomination, which is kept then.
             facts = self._nominator.facts_for(facts, entry.facts.nominated_node_name)
         if events is None and entry.facts == facts:
             return
         self._nominator.index(entry.uid, facts.nominated_node_name)
         self._requeueing.update(entry, facts, now_s, [None] if events is None else events)
 
-    def _end(self, lease: Lease[EventT], now_s: float) -> EndedLease:
+    def _end_lease(self, lease: Lease[EventT], now_s: float) -> EndedLease:
         uids = tuple(lease.open)
         for entry in list(lease.open.values()):
             self._requeueing.enter(entry, QueueEvent.EXPIRE, now_s)

@@ -27,13 +27,17 @@ _CLAIM_UPDATE = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
 UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
 MAX_CACHED_EVENTS = 32_768
-"""Cached events, or up to twice as many: equal ones are one object, and each is evaluated once."""
+"""Maximum number of events in each of two generations of a cache.
+
+Equal events are one object, so that hints evaluate each once.
+"""
 
 
 class PodEvents:
     """Events of pods: one object for each cluster event and class of pods.
 
-    claims: device claims. When a pod that uses one is assigned or leaves, the claim changes too.
+    claims: device claims. When a pod that uses one is assigned or leaves, the claim changes, too,
+    which is another event.
     """
 
     def __init__(self, claims: Iterable[DeviceClaimFacts] = ()) -> None:
@@ -71,7 +75,10 @@ class PodEvents:
         return self._events_of(UNSCHEDULABLE_POD_ADD, pods)
 
     def _claims_written(self, pods: Iterable[PodFacts]) -> Iterator[OccurredEvent]:
-        """Yield the events of claims that bound pods share: they are no longer in flight."""
+        """Yield the events of shared claims that bound pods use: other pods may use them now.
+
+        (Before the bind, the claim was in flight: its allocation was assumed, not written.)
+        """
         for claim, pod in self._claims_of(pods):
             if claim.owner_kind != "Pod":
                 consumer = consumer_of(pod)
@@ -118,7 +125,8 @@ class PodEvents:
                 claim = self._claims.get(key) or DeviceClaimFacts(pod.namespace, name)
                 yield replace(claim, allocation=None), pod
             if pod.extended_requests:
-                # Whether the claim exists, and its name, do not matter: devices may be free again.
+                # The claim for extended resources may not exist, and its name is not known: what
+                # matters to other pods is that its devices may be free again.
                 yield DeviceClaimFacts(pod.namespace, UNWRITTEN_CLAIM_NAME, owner_kind="Pod"), pod
 
     def _events_of(
@@ -133,9 +141,9 @@ class PodEvents:
         cached = self._cached.get(key)
         if cached is None:
             pod = EventPod(facts, event.resource is EventResource.ASSIGNED_POD)
-            is_gone = event.action is ActionType.DELETE
+            is_deleted = event.action is ActionType.DELETE
             change: ObjectChange[object] = (
-                ObjectChange(old=pod, thorough=True) if is_gone else ObjectChange(new=pod)
+                ObjectChange(old=pod, thorough=True) if is_deleted else ObjectChange(new=pod)
             )
             cached = OccurredEvent(event, change, spares_gangs)
             self._cached.put(key, cached)

@@ -1,9 +1,10 @@
 """GangTurns: try gangs one at a time if they would otherwise fail and wake each other for ever.
 
-Gangs that compete for the same resources each occupy a part of them, fail and wake each other.
-After `MAX_WAKES` (`scheduling_queue.py`) they no longer wake each other, although one of them may
-fit while no other occupies a part. So once activeQ and backoffQ are empty and no gang is in flight,
-each waiting gang is tried once, alone.
+Gangs that compete for the same resources each occupy a part of them, fail and wake each other: the
+resources that one frees move the pods of another to activeQ. After `MAX_WAKES`
+(`scheduling_queue.py`) they no longer do so, although one of them may fit while no other occupies a
+part. So once activeQ and backoffQ are empty and no gang is in flight, each waiting gang is tried
+once, alone.
 
 The resources that a gang frees in its own turn wake no other gang, because they were free before
 the turn. So a round of turns ends; another one begins only after a gang failed out of its turn.
@@ -22,7 +23,10 @@ from roadstead.queue.pods import QueuedPod, QueueState
 
 
 class GangTurns:
-    """The gang whose turn it is. `_freed`: gangs that freed resources without waking others."""
+    """The gang whose turn it is (`_turn`), and those whose turns follow (`_next`).
+
+    `_freed`: gangs that freed resources, for which no other gang was woken.
+    """
 
     def __init__(self, core: QueueCore[OccurredEvent], members: GroupMembers) -> None:
         self._core, self._members = core, members

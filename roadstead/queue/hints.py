@@ -40,10 +40,10 @@ class EventRules(Generic[EventT]):
     """Functions that decide which events help which waiting pods; the queue never reads an event.
 
     hint: queueing hints. registered: whether a plugin registered the event; a gated pod is
-    considered only for events of the plugin that gated it. concerns: whether waiting pods that
-    these plugins rejected are considered for the event (upstream considers fewer pods if a pod was
-    assigned); pods in flight always are. any_of: one event in place of many, when the log of
-    events is full.
+    considered only for events of the plugin that gated it. concerns: called with an event, facts
+    and rejecting plugins; whether such waiting pods are considered for the event (upstream
+    considers fewer pods if a pod was assigned). Pods in flight are considered for every event.
+    any_of: returns one event in place of many, when the log of events is full.
     """
 
     hint: Hint[EventT] = queue_always

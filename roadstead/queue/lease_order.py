@@ -1,9 +1,9 @@
 """LeaseOrder: the next pod to lease, by QueueSort, without starvation and without divided gangs.
 
-Starvation (I11 of docs/invariants.md): pods that are tried for the first time bypass a pod in
-activeQ if QueueSort ranks them before it, once each. Pods that are tried again (after an event or a
-lost race) bypass it at most `max_bypasses` times in all; then the pod that has waited longest is
-leased first.
+Starvation (I11 of docs/invariants.md): a pod that is tried for the first time is leased before a
+pod that has waited longer (bypasses it) if QueueSort ranks it higher. Pods that are tried again,
+after an event or a lost race, bypass another pod at most `max_bypasses` times in all; then the pod
+that has waited longest is leased first.
 
 Gangs: while pods of a gang are leased to one scheduler, its other pods are not leased to another.
 They would wait for each other at Permit on two schedulers until both time out, again and again.
@@ -37,10 +37,10 @@ class LeaseOrder(Generic[EventT]):
         skipped: list[PodEntry[EventT]] = []
         picked = 0
         try:
-            while picked < max_pods and (next_ones := self._next(max_pods - picked, profile)):
-                group = group_key(next_ones[0].facts)
+            while picked < max_pods and (entries := self._next(max_pods - picked, profile)):
+                entry = entries[0]
+                group = group_key(entry.facts)
                 if group is not None:
-                    entry = next_ones[0]
                     gangs_elsewhere = (
                         self._groups_elsewhere(owner)
                         if gangs_elsewhere is None
@@ -51,33 +51,33 @@ class LeaseOrder(Generic[EventT]):
                         self._store.heap_of(entry).hide(entry)
                         skipped.append(entry)
                         continue
-                self._count_bypass(next_ones[0])
-                picked += len(next_ones)
-                yield next_ones
+                self._count_bypass(entry)
+                picked += len(entries)
+                yield entries
         finally:
-            # The last to enter first: `restore` puts each pod before the pods that entered later.
+            # In reverse order of entry: `restore` puts a pod before those that entered later.
             for entry in sorted(skipped, key=lambda each: each.entered, reverse=True):
                 self._store.heap_of(entry).show(entry)
                 if entry.state is QueueState.ACTIVE:
                     self._store.active.order_of(entry).restore(entry, self._max_bypasses)
             self._store.active.drop_departed()
 
-    def _next(self, most: int, profile: str) -> list[PodEntry[EventT]]:
+    def _next(self, limit: int, profile: str) -> list[PodEntry[EventT]]:
         """Return the first pod, or several consecutive ones that are tried for the first time."""
         firsts = self._store.next_to_lease(profile)
         first = next(firsts, None)
         if first is None:
             return []
         if first.state is QueueState.ACTIVE and not first.attempts:
-            return [first, *islice(_similar(first, firsts), most - 1)]
+            return [first, *islice(_similar(first, firsts), limit - 1)]
         if not self._is_retry(first):
             return [first]
         # A retried pod is first only while the pod that has waited longest may be bypassed (I11).
         order = self._store.active.order_of(first)
-        longest = order.oldest()
-        if longest is None or order.bypasses_of(longest) < self._max_bypasses:
+        oldest = order.oldest()
+        if oldest is None or order.bypasses_of(oldest) < self._max_bypasses:
             return [first]
-        return [longest]
+        return [oldest]
 
     def _count_bypass(self, entry: PodEntry[EventT]) -> None:
         """Count the lease of a retried pod while another pod has waited longer."""

@@ -1,9 +1,9 @@
 """QueueNominations: keeps the nominations at the cache equal to those of the queue.
 
 A scheduler sends a nomination to the cache before it reports it to the queue. If the report is
-stale, because its lease had ended, the queue sends the correct nomination to the cache. While the
-pod is leased again, the correction is delayed until the pod returns, because the scheduler may send
-another nomination first.
+stale, because the lease had ended, the cache has a nomination that the queue does not have: the
+queue sends the correct one. If the pod is leased again at that time, the correction is sent when it
+returns, as the scheduler may send another nomination first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ QueueSteps: TypeAlias = Generator[SendNominations, object, T]
 
 @dataclass(frozen=True, slots=True)
 class NominatedPods:
-    """Nominated `pods` and their `nodes`, in the same order. none: requested UIDs without one."""
+    """Nominated `pods` and their `nodes`, in the same order.
+
+    none: requested UIDs of pods without a nomination.
+    """
 
     pods: tuple[Pod, ...]
     nodes: tuple[str, ...]
@@ -77,8 +80,8 @@ class QueueNominations:
     def send_changes(self) -> QueueSteps[None]:
         """Send the nominations that ended or took effect.
 
-        They end when another pod preempts (the cache may have received that in another order) or
-        the pod is gated, and take effect again when it is no longer gated.
+        A nomination ends when another pod preempts (the cache may have received the two in another
+        order) or when the pod is gated; it takes effect again when the pod is no longer gated.
         """
         # Repeated, since the events may gate other pods, whose nominations then end as well.
         while cleared := self._core.pop_cleared():
@@ -93,7 +96,9 @@ class QueueNominations:
 
     def note_stale(self, returned: Sequence[ReturnedPod], stale: Sequence[str]) -> None:
         """Record the nominations of stale reports, which the cache has already."""
-        at_cache = {e.uid: e.nominated_node for e in returned if e.nominated_node is not None}
+        at_cache = {
+            each.uid: each.nominated_node for each in returned if each.nominated_node is not None
+        }
         self._wrong_at_cache |= {uid: at_cache[uid] for uid in stale if uid in at_cache}
 
     def send_corrections(self) -> QueueSteps[None]:
@@ -126,7 +131,7 @@ class QueueNominations:
                 del self._wrong_at_cache[uid]
 
     def nominated(self, uids: Sequence[str]) -> NominatedPods:
-        """Return the nominated pods, and those of `uids` that are not; no leased pods."""
+        """Return the nominated pods, and which of `uids` are not nominated; no leased pods."""
         nominated = [
             pod for pod in self._core.nominations() if not self._is_leased(pod.identity.uid)
         ]

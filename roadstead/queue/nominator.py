@@ -15,7 +15,7 @@ from roadstead.facts.pod import PodFacts
 from roadstead.queue.pods import EventT, PodEntry, QueueState
 
 MAX_CACHED_FACTS = 4096
-"""Maximum number of results that `facts_for` caches; a full cache is emptied."""
+"""Maximum number of results that `facts_for` caches; a full cache is cleared."""
 
 MAX_GONE = 1024
 """The index may hold 2 × (pods in the queue) + MAX_GONE pods; beyond that, pods that left the queue
@@ -23,7 +23,7 @@ are removed from it."""
 
 
 class Nominator(Generic[EventT]):
-    """Pods of the queue by nominated node. queued: all pods of the queue by UID, kept current."""
+    """Pods of the queue by nominated node. queued: the pods of the queue by UID, kept current."""
 
     def __init__(self, queued: Mapping[str, PodEntry[EventT]]) -> None:
         self._queued = queued
@@ -44,7 +44,7 @@ class Nominator(Generic[EventT]):
                 self._remove(gone)
 
     def nominated_below(self, node_name: str, priority: int) -> list[PodEntry[EventT]]:
-        """Return the pods below a priority that are nominated to a node."""
+        """Return the pods with less than a priority that are nominated to a node."""
         return [each for each in self.nominated(node_name) if each.facts.priority < priority]
 
     def nominated(self, node_name: str) -> tuple[PodEntry[EventT], ...]:

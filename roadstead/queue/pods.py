@@ -1,4 +1,4 @@
-"""Types of the queue: its record of a pod, settings, arguments and results."""
+"""Types of the queue: its record of a pod, settings, arguments and results of its methods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EventT = TypeVar("EventT")
 
 
 class QueueState(StrEnum):
-    """State of a pod. NEW, DONE and DELETED pods are not in the queue; DONE ones are remembered."""
+    """State of a pod. NEW, DONE and DELETED pods are not in the queue."""
 
     NEW = "new"
     ACTIVE = "active"
@@ -60,10 +60,13 @@ class RequeueReason(StrEnum):
 class QueueSettings:
     """Bounds and durations (upstream's defaults, if it has them).
 
-    backoff_window_s: backoffs end at multiples of it, so that the pods of one window return in the
-    order of QueueSort (backoffQOrderingWindowDuration). max_bypasses: how often pods that are tried
-    again may bypass a pod in activeQ; see `roadstead.queue.lease_order`. by_profile: a lease may be
-    restricted to the pods of one profile.
+    lease_s: from the lease of pods, or its renewal, to its end. backoff_window_s: backoffs end at
+    multiples of it, so that the pods of one window return in the order of QueueSort
+    (backoffQOrderingWindowDuration). unschedulable_max_s: how long a pod waits in unschedulablePods
+    without an event. max_in_flight_events: of the log that pods in flight share.
+    max_done_remembered: UIDs of DONE pods that are stored to recognize late copies of `add`.
+    max_bypasses: how often pods that are tried again may bypass a pod in activeQ; see
+    `roadstead.queue.lease_order`. by_profile: a lease may be restricted to the pods of one profile.
     """
 
     max_pods: int = 2_000_000
@@ -84,7 +87,7 @@ class QueueSettings:
         return min(doubled, self.backoff_max_s)
 
     def backoff_until_s(self, failures: int, now_s: float) -> float:
-        """Return when a backoff that begins now ends: at the end of its last window.
+        """Return when a backoff that begins now ends: at the end of the window in which it is over.
 
         Upstream's isPodBackingoff: a pod whose backoff ends in the present window still waits.
         """
@@ -114,7 +117,7 @@ class QueuedPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Report of one pod that returns. pending: the rejecting plugins that returned Pending.
+    """Report on a pod that returns. pending: the rejecting plugins that returned Pending.
 
     nominated_node: None keeps the pod's nomination, "" clears it. preempts: there are victims on
     that node, and pods of lower priority lose their nominations to it.
@@ -130,7 +133,7 @@ class Requeue:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """Each uid of the batch in exactly one of four tuples, and why some were refused (`status`).
+    """Each UID of the batch in exactly one of four tuples, and why some were refused (`status`).
 
     accepted: now in the queue. duplicates: were in the queue already. done: bound, and no longer in
     the queue. refused: the queue is full; the sender keeps them and may send them again.
@@ -157,7 +160,7 @@ class LeaseBatch:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAnswer:
-    """Each uid of a scheduler's report in one of three tuples.
+    """Each UID of a scheduler's report in one of three tuples.
 
     applied: the report was applied. duplicates: an equal report was applied before. stale: the
     lease has ended, or the pod left it otherwise (deleted, assigned); nothing changed.
@@ -180,7 +183,7 @@ class EndedLease:
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """Number of pods in each container, of leases, and of pods that were done since the start."""
+    """Number of pods in each container, of leases, and of pods that became DONE since the start."""
 
     active: int
     backoff: int
@@ -201,6 +204,7 @@ class PodEntry(Generic[EventT]):
 
     unschedulable_count, consecutive_errors: determine the backoff (upstream's QueuedPodInfo).
     own_events: events of this pod alone, while it is in flight; None stands for "any event".
+    pending, rejected_by: as in `Requeue`. gating_plugin: whose PreEnqueue refused the pod.
     entered, bypasses_before: see `roadstead.queue.containers.EntryOrder`.
     """
 

@@ -1,7 +1,7 @@
-"""QueueStore: every pod of the queue in its container, and the only way to move it.
+"""QueueStore: every pod of the queue in its container, and the only methods that move it.
 
-`PodStore` has the records by UID, as in every core. The containers (heaps, groups, leases) are the
-queue's own.
+`PodStore` has the records by UID, as in every core; the containers (heaps, groups, leases) exist
+only in the queue.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class QueueStore(Generic[EventT]):
 
     def __init__(self, sort: QueueSort, any_of: AnyOf[EventT], settings: QueueSettings) -> None:
         self.max_pods = settings.max_pods
-        # Done pods are remembered, so that a late copy of an `add` does not add them again.
+        # With the last DONE pods, so that a late copy of an `add` does not add them again.
         self.pods: PodStore[PodEntry[EventT], QueueState, QueueEvent] = PodStore(
             TABLE, _S.NEW, QUEUED, {_S.DONE}, settings.max_done_remembered
         )
@@ -126,14 +126,14 @@ class QueueStore(Generic[EventT]):
 
     def stay(self, entry: PodEntry[EventT], event: QueueEvent) -> None:
         """Apply an event that keeps the state; the pod also keeps its position in its container."""
-        arrow = TABLE.follow(entry.uid, entry.state, event, entry.history)
-        assert arrow.target is entry.state, f"{event} does not lead back to {entry.state}"
-        entry.history = arrow.extend(entry.history)
+        transition = TABLE.follow(entry.uid, entry.state, event, entry.history)
+        assert transition.target is entry.state, f"{event} does not lead back to {entry.state}"
+        entry.history = transition.extend(entry.history)
 
     def split_report(
         self, lease: Lease[EventT], reports: Iterable[tuple[str, QueueEvent]]
     ) -> tuple[list[PodEntry[EventT]], LeaseAnswer]:
-        """Return the pods of a report to change, and the answer; nothing changes here.
+        """Return the pods of a report that are to be changed, and the answer; nothing is changed.
 
         IllegalTransitionError for a pod that was never in the lease, or for which an earlier report
         had a different event.
@@ -171,6 +171,7 @@ class QueueStore(Generic[EventT]):
         return container.heap.ordered() if isinstance(container, PodHeap) else []
 
     def counts(self) -> QueueCounts:
+        """Return the number of pods in each container."""
         return QueueCounts(
             active=len(self.active.heap),
             backoff=len(self.backoff),
@@ -208,8 +209,8 @@ class QueueStore(Generic[EventT]):
     def next_to_lease(self, profile: str = "") -> Iterator[PodEntry[EventT]]:
         """Iterate over the first pods of activeQ; if it is empty, of the rejected ones in backoffQ.
 
-        These are all pods with the sort key of the first, in order. profile: whose pods; "" for
-        all.
+        The first pods are all those with the smallest sort key, in order of arrival. profile: whose
+        pods; "" for all.
         """
         active, rejected = self.active.heap, self.backoff.rejected.heap
         if profile:

@@ -30,7 +30,7 @@ DELETING = unresolvable("skip schedule deleting pod")
 """Status of a pod that is being deleted; it is never tried (skipPodSchedule of schedule_one.go)."""
 
 OWN_EVENTS_MAX = 64
-"""Maximum number of own events of a pod in flight; more become one "any event"."""
+"""Maximum number of `PodEntry.own_events`; more are replaced by one "any event"."""
 
 
 class Requeueing(Generic[EventT]):
@@ -50,6 +50,7 @@ class Requeueing(Generic[EventT]):
         self._plugin_gate = gate
         self._rules = rules
         self._settings = settings
+        # By UID: pods whose nomination is no longer in effect, and is in effect again.
         self._cleared: dict[str, QueuedPod] = {}
         self._released: dict[str, QueuedPod] = {}
 
@@ -58,7 +59,7 @@ class Requeueing(Generic[EventT]):
         return DELETING if facts.is_terminating else self._plugin_gate(facts)
 
     def hints(self, events: Sequence[EventT | None]) -> Hints[EventT]:
-        """Return the strategies of pods for these events; they are cached in the result."""
+        """Return an object with the strategy of each pod for these events."""
         return Hints(self._rules.hint, events)
 
     def enter(self, entry: PodEntry[EventT], event: QueueEvent, now_s: float) -> QueueState:
@@ -106,7 +107,7 @@ class Requeueing(Generic[EventT]):
             self._cleared[entry.uid] = entry.view()
 
     def pop_cleared(self) -> list[QueuedPod]:
-        """Return the pods of `record_cleared` since the last call, as they were then."""
+        """Return the pods of `record_cleared` since the last call, as they were at that time."""
         cleared, self._cleared = [*self._cleared.values()], {}
         return cleared
 
@@ -126,7 +127,7 @@ class Requeueing(Generic[EventT]):
         return kept
 
     def retry(self, entry: PodEntry[EventT], hints: Hints[EventT], now_s: float) -> bool:
-        """Requeue a waiting pod if the events may help it; return whether it was."""
+        """Requeue a waiting pod if the events may help it; return whether it was requeued."""
         strategy = hints.strategy(entry)
         if strategy is Strategy.SKIP:
             return False
@@ -201,7 +202,8 @@ class Requeueing(Generic[EventT]):
             self._store.stay(entry, QueueEvent.UPDATE)
             self.add_own_events(entry, events)
             return
-        # Sort key and group depend on the facts: remove the pod from its container, put it again.
+        # Sort key and group depend on the facts: this removes the pod from its container and adds
+        # it again.
         self._store.apply(entry, QueueEvent.UPDATE)
         if entry.state is QueueState.GATED:
             # The new facts may contain a nomination, which is not in effect while the pod is gated.

@@ -39,15 +39,18 @@ from roadstead.revisions import Revisions
 WAITING = (QueueState.ACTIVE, QueueState.BACKOFF, QueueState.UNSCHEDULABLE, QueueState.GATED)
 
 MAX_WAKES = 10
-"""Reports of failed attempts that may wake gangs before a pod is bound; see `_handle_freed`."""
+"""Reports of failed attempts that may move gangs to activeQ before a pod is bound.
+
+See `SchedulingQueue._handle_freed`.
+"""
 
 
 class SchedulingQueue:
     """The pods of a run that are not bound.
 
     profiles: by scheduler name. members: the pods of each gang, which the gangs' plugins read.
-    pod_revisions: revisions of pods. _overdue: owner → uid → epoch of the lease that expired.
-    _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
+    pod_revisions: of the last addition or removal of each pod. _overdue: owner → UID → epoch of the
+    lease that expired. _wakes: reports of failed attempts since a pod was bound, see `MAX_WAKES`.
     """
 
     def __init__(
@@ -97,9 +100,9 @@ class SchedulingQueue:
         """Remove the device claims that were created for pods that ended."""
         ended = frozenset(uids)
         found = self._devices.claims_of_pods(uids)
-        gone = [each.key for each in found if each.owner_uid in ended]
-        self._devices.apply((), gone)
-        self._events.remove_claims(gone)
+        removed = [each.key for each in found if each.owner_uid in ended]
+        self._devices.apply((), removed)
+        self._events.remove_claims(removed)
 
     @property
     def _devices(self) -> DeviceState:
@@ -107,15 +110,18 @@ class SchedulingQueue:
         return next(iter(self._profiles.values())).storage.devices
 
     def submit(self, pods: Sequence[Pod], now_s: float, revision: int = 0) -> QueueSteps[AddResult]:
-        """Add pods; update those of the queue that changed. Outdated ones are ignored."""
+        """Add pods; update those of the queue that changed.
+
+        Pods with a newer change or removal than `revision` are ignored.
+        """
         valid = self._apply_additions(pods, revision)
-        # Count the gang members of the whole batch first: PreEnqueue reads the counts.
+        # The gang members of all pods are counted first: PreEnqueue reads the counts.
         classes = {id(facts): facts for _, facts in valid}
         gang_classes = {key for key, facts in classes.items() if group_key(facts) is not None}
         gang_pods = (each for each in valid if id(each[1]) in gang_classes) if gang_classes else ()
         new_members = [facts for pod, facts in gang_pods if self._members.add(pod.uid, facts)]
-        has_known = bool(self.core.known_uids(identity.uid for identity, _ in pods))
-        for identity, facts in valid if has_known else ():
+        has_queued = bool(self.core.known_uids(identity.uid for identity, _ in pods))
+        for identity, facts in valid if has_queued else ():
             # Before `core.add`, which would treat the change as "any event".
             old = self.core.facts_of(identity.uid)
             if old is not None and old != facts:
@@ -167,7 +173,7 @@ class SchedulingQueue:
     # Leases.
 
     def activate_gangs(self, gangs: Sequence[GroupKey], now_s: float) -> None:
-        """Activate the pods that stopped waiting for their gang; others of it wait at Permit."""
+        """Activate pods that stopped waiting for gangs of which other pods wait at Permit now."""
         self._gangs.activate_gangs(gangs, now_s)
 
     def lease(
@@ -175,7 +181,7 @@ class SchedulingQueue:
     ) -> LeaseBatch:
         """Lease up to `max_pods` pods, see `QueueCore.lease`.
 
-        Leases, backoffs and long waits that are due are ended first.
+        First, what is due is ended, see `QueueCore.tick`.
         """
         for ended in self.core.tick(now_s):
             # The scheduler may still bind these pods; `leased_to` returns them when it is replaced.
@@ -237,7 +243,7 @@ class SchedulingQueue:
         # Read the facts before `core.done` removes the pods.
         bound = [facts for uid in uids if (facts := self.core.facts_of(uid))]
         answer = self.core.done(lease_id, uids)
-        # The lease of the stale ones ended before the report was received, but they are bound.
+        # The lease of stale pods ended before the report was received, but the pods are bound.
         self.core.assigned(answer.stale)
         for uid in uids:
             self._forget(uid)
@@ -245,21 +251,21 @@ class SchedulingQueue:
         self._wakes = 0
 
     def begin_gang_turn(self, now_s: float) -> None:
-        """Begin the next gang's turn, if it is time; then more pods may be leased."""
+        """Begin the next gang's turn, if no gang is being tried; see `GangTurns`."""
         self._gang_turns.begin_gang_turn(now_s)
 
     def _handle_freed(self, returned: Sequence[ReturnedPod], now_s: float) -> None:
         """Create the events of pods whose assumptions ended, as if they had left their nodes.
 
         The events do not move these pods, nor other pods of a gang that stopped waiting. They may
-        move all others until there were `MAX_WAKES` failed reports without a bind. From then on, a
-        failed gang moves only pods without a gang, a failed pod without a gang moves none, and
-        gangs are tried in turns (`GangTurns`): two gangs that both do not fit would wake each other
-        for ever.
+        move all others, up to `MAX_WAKES` failed reports without a bind. From then on, a failed
+        gang moves only pods without a gang, a failed pod without a gang moves none, and gangs are
+        tried in turns (`GangTurns`): otherwise two gangs that do not fit would move each other to
+        activeQ for ever.
         """
         freed = {each.uid for each in returned if each.freed}
         reasons = {RequeueReason(each.reason) for each in returned if each.freed}
-        # Lost races do not count: `Retries` bounds them for each pod.
+        # Lost races are not counted here: `Retries` bounds them for each pod.
         has_failed = not reasons <= {RequeueReason.CONFLICT}
         if has_failed:
             self._wakes += 1
@@ -279,7 +285,8 @@ class SchedulingQueue:
             return pod.uid not in freed and (group is None or group not in stopped_waiting)
 
         facts = (each for each in known if each is not None)
-        # Gangs in flight would otherwise wake each other through the events logged for them.
+        # `may_move` holds for waiting pods; `spares_gangs` also for pods in flight, when they
+        # return.
         self._handle_events(self._events.gone(facts, spares_gangs=limits_wakes), now_s, may_move)
 
     # Events.
@@ -291,7 +298,7 @@ class SchedulingQueue:
         pods: Iterable[PodChange],
         now_s: float,
     ) -> QueueSteps[None]:
-        """Create the events of changed nodes, and of pods that left nodes or changed there."""
+        """Create the events of changed nodes, and of pods that left nodes or changed on them."""
         left = self._events.gone(facts for _, facts in gone)
         self._handle_events([*node_events(nodes), *left, *pod_events(pods)], now_s)
         yield from self.nominations.send_changes()
@@ -305,7 +312,7 @@ class SchedulingQueue:
     def _handle_events(
         self, events: Sequence[OccurredEvent], now_s: float, predicate: PodPredicate | None = None
     ) -> None:
-        """Pass to the core the events that any plugin registered."""
+        """Pass the events that a plugin registered to the core."""
         registered = [each for each in events if self.hints.is_of_interest(each.event)]
         if registered:
             self.core.move(registered, now_s, predicate)
@@ -339,7 +346,7 @@ class SchedulingQueue:
         self.core.revoke(owner, epoch, now_s)
         # Keep the overdue pods of the current incarnation: it may still commit them, and then end.
         overdue = self._overdue.pop(owner, {})
-        if current := {uid: e for uid, e in overdue.items() if e >= epoch}:
+        if current := {uid: leased_in for uid, leased_in in overdue.items() if leased_in >= epoch}:
             self._overdue[owner] = current
         self._handle_events([*self._events.assigned(bound), *self._events.gone(freed)], now_s)
         yield from self.nominations.send_changes()

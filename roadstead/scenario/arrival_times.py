@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.scenario.random_stream import RandomStream, rounded
-from roadstead.simulator.scenario import NEVER_US
+from roadstead.simulator.times import NEVER_US
 
 HOUR_US: Final = 3_600_000_000
 BLOCK: Final = 2_048

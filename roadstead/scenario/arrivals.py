@@ -17,7 +17,8 @@ from roadstead.fleet.trace import NEVER_MS, Trace
 from roadstead.scenario.arrival_times import BLOCK, ActiveWindow, ArrivalTimes
 from roadstead.scenario.durations import DurationsBase
 from roadstead.scenario.random_stream import RandomStream, rounded
-from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
+from roadstead.simulator.scenario import Arrival, PodLifecycle
+from roadstead.simulator.times import NEVER_US
 
 MS_US: Final = 1_000
 

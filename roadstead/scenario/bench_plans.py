@@ -14,18 +14,17 @@ from roadstead.scenario.arrival_times import HOUR_US, ActiveWindow, PoissonTimes
 from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes
 from roadstead.simulator.limits import MIB_BYTES
+from roadstead.simulator.node_events import NodeEventPlan, NodeTarget
 from roadstead.simulator.scenario import (
-    SECOND_US,
     Arrival,
     ArrivalSource,
     CompiledScenario,
     ControllerTimings,
     Limits,
-    NodeEventPlan,
-    NodeTarget,
     PodLifecycle,
-    Share,
 )
+from roadstead.simulator.share import Share
+from roadstead.simulator.times import SECOND_US
 
 DAY_US: Final = 24 * HOUR_US
 CLASSES: Final = 10

@@ -30,7 +30,8 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import PodDisruptionBudget
 from roadstead.scenario.controllers import ControllerObjects, share_of
 from roadstead.scenario.templates import Templates
-from roadstead.simulator.scenario import BudgetPlan, InitialPod, Share
+from roadstead.simulator.scenario import BudgetPlan, InitialPod
+from roadstead.simulator.share import Share
 
 COUNT_MAX: Final = 2**31 - 1
 

@@ -53,14 +53,14 @@ from roadstead.scenario.templates import (
     file_stem,
 )
 from roadstead.simulator.scenario import (
-    NEVER_US,
     ControllerChange,
     ControllerKind,
     ControllerPlan,
     Durations,
     PodTemplatePlan,
-    Share,
 )
+from roadstead.simulator.share import Share
+from roadstead.simulator.times import NEVER_US
 
 ORDINALS_MAX: Final = 10_000
 """Most pods of a StatefulSet: each has facts of its own."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roadstead.scenario.random_stream import MILLI_US, RandomStream, rounded
-from roadstead.simulator.scenario import NEVER_US
+from roadstead.simulator.times import NEVER_US
 
 BLOCK: Final = 2_048
 P99_DEVIATIONS: Final = 2.3263478740408408

@@ -36,13 +36,9 @@ from roadstead.protocol.names import qualified_name_errors, subdomain_errors
 from roadstead.protocol.quantity import Quantity
 from roadstead.scenario.controllers import share_of
 from roadstead.scenario.templates import KeyPath
-from roadstead.simulator.scenario import (
-    NEVER_US,
-    FailurePlan,
-    NodeEventPlan,
-    NodeTarget,
-    Share,
-)
+from roadstead.simulator.node_events import FailurePlan, NodeEventPlan, NodeTarget
+from roadstead.simulator.share import Share
+from roadstead.simulator.times import NEVER_US
 
 NODES_MAX: Final = 1_000_000
 OCCURRENCES_MAX: Final = 1_000_000

@@ -48,12 +48,8 @@ from roadstead.scenario.durations import (
     WeibullTimes,
 )
 from roadstead.scenario.templates import KeyPath, Templates
-from roadstead.simulator.scenario import (
-    NEVER_US,
-    ArrivalSource,
-    ControllerKind,
-    ControllerPlan,
-)
+from roadstead.simulator.scenario import ArrivalSource, ControllerKind, ControllerPlan
+from roadstead.simulator.times import NEVER_US
 
 PODS_MAX: Final = 1_000_000_000
 """Most pods that a scenario may be expected to create."""

@@ -7,12 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from roadstead.facts.node import ZONE_LABELS, NodeFacts
-from roadstead.simulator.scenario import (
-    CompiledScenario,
-    ControllerPlan,
-    FailurePlan,
-    NodeEventPlan,
-)
+from roadstead.simulator.node_events import FailurePlan, NodeEventPlan
+from roadstead.simulator.scenario import CompiledScenario, ControllerPlan
 
 HOUR_US: Final = 3_600_000_000
 

@@ -25,7 +25,8 @@ from roadstead.protocol.errors import InputError, cut_short
 from roadstead.protocol.objects import ApiObject, CronJob, Pod, PodTemplate, Toleration
 from roadstead.protocol.objects.meta import TemplateMeta
 from roadstead.protocol.quantity import QuantityError
-from roadstead.simulator.scenario import NEVER_US, PodLifecycle, TimedToleration
+from roadstead.simulator.scenario import PodLifecycle, TimedToleration
+from roadstead.simulator.times import NEVER_US
 
 SECOND_US: Final = 1_000_000
 GRACE_MAX_S: Final = 10**9

@@ -1,6 +1,7 @@
-"""Rows of the tables `devices` and `allocations`: devices, and the claims and pods that have them.
+"""Rows of the tables `devices` and `allocations`: devices, and the claims and pods that use them.
 
-A claim in flight is not recorded before its pod is bound: until then its allocation may be undone.
+A claim in flight (its allocation is assumed, not written) is recorded when its pod is bound: until
+then the allocation may be undone.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ RESERVED: Final = "reserved"
 UNRESERVED: Final = "unreserved"
 
 _NO_DEVICE: Final = (None,) * 7
+"""The columns of `_device_columns` in rows of pods."""
 
 
 def device_rows(slices: Iterable[SliceFacts]) -> Iterator[Row]:
     """Yield a row for each device of the newest generation of each pool."""
     newest: defaultdict[tuple[str, str], list[SliceFacts]] = defaultdict(list)
     for each in slices:
-        known = newest[each.driver, each.pool]
-        if known and known[0].generation < each.generation:
-            known.clear()
-        if not known or known[0].generation == each.generation:
-            known.append(each)
+        of_pool = newest[each.driver, each.pool]
+        if of_pool and of_pool[0].generation < each.generation:
+            of_pool.clear()
+        if not of_pool or of_pool[0].generation == each.generation:
+            of_pool.append(each)
     for pool in newest.values():
         for each in pool:
             counters = json.dumps(_counters(each.shared_counters))
@@ -44,14 +46,14 @@ def device_rows(slices: Iterable[SliceFacts]) -> Iterator[Row]:
                 yield _device_row(each, device, counters)
 
 
-def _device_row(found: SliceFacts, device: DeviceFacts, counters: str) -> Row:
-    placement = device.placement if found.placed_per_device else found.placement
+def _device_row(resource_slice: SliceFacts, device: DeviceFacts, counters: str) -> Row:
+    placement = device.placement if resource_slice.placed_per_device else resource_slice.placement
     capacity = {each.name: each.amount for each in device.capacity}
     return (
-        found.driver,
-        found.pool,
+        resource_slice.driver,
+        resource_slice.pool,
         device.name,
-        found.name,
+        resource_slice.name,
         placement.node_name,
         json.dumps(capacity),
         json.dumps(_counters(device.consumes)),
@@ -64,57 +66,60 @@ def _counters(sets: Iterable[CounterSetFacts]) -> dict[str, str]:
 
 
 class AllocationRows:
-    """The claims as they were recorded last, and the rows of what changes in them."""
+    """Makes the rows of changes of claims: compares each claim with its last recorded state."""
 
     def __init__(self) -> None:
-        self._known: dict[str, DeviceClaimFacts] = {}
-        # Of pods that reserve claims: when a claim is freed, its pod has ended.
-        self._numbers: dict[str, int] = {}
+        # By key `namespace/name`.
+        self._recorded: dict[str, DeviceClaimFacts] = {}
+        # By UID, of pods that reserve claims: when a claim is freed, its pod may not be found.
+        self._pod_numbers: dict[str, int] = {}
 
     def changed(
         self, world: RecordedWorld, claims: Sequence[DeviceClaimFacts], removed: Sequence[str]
     ) -> Iterator[Row]:
-        """Yield the rows of a change. claims: in their new state. removed: keys of those gone."""
+        """Yield the rows of a change. claims: in their new state. removed: keys of claims."""
         for key in removed:
-            before = self._known.pop(key, None)
+            before = self._recorded.pop(key, None)
             if before is not None:
-                yield from self._freed(world.now_us, before, None)
+                yield from self._rows_of_losses(world.now_us, before, None)
         for claim in claims:
             if claim.is_in_flight:
                 continue
-            before = self._known.pop(claim.key, None)
+            before = self._recorded.pop(claim.key, None)
             if before is not None:
-                yield from self._freed(world.now_us, before, claim)
-            yield from self._given(world, before, claim)
+                yield from self._rows_of_losses(world.now_us, before, claim)
+            yield from self._rows_of_gains(world, before, claim)
             if _results(claim) or claim.reserved_for:
-                self._known[claim.key] = claim
+                self._recorded[claim.key] = claim
 
-    def _freed(
+    def _rows_of_losses(
         self, now_us: int, before: DeviceClaimFacts, after: DeviceClaimFacts | None
     ) -> Iterator[Row]:
-        left = {each.uid for each in after.reserved_for} if after is not None else set()
-        gone = [each.uid for each in before.reserved_for if each.uid not in left]
-        numbers = [self._numbers.get(uid) for uid in gone]
+        """Yield rows of the pods and devices that a claim does not have any more."""
+        remaining = {each.uid for each in after.reserved_for} if after is not None else set()
+        removed = [each.uid for each in before.reserved_for if each.uid not in remaining]
+        numbers = [self._pod_numbers.get(uid) for uid in removed]
         for number in numbers:
             yield (now_us, UNRESERVED, before.key, number, None, *_NO_DEVICE)
         if _results(before) != _results(after):
-            last = numbers[-1] if numbers else None
+            last_pod = numbers[-1] if numbers else None
             for result in _results(before):
-                yield (now_us, DEALLOCATED, before.key, last, None, *_device(result))
+                yield (now_us, DEALLOCATED, before.key, last_pod, None, *_device_columns(result))
 
-    def _given(
+    def _rows_of_gains(
         self, world: RecordedWorld, before: DeviceClaimFacts | None, after: DeviceClaimFacts
     ) -> Iterator[Row]:
-        had = {each.uid for each in before.reserved_for} if before is not None else set()
-        new = [each.uid for each in after.reserved_for if each.uid not in had]
+        """Yield rows of the devices and pods that are new in a claim."""
+        known = {each.uid for each in before.reserved_for} if before is not None else set()
+        new = [each.uid for each in after.reserved_for if each.uid not in known]
         for uid in new:
             if (pod := world.pods.get(uid)) is not None:
-                self._numbers[uid] = pod.number
-        pods = [(self._numbers.get(uid), world.cluster.node_of(uid)) for uid in new]
+                self._pod_numbers[uid] = pod.number
+        pods = [(self._pod_numbers.get(uid), world.cluster.node_of(uid)) for uid in new]
         if _results(before) != _results(after):
             number, node = pods[0] if pods else (None, None)
             for result in _results(after):
-                yield (world.now_us, ALLOCATED, after.key, number, node, *_device(result))
+                yield (world.now_us, ALLOCATED, after.key, number, node, *_device_columns(result))
         for number, node in pods:
             yield (world.now_us, RESERVED, after.key, number, node, *_NO_DEVICE)
 
@@ -123,7 +128,7 @@ def _results(claim: DeviceClaimFacts | None) -> tuple[AllocatedDevice, ...]:
     return () if claim is None or claim.allocation is None else claim.allocation.results
 
 
-def _device(result: AllocatedDevice) -> Row:
+def _device_columns(result: AllocatedDevice) -> Row:
     consumed = None if result.consumed is None else json.dumps(dict(result.consumed))
     return (
         result.driver,

@@ -9,7 +9,8 @@ returns commands, which the engine carries out in order before anything else hap
            SetBudgets, WakeAt, Note
 
 A component changes nothing itself, reads no clock, and draws random numbers only from the seed that
-it was made with.
+it was made with. To put a node is to add it, or to change it if it exists; to drop it is to remove
+it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.simulator.scenario import TimedToleration
-from roadstead.simulator.simulated_pods import NEVER_US, Ending, SimulatedPod
+from roadstead.simulator.simulated_pods import Ending, SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 
 @dataclass(frozen=True, slots=True)
 class NewPod:
-    """A pod to create. ordinal: its number at its controller; see `SimulatedPod`.
+    """A pod to create; for fields not listed here see `SimulatedPod`.
 
-    reuses_name: another pod may have had its name; its UID then differs from its name. ends_as: how
-    it ends when its duration is over. no_execute: see `PodLifecycle`. uid: "" for one of its name.
+    reuses_name: pods before it may have had its name, so its UID may get a number. ends_as: how it
+    ends when its duration is over. uid: "" for namespace/name.
     """
 
     namespace: str
@@ -56,9 +58,9 @@ class CreatePods:
 
 @dataclass(frozen=True, slots=True)
 class EndPod:
-    """End a pod; nothing happens if it has ended or terminates already.
+    """End a pod; nothing happens if it has ended, or if it terminates and this is graceful.
 
-    is_graceful: a pod on a node ends after its grace period; otherwise, and if it is pending, now.
+    is_graceful: a pod on a node ends after its grace period; a pending pod ends now in any case.
     """
 
     uid: str
@@ -111,7 +113,7 @@ class WakeAt:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Record an event of the fleet for the `events` table. detail: for people."""
+    """Record an event in the table `events`. subject: node, controller or pod."""
 
     what: str
     subject: str
@@ -128,7 +130,9 @@ class World(Protocol):
     """The fleet as components read it; it changes only by commands."""
 
     @property
-    def now_us(self) -> int: ...
+    def now_us(self) -> int:
+        """Virtual time."""
+        ...
 
     @property
     def nodes(self) -> Mapping[str, NodeFacts]:
@@ -141,20 +145,20 @@ class World(Protocol):
         ...
 
     def pods_on(self, node: str) -> list[SimulatedPod]:
-        """Return the pods on a node, in the order of their placement."""
+        """Return the pods that are bound to a node, in the order of their placement."""
         ...
 
 
 class Component:
     """A component that does nothing; each method is called after what it names has happened.
 
-    sees_all_pods: the methods of pods are called for pods without a controller, too.
+    sees_all_pods: the methods named `pod_…` are called for pods without a controller, too.
     """
 
     sees_all_pods = False
 
     def attach(self, world: World) -> None:
-        """Store the world, which is complete when `begin` is called."""
+        """Store the world; its nodes and pods are there only when `begin` is called."""
 
     def begin(self) -> Commands:
         """Act at time 0, before the first event."""
@@ -177,7 +181,7 @@ class Component:
         return ()
 
     def pod_ended(self, pod: SimulatedPod) -> Commands:
-        """React to the end of a pod, see its `ends_as`."""
+        """React to the end of a pod; its `ends_as` has the reason."""
         return ()
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:

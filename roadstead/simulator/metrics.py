@@ -1,4 +1,4 @@
-"""Metrics of one simulated run, for comparisons: from a run while it goes, or its tables."""
+"""Metrics of one simulated run, for comparisons: while it runs, or from its tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from roadstead.simulator.recorder import owner_of
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import CompiledScenario
-from roadstead.simulator.simulated_pods import NEVER_US, Ending, SimulatedPod
+from roadstead.simulator.simulated_pods import Ending, SimulatedPod
 from roadstead.simulator.summary import waits_of
+from roadstead.simulator.times import NEVER_US
 
 SECOND_US: Final = 1e6
 HOUR_US: Final = 3.6e9
-COUNTED: Final = (Ending.PREEMPTED, Ending.EVICTED, Ending.LOST)
-WAITS: Final = ("p50", "p99")
+COUNTED_ENDINGS: Final = (Ending.PREEMPTED, Ending.EVICTED, Ending.LOST)
+"""Endings whose numbers of pods are metrics: those that a scheduler or a fault causes."""
+
+COMPARED_QUANTILES: Final = ("p50", "p99")
+"""Quantiles of waits that are metrics, of those in `Waits.quantiles_us`."""
 
 
 class RunMetrics:
@@ -23,12 +27,14 @@ class RunMetrics:
 
     def __init__(self, horizon_us: int) -> None:
         self._horizon_us = horizon_us
+        # By owner, of bound pods.
         self._waits_us: defaultdict[str, list[int]] = defaultdict(list)
         self._endings: Counter[str] = Counter()
         self._pods = self._pending_us = self._pending = 0
+        # By metric and resource: the sum over the samples of the whole fleet.
         self._sums: defaultdict[tuple[str, str], float] = defaultdict(float)
 
-    def pod(
+    def add_pod(
         self,
         owner: str,
         created_us: int,
@@ -36,7 +42,7 @@ class RunMetrics:
         ended_us: int | None,
         ending: str | None,
     ) -> None:
-        """Add a pod; None: it was not bound, or has not ended."""
+        """Add a pod. bound_us: None if it was never bound. ended_us, ending: None until it ends."""
         self._pods += 1
         if ending is not None:
             self._endings[ending] += 1
@@ -47,24 +53,24 @@ class RunMetrics:
         self._pending += ended_us is None
         self._pending_us += (self._horizon_us if ended_us is None else ended_us) - created_us
 
-    def sample(self, zone: str, metric: str, resource: str, value: float) -> None:
-        """Add a row of a sample; those of single zones are left out."""
+    def add_sample(self, zone: str, metric: str, resource: str, value: float) -> None:
+        """Add a row of a sample, if it is of the whole fleet; rows of zones are left out."""
         if not zone:
             self._sums[metric, resource] += value
 
     def result(self) -> dict[str, float]:
         """Return the metrics by name; those of an owner or a resource have its name at the end.
 
-        utilization, fragmentation: shares of what is allocatable, averaged over the samples.
+        utilization, fragmentation: sums over the samples, as parts of the allocatable amount.
         """
-        all_us = [each for one in self._waits_us.values() for each in one]
+        all_us = [wait_us for waits_us in self._waits_us.values() for wait_us in waits_us]
         found = {
             "placed_share": len(all_us) / self._pods if self._pods else 0.0,
             "pending": float(self._pending),
             "pending_pod_hours": self._pending_us / HOUR_US,
             **_waits(all_us, ""),
         }
-        found |= {str(each): float(self._endings[str(each)]) for each in COUNTED}
+        found |= {str(each): float(self._endings[str(each)]) for each in COUNTED_ENDINGS}
         for (metric, resource), total in sorted(self._sums.items()):
             if metric == "allocatable" and total:
                 requested = self._sums.get(("requested", resource), 0.0)
@@ -77,44 +83,47 @@ class RunMetrics:
         return found
 
 
-def _waits(waits_us: list[int], end: str) -> dict[str, float]:
+def _waits(waits_us: list[int], suffix: str) -> dict[str, float]:
     if not waits_us:
         return {}
     waits = waits_of(waits_us)
-    quantiles = {f"wait_{name}_s{end}": waits.quantiles_us[name] / SECOND_US for name in WAITS}
-    return {f"wait_mean_s{end}": waits.mean_us / SECOND_US, **quantiles}
+    quantiles = {
+        f"wait_{name}_s{suffix}": waits.quantiles_us[name] / SECOND_US
+        for name in COMPARED_QUANTILES
+    }
+    return {f"wait_mean_s{suffix}": waits.mean_us / SECOND_US, **quantiles}
 
 
 class MetricsRecorder(Recorder):
     """A recorder that collects metrics."""
 
-    def __init__(self, plan: CompiledScenario) -> None:
-        self._plan = plan
-        self.metrics = RunMetrics(plan.horizon_us)
+    def __init__(self, scenario: CompiledScenario) -> None:
+        self._scenario = scenario
+        self.metrics = RunMetrics(scenario.horizon_us)
         self._world: RecordedWorld | None = None
 
     def finish(self) -> dict[str, float]:
-        """Return the metrics, with the pods that have not ended. Call it once, after the run."""
+        """Add the pods that have not ended, and return the metrics. Call it once, after the run."""
         assert self._world is not None, "a run ends with a sample"
-        for life in self._world.pods.values():
-            self._pod(life, is_over=False)
+        for pod in self._world.pods.values():
+            self._add_pod(pod, has_ended=False)
         return self.metrics.result()
 
-    def pod_ended(self, life: SimulatedPod) -> None:
-        """Add a pod whose life is over."""
-        self._pod(life, is_over=True)
+    def pod_ended(self, pod: SimulatedPod) -> None:
+        """Add a pod that has ended."""
+        self._add_pod(pod, has_ended=True)
 
     def sample(self, world: RecordedWorld) -> None:
         """Add the rows of a sample."""
         self._world = world
         for row in sample_rows(world):
-            self.metrics.sample(*row)
+            self.metrics.add_sample(*row)
 
-    def _pod(self, life: SimulatedPod, *, is_over: bool) -> None:
-        self.metrics.pod(
-            owner_of(self._plan, life) or "",
-            life.created_us,
-            None if life.bound_us == NEVER_US else life.bound_us,
-            life.ended_us if is_over else None,
-            str(life.ends_as) if is_over else None,
+    def _add_pod(self, pod: SimulatedPod, *, has_ended: bool) -> None:
+        self.metrics.add_pod(
+            owner_of(self._scenario, pod) or "",
+            pod.created_us,
+            None if pod.bound_us == NEVER_US else pod.bound_us,
+            pod.ended_us if has_ended else None,
+            str(pod.ends_as) if has_ended else None,
         )

@@ -15,7 +15,7 @@ from roadstead.simulator.allocation_rows import device_rows
 from roadstead.simulator.component import Component
 from roadstead.simulator.controllers import Controllers
 from roadstead.simulator.delay import Delay
-from roadstead.simulator.engine import SECOND_US, Engine
+from roadstead.simulator.engine import Engine
 from roadstead.simulator.limits import LimitExceededError, check_memory
 from roadstead.simulator.nodes.component import NodeLifecycle, needs_node_lifecycle
 from roadstead.simulator.recorder import TableRecorder
@@ -23,6 +23,7 @@ from roadstead.simulator.recording import Recorder, Recorders
 from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.simulated_pods import ON_NODE, Ending, LifeState
 from roadstead.simulator.summary import RunSummary
+from roadstead.simulator.times import SECOND_US
 from roadstead.simulator.virtual_cluster import VirtualCluster
 
 
@@ -41,34 +42,36 @@ class Variant:
     plugin_dir: str = ""
 
 
-def run_plan(plan: CompiledScenario, variant: Variant) -> RunPlan:
-    """Return the plan of the scheduler. InputError for settings or plugins that are wrong."""
-    settings = Settings.model_validate(dict(plan.settings))
-    one = {"runtime": "inline", "schedulers": 1, "workers": 0, "journal": None}
-    if plan.decision.durations is not None or plan.decision.pod_us or plan.decision.is_measured:
+def run_plan(scenario: CompiledScenario, variant: Variant) -> RunPlan:
+    """Return the plan of the scheduler's run. InputError for settings or plugins that are wrong."""
+    settings = Settings.model_validate(dict(scenario.settings))
+    # One scheduler in this thread, in place of the actors of a live run.
+    update = {"runtime": "inline", "schedulers": 1, "workers": 0, "journal": None}
+    decision = scenario.decision
+    if decision.durations is not None or decision.pod_us or decision.is_measured:
         # One decision at a time, each with its own time.
-        one["batch"] = 1
-    settings = settings.model_copy(update={**one, "seed": variant.seed})
+        update["batch"] = 1
+    settings = settings.model_copy(update={**update, "seed": variant.seed})
     return RunPlan(
         settings,
         variant.config,
         variant.config_source,
-        plan.cluster,
+        scenario.cluster,
         plugins=variant.plugins,
         plugin_dir=variant.plugin_dir,
     )
 
 
-def components_of(plan: CompiledScenario, seed: int) -> tuple[Component, ...]:
-    """Return the components that a plan needs, in the order in which they react."""
+def components_of(scenario: CompiledScenario, seed: int) -> tuple[Component, ...]:
+    """Return the components that a scenario needs, in the order in which they react."""
     found: list[Component] = []
-    found += [Controllers(plan.controllers, seed)] if plan.controllers else []
-    found += [NodeLifecycle(plan, seed)] if needs_node_lifecycle(plan) else []
+    found += [Controllers(scenario.controllers, seed)] if scenario.controllers else []
+    found += [NodeLifecycle(scenario, seed)] if needs_node_lifecycle(scenario) else []
     return tuple(found)
 
 
 def build_engine(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
     compiled_kernel: CompiledKernel | None,
@@ -76,42 +79,43 @@ def build_engine(
     delay: Delay | None = None,
 ) -> Engine:
     """Return the engine of one run, ready to `run`."""
-    engine = Engine(plan, recorder, components, seed=variant.seed)
-    cluster = VirtualCluster(run_plan(plan, variant), compiled_kernel, engine.report)
+    engine = Engine(scenario, recorder, components, seed=variant.seed)
+    cluster = VirtualCluster(run_plan(scenario, variant), compiled_kernel, engine.report)
     engine.attach(cluster, delay)
     return engine
 
 
 def delay_of(
-    plan: CompiledScenario, seed: int, read_processor_s: Callable[[], float]
+    scenario: CompiledScenario, seed: int, read_processor_s: Callable[[], float]
 ) -> Delay | None:
     """Return the time that decisions take; None if they take none."""
-    decision = plan.decision
+    decision = scenario.decision
     if decision.is_measured:
         return Delay(repeat(0), lambda: round(read_processor_s() * SECOND_US))
     if decision.durations is not None:
-        return Delay(decision.durations.draws(seed, len(plan.controllers)))
+        # The streams of smaller numbers are those of the controllers.
+        return Delay(decision.durations.draws(seed, len(scenario.controllers)))
     return Delay(repeat(decision.pod_us)) if decision.pod_us else None
 
 
 def prepare_engine(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
     compiled_kernel: CompiledKernel | None,
     read_processor_s: Callable[[], float],
 ) -> Engine:
-    """Return the engine of one run with the components and the delay that its plan needs.
+    """Return the engine of one run with the components and the delay that its scenario needs.
 
     read_processor_s: of this process, for decisions whose time is measured.
     """
-    components = components_of(plan, variant.seed)
-    delay = delay_of(plan, variant.seed, read_processor_s)
-    return build_engine(plan, variant, recorder, compiled_kernel, components, delay)
+    components = components_of(scenario, variant.seed)
+    delay = delay_of(scenario, variant.seed, read_processor_s)
+    return build_engine(scenario, variant, recorder, compiled_kernel, components, delay)
 
 
 def play_to_horizon(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     recorder: Recorder,
     compiled_kernel: CompiledKernel | None,
@@ -119,8 +123,8 @@ def play_to_horizon(
     *,
     read_processor_s: Callable[[], float],
 ) -> Engine:
-    """Play a scenario to its horizon, with tables or without, and return its engine."""
-    engine = prepare_engine(plan, variant, recorder, compiled_kernel, read_processor_s)
+    """Play a scenario to its horizon and return its engine. on_progress: see `Engine.run`."""
+    engine = prepare_engine(scenario, variant, recorder, compiled_kernel, read_processor_s)
     try:
         engine.run(on_progress)
         engine.validate()
@@ -130,7 +134,7 @@ def play_to_horizon(
 
 
 def play(
-    plan: CompiledScenario,
+    scenario: CompiledScenario,
     variant: Variant,
     directory: Path,
     compiled_kernel: CompiledKernel | None,
@@ -142,31 +146,38 @@ def play(
 ) -> RunSummary:
     """Play a scenario, write its tables, and return its figures.
 
-    Parts of tables that are in the directory must be those of this run; they are compared, not
-    written again. read_processor_s, read_memory_bytes: of this process. also: another recorder.
+    Parts of tables that are in the directory must be equal to those of this run; they are compared,
+    not written again. read_processor_s, read_memory_bytes: of this process. also: another recorder.
     Raises OSError, QueueFullError, LimitExceededError, PartDiffersError.
     """
     began_s = read_processor_s()
-    recorder = TableRecorder(directory, plan, run_plan(plan, variant).binding_profiles().devices)
-    recorder.devices(device_rows(plan.cluster.devices.slices))
+    recorder = TableRecorder(
+        directory, scenario, run_plan(scenario, variant).binding_profiles().devices
+    )
+    recorder.devices(device_rows(scenario.cluster.devices.slices))
 
-    def step(engine: Engine) -> None:
-        check_memory(plan.limits.memory_bytes, read_memory_bytes())
+    def check_limits(engine: Engine) -> None:
+        check_memory(scenario.limits.memory_bytes, read_memory_bytes())
         if on_progress is not None:
             on_progress(engine)
 
     recorders = recorder if also is None else Recorders(recorder, also)
     engine = play_to_horizon(
-        plan, variant, recorders, compiled_kernel, step, read_processor_s=read_processor_s
+        scenario,
+        variant,
+        recorders,
+        compiled_kernel,
+        check_limits,
+        read_processor_s=read_processor_s,
     )
     recorder.close(engine)
-    counts, (waits, waits_of) = engine.lives.counts, recorder.counts.waits()
+    counts, (waits, waits_of) = engine.simulated_pods.counts, recorder.counts.waits()
     return RunSummary(
-        scenario=plan.name,
+        scenario=scenario.name,
         config=variant.config_source or "default",
         seed=variant.seed,
-        horizon_us=plan.horizon_us,
-        created=engine.lives.created,
+        horizon_us=scenario.horizon_us,
+        created=engine.simulated_pods.created,
         bound=waits.pods,
         pending=counts[LifeState.PENDING],
         running=sum(counts[state] for state in ON_NODE),

@@ -15,63 +15,66 @@ from roadstead.simulator.component import Note
 from roadstead.simulator.recording import RecordedWorld, Recorder
 from roadstead.simulator.samples import sample_rows
 from roadstead.simulator.scenario import CompiledScenario
-from roadstead.simulator.simulated_pods import NEVER_US, SimulatedPod
+from roadstead.simulator.simulated_pods import SimulatedPod
 from roadstead.simulator.summary import SummaryCounts
 from roadstead.simulator.tables import Row, TableWriter
+from roadstead.simulator.times import NEVER_US
 
 
 class TableRecorder(Recorder):
-    """A recorder of one run; `close` writes what is left, the pods that have not ended included.
+    """A recorder of one run; `close` writes the remaining rows and the pods that have not ended.
 
-    reserving: names of the schedulers that reserve claims of devices. counts: for the summary.
+    reserving: names of the schedulers that reserve claims of devices; the pods of other schedulers
+    are recorded without claims. counts: for the summary.
     """
 
     def __init__(
-        self, directory: Path, plan: CompiledScenario, reserving: Container[str] = ()
+        self, directory: Path, scenario: CompiledScenario, reserving: Container[str] = ()
     ) -> None:
-        self._plan, self._reserving = plan, reserving
+        self._scenario, self._reserving = scenario, reserving
         self.counts = SummaryCounts()
-        most = plan.limits.rows
-        self._pods = TableWriter(directory, "pods", most)
-        self._attempts = TableWriter(directory, "attempts", most)
-        self._events = TableWriter(directory, "events", most)
-        self._nodes = TableWriter(directory, "nodes", most)
-        self._samples = TableWriter(directory, "samples", most)
-        self._classes = TableWriter(directory, "classes", most)
-        self._devices = TableWriter(directory, "devices", most)
-        self._allocations = TableWriter(directory, "allocations", most)
+        max_rows = scenario.limits.rows
+        self._pods = TableWriter(directory, "pods", max_rows)
+        self._attempts = TableWriter(directory, "attempts", max_rows)
+        self._events = TableWriter(directory, "events", max_rows)
+        self._nodes = TableWriter(directory, "nodes", max_rows)
+        self._samples = TableWriter(directory, "samples", max_rows)
+        self._classes = TableWriter(directory, "classes", max_rows)
+        self._devices = TableWriter(directory, "devices", max_rows)
+        self._allocations = TableWriter(directory, "allocations", max_rows)
         self._allocation_rows = AllocationRows()
-        self._class_of: dict[PodFacts, int] = {}
-        # By id first, as hashing facts takes long; facts in `_class_of` keep their id.
-        self._class_by_id: dict[int, int] = {}
+        # Numbers of classes, by facts and by id of facts. The id is looked up first, as hashing
+        # facts takes long; it stays valid, as `_number_of` keeps the facts.
+        self._number_of: dict[PodFacts, int] = {}
+        self._number_by_id: dict[int, int] = {}
 
-    def pod_ended(self, life: SimulatedPod) -> None:
-        """Record a pod whose life is over."""
-        self._pod(life, str(life.ends_as))
+    def pod_ended(self, pod: SimulatedPod) -> None:
+        """Record a pod that has ended."""
+        self._append_pod(pod, str(pod.ends_as))
 
-    def bound(self, now_us: int, life: SimulatedPod) -> None:
+    def bound(self, now_us: int, pod: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
-        self._attempts.append((now_us, life.number, "bound", life.node, None, None, None, None))
+        self._attempts.append((now_us, pod.number, "bound", pod.node, None, None, None, None))
 
     def not_bound(
         self,
         now_us: int,
-        life: SimulatedPod,
-        note: PendingReason,
+        pod: SimulatedPod,
+        reason: PendingReason,
         nominated: str,
         victims: Sequence[str],
     ) -> None:
-        """Record that a scheduler tried a pod in vain, and why."""
+        """Record an attempt that bound no pod, and its reason."""
         self.counts.unplaced_attempts += 1
         self._attempts.append(
             (
                 now_us,
-                life.number,
+                pod.number,
                 "pending",
                 None,
                 nominated or None,
-                note.message,
-                ",".join(note.plugins),
+                reason.message,
+                ",".join(reason.plugins),
                 ",".join(victims) or None,
             )
         )
@@ -81,7 +84,7 @@ class TableRecorder(Recorder):
         self._events.append((now_us, note.what, note.subject, note.detail))
 
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
-        """Record that a node was added or changed, or removed (None)."""
+        """Record that a node was added, changed or removed. facts: None if it was removed."""
         if facts is None:
             self._nodes.append((now_us, name, "removed", None, None, None, None, None))
             return
@@ -107,7 +110,7 @@ class TableRecorder(Recorder):
     def claims(
         self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
     ) -> None:
-        """Record what devices claims got and lost, and for which pods."""
+        """Record the devices that claims got and lost, and the pods that use them."""
         for row in self._allocation_rows.changed(world, changed, removed):
             self._allocations.append(row)
 
@@ -117,50 +120,50 @@ class TableRecorder(Recorder):
             self._samples.append((world.now_us, *row))
 
     def close(self, world: RecordedWorld) -> None:
-        """Write the pods that have not ended, and all that is left. Raises OSError."""
-        for life in world.pods.values():
-            self._pod(life, None)
-        logs = self._attempts, self._events, self._nodes, self._samples
-        for table in (self._pods, *logs, self._classes, self._devices, self._allocations):
+        """Write the pods that have not ended, and the remaining rows. Raises OSError."""
+        for pod in world.pods.values():
+            self._append_pod(pod, None)
+        in_time = self._attempts, self._events, self._nodes, self._samples
+        for table in (self._pods, *in_time, self._classes, self._devices, self._allocations):
             table.close()
 
-    def _pod(self, life: SimulatedPod, ending: str | None) -> None:
-        identity, facts, owner = life.identity, life.facts, owner_of(self._plan, life)
-        self.counts.ended(life, owner or "", is_over=ending is not None)
-        waited_us = None if life.bound_us == NEVER_US else life.bound_us - life.created_us
+    def _append_pod(self, pod: SimulatedPod, ending: str | None) -> None:
+        identity, facts, owner = pod.identity, pod.facts, owner_of(self._scenario, pod)
+        self.counts.add(pod, owner or "", has_ended=ending is not None)
+        waited_us = None if pod.bound_us == NEVER_US else pod.bound_us - pod.created_us
         self._pods.append(
             (
-                life.number,
+                pod.number,
                 identity.namespace,
                 identity.name,
                 identity.uid,
                 owner,
                 self._class_number(facts),
                 facts.priority,
-                life.created_us,
-                _time(life.first_tried_us),
-                _time(life.bound_us),
-                _time(life.started_us),
-                None if ending is None else life.ended_us,
+                pod.created_us,
+                _time_or_none(pod.first_tried_us),
+                _time_or_none(pod.bound_us),
+                _time_or_none(pod.started_us),
+                None if ending is None else pod.ended_us,
                 ending,
-                life.node or None,
-                life.attempts,
+                pod.node or None,
+                pod.attempts,
                 waited_us,
-                life.preemptor or None,
+                pod.preemptor or None,
             )
         )
 
     def _class_number(self, facts: PodFacts) -> int:
-        number = self._class_by_id.get(id(facts))
+        number = self._number_by_id.get(id(facts))
         if number is None:
-            number = self._class_of.get(facts)
+            number = self._number_of.get(facts)
             if number is None:
-                number = self._class_of[facts] = len(self._class_of)
-                self._class_by_id[id(facts)] = number
-                self._new_class(number, facts)
+                number = self._number_of[facts] = len(self._number_of)
+                self._number_by_id[id(facts)] = number
+                self._append_class(number, facts)
         return number
 
-    def _new_class(self, number: int, facts: PodFacts) -> None:
+    def _append_class(self, number: int, facts: PodFacts) -> None:
         requests, labels = dict(facts.requests), dict(facts.labels)
         self._classes.append(
             (
@@ -179,7 +182,10 @@ class TableRecorder(Recorder):
 
 
 def _claims(facts: PodFacts) -> list[str]:
-    """Return the names of the claims that each pod has; a star is the name of the pod."""
+    """Return the names of the claims of a class's pods; a star is the name of the pod.
+
+    Claims for extended resources are left out, and those that a pod does not need.
+    """
     return [
         each.claim_name or each.generated or f"*-{each.name}"
         for each in facts.device_claims
@@ -187,13 +193,13 @@ def _claims(facts: PodFacts) -> list[str]:
     ]
 
 
-def owner_of(plan: CompiledScenario, life: SimulatedPod) -> str | None:
+def owner_of(scenario: CompiledScenario, pod: SimulatedPod) -> str | None:
     """Return what created a pod: a controller as kind/name, or an entry of the workload."""
-    if life.controller >= 0:
-        controller = plan.controllers[life.controller]
+    if pod.controller >= 0:
+        controller = scenario.controllers[pod.controller]
         return f"{controller.kind}/{controller.name}"
-    return plan.sources[life.source].name if life.source >= 0 else None
+    return scenario.sources[pod.source].name if pod.source >= 0 else None
 
 
-def _time(at_us: int) -> int | None:
+def _time_or_none(at_us: int) -> int | None:
     return None if at_us == NEVER_US else at_us

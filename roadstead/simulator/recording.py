@@ -1,4 +1,4 @@
-"""Recorders: what receives the history of a simulated run."""
+"""Recorders: receivers of the history of a simulated run."""
 
 from __future__ import annotations
 
@@ -18,44 +18,48 @@ if TYPE_CHECKING:
 
 
 class RecordedWorld(World, Protocol):
-    """The fleet as recorders read it. lives: of all pods."""
+    """The fleet as recorders read it."""
 
-    lives: SimulatedPods
+    simulated_pods: SimulatedPods
     cluster: VirtualCluster
 
 
 class Recorder:
     """A recorder that records nothing; the methods are called in the order of what happens."""
 
-    def pod_ended(self, life: SimulatedPod) -> None:
-        """Record a pod whose life is over."""
+    def pod_ended(self, pod: SimulatedPod) -> None:
+        """Record a pod that has ended."""
 
-    def bound(self, now_us: int, life: SimulatedPod) -> None:
+    def bound(self, now_us: int, pod: SimulatedPod) -> None:
         """Record that a pod was bound to its node."""
 
     def not_bound(
         self,
         now_us: int,
-        life: SimulatedPod,
-        note: PendingReason,
+        pod: SimulatedPod,
+        reason: PendingReason,
         nominated: str,
         victims: Sequence[str],
     ) -> None:
-        """Record that a scheduler tried a pod in vain, and why.
+        """Record an attempt that bound no pod, and its reason.
 
-        victims: UIDs of the pods that it preempted on the node to which it is nominated.
+        nominated: the node to which the pod was nominated, or "". victims: UIDs of the pods that
+        were preempted for it there.
         """
 
     def note(self, now_us: int, note: Note) -> None:
         """Record an event of the fleet."""
 
     def node(self, now_us: int, name: str, facts: NodeFacts | None, *, is_new: bool) -> None:
-        """Record that a node was added or changed, or removed (None)."""
+        """Record that a node was added, changed or removed. facts: None if it was removed."""
 
     def claims(
         self, world: RecordedWorld, changed: Sequence[DeviceClaimFacts], removed: Sequence[str]
     ) -> None:
-        """Record claims of devices in their new state, and the keys of those that ended."""
+        """Record changes of claims of devices.
+
+        changed: in their new state. removed: keys of those that do not exist any more.
+        """
 
     def sample(self, world: RecordedWorld) -> None:
         """Record the state of the fleet now."""
@@ -67,24 +71,24 @@ class Recorders(Recorder):
     def __init__(self, *recorders: Recorder) -> None:
         self._recorders = recorders
 
-    def pod_ended(self, life: SimulatedPod) -> None:
+    def pod_ended(self, pod: SimulatedPod) -> None:
         for each in self._recorders:
-            each.pod_ended(life)
+            each.pod_ended(pod)
 
-    def bound(self, now_us: int, life: SimulatedPod) -> None:
+    def bound(self, now_us: int, pod: SimulatedPod) -> None:
         for each in self._recorders:
-            each.bound(now_us, life)
+            each.bound(now_us, pod)
 
     def not_bound(
         self,
         now_us: int,
-        life: SimulatedPod,
-        note: PendingReason,
+        pod: SimulatedPod,
+        reason: PendingReason,
         nominated: str,
         victims: Sequence[str],
     ) -> None:
         for each in self._recorders:
-            each.not_bound(now_us, life, note, nominated, victims)
+            each.not_bound(now_us, pod, reason, nominated, victims)
 
     def note(self, now_us: int, note: Note) -> None:
         for each in self._recorders:

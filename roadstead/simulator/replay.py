@@ -19,14 +19,14 @@ from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.simulated_pods import ON_NODE, LifeState, SimulatedPod
 
 OnProgress = Callable[[Engine], None]
-"""Called now and then during a run, for progress and time limits."""
+"""As for `Engine.run`: shows progress, and may raise to end the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A pod at a time of its run.
+    """A pod at a time of its run. node: "" if it was on none.
 
-    explanation: of a decision for the pod at this time; its own resources count as free.
+    explanation: of a decision for the pod at this time, made as if the pod were on no node.
     """
 
     time_us: int
@@ -51,7 +51,7 @@ class _BoundNow(Exception):
 
 
 class _NominationRecorder(Recorder):
-    """Keeps the nominated nodes of pods, and ends the run at the bind of one pod.
+    """Stores the nominated nodes of pods, and ends the run at the bind of one pod.
 
     ends_at: number of the pod whose bind ends the run. nominated: nodes by the pods' numbers.
     """
@@ -70,11 +70,11 @@ class _NominationRecorder(Recorder):
         self,
         now_us: int,
         pod: SimulatedPod,
-        note: PendingReason,
+        reason: PendingReason,
         nominated: str,
         victims: Sequence[str],
     ) -> None:
-        """Keep the node to which a pod is nominated."""
+        """Store the node to which a pod is nominated, or that there is none any more."""
         if nominated:
             self.nominated[pod.number] = nominated
         else:
@@ -99,13 +99,14 @@ def explain_bind(
         engine.run(on_progress)
     except _BoundNow:
         pod = next(each for each in engine.pods.values() if each.number == number)
-        # Pods of the same batch that were decided after it are on their nodes already.
-        later = [
+        # A batch is decided before its first pod is bound: the pods decided after this one are on
+        # their nodes already, but pending in the engine.
+        decided_later = [
             (each.identity, each.facts)
             for each in engine.pods.values()
             if each.state is LifeState.PENDING and engine.cluster.node_of(each.uid) is not None
         ]
-        explanation = engine.cluster.explain((pod.identity, pod.facts), later)
+        explanation = engine.cluster.explain((pod.identity, pod.facts), decided_later)
         return Moment(engine.now_us, pod.state, pod.node, explanation)
     raise AssertionError(f"pod {number} is never bound")
 
@@ -120,7 +121,7 @@ def explain_at(
 ) -> Moment:
     """Explain a pod after all events of a time. number: as for `explain_bind`.
 
-    Raises InputError if it does not exist then.
+    Raises InputError if the pod does not exist at that time.
     """
     engine, nominated = _play_until(scenario, variant, at_us, compiled_kernel, on_progress)
     pod = next((each for each in engine.pods.values() if each.number == number), None)
@@ -178,5 +179,5 @@ def _play_until(
 
 
 def _no_clock() -> float:
-    """Return 0: only runs that measure real decision times read the clock, and none is replayed."""
+    """Return 0: only a run that measures decision times needs a clock, and none is played again."""
     return 0.0

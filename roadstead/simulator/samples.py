@@ -1,8 +1,9 @@
 """Samples: the state of the fleet at one time, as rows (zone, metric, resource, value).
 
-Fragmentation follows "Beware of Fragmentation" (Weng et al., USENIX ATC'23), for each resource of
-whole nodes: what is free on a node is a fragment to a typical pod that requests the resource and
-does not fit there. The value is the expected fragment of a typical pod, summed over nodes.
+Fragmentation follows "Beware of Fragmentation" (Weng et al., USENIX ATC'23), for each resource of a
+node as a whole: its free amount is a fragment for a pod that requests the resource and does not fit
+on the node. The metric is the mean fragment over the typical pods, summed over nodes. Typical pods
+are those of the classes with most pods so far.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 SampleRow = tuple[str, str, str, float]
 """Zone, metric, resource, value; columns of `samples` after the time."""
 
-WHOLE: Final = ""
+WHOLE_FLEET: Final = ""
 """Zone of rows that concern the whole fleet."""
 
 TYPICAL_CLASSES: Final = 32
-"""Number of classes with most pods so far whose fragments are computed."""
+"""Maximum number of classes of typical pods; each costs a pass over all nodes."""
 
 METRICS: Final = {
     "pending": "pods that wait for a node",
@@ -47,19 +48,21 @@ METRICS: Final = {
 
 def sample_rows(world: RecordedWorld) -> Iterator[SampleRow]:
     """Yield the rows of a sample; the whole fleet first, then zone by zone."""
-    counts = world.lives.counts
-    yield WHOLE, "pending", "", float(counts[LifeState.PENDING])
-    yield WHOLE, "running", "", float(sum(counts[state] for state in ON_NODE))
-    yield WHOLE, "ended", "", float(counts[LifeState.ENDED])
-    yield WHOLE, "nodes", "", float(len(world.nodes))
+    counts = world.simulated_pods.counts
+    yield WHOLE_FLEET, "pending", "", float(counts[LifeState.PENDING])
+    yield WHOLE_FLEET, "running", "", float(sum(counts[state] for state in ON_NODE))
+    yield WHOLE_FLEET, "ended", "", float(counts[LifeState.ENDED])
+    yield WHOLE_FLEET, "nodes", "", float(len(world.nodes))
     if counts[LifeState.PENDING]:
-        refusing = Counter(",".join(note.plugins) for note in world.cluster.pending())
-        for plugins, pods in sorted(refusing.items()):
-            yield WHOLE, "pending by plugin", plugins, float(pods)
-    yield from _resources(world.cluster.table, world.lives.typical(TYPICAL_CLASSES))
+        refused_by = Counter(",".join(each.plugins) for each in world.cluster.pending())
+        for plugins, pods in sorted(refused_by.items()):
+            yield WHOLE_FLEET, "pending by plugin", plugins, float(pods)
+    yield from _resource_rows(world.cluster.table, world.simulated_pods.typical(TYPICAL_CLASSES))
 
 
-def _resources(table: NodeTable, typical: Sequence[tuple[PodFacts, int]]) -> Iterator[SampleRow]:
+def _resource_rows(
+    table: NodeTable, typical: Sequence[tuple[PodFacts, int]]
+) -> Iterator[SampleRow]:
     columns, rows = table.columns, slice(0, len(table))
     columns.fit_resources()
     names = table.resource_names
@@ -68,24 +71,30 @@ def _resources(table: NodeTable, typical: Sequence[tuple[PodFacts, int]]) -> Ite
     has_room = columns.pod_count[rows] < columns.allocatable_pods[rows]
     fragments = _fragments(free, has_room, names, typical)
     zones = columns.zone[rows]
-    parts = [(WHOLE, np.ones(len(zones), dtype=np.bool_))]
+    # Zones, each with a mask of its nodes.
+    parts = [(WHOLE_FLEET, np.ones(len(zones), dtype=np.bool_))]
     known = [(columns.zones.values[code], zones == code) for code in np.unique(zones)]
     parts += sorted((each for each in known if each[0]), key=lambda each: each[0])
-    for zone, here in parts:
+    for zone, mask in parts:
         for code, resource in enumerate(names):
-            yield zone, "allocatable", resource, float(allocatable[code, here].sum())
-            yield zone, "requested", resource, float(requested[code, here].sum())
-            yield zone, "largest free", resource, float(free[code, here].max(initial=0))
+            yield zone, "allocatable", resource, float(allocatable[code, mask].sum())
+            yield zone, "requested", resource, float(requested[code, mask].sum())
+            yield zone, "largest free", resource, float(free[code, mask].max(initial=0))
             if resource in fragments:
-                yield zone, "fragmentation", resource, float(fragments[resource][here].sum())
+                yield zone, "fragmentation", resource, float(fragments[resource][mask].sum())
 
 
 def _fragments(
     free: I64, has_room: Bools, names: Sequence[str], typical: Sequence[tuple[PodFacts, int]]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return by resource the expected fragment on each node: float64[node]."""
+    """Return by resource the mean fragment of typical pods on each node: float64[node].
+
+    free: int64[resource, node]. has_room: whether a node may have one more pod. typical: facts,
+    each with its number of pods.
+    """
     code_of = {name: code for code, name in enumerate(names)}
     sums: dict[str, NDArray[np.float64]] = {}
+    # By resource: the pods that request it, over which the mean is taken.
     pods: Counter[str] = Counter()
     for facts, count in typical:
         requests = [(name, amount) for name, amount in facts.requests if amount]

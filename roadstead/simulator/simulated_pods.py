@@ -22,11 +22,12 @@ from typing import Final
 
 from roadstead.facts.pod import PodFacts, PodIdentity
 from roadstead.simulator.scenario import TimedToleration
+from roadstead.simulator.times import NEVER_US
 from roadstead.transitions import History, TransitionTable
 
 
 class LifeState(StrEnum):
-    """States of a pod's pod."""
+    """States of a pod."""
 
     PENDING = "pending"
     BOUND = "bound"
@@ -36,7 +37,7 @@ class LifeState(StrEnum):
 
 
 class LifeEvent(StrEnum):
-    """Events of a pod's pod."""
+    """What changes the state of a pod."""
 
     BIND = "bind"
     START = "start"
@@ -81,24 +82,23 @@ TABLE: Final[TransitionTable[LifeState, LifeEvent]] = TransitionTable(
 )
 
 MAX_COUNTED_CLASSES: Final = 4096
-"""Number of distinct facts whose pods are counted for `SimulatedPods.typical`."""
+"""Maximum number of distinct facts whose pods are counted, so that memory is bounded."""
 
 ON_NODE: Final = frozenset({_S.BOUND, _S.RUNNING, _S.TERMINATING})
 """States of pods that use a node."""
-
-NEVER_US: Final = -1
 
 
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
     """One pod. Times in microseconds from the start of the scenario, NEVER_US before they occur.
 
-    number: of the pod in its run, in the order of creation. source, controller: index of what
-    created it, -1 for neither. duration_us: how long it runs, NEVER_US until it is deleted.
-    grace_us: of its termination. attempts: how often a scheduler tried it. ends_as: how it ended,
-    or will end if nothing else happens. ordinal: its number at its controller. preemptor: key of
-    the pod for which it was preempted. no_execute: see `PodLifecycle`. due_us: when its duration or
-    grace period is over, NEVER_US if that is not planned.
+    number: of the pod in its run, in the order of creation. source, controller: index in
+    `CompiledScenario.sources` or `.controllers` of what created it, -1 otherwise. duration_us: how
+    long it runs, NEVER_US until it is deleted. grace_us: time from a graceful deletion to its end.
+    ordinal: its number at its controller. attempts: how often a scheduler tried it. ends_as: how it
+    ended, or will end if nothing else happens. preemptor: key of the pod for which it was
+    preempted. no_execute: see `PodLifecycle`. due_us: when its duration or grace period is over,
+    NEVER_US if that is not planned.
     """
 
     number: int
@@ -129,13 +129,17 @@ class SimulatedPod:
 
 
 class SimulatedPods:
-    """The pods that have not ended, by UID, and how many are in which state."""
+    """The pods that have not ended, by UID, and how many are in which state.
+
+    created: number of pods so far, with those that have ended.
+    """
 
     def __init__(self) -> None:
         self.by_uid: dict[str, SimulatedPod] = {}
         self.counts: Counter[LifeState] = Counter()
         self.created = 0
-        # By id, as hashing facts takes long; the facts are kept, so that their id stays theirs.
+        # By id, as hashing facts takes long: facts, and their number of pods in a list of one, so
+        # that it can be increased. The facts are kept so that no others get their id.
         self._classes: dict[int, tuple[PodFacts, list[int]]] = {}
 
     def create(self, pod: SimulatedPod) -> None:
@@ -151,10 +155,13 @@ class SimulatedPods:
         elif len(self._classes) < MAX_COUNTED_CLASSES:
             self._classes[id(pod.facts)] = pod.facts, [1]
 
-    def typical(self, most: int) -> list[tuple[PodFacts, int]]:
-        """Return the `most` facts of most pods so far, with numbers of pods; in this order."""
+    def typical(self, limit: int) -> list[tuple[PodFacts, int]]:
+        """Return the facts that most pods had so far, each with its number of pods, most first.
+
+        limit: of the number of facts.
+        """
         counted = [(facts, count[0]) for facts, count in self._classes.values()]
-        return sorted(counted, key=lambda each: -each[1])[:most]
+        return sorted(counted, key=lambda each: -each[1])[:limit]
 
     def apply(self, pod: SimulatedPod, event: LifeEvent) -> None:
         """Move a pod by an event. IllegalTransitionError, with nothing changed, if none allows it.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from roadstead.simulator.scenario import NEVER_US
 from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 
 class StoppedNodes:

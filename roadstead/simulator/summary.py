@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from roadstead.simulator.scenario import NEVER_US
 from roadstead.simulator.simulated_pods import Ending, SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 QUANTILES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long pods waited from creation to bind. quantiles_us: by name."""
+    """How long pods waited from creation to bind. quantiles_us: by name, see QUANTILES."""
 
     pods: int
     mean_us: float
@@ -28,8 +28,9 @@ class Waits:
 class RunSummary:
     """The figures of a run up to its horizon.
 
-    endings: number of pods by `Ending`. waits: of bound pods; waits_of: by owner.
-    processor_s: how long the run took, the only figure that differs from one machine to another.
+    bound: pods that were ever bound. pending, running: pods at the horizon. endings: number of pods
+    by `Ending`. waits: of bound pods; waits_of: the same by owner. unplaced_attempts: that bound no
+    pod. nodes: at the horizon. processor_s: of the run, the only figure that differs between runs.
     """
 
     scenario: str
@@ -60,31 +61,32 @@ class RunSummary:
 
 @dataclass(slots=True)
 class SummaryCounts:
-    """Counts of a run while it goes. waits_us: by owner, of bound pods."""
+    """Counts of a run so far. waits_us: by owner, of bound pods."""
 
     endings: Counter[Ending] = field(default_factory=Counter)
     waits_us: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     unplaced_attempts: int = 0
 
-    def ended(self, life: SimulatedPod, owner: str, *, is_over: bool) -> None:
-        """Count a pod at its end, or at the horizon."""
-        if is_over:
-            self.endings[life.ends_as] += 1
-        if life.bound_us != NEVER_US:
-            self.waits_us[owner].append(life.bound_us - life.created_us)
+    def add(self, pod: SimulatedPod, owner: str, *, has_ended: bool) -> None:
+        """Add a pod at its end, or at the horizon."""
+        if has_ended:
+            self.endings[pod.ends_as] += 1
+        if pod.bound_us != NEVER_US:
+            self.waits_us[owner].append(pod.bound_us - pod.created_us)
 
     def waits(self) -> tuple[Waits, dict[str, Waits]]:
         """Return the waits of all pods, and those by owner."""
         by_owner = {owner: waits_of(self.waits_us[owner]) for owner in sorted(self.waits_us)}
-        return waits_of([each for one in self.waits_us.values() for each in one]), by_owner
+        all_us = [wait_us for waits_us in self.waits_us.values() for wait_us in waits_us]
+        return waits_of(all_us), by_owner
 
 
 def waits_of(waits_us: Sequence[int]) -> Waits:
-    """Return mean and quantiles of waiting times; quantiles are waits that occurred."""
+    """Return mean and quantiles of waiting times; each quantile is a wait that occurred."""
     if not waits_us:
         return Waits(0, 0.0, {name: 0 for name, _ in QUANTILES})
     array = np.array(waits_us, dtype=np.int64)
-    found = np.quantile(array, [share for _, share in QUANTILES], method="higher")
+    found = np.quantile(array, [fraction for _, fraction in QUANTILES], method="higher")
     names = (name for name, _ in QUANTILES)
     return Waits(
         len(array), float(array.mean()), dict(zip(names, map(int, found.tolist()), strict=True))

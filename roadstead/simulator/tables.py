@@ -1,10 +1,10 @@
 """The tables of a simulated run: their columns, and how rows become Parquet files.
 
-A table is a folder of parts, `pods/part-00000.parquet` and so on, each with at most PART_ROWS rows.
-A part is complete when it has its name, so that a run that was killed leaves whole parts only, and
-memory is bounded at any horizon. A run that is played again into its folder gives the same parts:
-those that are there are compared, the others written. All times are microseconds from the start of
-the scenario.
+A table is a folder of parts, `pods/part-00000.parquet` and so on, each with at most PART_ROWS rows,
+which bounds the memory of a run. A part gets its name when it is complete, so a run that was killed
+leaves only complete parts. A run that is played again into its folder must give equal parts: those
+that exist are compared, the others are written. All times are microseconds from the start of the
+scenario.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from roadstead.report.parquet import encode_parquet
 from roadstead.simulator.limits import LimitExceededError, PartDiffersError
 
 PART_ROWS: Final = 1 << 16
+"""Maximum rows of a part, which are in memory until they are written."""
 
 Row = tuple[int | float | str | None, ...]
 
@@ -128,12 +129,13 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[DataType, str]]]] = {
 class TableWriter:
     """Appends rows to one table.
 
-    directory: of all tables; the table's folder is made there. max_rows: of the table. rows: number
-    of rows in parts.
+    directory: of all tables; the table's folder is created in it. max_rows: of the table. rows:
+    number of rows in complete parts.
     """
 
     def __init__(self, directory: Path, name: str, max_rows: int = sys.maxsize) -> None:
         self._name, self._max_rows = name, max_rows
+        # Rows in memory at which to act: a part is full, or the table has one row too many.
         self._next_write = min(PART_ROWS, max_rows + 1)
         self._folder = directory / name
         self._columns = COLUMNS[name]
@@ -145,8 +147,8 @@ class TableWriter:
     def append(self, row: Row) -> None:
         """Append a row.
 
-        Raises OSError if a part cannot be written, PartDiffersError if another one has its name,
-        LimitExceededError beyond `max_rows`.
+        Raises OSError if a part cannot be written, PartDiffersError if a part of its name has other
+        content, LimitExceededError beyond `max_rows`.
         """
         self._rows.append(row)
         if len(self._rows) >= self._next_write:
@@ -157,11 +159,14 @@ class TableWriter:
             self._next_write = min(PART_ROWS, self._max_rows + 1 - self.rows)
 
     def close(self) -> None:
-        """Write the remaining rows; a table without rows has one empty part. Raises as `append`."""
+        """Write the remaining rows; a table without rows has one empty part.
+
+        Raises as `append`, and PartDiffersError if the folder has more parts than the run.
+        """
         if self._rows or not self._parts:
             self._write()
-        if more := sorted(self._folder.glob("part-*.parquet"))[self._parts :]:
-            raise PartDiffersError(f"{more[0]} is there, and the run has no such part")
+        if surplus := sorted(self._folder.glob("part-*.parquet"))[self._parts :]:
+            raise PartDiffersError(f"{surplus[0]} is there, and the run has no such part")
 
     def _part(self, number: int) -> Path:
         return self._folder / f"part-{number:05}.parquet"
@@ -170,8 +175,8 @@ class TableWriter:
         values: Sequence[Sequence[object]] = (
             list(zip(*self._rows, strict=True)) if self._rows else [[] for _ in self._columns]
         )
-        kinds = [kind for kind, _ in self._columns.values()]
-        columns = [column(each, kind) for each, kind in zip(values, kinds, strict=True)]
+        types = [data_type for data_type, _ in self._columns.values()]
+        columns = [column(each, data_type) for each, data_type in zip(values, types, strict=True)]
         target = self._part(self._parts)
         content = encode_parquet(make_table(dict(zip(self._columns, columns, strict=True))))
         if target.exists():

@@ -1,8 +1,8 @@
 """TrustedCommits: the binder of a simulated run, which commits every bind.
 
 One scheduler in one thread reads the state that its binds change, so no bind can conflict, and
-nothing must survive the process: there is no table of its own, no check, and no journal. A live
-run has `roadstead.binder.binder.Binder` in its place; tests compare their placements.
+nothing must survive the process: this binder has no table, no checks and no journal. A live run has
+`roadstead.binder.binder.Binder` instead; tests compare the placements of both.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from roadstead.storage.claim_messages import BoundVolumes
 class TrustedCommits:
     """Pods that are pending or bound, and the binds and evictions since they were last read.
 
-    evict_other: evicts a pod that is not one of these, and returns it; None if there is none.
+    evict_other: evicts a pod that is not stored here, and returns it; None if there is none. bound:
+    nodes by UID.
     """
 
     def __init__(self, evict_other: Callable[[str], KeyedPod | None]) -> None:
         self._evict_other = evict_other
         self.bound: dict[str, str] = {}
         self._pods: dict[str, KeyedPod] = {}
-        self._new: list[tuple[str, str]] = []
+        self._new_binds: list[tuple[str, str]] = []
         self._evicted: list[tuple[str, str]] = []
 
     @property
     def outcomes(self) -> TrustedCommits:
-        """This object, which has `bound`; a binder has its bound pods in a part of its own."""
+        """The object with `bound`: in `Binder` a part of it, here this object."""
         return self
 
     def add_nodes(self, nodes: NodeList) -> None:
@@ -50,7 +51,7 @@ class TrustedCommits:
         self._pods.update((pod[0], pod) for pod in pods)
 
     def delete_pods(self, uids: Iterable[str]) -> list[KeyedPod]:
-        """Remove pods, bound or not; return those that were here."""
+        """Remove pods, bound or not; return those that were stored."""
         removed = [pod for uid in uids if (pod := self._pods.pop(uid, None)) is not None]
         for uid, _, _ in removed:
             self.bound.pop(uid, None)
@@ -63,11 +64,11 @@ class TrustedCommits:
         for each in requests:
             assert each.uid in self._pods, f"{each.key} is bound without being pending"
             self.bound[each.uid] = each.node_name
-            self._new.append((each.uid, each.node_name))
+            self._new_binds.append((each.uid, each.node_name))
         return {each.token: Bound(each.uid, each.node_name, 0, 0) for each in requests}
 
     def evict(self, uids: Sequence[str], preemptors: Sequence[str]) -> list[KeyedPod]:
-        """Remove pods, each for a preemptor; return those that were here."""
+        """Remove pods, each for a preemptor; return those that were found."""
         removed: list[KeyedPod] = []
         for uid, preemptor in zip(uids, preemptors, strict=True):
             other = None if uid in self._pods else self._evict_other(uid)
@@ -79,12 +80,12 @@ class TrustedCommits:
     def deallocate(self, claims: Sequence[tuple[str, str]]) -> None:
         """Do nothing: the cache alone has the claims of a simulated run."""
 
-    def take_bound(self) -> list[tuple[str, str]]:
+    def pop_bound(self) -> list[tuple[str, str]]:
         """Return the pods bound since the last call, with their nodes, in commit order."""
-        new, self._new = self._new, []
-        return new
+        new_binds, self._new_binds = self._new_binds, []
+        return new_binds
 
-    def take_evicted(self) -> list[tuple[str, str]]:
+    def pop_evicted(self) -> list[tuple[str, str]]:
         """Return the pods evicted since the last call, with the keys of their preemptors."""
         evicted, self._evicted = self._evicted, []
         return evicted

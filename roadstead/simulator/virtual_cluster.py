@@ -5,8 +5,8 @@
     remove ──► off its node ──► waiting pods that this helps are tried again
 
 In virtual time pods arrive one by one, and most of them fit at once. Such a pod needs no queue, no
-lease, no assumption and no transaction, since each would end where it began: `place` decides it by
-the scheduler's own cycle and adds it to the table. All others are decided by `LocalRun`.
+lease, no assumption and no transaction, as nothing could refuse it there: `place` decides it with
+the scheduler's own batch builder and adds it to the table. All others are decided by `LocalRun`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from roadstead.simulator.uncounted_nodes import UncountedNodes
 from roadstead.storage import StorageChange
 
 MAX_CLASSES: Final = 100_000
-"""Maximum number of classes that `place` stores; beyond it, all are dropped."""
+"""Maximum number of classes that `place` caches; beyond it the cache is cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,10 @@ class _DirectPod:
 
 @dataclass(frozen=True, slots=True)
 class _DirectClass:
-    """How `place` treats pods with some facts. signature: their key in a cycle.
+    """How `place` treats pods with certain facts.
 
-    is_direct: it may decide them. facts: kept so that their id stays theirs.
+    facts: kept so that no others get their id. signature: see `PodInCycle`. is_direct: whether
+    `place` may decide such pods.
     """
 
     facts: PodFacts
@@ -73,9 +74,8 @@ class _DirectClass:
 class VirtualCluster:
     """Nodes and pods of a simulated run; every call returns when its consequences are applied.
 
-    compiled_kernel: without it, `LocalRun` decides every pod.
-    on_report: called with each report of the scheduler to the queue: what was bound, what returned
-    and why.
+    compiled_kernel: without it, `LocalRun` decides every pod. on_report: called with each report of
+    the scheduler to the queue, on the pods that were bound and those that returned.
     """
 
     def __init__(
@@ -94,11 +94,12 @@ class VirtualCluster:
         )
         self._plan, self._compiled_kernel = plan, compiled_kernel
         self._claim_maker = ClaimMaker(plan.cluster.devices.templates)
-        self._known_claim_changes = 0
-        self._cycle: BatchBuilder = self._run.scheduler.cycle.scopes[0].builder
+        self._claim_changes_read = 0
+        self._batches: BatchBuilder = self._run.scheduler.cycle.scopes[0].builder
+        # By UID; by id of facts.
         self._direct: dict[str, _DirectPod] = {}
         self._classes: dict[int, _DirectClass] = {}
-        self._may_place = compiled_kernel is not None and _decides_plainly(plan, self._cycle)
+        self._may_place = compiled_kernel is not None and _decides_alone(plan, self._batches)
 
     @property
     def table(self) -> NodeTable:
@@ -114,8 +115,10 @@ class VirtualCluster:
     def remove_nodes(self, names: Sequence[str]) -> None:
         """Remove nodes. Bound pods must have been removed before; others may wait at Permit."""
         for name in names:
-            left = [each.key for each in self.table.residents.on(name) if each.uid in self._direct]
-            assert not left, f"node {name} is removed with {left}"
+            remaining = [
+                each.key for each in self.table.residents.on(name) if each.uid in self._direct
+            ]
+            assert not remaining, f"node {name} is removed with {remaining}"
         self._run.remove_nodes(names)
 
     def set_budgets(self, budgets: tuple[DisruptionBudget, ...]) -> None:
@@ -142,7 +145,7 @@ class VirtualCluster:
     def place(self, pod: Pod, now_s: float) -> str | None:
         """Decide a new pod at once if nothing waits before it; return its node.
 
-        None: the pod was not added; call `submit`.
+        None if the pod was not added; it is to be submitted then.
         """
         identity, facts = pod
         if not self._nothing_waits():
@@ -176,31 +179,32 @@ class VirtualCluster:
     def remove(self, pods: Sequence[Pod], now_s: float) -> None:
         """Remove pods, pending or on a node; waiting pods that this helps are requeued."""
         self._run.advance(now_s)
-        gone, others = [], []
+        direct_pods, others = [], []
         for identity, facts in pods:
             direct = self._direct.pop(identity.uid, None)
             if direct is None:
                 others.append(identity.uid)
                 continue
             self.table.remove_pod(direct.node_name, direct.pod_class, uid=identity.uid)
-            gone.append((identity, facts))
+            direct_pods.append((identity, facts))
         if others:
             self._run.delete_pods(others)
-        if gone and self._run.queue.core.has_pods:
-            self._run.observe_gone(gone, now_s)
+        if direct_pods and self._run.queue.core.has_pods:
+            self._run.observe_gone(direct_pods, now_s)
 
     # Scheduling.
 
     def run(self, now_s: float) -> None:
         """Decide and bind until nothing is left to do at this time.
 
-        Pods whose backoff or long wait is over are requeued first, and waits at Permit are ended.
+        First, pods whose backoff or longest wait in unschedulablePods is over are requeued, and
+        waits at Permit that are over are ended.
         """
         self._run.run(now_s)
 
     @property
     def can_lease(self) -> bool:
-        """Whether a pod can be tried now."""
+        """Whether a pod can be leased, and so decided, now."""
         return self._run.queue.core.can_lease
 
     @property
@@ -209,28 +213,28 @@ class VirtualCluster:
         return self._run.queue.core.counts().queued
 
     def step(self, now_s: float) -> int:
-        """Decide and bind one batch; return how many pods it had."""
+        """Lease pods if none are leased; decide and bind one batch; return how many pods it had."""
         self._run.advance(now_s)
         while (done := self._run.step()) is None and self._run.has_leased:
             pass
         return 0 if done is None else done.pods
 
     def next_wakeup_s(self) -> float | None:
-        """Return when a waiting pod is tried again without an event; None if none is."""
+        """Return the next time at which the queue moves a pod by itself; None if there is none."""
         return self._run.queue.core.next_wakeup_s()
 
-    def take_bound(self) -> list[tuple[str, str]]:
-        """Return pods bound by `run` since the last call, with their nodes, in commit order."""
-        return self._commits.take_bound()
+    def pop_bound(self) -> list[tuple[str, str]]:
+        """Return pods bound by `run` or `step` since the last call, with nodes, in commit order."""
+        return self._commits.pop_bound()
 
-    def take_evicted(self) -> list[tuple[str, str]]:
+    def pop_evicted(self) -> list[tuple[str, str]]:
         """Return pods evicted since the last call, with the keys of their preemptors."""
-        return self._commits.take_evicted()
+        return self._commits.pop_evicted()
 
-    def take_claim_changes(self) -> Sequence[StorageChange]:
+    def pop_claim_changes(self) -> Sequence[StorageChange]:
         """Return the changes of claims since the last call, in order."""
-        found = self._run.state.volumes.changes_since(self._known_claim_changes).changes
-        self._known_claim_changes += len(found)
+        found = self._run.state.volumes.changes_since(self._claim_changes_read).changes
+        self._claim_changes_read += len(found)
         return found
 
     def pending(self) -> Sequence[PendingReason]:
@@ -252,6 +256,7 @@ class VirtualCluster:
         profile.
         """
         table, settings = self.table, self._plan.settings
+        # The scheduler applies the cache's changes of claims only before a batch.
         self._run.catch_up()
         devices = next(iter(self._run.profiles.values())).storage.devices
         for identity, facts in map(self.with_device_claim_names, (pod, *others)):
@@ -273,7 +278,7 @@ class VirtualCluster:
     # Pods that `place` decides.
 
     def _nothing_waits(self) -> bool:
-        """Whether the next pod of the queue would be the new one, and no node is nominated."""
+        """Whether a submitted pod would be the next one decided, and no pod is nominated."""
         return not (self._run.is_busy or self.table.nominations)
 
     def _class_of(self, facts: PodFacts, uid: str) -> _DirectClass:
@@ -291,7 +296,7 @@ class VirtualCluster:
         if profile is None or not self._may_place or not _is_plain(facts):
             return _DirectClass(facts, pod_class, None, is_direct=False)
         signature = profile.signature_of(pod_class, uid)
-        # A user's PreEnqueue may answer otherwise for the next pod of the class.
+        # The answers for one pod are used for its class; a user's PreEnqueue may change its answer.
         is_direct = (
             profile.is_signed(pod_class)
             and profile.binds_without_plugins
@@ -302,10 +307,10 @@ class VirtualCluster:
 
     def _decide(self, pod: PodInCycle) -> str | None:
         """Return the node that the kernel chooses, on which the pod is then counted, or None."""
-        self._cycle.compiled_kernel = self._compiled_kernel
-        if (node_name := self._cycle.place_one(pod)) is not None:
+        self._batches.compiled_kernel = self._compiled_kernel
+        if (node_name := self._batches.place_one(pod)) is not None:
             return node_name
-        batch = self._cycle.begin([pod])
+        batch = self._batches.begin([pod])
         assert not isinstance(batch, PendingSearch), "no extender is called for a direct pod"
         decisions = batch.decide_by_kernel([pod])
         if not decisions:
@@ -318,14 +323,15 @@ class VirtualCluster:
         direct = self._direct.pop(uid, None)
         if direct is None:
             return None
-        # The scheduler removes victims from its table ahead of the cache, which has not this one.
+        # `Tentative.preempt` may have removed the victim from the table. If not, it is removed
+        # here: the cache, which reports the removals of other victims, does not know it.
         if not self._run.nodes.tentative.forget_removal(uid, direct.node_name):
             self.table.remove_pod(direct.node_name, direct.pod_class, uid=uid)
         return uid, direct.key, direct.pod_class.facts
 
 
 def _is_plain(facts: PodFacts) -> bool:
-    """Whether nothing but a node is reserved for such pods, and they wait for no others."""
+    """Whether pods with these facts reserve nothing but a node, and wait for no other pods."""
     return not (
         facts.may_bind_claims
         or facts.pod_group
@@ -345,12 +351,12 @@ def _uncounted_state(plan: RunPlan) -> ClusterState:
     )
 
 
-def _decides_plainly(plan: RunPlan, cycle: BatchBuilder) -> bool:
-    """Whether the settings change nothing about how one pod is decided."""
+def _decides_alone(plan: RunPlan, batches: BatchBuilder) -> bool:
+    """Whether one pod is decided on the current table, at once, and without calls of extenders."""
     settings = plan.settings
     return (
         settings.concurrency == "exact"
         and not settings.staleness_s
         and not SimulatedLatency(settings.decision_time).is_on
-        and cycle.extenders is None
+        and batches.extenders is None
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from roadstead.cycle.batch import PodInCycle
 from roadstead.devices.claims import claims_of
 from roadstead.devices.errors import AllocationError
-from roadstead.devices.own_claims import offered_by, own_claim_on
+from roadstead.devices.own_claims import allocatable_names, own_claim_on
 from roadstead.devices.state import DeviceState
 from roadstead.facts.compile_devices import compile_allocation, compile_claim_spec
 from roadstead.facts.devices import Allocation, DeviceRequest
@@ -115,7 +115,7 @@ def _own_requests(
     devices: DeviceState, facts: PodFacts, node: NodeFacts
 ) -> list[tuple[DeviceRequest, ...]]:
     claims = claims_of(devices.claims, facts)
-    own = own_claim_on(devices, facts, offered_by(node), has_claims=bool(claims))
+    own = own_claim_on(devices, facts, allocatable_names(node), has_claims=bool(claims))
     return [] if own is None else [own.spec.requests]
 
 
@@ -147,7 +147,7 @@ Allocated = list[tuple[str, Allocation]]
 def allocations_on(devices: DeviceState, facts: PodFacts, node: NodeFacts) -> Allocated | str:
     """Return what a pod's unallocated claims get on a node; the error's text if there is one."""
     claims = claims_of(devices.claims, facts)
-    own = own_claim_on(devices, facts, offered_by(node), has_claims=bool(claims))
+    own = own_claim_on(devices, facts, allocatable_names(node), has_claims=bool(claims))
     waiting = tuple(e for e in claims if e.allocation is None)
     waiting += () if own is None else (own,)
     allocator = devices.allocator

@@ -274,7 +274,7 @@ async def test_a_recovered_binder_lists_deleted_pods():
     await bind(binder, "b")
     await binder.evict(Evict(("uid-a",), ("default/x",)))
     known = await binder.preempted(ALL)
-    assert [note.uid for note in known.notes] == ["uid-a"]
+    assert [note.uid for note in known.pods] == ["uid-a"]
     binder.crashed()
 
     again = BinderActor(plan_of(), NOBODY, FileJournal(disk))
@@ -424,7 +424,7 @@ async def test_a_filter_that_raises_for_the_third_pod_leaves_the_binder_unchange
 
     with monkeypatch.context() as patched:
         patched.setattr(Verifier, "verify", raises_for_the_third)
-        patched.setattr(Verifier, "verify_first", lambda self, pods, names: 0)
+        patched.setattr(Verifier, "verify_prefix", lambda self, pods, names: 0)
         with pytest.raises(ZeroDivisionError):
             await bind(binder, "a", "b", "c", facts=pod(cpu=100))
     binder.core.validate()

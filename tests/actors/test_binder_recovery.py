@@ -137,7 +137,7 @@ async def test_the_next_binder_knows_evicted_pods_and_their_preemptors():
     await world.binder.delete_pods(PodRemoval(("uid-deleted",), revision=7))
     await world.bind("last")
     gone = await world.binder.preempted(ALL)
-    assert [(note.uid, note.node_name, note.preemptor) for note in gone.notes] == [
+    assert [(note.uid, note.node_name, note.preemptor) for note in gone.pods] == [
         ("uid-victim", "n1", "default/urgent"),
         ("uid-deleted", "n1", ""),
     ]
@@ -145,7 +145,7 @@ async def test_the_next_binder_knows_evicted_pods_and_their_preemptors():
     world.next_life()
 
     again = await world.binder.preempted(ALL)
-    assert [(note.uid, note.preemptor) for note in again.notes] == [
+    assert [(note.uid, note.preemptor) for note in again.pods] == [
         ("uid-victim", "default/urgent"),
         ("uid-deleted", ""),
     ]

@@ -280,7 +280,7 @@ async def test_a_scheduler_that_misses_changes_is_in_the_status_and_stops_the_ca
 
     status = await world.cache.status(NOTHING)
 
-    assert status.error == "scheduler-0 no longer takes changes: scheduler-0 is gone"
+    assert status.error == "scheduler-0 no longer applies changes: scheduler-0 is gone"
     with pytest.raises(RoadsteadError, match="scheduler-0 is gone"):
         await world.assume("q", on="b1")
 
@@ -304,7 +304,7 @@ async def test_a_scheduler_that_never_started_is_in_the_status():
     await cache.add_nodes(node_batch((ZONED[0],)))
 
     error = (await cache.status(NOTHING)).error
-    assert error == "scheduler-0 no longer takes changes: there is no actor scheduler-0"
+    assert error == "scheduler-0 no longer applies changes: there is no actor scheduler-0"
 
 
 async def test_status_reports_the_contents_of_the_cache():

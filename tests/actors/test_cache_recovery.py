@@ -41,7 +41,8 @@ class World:
         self.said = dict(nodes_of)
         self.binder = Fake("binder", resolve=self.word)
         self.queue = Fake("queue", observe=NOTHING)
-        self.cache = CacheActor(self.plan, Fakes(self.scheduler, self.binder, self.queue))
+        self.directory = Fakes(self.scheduler, self.binder, self.queue)
+        self.cache = CacheActor(self.plan, self.directory)
 
     def word(self, ask):
         return PodNodes(tuple(self.said.get(uid) for uid in ask.uids))
@@ -215,6 +216,23 @@ async def test_claims_held_by_a_running_epoch_are_kept():
 
     assert world.binder.calls == []
     assert world.cache.state.volumes.assumed_claims.keys_of("uid-p") == ("default/c",)
+
+
+async def test_a_worker_that_is_added_gets_the_cluster_and_then_later_changes():
+    world = await World().assuming("a", "b")
+    worker = Fake("worker-7", restore=NOTHING, apply=CHANGES_APPLIED)
+    world.directory.refs["worker-7"] = worker
+    for epoch in (1, 2):
+        await world.cache.restream(Restream("worker-7", epoch))
+    sent = world.cache.stream.seq
+
+    await world.cache.assume(AssumeBatch(batch_of("c"), ("n2",), ("t-c",)))
+    await until(lambda: worker.told("apply"))
+
+    assert world.cache.stream.followers.count("worker-7") == 1
+    fills = [(each.seq, each.epoch) for each in worker.told("restore") if not each.part]
+    assert fills == [(sent, 1), (sent, 2)]
+    assert worker.told("apply")[0].first_seq == sent + 1
 
 
 async def test_a_new_follower_gets_the_cluster_and_then_later_changes(monkeypatch):

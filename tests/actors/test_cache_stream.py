@@ -251,7 +251,7 @@ async def test_the_cache_compares_itself_with_a_new_one_unless_too_large_or_too_
     monkeypatch.setattr(cache_recovery, "log", lambda who, what, **_: said.append(what))
     monkeypatch.setattr(cache_recovery, "clock_s", lambda: next(later))
     monkeypatch.setattr(cache_recovery, "EXPIRY_S", 0.001)
-    monkeypatch.setattr(cache_recovery, "COMPARE_MOST", most)
+    monkeypatch.setattr(cache_recovery, "COMPARED_MAX", most)
     world = await World().with_nodes()
     world.binder.answers["resolve"] = SILENCE
     await world.assume("p", "q")
@@ -259,7 +259,7 @@ async def test_the_cache_compares_itself_with_a_new_one_unless_too_large_or_too_
     await until(lambda: said.count("the binder was not reached") >= 3)
     world.cache.crashed()
 
-    assert ("compared with one made anew" in said) == compares
+    assert ("compared with a rebuilt cache" in said) == compares
 
 
 async def test_a_crashed_cache_sends_nothing_any_more(monkeypatch):

@@ -6,7 +6,8 @@ import pytest
 
 from roadstead.actors import entry
 from roadstead.actors.runs import launch
-from roadstead.actors.runs.launch import ActorLauncher, in_thread
+from roadstead.actors.runs.event_loops import in_thread
+from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.config.settings import Settings
 from tests import builders
 from tests.actors.world import inputs_of, plan_of, pods_of

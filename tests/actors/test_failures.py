@@ -108,7 +108,7 @@ def test_a_scheduler_that_rejects_changes_ends_the_run_with_the_position(monkeyp
     why = Run(monkeypatch).fails()
 
     assert "MemoryError: no room" in why
-    assert "no longer takes changes" in why
+    assert "no longer applies changes" in why
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ async def linked(monkeypatch):
 async def test_a_reply_waits_for_the_copy_and_the_loop_does_not(linked):
     link, sender, copy, _ = linked
     sender.record(SYNC)
-    waiting = asyncio.create_task(link.confirmed())
+    waiting = asyncio.create_task(link.wait_confirmed())
     await turns()
     assert not waiting.done()
 
@@ -69,13 +69,13 @@ async def test_a_reply_waits_for_the_copy_and_the_loop_does_not(linked):
 async def test_a_reply_waits_only_for_what_was_synced_before_it(linked):
     link, sender, copy, _ = linked
     copy.allowed.set()
-    await link.confirmed()
+    await link.wait_confirmed()
     await turns()
     copy.allowed.clear()
     replies = []
     for _ in range(2):
         sender.record(SYNC)
-        replies.append(asyncio.create_task(link.confirmed()))
+        replies.append(asyncio.create_task(link.wait_confirmed()))
         await turns()
     first, second = replies
 
@@ -97,7 +97,7 @@ async def test_a_message_is_sent_again_after_an_error(linked, failure):
     copy.allowed.set()
     sender.record(SYNC)
 
-    await link.confirmed()
+    await link.wait_confirmed()
 
     assert copy.told("begin_copy") == [CopyBegin(1, 1)] * 2
     assert halted == []
@@ -111,7 +111,7 @@ async def test_a_fenced_binder_halts_and_replies_nothing(linked):
 
     for _ in range(2):
         with pytest.raises(ActorLostError, match="belongs to the binder of epoch 2"):
-            await link.confirmed()
+            await link.wait_confirmed()
 
     assert halted == ["copy of the journal: the copy belongs to the binder of epoch 2"]
     assert len(copy.calls) == 1, "nothing more is sent"
@@ -123,14 +123,14 @@ async def test_a_reply_that_waits_too_long_ends_with_an_error():
     sender.record(SYNC)
 
     with pytest.raises(DeadlineError, match=r"did not confirm within 0\.05 s"):
-        await link.confirmed()
+        await link.wait_confirmed()
     link.close()
 
 
 async def test_a_new_copy_is_paired_with_although_the_old_one_never_answers(linked):
     link, sender, copy, _ = linked
     sender.record(SYNC)
-    waiting = asyncio.create_task(link.confirmed())
+    waiting = asyncio.create_task(link.wait_confirmed())
     await until(lambda: copy.calls)
 
     link.pair_again()

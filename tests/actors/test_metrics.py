@@ -56,7 +56,7 @@ def declared(actor, name):
 
 
 def test_names_are_unique_and_in_the_style_of_prometheus():
-    names = [each.metric for each in METRICS]
+    names = [each.full_name for each in METRICS]
 
     assert [name for name, times in Counter(names).items() if times > 1] == []
     assert [name for name in names if not re.fullmatch(r"roadstead(_[a-z]+)+", name)] == []
@@ -65,14 +65,16 @@ def test_names_are_unique_and_in_the_style_of_prometheus():
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_names_of_times_and_sizes_end_with_their_unit(unit):
-    named = [each.metric for each in METRICS if each.metric.endswith(f"_{UNITS[unit]}")]
+    named = [each.full_name for each in METRICS if each.full_name.endswith(f"_{UNITS[unit]}")]
 
-    assert named == [each.metric for each in METRICS if each.unit == unit]
+    assert named == [each.full_name for each in METRICS if each.unit == unit]
 
 
 def test_every_figure_is_described():
-    assert [each.metric for each in METRICS if not each.text or "|" in each.text] == []
-    assert [each.metric for each in METRICS if not each.unit] == []
+    assert [
+        each.full_name for each in METRICS if not each.description or "|" in each.description
+    ] == []
+    assert [each.full_name for each in METRICS if not each.unit] == []
 
 
 async def test_every_value_of_a_status_is_declared(statuses):
@@ -88,17 +90,17 @@ async def test_every_value_of_a_status_is_declared(statuses):
 
 async def test_every_declared_figure_is_in_a_status(statuses):
     found = {
-        metric.metric
+        metric.full_name
         for name, status in statuses.items()
         for metric, _, _ in samples(actor_type(name), status)
     }
 
-    assert {each.metric for each in METRICS} - found - SOMETIMES == set()
+    assert {each.full_name for each in METRICS} - found - SOMETIMES == set()
 
 
 async def test_the_values_are_those_of_the_run(statuses):
     value = {
-        (metric.metric, label): value
+        (metric.full_name, label): value
         for name, status in statuses.items()
         if not name.startswith("worker")
         for metric, label, value in samples(actor_type(name), status)
@@ -119,7 +121,8 @@ async def test_the_values_are_those_of_the_run(statuses):
 def test_a_labelled_figure_has_one_sample_for_each_value_of_the_label():
     status = ActorStatus("", metrics=(("refused fit", 2.0), ("refused version", 3.0)))
 
-    found = {(metric.metric, label): value for metric, label, value in samples("scheduler", status)}
+    sampled = samples("scheduler", status)
+    found = {(metric.full_name, label): value for metric, label, value in sampled}
 
     assert found == {
         ("roadstead_scheduler_refused_binds", "fit"): 2.0,

@@ -173,7 +173,7 @@ async def test_a_scheduler_asks_again_if_the_queue_grants_no_lease_in_time():
     late, lease = [DeadlineError("late")], world.lease
     world.queue.answers["lease"] = lambda ask: late.pop() if late else lease(ask)
     async with world:
-        assert [each.done for each in await world.reports()] == [("uid-a",)]
+        assert [each.bound for each in await world.reports()] == [("uid-a",)]
 
 
 async def test_a_stale_state_is_read_again_before_a_pod_fails():
@@ -192,7 +192,7 @@ async def test_a_stale_state_is_read_again_before_a_pod_fails():
     async with world:
         reports = await world.reports(3)
 
-    assert [uid for report in reports for uid in report.done] == ["uid-a", "uid-b", "uid-c"]
+    assert [uid for report in reports for uid in report.bound] == ["uid-a", "uid-b", "uid-c"]
     assert world.scheduler.metrics.reads == 2
 
 

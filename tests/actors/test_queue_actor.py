@@ -79,7 +79,7 @@ async def told(queue):
     """Return name → reason of the pending pods."""
     page = await queue.pending(ALL)
     queue.core.validate()
-    return {note.key.removeprefix("default/"): note.message for note in page.notes}
+    return {note.key.removeprefix("default/"): note.message for note in page.pending_reasons}
 
 
 async def test_submitted_pods_are_leased_in_order():
@@ -708,7 +708,7 @@ async def test_gated_pods_are_pending_with_their_gates():
     await queue.submit(batch_of("a", facts=pod(scheduling_gates=("example.com/hold",))))
 
     assert await told(queue) == {"a": "waiting for scheduling gates: [example.com/hold]"}
-    (note,) = (await queue.pending(ALL)).notes
+    (note,) = (await queue.pending(ALL)).pending_reasons
     assert note.plugins == ("SchedulingGates",)
     assert (await queue.queue_state(NOTHING)).gated == 1
     assert await names(queue) == ()
@@ -720,7 +720,7 @@ async def test_pods_of_an_unknown_scheduler_are_pending_with_its_name():
     await queue.submit(batch_of("a", facts=pod(scheduler_name="theirs")))
 
     assert await told(queue) == {"a": 'no profile has the scheduler name "theirs"'}
-    (note,) = (await queue.pending(ALL)).notes
+    (note,) = (await queue.pending(ALL)).pending_reasons
     assert note.plugins == ()
     assert await names(queue) == ()
 
@@ -810,7 +810,7 @@ async def test_pending_pods_are_returned_in_pages():
 
     pages = [await queue.pending(PageRequest(start, 2)) for start in (0, 2, 4, 6)]
 
-    assert [[note.key[-1] for note in page.notes] for page in pages] == [
+    assert [[note.key[-1] for note in page.pending_reasons] for page in pages] == [
         ["a", "b"],
         ["c", "d"],
         ["e"],

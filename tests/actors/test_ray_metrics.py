@@ -28,7 +28,7 @@ class Actors:
         return MetricsPublisher("roadstead-1", looks, self.record)
 
     def record(self, metric, tags, value):
-        self.recorded.append((metric.metric, dict(tags), value))
+        self.recorded.append((metric.full_name, dict(tags), value))
 
 
 async def test_gauges_are_recorded_with_run_role_and_name():

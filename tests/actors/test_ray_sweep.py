@@ -9,6 +9,7 @@ import pytest
 import ray
 import ray.autoscaler.sdk
 
+import roadstead
 from roadstead.actors.interface import NoNodeError, RunFailedError
 from roadstead.actors.runs.launch import ActorLauncher
 from roadstead.actors.runtime.ray_checks import NodeReport
@@ -27,6 +28,7 @@ from roadstead.sweeps.core import MAX_ATTEMPTS, TaskLostError
 from roadstead.sweeps.drivers import Lost
 from roadstead.sweeps.tasks import Start, Work
 from tests.actors.world import GENEROUS_S, ray_left
+from tests.api.test_sweep import BUSY
 
 pytestmark = pytest.mark.ray
 
@@ -104,6 +106,12 @@ class Killer:
                 os.kill(pid, signal.SIGKILL)
                 self.killed.add(pid)
                 self.left -= 1
+
+
+def test_a_sweep_from_python_is_played_by_the_nodes_of_a_cluster():
+    address = ray.get_runtime_context().gcs_address
+
+    assert roadstead.sweep(BUSY, ray_address=address).runs == roadstead.sweep(BUSY).runs
 
 
 def test_results_are_those_of_this_process():

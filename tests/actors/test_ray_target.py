@@ -8,26 +8,34 @@ from roadstead.protocol.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("address", "is_initialized", "environ", "expected"),
+    ("address", "initialized", "environ", "expected"),
     [
-        (None, False, {}, "local"),
-        (None, False, {"RAY_ADDRESS": ""}, "local"),
-        (None, False, {"RAY_ADDRESS": "10.0.0.1:6379"}, "10.0.0.1:6379"),
-        (None, False, {"RAY_ADDRESS": "auto"}, "auto"),
-        (None, True, {"RAY_ADDRESS": "10.0.0.1:6379"}, ""),
-        ("local", True, {"RAY_ADDRESS": "10.0.0.1:6379"}, "local"),
-        ("h:1", True, {}, "h:1"),
+        (None, None, {}, "local"),
+        (None, None, {"RAY_ADDRESS": ""}, "local"),
+        (None, None, {"RAY_ADDRESS": "10.0.0.1:6379"}, "10.0.0.1:6379"),
+        (None, None, {"RAY_ADDRESS": "auto"}, "auto"),
+        ("h:1", None, {"RAY_ADDRESS": "10.0.0.1:6379"}, "h:1"),
+        ("local", None, {"RAY_ADDRESS": "10.0.0.1:6379"}, "local"),
+        (None, "h:1", {"RAY_ADDRESS": "10.0.0.1:6379"}, ""),
+        ("auto", "h:1", {}, ""),
+        ("h:1", "h:1", {}, ""),
     ],
 )
-def test_an_option_overrides_an_initialized_ray_which_overrides_the_environment(
-    address, is_initialized, environ, expected
+def test_an_option_overrides_the_environment_and_an_initialized_ray_is_used(
+    address, initialized, environ, expected
 ):
     options = RayOptions(address=address)
 
-    target = target_of(options, is_initialized=is_initialized, environ=environ)
+    target = target_of(options, initialized=initialized, environ=environ)
 
     assert target.address == expected
     assert target.is_local == (expected == "local")
+
+
+@pytest.mark.parametrize("address", ["local", "h:2"])
+def test_a_process_that_has_initialized_a_ray_can_use_no_other(address):
+    with pytest.raises(InputError, match=r"ray.address.*initialized the Ray at h:1"):
+        target_of(RayOptions(address=address), initialized="h:1", environ={})
 
 
 @pytest.mark.parametrize(
@@ -40,7 +48,7 @@ def test_an_option_overrides_an_initialized_ray_which_overrides_the_environment(
 )
 def test_an_address_in_the_environment_that_cannot_be_joined_is_refused(address, rule):
     with pytest.raises(InputError, match=rf"RAY_ADDRESS.*{rule}"):
-        target_of(RayOptions(), is_initialized=False, environ={"RAY_ADDRESS": address})
+        target_of(RayOptions(), initialized=None, environ={"RAY_ADDRESS": address})
 
 
 def test_a_ray_of_the_runs_own_joins_no_job_and_leaves_no_token():
@@ -56,6 +64,6 @@ def test_a_ray_of_the_runs_own_joins_no_job_and_leaves_no_token():
 
 
 def test_a_target_names_the_source_of_its_address():
-    target = target_of(RayOptions(), is_initialized=False, environ={"RAY_ADDRESS": "h:1"})
+    target = target_of(RayOptions(), initialized=None, environ={"RAY_ADDRESS": "h:1"})
 
     assert target == RayTarget("h:1", "RAY_ADDRESS")

@@ -62,7 +62,7 @@ async def test_a_bind_names_the_read_version_and_the_next_one_the_updated_versio
     first, *_ = world.binder.told("bind")
     assert first.read_versions == (4,)
     assert ("n1", 9) in told
-    assert world.queue.told("report")[0].given_back[0].reason == "conflict"
+    assert world.queue.told("report")[0].returned[0].reason == "conflict"
     metrics = dict((await world.scheduler.status(NOTHING)).metrics)
     assert metrics["refused version"] >= 1
 

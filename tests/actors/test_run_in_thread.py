@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from roadstead.actors.runs.launch import run_in_thread
+from roadstead.actors.runs.event_loops import run_in_thread
 
 
 def test_the_thread_returns_its_result():

@@ -119,7 +119,7 @@ async def test_a_pod_is_assumed_then_bound_then_confirmed_then_done():
         "cache update_assumptions",
         "queue report",
     ]
-    assert (report.lease_id, report.done, report.given_back) == (1, ("uid-a",), ())
+    assert (report.lease_id, report.bound, report.returned) == (1, ("uid-a",), ())
 
 
 async def test_a_lease_request_names_waiting_gangs_and_the_answer_counts_their_bound_pods():
@@ -133,7 +133,7 @@ async def test_a_lease_request_names_waiting_gangs_and_the_answer_counts_their_b
 
     first, second, *_ = world.queue.told("lease")
     assert (first.gangs, second.gangs) == ((), (("default", "g"),))
-    assert {each.done for each in reports} == {("uid-a",), ("uid-b",)}
+    assert {each.bound for each in reports} == {("uid-a",), ("uid-b",)}
 
 
 async def test_cache_binder_and_queue_get_the_same_attempt_on_the_same_node():
@@ -156,16 +156,16 @@ async def test_the_next_batch_counts_assumed_pods():
     async with World(["a"], ["b"], facts=pod(cpu=3000)) as world:
         reports = await world.reports(2)
 
-    assert [each.uid for report in reports for each in report.given_back] == ["uid-b"]
-    assert [report.done for report in reports if report.done] == [("uid-a",)]
+    assert [each.uid for report in reports for each in report.returned] == ["uid-b"]
+    assert [report.bound for report in reports if report.bound] == [("uid-a",)]
 
 
 async def test_a_pod_without_a_node_is_returned_with_its_reasons():
     async with World(["a"], facts=pod(cpu=9000)) as world:
         (report,) = await world.reports()
 
-    (back,) = report.given_back
-    (note,) = report.notes
+    (back,) = report.returned
+    (note,) = report.pending_reasons
     assert (back.uid, back.reason, back.rejected_by) == (
         "uid-a",
         "unschedulable",
@@ -183,7 +183,7 @@ async def test_an_assumption_refused_by_the_cache_is_returned_as_a_conflict():
     async with world:
         reports = await world.reports(2)
 
-    ((back,),) = [report.given_back for report in reports if report.given_back]
+    ((back,),) = [report.returned for report in reports if report.returned]
     assert (back.uid, back.reason) == ("uid-a", "conflict")
     assert world.binder.told("bind")[0].pods.uids == ("uid-b",)
 
@@ -195,7 +195,7 @@ async def test_pods_refused_by_the_binder_are_forgotten_and_tried_again(cause):
     async with world:
         (report,) = await world.reports()
 
-    (back,) = report.given_back
+    (back,) = report.returned
     assert (back.uid, back.reason) == ("uid-a", "conflict")
     (token,) = world.binder.told("bind")[0].tokens
     assert world.cache.told("update_assumptions")[-1].forget == (("uid-a", token),)
@@ -210,7 +210,7 @@ async def test_a_pod_bound_by_another_scheduler_is_done():
     async with world:
         (report,) = await world.reports()
 
-    assert report.done == ("uid-a",)
+    assert report.bound == ("uid-a",)
     assert world.cache.told("update_assumptions")[-1].forget
 
 
@@ -223,7 +223,7 @@ async def test_a_deleted_pod_is_forgotten_and_not_reported():
         await until(lambda: any(told.forget for told in world.cache.told("update_assumptions")))
         reports = await world.reports()
 
-    assert [report.done for report in reports] == [("uid-b",)]
+    assert [report.bound for report in reports] == [("uid-b",)]
 
 
 async def test_any_other_refusal_of_the_binder_fails_the_attempt_with_its_cause():
@@ -232,8 +232,8 @@ async def test_any_other_refusal_of_the_binder_fails_the_attempt_with_its_cause(
     async with world:
         (report,) = await world.reports()
 
-    assert [back.reason for back in report.given_back] == ["error"]
-    assert [note.message for note in report.notes] == ["stale_epoch, come later"]
+    assert [back.reason for back in report.returned] == ["error"]
+    assert [note.message for note in report.pending_reasons] == ["stale_epoch, come later"]
 
 
 async def test_a_late_binder_gets_the_same_tokens_again():
@@ -247,7 +247,7 @@ async def test_a_late_binder_gets_the_same_tokens_again():
     assert [each.number for each in told] == [1, 2, 3]
     first, second, third = (replace(each, number=0) for each in told)
     assert first == second == third
-    assert report.done == ("uid-a", "uid-b")
+    assert report.bound == ("uid-a", "uid-b")
     assert not any(told.forget for told in world.cache.told("update_assumptions"))
 
 
@@ -256,8 +256,8 @@ async def test_pods_that_one_evaluation_can_not_decide_are_evaluated_again():
     async with World(["a", "b", "c"], facts=alone, nodes=(node("n1"), node("n2"))) as world:
         reports = await world.reports(2)
 
-    done = [uid for report in reports for uid in report.done]
-    back = [each.uid for report in reports for each in report.given_back]
+    done = [uid for report in reports for uid in report.bound]
+    back = [each.uid for report in reports for each in report.returned]
     assert sorted(done + back) == ["uid-a", "uid-b", "uid-c"]
     assert back == ["uid-c"]
 
@@ -265,7 +265,7 @@ async def test_pods_that_one_evaluation_can_not_decide_are_evaluated_again():
 async def test_answers_are_handled_between_many_decisions():
     names = [f"p{number}" for number in range(150)]
     async with World(names, facts=pod(cpu=1), nodes=(node("n1", pods=200),)) as world:
-        await until(lambda: sum(len(each.done) for each in world.queue.told("report")) == 150)
+        await until(lambda: sum(len(each.bound) for each in world.queue.told("report")) == 150)
 
     assert len(world.cache.told("assume")) == 1
 
@@ -283,7 +283,7 @@ async def test_a_lease_without_pods_is_requested_again():
     world = World([])
     world.leases = [Leased(0, batch_of(), (), ()), *World(["a"]).leases]
     async with world:
-        assert [report.done for report in await world.reports()] == [("uid-a",)]
+        assert [report.bound for report in await world.reports()] == [("uid-a",)]
 
 
 async def test_the_number_of_batches_at_the_binder_is_bounded():
@@ -304,7 +304,7 @@ async def test_the_number_of_batches_at_the_binder_is_bounded():
         gate.set()
         reports = await world.reports(3)
 
-    assert [report.done for report in reports] == [("uid-a",), ("uid-b",), ("uid-c",)]
+    assert [report.bound for report in reports] == [("uid-a",), ("uid-b",), ("uid-c",)]
 
 
 async def test_decisions_continue_while_binds_are_in_progress():
@@ -391,7 +391,7 @@ async def test_a_batch_whose_changes_do_not_arrive_in_time_begins_again():
         there.set()
         (report,) = await world.reports()
 
-    assert report.done == ("uid-a",)
+    assert report.bound == ("uid-a",)
     assert not (await world.scheduler.status(NOTHING)).error
 
 
@@ -400,7 +400,7 @@ async def test_a_second_call_of_run_has_no_effect():
         await world.scheduler.run(NOTHING)
         reports = await world.reports()
 
-    assert [report.done for report in reports] == [("uid-a",)]
+    assert [report.bound for report in reports] == [("uid-a",)]
 
 
 async def test_a_stopped_scheduler_leases_no_more_pods_and_leaves_no_task_behind():
@@ -429,8 +429,8 @@ async def test_pending_reasons_reach_the_queue_without_a_lease():
     await drive(steps, Peers("scheduler-0", 1, Fakes(world.queue), 30.0).handle)
 
     (told,) = world.queue.told("report")
-    assert (told.lease_id, told.done, told.given_back) == (0, (), ())
-    assert told.notes == (PendingReason("uid-a", "default/a", report.message, (), ()),)
+    assert (told.lease_id, told.bound, told.returned) == (0, (), ())
+    assert told.pending_reasons == (PendingReason("uid-a", "default/a", report.message, (), ()),)
 
 
 async def test_status_reports_the_decisions_and_the_time_of_each_phase():

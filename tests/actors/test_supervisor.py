@@ -222,7 +222,7 @@ async def test_of_several_failures_the_lost_actor_is_named():
         return ActorStatus("had decided 3 batches", "binder is gone", "ActorLostError")
 
     runtime.refs["queue"].answers["status"] = fails_for_want_of
-    runtime.refs["cache"].answers["status"] = ActorStatus("", "a worker no longer takes changes")
+    runtime.refs["cache"].answers["status"] = ActorStatus("", "a worker no longer applies changes")
 
     failure = await watched(supervisor)
 

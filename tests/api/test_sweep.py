@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import roadstead
+from roadstead.api import sweep as sweep_module
+from roadstead.config.settings import Settings
 from tests.api.test_simulation import SCENARIO
 
 CONTAINER = {"name": "main", "image": "i", "resources": {"requests": {"cpu": 3}}}
@@ -44,6 +46,48 @@ def test_a_sweep_has_points_runs_and_a_table(tmp_path: Path) -> None:
     assert table.column(RATE).to_pylist() == ["10", "10", "60", "60"]
     assert json.loads((tmp_path / "out" / "sweep.json").read_text()) == swept.document()
     assert seen[-1].done == seen[-1].total == 4
+
+
+class Opened(Exception):
+    """Raised where tasks would start, with the settings and the number of jobs."""
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Launcher:
+        def open_tasks(self, work: object, settings: Settings, jobs: int | None, _: object) -> None:
+            raise Opened(settings.ray.address, jobs)
+
+    monkeypatch.setattr(sweep_module, "open_launcher", Launcher)
+
+
+@pytest.mark.parametrize(
+    ("given", "address", "jobs"),
+    [
+        ({"ray_address": "auto"}, "auto", None),
+        ({"ray_address": "h1:6379", "jobs": 1}, "h1:6379", 1),
+        ({"ray_address": "local", "jobs": 3}, "local", 3),
+        ({"jobs": 3}, None, 3),
+    ],
+)
+@pytest.mark.usefixtures("opened")
+def test_a_sweep_is_played_by_the_processes_that_are_asked_for(
+    given: dict[str, Any], address: str | None, jobs: int | None
+) -> None:
+    with pytest.raises(Opened) as found:
+        roadstead.sweep(BUSY, **given)
+    with pytest.raises(Opened) as compared:
+        roadstead.compare("default", "binpack", scenario=BUSY, **given)
+
+    assert found.value.args == compared.value.args == (address, jobs)
+
+
+@pytest.mark.parametrize("given", [{}, {"jobs": 1}, {"ray_address": "local"}])
+@pytest.mark.usefixtures("opened")
+def test_a_sweep_is_played_in_this_process_unless_others_are_asked_for(
+    given: dict[str, Any],
+) -> None:
+    assert len(roadstead.sweep(BUSY, **given).runs) == 2
 
 
 def test_a_sweep_continues_from_its_folder(tmp_path: Path) -> None:
@@ -104,6 +148,8 @@ def test_wrong_arguments_are_input_errors(tmp_path: Path) -> None:
         (lambda: roadstead.sweep(BUSY, {RATE: [-1]}), "workload"),
         (lambda: roadstead.sweep(BUSY, seeds=0), "must be 1 to 10,000"),
         (lambda: roadstead.sweep(BUSY, jobs=0), "must be 1 to 10,000"),
+        (lambda: roadstead.sweep(BUSY, ray_address="ray://h:1"), "an address of Ray Client"),
+        (lambda: roadstead.compare("a", "b", ray_address="auto"), "has no use without a scenario"),
         (lambda: roadstead.sweep(BUSY, tables=True), "needs output"),
         (lambda: roadstead.sweep(BUSY, resume=True), "needs output"),
         (lambda: roadstead.compare("default", "default", scenario=BUSY), "is the same config"),

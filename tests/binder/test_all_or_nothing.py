@@ -40,13 +40,13 @@ class Hooks:
                 raise PlannedError
         return SUCCESS
 
-    def fits(self, request):
+    def dry_run(self, request):
         return SUCCESS
 
     def missing(self, facts):
         return 2 if facts.pod_group else 0
 
-    def verify_first(self, requests):
+    def verify_prefix(self, requests):
         return len(requests) if self.is_quick else 0
 
 
@@ -59,8 +59,8 @@ def core_of(hooks=None, **settings):
         BinderSettings(checks_versions=not hooks.is_quick, **settings),
         journals_all=True,
         missing=hooks.missing,
-        fits=hooks.fits,
-        verify_first=hooks.verify_first,
+        dry_run=hooks.dry_run,
+        verify_prefix=hooks.verify_prefix,
     )
     core.add_nodes(NodeList.of([NodeFacts(f"n{n}") for n in range(3)]))
     facts = {"gang-0": GANG, "gang-1": GANG}
@@ -114,9 +114,9 @@ def picture(core):
 
 
 STEPS = [
-    (Hooks, "verify_first"),
+    (Hooks, "verify_prefix"),
     (Hooks, "verify"),
-    (Hooks, "fits"),
+    (Hooks, "dry_run"),
     (Hooks, "missing"),
     (BinderCore, "advance_epoch"),
     (TableStore, "add_pod"),

@@ -186,7 +186,7 @@ def test_a_binder_with_fewer_checks_binds_pods_that_do_not_fit():
     binder = binder_of("a", "b", "c")
 
     class Trusting(type(binder.verifier)):
-        def verify_first(self, pods, node_names):
+        def verify_prefix(self, pods, node_names):
             return len(pods)
 
     binder.verifier = Trusting(binder.core.placements.store.table, {})

@@ -37,8 +37,8 @@ class Cores:
             verify,
             BinderSettings(**chosen),
             missing=lambda facts: 2 if facts.pod_group else 0,
-            fits=lambda _: SUCCESS,
-            verify_first=lambda asked: len(asked) if is_quick else 0,
+            dry_run=lambda _: SUCCESS,
+            verify_prefix=lambda asked: len(asked) if is_quick else 0,
             journals_all=True,
         )
         core.add_nodes(NodeList.of([NodeFacts("n0"), NodeFacts("n1")]))

@@ -213,7 +213,7 @@ class TestGangsAndTransactions:
             return SUCCESS
 
         core = BinderCore(
-            TableStore(), verify, undo=lambda: steps.append("undo"), fits=lambda _: SUCCESS
+            TableStore(), verify, undo=lambda: steps.append("undo"), dry_run=lambda _: SUCCESS
         )
         core.add_node(NodeFacts("n1"))
         core.add_pods([("uid-a", "default/a", SMALL), ("uid-b", "default/b", SMALL)])
@@ -225,7 +225,7 @@ class TestGangsAndTransactions:
     def test_the_trial_is_undone_after_an_error_as_well(self):
         undone = []
         core = BinderCore(
-            TableStore(), lambda _: SUCCESS, undo=lambda: undone.append(True), fits=_broken
+            TableStore(), lambda _: SUCCESS, undo=lambda: undone.append(True), dry_run=_broken
         )
         core.add_node(NodeFacts("n1"))
         core.add_pods([("uid-a", "default/a", SMALL)])

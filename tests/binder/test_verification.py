@@ -107,7 +107,7 @@ def test_a_failing_users_plugin_refuses_its_own_pods_only(plugin):
         refusal = world.verify(pod(cpu=100))
         assert (refusal.code, refusal.plugin) == (Code.ERROR, plugin)
         assert refusal.message.startswith(FAILING[plugin].format(plugin))
-    assert not world.verifier.verify_first([pod(cpu=100)] * 4, ["n1"] * 4)
+    assert not world.verifier.verify_prefix([pod(cpu=100)] * 4, ["n1"] * 4)
 
 
 def test_a_plugin_that_failed_once_is_called_again():
@@ -368,7 +368,7 @@ def test_a_pod_is_always_refused_on_nodes_that_plugins_do_not_name():
     for _ in range(6):
         assert world.verify(pod(), "n2") == SUCCESS
         assert world.verify(pod(), "n1").code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-    assert not world.verifier.verify_first([pod()] * 4, ["n1"] * 4)
+    assert not world.verifier.verify_prefix([pod()] * 4, ["n1"] * 4)
 
 
 def test_no_node_is_filtered_for_a_class_that_pre_filter_refuses():
@@ -390,6 +390,6 @@ def test_no_node_is_filtered_for_a_class_that_pre_filter_refuses():
     world = World(profiles={"default-scheduler": profile})
 
     for _ in range(3):
-        assert not world.verifier.verify_first([pod()] * 8, ["n1", "n2"] * 4)
+        assert not world.verifier.verify_prefix([pod()] * 8, ["n1", "n2"] * 4)
         assert world.verify(pod()).plugin == "P0"
     assert Watching.asked == 0

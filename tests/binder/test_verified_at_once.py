@@ -52,8 +52,8 @@ class Binder:
         self.whole = self.at_once = self.singly = self.tries = 0
         self.verifier = verifier
 
-        def verify_first(requests):
-            found = verifier.verify_first(
+        def verify_prefix(requests):
+            found = verifier.verify_prefix(
                 [each.facts for each in requests], [each.node_name for each in requests]
             )
             self.whole += found == len(requests)
@@ -68,7 +68,7 @@ class Binder:
         self.core = BinderCore(
             store,
             verify,
-            verify_first=verify_first if at_once else lambda _: 0,
+            verify_prefix=verify_prefix if at_once else lambda _: 0,
         )
 
     def bind(self, number, wanted):
@@ -174,7 +174,7 @@ def test_the_first_pods_are_accepted_as_far_as_each_fits_with_the_others(kind, n
         binder.bind(batch, [(kind, "spare")])
     facts = [KINDS[kind]] * len(names)
 
-    assert binder.verifier.verify_first(facts, names) == number
+    assert binder.verifier.verify_prefix(facts, names) == number
 
 
 @pytest.mark.parametrize("refused", [0, 1, 200, 255, 256, 399])
@@ -240,8 +240,8 @@ def test_pods_that_a_users_plugin_separates_are_not_accepted_as_a_batch(plugins,
     assert all(
         verifier.verify(each, name).is_success for each, name in zip(pods, names, strict=True)
     )
-    assert verifier.verify_first(pods, names) == (3 if fits else 0)
-    assert verifier.verify_first(pods, names) == (3 if fits else 0)
+    assert verifier.verify_prefix(pods, names) == (3 if fits else 0)
+    assert verifier.verify_prefix(pods, names) == (3 if fits else 0)
 
     put(table, "n0", pod())
 
@@ -252,16 +252,16 @@ def test_pods_that_a_users_plugin_separates_are_not_accepted_as_a_batch(plugins,
 def test_a_new_class_is_checked_pod_by_pod():
     _, binder = both(*fleet())
 
-    assert binder.verifier.verify_first([KINDS["small"]] * 2, ["n0", "n0"]) == 0
+    assert binder.verifier.verify_prefix([KINDS["small"]] * 2, ["n0", "n0"]) == 0
 
 
 def test_a_single_pod_is_checked_once_whatever_is_cached():
     table = table_of(*fleet())
     verifier = Verifier(table, {"default-scheduler": profile_of({"preFilter": []}, plugins=[])})
 
-    assert verifier.verify_first([pod()], ["n0"])
+    assert verifier.verify_prefix([pod()], ["n0"])
     with pytest.raises(KeyError):
-        verifier.verify_first([pod()], ["nowhere"])
+        verifier.verify_prefix([pod()], ["nowhere"])
 
 
 def test_a_class_with_many_pods_is_evaluated_as_a_batch():

@@ -461,7 +461,7 @@ def stranger():
         (lambda core: core.placements.place("uid-z", "n1", SMALL), "counted and not known"),
         (
             lambda core: deadlines_of(core).put([CacheRecord("uid-z", "", SMALL, "")], 1.0),
-            "kept for nobody",
+            "of no unconfirmed pod",
         ),
         (lambda core: core.pods.ended.update({"uid-a": None}), "present and ended"),
     ],

@@ -3,10 +3,14 @@
 import itertools
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from roadstead.cli import auto_workers
 from roadstead.cli.auto_workers import choose_workers, free_cores
+from roadstead.cli.concurrency_options import AUTO, ConcurrencyOptions
+from roadstead.cli.plan import with_workers
 from roadstead.config.settings import Settings
 from tests.actors.world import identity, inputs_of, plan_of
 from tests.builders import node, pod
@@ -60,6 +64,50 @@ def test_the_number_of_workers_is_the_one_that_pays(step_s, cores, workers, why)
 
     assert chosen.workers == workers
     assert why in chosen.why
+
+
+@pytest.mark.parametrize(
+    ("step_s", "cores", "workers", "maximum", "why"),
+    [
+        (0.03, 4, 4, 10, "number of shapes: 3000"),
+        (0.03, 64, 10, 10, "number of shapes: 3000"),
+        (0.03, 1, 0, 10, "too few cores are free"),
+        (0.03, 0, 0, 10, "too few cores are free"),
+        (3.0, 4, 4, 64, "number of shapes: 3000"),
+        (0.0003, 0, 0, 0, "starting workers would take longer"),
+    ],
+)
+def test_on_a_cluster_more_workers_may_be_added_up_to_the_number_that_pays(
+    step_s, cores, workers, maximum, why
+):
+    plan, inputs = plan_with("LikesFewPods"), fleet()
+
+    chosen = choose_workers(plan, inputs, cores=cores, may_grow=True, clock_s=ticking(step_s))
+
+    assert (chosen.workers, chosen.maximum) == (workers, maximum)
+    assert chosen.why.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("cluster_cpus", "workers_max", "note"),
+    [
+        (6.0, 64, "; up to 64 if CPUs of the Ray cluster become free"),
+        (1000.0, 0, "number of shapes: 3000"),
+        (None, 0, "number of shapes: 3000"),
+    ],
+)
+def test_a_run_on_a_cluster_knows_how_many_workers_it_may_have(
+    monkeypatch, capsys, cluster_cpus, workers_max, note
+):
+    chosen = partial(choose_workers, clock_s=ticking(3.0))
+    monkeypatch.setattr(auto_workers, "choose_workers", chosen)
+    monkeypatch.setattr(auto_workers.os, "sched_getaffinity", lambda _: range(9), raising=False)
+    plan = plan_with("LikesFewPods")
+
+    grown = with_workers(plan, ConcurrencyOptions(workers=AUTO), fleet(), lambda: cluster_cpus)
+
+    assert grown.workers_max == workers_max
+    assert capsys.readouterr().err.rstrip().endswith(note)
 
 
 def test_for_few_classes_of_pods_no_worker_is_started():

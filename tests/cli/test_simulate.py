@@ -411,23 +411,34 @@ LONG = (
     .replace("sample: 10m", "sample: 1h")
     .replace("seeds: 2", "seeds: 1")
 )
-"""10,800 pods: more than two parts of the size below."""
+"""10,800 pods."""
 
-SMALL_PARTS = 4_096
-WITH_SMALL_PARTS = f"""
+LONG_WITH_CLAIMS = (
+    (DEVICES / "fleet.yaml")
+    .read_text()
+    .replace("[cluster.yaml]", f"[{DEVICES / 'cluster.yaml'}]")
+    .replace("poisson: {per_hour: 4}", "every: 30s")
+    .replace("horizon: 1d", "horizon: 8h")
+    .replace("lognormal: {median: 30m, p99: 2h}", "uniform: {min: 10s, max: 70s}")
+)
+"""960 pods with a claim each; some wait for one of the two devices."""
+
+WITH_SMALL_PARTS = """
+import sys
 from roadstead.actors.entry import main
 from roadstead.simulator import tables
-tables.PART_ROWS = {SMALL_PARTS}
+tables.PART_ROWS = int(sys.argv.pop())
 main()
 """
 
 
-def ended_by(signum: int) -> tuple[int, str]:
-    """Play LONG in a process, and send it a signal when a part is there; (status, errors)."""
-    command = [sys.executable, "-c", WITH_SMALL_PARTS, "simulate", "long.yaml", "-o", "killed"]
+def ended_by(signum: int, part_rows: int = 4_096) -> tuple[int, str]:
+    """Play long.yaml in a process, and send it a signal when a part is there; (status, errors)."""
+    played = [WITH_SMALL_PARTS, "simulate", "long.yaml", "-o", "killed", str(part_rows)]
+    command = [sys.executable, "-c", *played]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
         deadline_s = time.monotonic() + 200
-        while not parts_of("killed") and time.monotonic() < deadline_s:
+        while process.poll() is None and not parts_of("killed") and time.monotonic() < deadline_s:
             time.sleep(0.01)
         process.send_signal(signum)
         _, errors = process.communicate(timeout=60)
@@ -438,13 +449,16 @@ def parts_of(folder: str) -> list[Path]:
     return list(Path(folder).rglob("part-*.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("text", "part_rows"), [(LONG, 4_096), (LONG_WITH_CLAIMS, 256)], ids=["plain", "claims"]
+)
 def test_a_run_that_is_killed_can_be_continued(
-    run: Run, scenario: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, scenario: Path, monkeypatch: pytest.MonkeyPatch, text: str, part_rows: int
 ) -> None:
-    monkeypatch.setattr(simulator_tables, "PART_ROWS", SMALL_PARTS)
-    written(Path(), LONG, "long.yaml")
+    monkeypatch.setattr(simulator_tables, "PART_ROWS", part_rows)
+    written(Path(), text, "long.yaml")
 
-    assert ended_by(signal.SIGKILL)[0] == -signal.SIGKILL
+    assert ended_by(signal.SIGKILL, part_rows)[0] == -signal.SIGKILL
     assert parts_of("killed")
     assert not Path("killed/default-0/summary.json").exists()
     assert run("simulate", "long.yaml", "-o", "killed", "--resume").exit_code == 0

@@ -196,7 +196,7 @@ def hosts(
 
     labels: of each host's Ray node, as for `ray start --labels`. before_ray: prepares the hosts.
     """
-    number = next(_numbers) % 250
+    number = next(number for each in _numbers if not _is_used(number := each % 250))
     bridge, made = f"rsb{number}", []
     folder = Path(tempfile.mkdtemp(prefix="rsh-", dir="/tmp"))
     try:
@@ -219,6 +219,14 @@ def hosts(
             subprocess.run(["ip", "netns", "del", each.net], check=False)
         subprocess.run(["ip", "link", "del", bridge], check=False)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_used(number: int) -> bool:
+    """Whether hosts with this number exist: the kernel removes links after their namespace."""
+    return (
+        any(Path("/sys/class/net").glob(f"rs{number}v*"))
+        or Path(f"/sys/class/net/rsb{number}").exists()
+    )
 
 
 def _host(number: int, index: int, bridge: str, folder: Path) -> Host:

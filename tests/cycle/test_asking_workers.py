@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roadstead.cycle import batch_builder
+from roadstead.cycle import class_results
 from roadstead.cycle.batch import PodInCycle
 from roadstead.cycle.batch_builder import BatchBuilder
 from roadstead.cycle.node_search import NodeSearch
@@ -72,7 +72,7 @@ def test_workers_results_are_kept_for_the_batch_and_requested_only_on_demand():
 
 
 def test_beyond_a_bound_the_oldest_results_of_workers_are_dropped(monkeypatch):
-    monkeypatch.setattr(batch_builder, "MAX_WORKER_RESULTS", 2)
+    monkeypatch.setattr(class_results, "MAX_WORKER_RESULTS", 2)
     world = World()
     pods = world.pods(100, 200, 300)
     world.give(pods)

@@ -7,7 +7,7 @@ import pytest
 from roadstead.devices.assumed import AssumedDevices
 from roadstead.devices.claims import PodClaimError
 from roadstead.devices.gates import DeviceGates
-from roadstead.devices.own_claims import may_need_claim, offered_by, own_claim_on
+from roadstead.devices.own_claims import allocatable_names, may_need_claim, own_claim_on
 from roadstead.devices.state import DeviceState, released
 from roadstead.facts.pod import UNWRITTEN_CLAIM_NAME
 from tests.builders import node, pod
@@ -33,7 +33,7 @@ def taken(claims):
 
 
 def own_on(found, facts, node_facts, *, has_claims=False):
-    return own_claim_on(found, facts, offered_by(node_facts), has_claims=has_claims)
+    return own_claim_on(found, facts, allocatable_names(node_facts), has_claims=has_claims)
 
 
 class TestOnANode:

@@ -27,8 +27,8 @@ EACH = np.arange(2)
 NO, YES, UNKNOWN = (each.value for each in (Verdict.NO, Verdict.YES, Verdict.UNKNOWN))
 
 
-def likeness(made, name, labels=()):
-    return made.nodes.likeness(made.nodes.put(name, labels))
+def equivalence_code(made, name, labels=()):
+    return made.nodes.equivalence_code(made.nodes.put(name, labels))
 
 
 def on(node, *devices, **more):
@@ -178,12 +178,12 @@ def test_outcomes_of_searches_are_known_until_a_pool_of_the_node_changes():
 
 def test_nodes_with_equal_devices_and_use_are_alike():
     made = two_nodes(on("n0", device("a"), device("b")), on("n1", device("a"), device("b")))
-    assert likeness(made, "n0") == likeness(made, "n1") is not None
+    assert equivalence_code(made, "n0") == equivalence_code(made, "n1") is not None
     (found,) = allocate(made, claim(request()), node="n0")
     made.in_use.add(found)
-    assert likeness(made, "n0") != likeness(made, "n1")
+    assert equivalence_code(made, "n0") != equivalence_code(made, "n1")
     made.in_use.remove(found)
-    assert likeness(made, "n0") == likeness(made, "n1")
+    assert equivalence_code(made, "n0") == equivalence_code(made, "n1")
 
 
 def test_other_devices_and_another_order_are_not_alike():
@@ -193,17 +193,17 @@ def test_other_devices_and_another_order_are_not_alike():
         on("n1", device("a", model="x"), device("b")),
     ):
         made = two_nodes(first, other)
-        assert likeness(made, "n0") != likeness(made, "n1")
+        assert equivalence_code(made, "n0") != equivalence_code(made, "n1")
 
 
 def test_pools_chosen_by_labels_or_searched_by_more_than_devices_are_like_none():
     zone = Placement(terms=(NodeSelectorTerm((Requirement("zone", "In", ("a",)),)),))
     chosen = two_nodes(slice_of(device("a"), place=zone))
-    assert likeness(chosen, "n0", (("zone", "a"),)) is None
+    assert equivalence_code(chosen, "n0", (("zone", "a"),)) is None
     tainted = device("a", taints=(Taint("k", "", "NoSchedule"),))
-    assert likeness(two_nodes(on("n0", tainted), taints=True), "n0") is None
+    assert equivalence_code(two_nodes(on("n0", tainted), taints=True), "n0") is None
     twice = two_nodes(on("n0", device("a"), device("a")))
-    assert likeness(twice, "n0") is None, "an invalid pool is an error"
+    assert equivalence_code(twice, "n0") is None, "an invalid pool is an error"
 
 
 def test_equal_pools_are_matched_once_with_equal_answers():
@@ -235,7 +235,7 @@ def test_outcomes_are_those_of_like_nodes_until_their_devices_differ():
     first, second = made.nodes.numbers([("n0", ()), ("n1", ())]).tolist()
     made.nodes.outcomes("k", EACH[:0])
     made.nodes.record("k", first, Verdict.YES)
-    assert made.nodes.outcome_alike("k", second) is Verdict.YES
+    assert made.nodes.outcome_of_equivalent("k", second) is Verdict.YES
     made.in_use.add(allocate(made, claim(request()), node="n1")[0])
-    assert made.nodes.outcome_alike("k", second) is Verdict.UNKNOWN
+    assert made.nodes.outcome_of_equivalent("k", second) is Verdict.UNKNOWN
     assert made.nodes.outcomes("k", EACH)[first] == YES

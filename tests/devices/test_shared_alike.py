@@ -43,27 +43,29 @@ def made_of(found):
     return made
 
 
-def likeness(made, node):
-    return made.nodes.likeness(made.nodes.put(node, ()))
+def equivalence_code(made, node):
+    return made.nodes.equivalence_code(made.nodes.put(node, ()))
 
 
 def test_nodes_are_alike_while_the_same_is_consumed_of_their_devices():
     parts = (shared("a"),), (shared("b"),)
     made = made_of([*slices("n0", *parts), *slices("n1", *parts)])
-    unused = likeness(made, "n0")
-    assert likeness(made, "n1") == unused is not None
+    unused = equivalence_code(made, "n0")
+    assert equivalence_code(made, "n1") == unused is not None
 
     (first,) = allocate(made, asking(400), node="n0")
     made.in_use.add(first)
-    assert likeness(made, "n0") != likeness(made, "n1")
+    assert equivalence_code(made, "n0") != equivalence_code(made, "n1")
 
     (second,) = allocate(made, asking(400), node="n1")
     made.in_use.add(second)
-    assert likeness(made, "n0") == likeness(made, "n1"), "the same part of the same device"
+    assert equivalence_code(made, "n0") == equivalence_code(made, "n1"), (
+        "the same part of the same device"
+    )
 
     made.in_use.remove(first)
     made.in_use.remove(second)
-    assert likeness(made, "n0") == likeness(made, "n1") == unused
+    assert equivalence_code(made, "n0") == equivalence_code(made, "n1") == unused
 
 
 def test_nodes_with_other_slices_are_not_alike():
@@ -71,7 +73,7 @@ def test_nodes_with_other_slices_are_not_alike():
     a, b = shared("a"), shared("b")
     made = made_of([*slices("n0", (a, b)), *slices("n1", (a,), (b,))])
 
-    assert likeness(made, "n0") != likeness(made, "n1")
+    assert equivalence_code(made, "n0") != equivalence_code(made, "n1")
 
 
 def test_an_outcome_is_over_once_a_part_of_a_device_is_used_or_freed():

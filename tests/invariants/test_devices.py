@@ -7,10 +7,12 @@ from roadstead.facts.cluster import ClusterFacts
 from roadstead.facts.devices import (
     AllocatedDevice,
     Allocation,
+    ClaimSpec,
     Consumer,
     CounterSetFacts,
     DeviceCapacity,
     DeviceFacts,
+    DeviceRequest,
     DevicesFacts,
 )
 from roadstead.journal import RecordKind
@@ -34,7 +36,10 @@ FLEET = replace(
 )
 
 
-def on(*devices, terms=None, **more):
+HERE = (term(fields=(require("metadata.name", "In", "n1"),)),)
+
+
+def on(*devices, terms=HERE, **more):
     found = (AllocatedDevice("r", DRIVER, "n1", each, **more) for each in devices)
     return Allocation(tuple(found), node_terms=terms)
 
@@ -49,9 +54,9 @@ def write(found, *claims, removed=()):
     return found.add(RecordKind.STORAGE, subject=change)
 
 
-def bind(found, uid, allocation, *, names=None):
-    """Bind a pod with a claim of its own."""
-    facts, own = with_template(uid, f"c-{uid}"), owned(f"c-{uid}", uid)
+def bind(found, uid, allocation, *, names=None, **claimed):
+    """Bind a pod with a claim of its own; claimed: as of `owned`."""
+    facts, own = with_template(uid, f"c-{uid}"), owned(f"c-{uid}", uid, **claimed)
     found.accept(uid, facts).bind(uid, facts=facts)
     consumers = (Consumer("pods", uid, uid),) if names is None else names
     return write(found, replace(own, allocation=allocation, reserved_for=consumers))
@@ -74,7 +79,9 @@ def test_no_device_is_in_two_claims():
 
 def test_admins_may_have_devices_of_others():
     admin = on("d0", has_admin_access=True)
-    found = bind(bind(history(owned("c-p", "p"), owned("c-q", "q")), "p", on("d0")), "q", admin)
+    watching = ClaimSpec((DeviceRequest("r", "gpu", has_admin_access=True),))
+    found = bind(history(owned("c-p", "p"), owned("c-q", "q", spec=watching)), "p", on("d0"))
+    bind(found, "q", admin, spec=watching)
     assert texts(found) == []
 
 
@@ -84,8 +91,8 @@ def test_a_device_must_exist():
 
 
 def test_counters_that_devices_share_are_not_overdrawn():
-    found = history(*(owned(f"c-{uid}", uid) for uid in "pq"))
-    bind(found, "p", on("h0", "h1"))
+    found = history(owned("c-p", "p", count=2), owned("c-q", "q"))
+    bind(found, "p", on("h0", "h1"), count=2)
     assert texts(found) == []
     (broken,) = texts(bind(found, "q", on("h2")))
     assert broken == ("I1", f"counter set/slots of pool {DRIVER}/n1 is overdrawn")
@@ -117,7 +124,8 @@ def test_claims_of_a_bound_pod_are_allocated_and_name_it():
 
 
 def test_the_node_reaches_the_devices():
-    away = (term(require("kubernetes.io/hostname", "In", "n2")),)
+    (here,) = HERE
+    away = (term(require("kubernetes.io/hostname", "In", "n2"), fields=here.fields),)
     (broken,) = texts(bind(history(owned("c-p", "p")), "p", on("d0", terms=away)))
     assert broken == ("I2", "the node does not reach the devices of claim default/c-p")
 

@@ -9,7 +9,8 @@ import pytest
 
 from roadstead.journal import JournalError, frames
 from roadstead.journal.files import FileJournal
-from roadstead.journal.segments import Closed, Reader, is_closed
+from roadstead.journal.segment_end import Closed
+from roadstead.journal.segments import Reader, is_closed
 from tests.journal.simulated_disk import SimulatedDisk
 from tests.journal.test_files import opened, record, records, spoil, written
 

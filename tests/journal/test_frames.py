@@ -26,7 +26,7 @@ from roadstead.journal.frames import (
 )
 from roadstead.protocol.codec import pack, unpack
 
-PLACE = FramePosition(segment=0x01020304, before=13, durable_bytes=100)
+PLACE = FramePosition(segment=0x01020304, digest_before=13, durable_bytes=100)
 COLUMNS = (
     *("lsns", "new_facts", "kinds", "uids", "keys"),
     *("nodes", "tokens", "owners", "owner", "facts"),

@@ -18,7 +18,7 @@ from roadstead.journal.headers import (
 )
 from tests.journal.simulated_disk import SimulatedDisk
 
-HEADER = Header(epoch=3, first_lsn=7, fields=11, number=5, before=13)
+HEADER = Header(epoch=3, first_lsn=7, fields_checksum=11, number=5, digest_before=13)
 WRITTEN = bytes.fromhex(
     "52534a4f55524e3102000000030000000000000007000000000000000b00000026f5d9af"
     "05000000000000000d000000000000004a5389ee"
@@ -43,9 +43,9 @@ def test_a_header_has_the_same_bytes_as_in_earlier_releases():
 def test_any_release_can_read_the_format_from_the_first_bytes(number):
     found = header_of(memoryview(of_format(number)))
 
-    assert found == Header(epoch=3, first_lsn=7, fields=11, format=number)
+    assert found == Header(epoch=3, first_lsn=7, fields_checksum=11, format=number)
     assert found.size_bytes == (FORMAT_1_HEADER_BYTES if number == 1 else HEADER_BYTES)
-    assert (found.number, found.before) == (0, 0)
+    assert (found.number, found.digest_before) == (0, 0)
 
 
 @pytest.mark.parametrize("data", [WRITTEN, of_format(1)])

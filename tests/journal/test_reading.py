@@ -18,9 +18,11 @@ from tests.journal.test_files import only_segment, opened, record, records, spoi
 from tests.journal.test_formats import FORMAT_1, disk_of
 
 
-def crafted(disk, name, *, first_lsn=1, number=1, before=0):
+def crafted(disk, name, *, first_lsn=1, number=1, digest_before=0):
     """A file of a journal, to be written frame by frame."""
-    file = FrameFile.create(disk, "new", epoch=1, first_lsn=first_lsn, number=number, before=before)
+    file = FrameFile.create(
+        disk, "new", epoch=1, first_lsn=first_lsn, number=number, digest_before=digest_before
+    )
     disk.rename("new", name)
     return file
 
@@ -274,7 +276,7 @@ def test_a_segment_with_another_number_is_damage_and_names_the_missing_one():
     disk = SimulatedDisk(short_writes=0)
     file = crafted(disk, segment_name(1))
     file.append_records(records(1, 2))
-    crafted(disk, segment_name(3), first_lsn=3, number=3, before=file.digest)
+    crafted(disk, segment_name(3), first_lsn=3, number=3, digest_before=file.digest)
 
     with pytest.raises(JournalError, match="segment 3 of its journal, segment 2 is missing"):
         list(Reader(disk).records())
@@ -283,9 +285,9 @@ def test_a_segment_with_another_number_is_damage_and_names_the_missing_one():
 @pytest.mark.parametrize(("number", "is_refused"), [(4, False), (5, False), (3, True), (6, True)])
 def test_a_snapshot_is_followed_by_its_own_segment_or_the_next(number, is_refused):
     disk = SimulatedDisk(short_writes=0)
-    snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, before=77)
+    snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, digest_before=77)
     snapshot.append(FrameKind.CLOSED, 3)
-    crafted(disk, segment_name(3), first_lsn=3, number=number, before=77).append_records(
+    crafted(disk, segment_name(3), first_lsn=3, number=number, digest_before=77).append_records(
         records(3, 4)
     )
 
@@ -297,9 +299,11 @@ def test_a_snapshot_is_followed_by_its_own_segment_or_the_next(number, is_refuse
 
 def test_no_segment_of_another_journal_is_read_after_a_snapshot():
     disk = SimulatedDisk(short_writes=0)
-    snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, before=77)
+    snapshot = crafted(disk, snapshot_name(2), first_lsn=2, number=4, digest_before=77)
     snapshot.append(FrameKind.CLOSED, 3)
-    crafted(disk, segment_name(3), first_lsn=3, number=5, before=78).append_records(records(3, 4))
+    crafted(disk, segment_name(3), first_lsn=3, number=5, digest_before=78).append_records(
+        records(3, 4)
+    )
 
     with pytest.raises(JournalError, match="it does not follow from what is before it"):
         list(Reader(disk).records())

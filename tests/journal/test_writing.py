@@ -19,7 +19,7 @@ class Slow:
 
 
 def begun(disk):
-    return FrameFile.create(disk, "new", epoch=1, first_lsn=1, number=1, before=0)
+    return FrameFile.create(disk, "new", epoch=1, first_lsn=1, number=1, digest_before=0)
 
 
 def test_an_existing_file_with_the_name_of_a_new_one_is_removed():

@@ -54,7 +54,7 @@ class Pair:
         first = self.journal.last_lsn + 1
         self.journal.append(records(first, first + count - 1))
         self.journal.flush()
-        self.flushed.append((self.sender.wanted, self.journal.last_lsn))
+        self.flushed.append((self.sender.required, self.journal.last_lsn))
 
     def receive(self, message):
         """Let the copy handle a message and return its answer."""

@@ -32,7 +32,7 @@ class World:
         elif action == "snapshot":
             # What a snapshot has instead of its records is of no interest here.
             pair.journal.snapshot(records(1, pair.journal.last_lsn))
-            pair.flushed.append((pair.sender.wanted, pair.journal.last_lsn))
+            pair.flushed.append((pair.sender.required, pair.journal.last_lsn))
         elif action == "exchange":
             self.note(pair.exchange())
         elif action == "exchange all":

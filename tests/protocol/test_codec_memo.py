@@ -54,6 +54,14 @@ def test_many_and_long_values_are_sent_as_others():
     assert sent(long) is not sent(long), "long ones are not remembered"
 
 
+def test_a_value_that_is_sent_within_a_process_is_not_decoded():
+    value, long = Spec("within", 7), Spec("y" * (CACHED_VALUE_MAX_BYTES + 1))
+
+    assert sent(Holder((value,))).specs[0] is value
+    assert sent(Holder((Spec("within", 7),))).specs[0] is value
+    assert sent(Holder((long,))).specs[0] is not long
+
+
 def test_an_object_is_encoded_once():
     one = Spec("c", 3)
     first, second = to_message(Holder((one, one)))[0]

@@ -29,7 +29,8 @@ from roadstead.scenario.arrival_times import (
 from roadstead.scenario.arrivals import DrawnArrivals, PodChoice, TraceArrivals
 from roadstead.scenario.durations import ExponentialTimes, FixedTimes
 from roadstead.scenario.random_stream import RandomStream
-from roadstead.simulator.scenario import NEVER_US, Arrival, PodLifecycle
+from roadstead.simulator.scenario import Arrival, PodLifecycle
+from roadstead.simulator.times import NEVER_US
 
 DAY_US = 24 * HOUR_US
 WEB, TRAIN = PodFacts(labels=(("app", "web"),)), PodFacts(labels=(("app", "train"),))

@@ -49,8 +49,8 @@ def test_distinct_pods_are_all_different_and_come_at_the_same_times():
 def test_every_pod_that_arrives_is_bound(are_distinct):
     heard, engine = played(poisson(TINY, are_distinct=are_distinct))
 
-    assert engine.lives.created > 20
-    assert len(heard.of("bound")) == engine.lives.created
+    assert engine.simulated_pods.created > 20
+    assert len(heard.of("bound")) == engine.simulated_pods.created
 
 
 def test_one_percent_of_the_nodes_is_lost_each_day_and_comes_back():

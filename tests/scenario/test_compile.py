@@ -19,13 +19,13 @@ from roadstead.protocol.errors import InputError
 from roadstead.protocol.objects import validate
 from roadstead.scenario.arrivals import DrawnArrivals
 from roadstead.simulator.scenario import (
-    NEVER_US,
     ControllerChange,
     ControllerPlan,
-    Share,
     TimedToleration,
     merge_arrivals,
 )
+from roadstead.simulator.share import Share
+from roadstead.simulator.times import NEVER_US
 from tests.cli.manifests import node, pod
 from tests.scenario.files import (
     DEPLOYMENT,

@@ -21,7 +21,7 @@ from roadstead.scenario.durations import (
     WeibullTimes,
 )
 from roadstead.scenario.random_stream import LONGEST_US, RandomStream
-from roadstead.simulator.scenario import NEVER_US
+from roadstead.simulator.times import NEVER_US
 
 MINUTE_US = 60_000_000
 COUNT = 200_000

@@ -78,7 +78,7 @@ def test_a_transcript_is_printed_with_the_content_of_each_message(script, path, 
     assert count == "3 messages"
     assert "submit from the driver: PodList(" in submit
     assert "lease from scheduler-0 (epoch 1): LeaseRequest(owner='scheduler-0', epoch=1" in lease
-    assert "LeaseReport(lease_id=1, done=('uid-b',)" in report
+    assert "LeaseReport(lease_id=1, bound=('uid-b',)" in report
 
 
 def test_missing_messages_are_counted_and_unreadable_ones_are_named(script):

@@ -52,8 +52,8 @@ class DevicesLeft:
         """Number of free devices of a driver without a taint that a node reaches."""
         allocated = (e.allocation for e in self._devices.claims.values() if e.allocation)
         used = {r.id for each in allocated for r in each.results if not r.has_admin_access}
-        free = (key for key in self._devices.devices.keys() - used if key[0] == driver)
-        return sum(self._is_there(*self._devices.devices[key], node) for key in free)
+        free = (key for key in self._devices.inventory.devices.keys() - used if key[0] == driver)
+        return sum(self._is_there(*self._devices.inventory.devices[key], node) for key in free)
 
     @staticmethod
     def _is_there(of, device, node):

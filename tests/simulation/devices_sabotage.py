@@ -8,9 +8,10 @@ import random
 from dataclasses import replace
 
 from roadstead.facts.cluster import ClusterFacts
-from roadstead.facts.devices import DevicesFacts
+from roadstead.facts.devices import DeviceFacts, DevicesFacts, Placement, SliceFacts
 from roadstead.invariants.checker import check
 from roadstead.journal import RecordKind
+from tests.simulation.devices import GPU
 
 
 def without_devices(records):
@@ -34,7 +35,7 @@ def unreported(records, seed):
     allocating = [n for n, each in enumerate(records) if each.lsn and _allocates(each)]
     if not allocating:
         return
-    for falsify, reason in draw.sample(FALSIFIED, 2):
+    for falsify, reason in draw.sample(FALSIFIED, 3):
         index = draw.choice(allocating)
         wrong = falsify(records, index)
         if wrong is None:
@@ -95,6 +96,43 @@ def a_device_that_does_not_exist(records, index):
     return _changed(records, index, change)
 
 
+def a_device_that_another_node_has(records, index):
+    """A claim gets a device of a node's own slice in place of one with the same name."""
+
+    def change(claim):
+        return _with(claim, replace(_own(claim), driver=GPU, pool="elsewhere", device="g0"))
+
+    return _elsewhere(_changed(records, index, change))
+
+
+def _elsewhere(records):
+    """The records with a further node's slice."""
+    there = SliceFacts(
+        *("elsewhere-gpu", GPU, "elsewhere", 1, 1, Placement(node_name="elsewhere")),
+        devices=(DeviceFacts("g0"),),
+    )
+    return [
+        each._replace(
+            subject=replace(
+                each.subject,
+                devices=replace(each.subject.devices, slices=(*each.subject.devices.slices, there)),
+            )
+        )
+        if isinstance(each.subject, ClusterFacts)
+        else each
+        for each in records
+    ]
+
+
+def a_claim_with_a_device_less(records, index):
+    def change(claim):
+        own = _own(claim)
+        results = tuple(each for each in claim.allocation.results if each is not own)
+        return replace(claim, allocation=replace(claim.allocation, results=results))
+
+    return _changed(records, index, change)
+
+
 def a_claim_that_does_not_name_its_pod(records, index):
     return _changed(records, index, lambda claim: replace(claim, reserved_for=()))
 
@@ -113,6 +151,8 @@ def _with(claim, device):
 FALSIFIED = (
     (a_device_of_another_claim, "is in claims"),
     (a_device_that_does_not_exist, "which is not there"),
+    (a_device_that_another_node_has, "the node does not reach"),
+    (a_claim_with_a_device_less, "asks for"),
     (a_claim_that_does_not_name_its_pod, "does not name the pod"),
     (a_claim_without_an_allocation, "is not allocated"),
 )

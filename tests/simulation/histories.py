@@ -278,7 +278,7 @@ _ASKING = {
     (BINDER, BIND.name): ("bind", _binds_asked, _binds_answered),
     (BINDER, ADD_PENDING.name): ("accept", lambda batch: batch.uids, _nothing),
     (BINDER, DELETE_PODS.name): ("delete", lambda gone: gone.uids, lambda _, gone: gone.uids),
-    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, told: told.gone.uids),
+    (BINDER, EVICT.name): ("delete", lambda ask: ask.uids, lambda _, told: told.pods.uids),
     (BINDER, POD_NODES.name): (
         "word",
         lambda ask: [(uid, "") for uid in ask.uids],
@@ -300,8 +300,8 @@ _ASKING = {
         lambda report: (
             report.lease_id,
             None,
-            (*report.done, *(each.uid for each in report.given_back)),
-            *report.gone.uids,
+            (*report.bound, *(each.uid for each in report.returned)),
+            *report.evicted.uids,
         ),
         _nothing,
     ),

@@ -73,7 +73,7 @@ DOCUMENTED = (
     (binder_journal, "SNAPSHOT_BYTES", 256 * 1024 * 1024),
     (cache_recovery, "EXPIRY_S", 1.0),
     (cache_recovery, "COMPARE_S", 60.0),
-    (cache_recovery, "COMPARE_MOST", 5_000),
+    (cache_recovery, "COMPARED_MAX", 5_000),
     (frames, "MAX_FRAME_BYTES", 64 * 1024 * 1024),
 )
 """Limits that the documents state, of which simulated runs use smaller values."""

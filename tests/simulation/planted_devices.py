@@ -11,7 +11,7 @@ from roadstead.devices.in_use import DevicesInUse
 from roadstead.devices.room import DeviceRoom
 from roadstead.devices.state import DeviceState
 from roadstead.journal.files import FileJournal
-from roadstead.plugins import dynamic_resources
+from roadstead.plugins import device_filter
 from roadstead.queue.events import PodEvents
 from roadstead.storage.assumed_claims import AssumedClaims
 from tests.simulation.planted import NETWORK, bug
@@ -88,7 +88,7 @@ def a_shared_claim_names_its_first_pod_alone(put):
 
 @bug(found=0, **AMONG)
 def a_node_need_not_reach_allocated_devices(put):
-    for module in (assumed, dynamic_resources):
+    for module in (assumed, device_filter):
         put(module, "is_reachable", lambda terms, name, labels: True)
 
 

@@ -66,7 +66,7 @@ async def problems_of(plan, scenario, drawn):
         patch.object(run_parts, "CacheSettings", lambda **_: CacheSettings(**settings)),
         patch.object(encoding, "PAGE", draw.choice((1, 3, 5000))),
         patch.object(recovery, "COMPARE_S", 2.0),
-        patch.object(recovery, "COMPARE_MOST", draw.choice((8, 100_000))),
+        patch.object(recovery, "COMPARED_MAX", draw.choice((8, 100_000))),
     ):
         ramble = _Ramble(plan, scenario, draw)
         try:

@@ -349,7 +349,7 @@ class _Ramble:
             # Each pod fits its node by itself, so that they only conflict with each other.
             hosts = [name for name in hosts if self._takes_all(pods, name)] or hosts
         names = self._draw.choices(hosts, k=count)
-        self._verifier.verify_first(pods, names)
+        self._verifier.verify_prefix(pods, names)
         for each, name in zip(pods, names, strict=True):
             self._verifier.verify(each, name)
 

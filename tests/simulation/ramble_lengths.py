@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from unittest.mock import patch
 
-from roadstead.cycle import batch_builder, class_cache
+from roadstead.cycle import class_cache, class_results
 from roadstead.cycle.batch_builder import MAX_BATCH_PODS
 from roadstead.framework.worker_results import worker_calls
 
@@ -28,8 +28,8 @@ def small_limits(draw):
         if draw.random() < 0.5:
             limits = {name: draw.choice(some) for name, some in LIMITS.items()}
             limited.enter_context(patch.multiple(class_cache, **limits))
-        most = draw.choice((1, 2, batch_builder.MAX_WORKER_RESULTS))
-        limited.enter_context(patch.object(batch_builder, "MAX_WORKER_RESULTS", most))
+        most = draw.choice((1, 2, class_results.MAX_WORKER_RESULTS))
+        limited.enter_context(patch.object(class_results, "MAX_WORKER_RESULTS", most))
         yield
 
 
@@ -67,7 +67,7 @@ class Lengths:
         found, cycle = [], self._cycle
         for pod in () if cycle.searches_nodes(pods[0]) or _is_nominated(pods[0]) else pods:
             is_known = self._found.get(pod.signature) == self._inputs(pod)
-            is_new = pod.signature not in (*found, *cycle._worker_results)
+            is_new = pod.signature not in (*found, *cycle._results.worker_results)
             if is_new and not is_known and worker_calls(self._profile_of(pod)):
                 found.append(pod.signature)
         return found

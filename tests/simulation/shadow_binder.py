@@ -130,7 +130,7 @@ class ShadowBinder(PlainBinder):
             if mark % 4:
                 return bind(requests)
             left, version = [None] * (mark // 8 % max(1, len(requests))), core.version
-            verify, verify_first, fits = core._verify, core._verify_first, core._fits
+            verify, verify_prefix, dry_run = core._verify, core._verify_prefix, core._dry_run
 
             def breaks(request):
                 if not left:
@@ -138,14 +138,14 @@ class ShadowBinder(PlainBinder):
                 left.pop()
                 return verify(request)
 
-            core._verify, core._verify_first = breaks, lambda _: 0
-            core._fits = breaks if mark // 4 % 2 else fits
+            core._verify, core._verify_prefix = breaks, lambda _: 0
+            core._dry_run = breaks if mark // 4 % 2 else dry_run
             try:
                 return bind(requests)
             except FilterError:
                 self.compare("a bind whose filter raised", version)
             finally:
-                core._verify, core._verify_first, core._fits = verify, verify_first, fits
+                core._verify, core._verify_prefix, core._dry_run = verify, verify_prefix, dry_run
             return bind(requests)
 
         return decided

@@ -202,7 +202,7 @@ class ShadowLife:
             return _claims(answer.changes)
         if name == "bound":
             return answer.uids, answer.nodes, answer.total
-        return answer.notes, answer.total
+        return answer.pods, answer.total
 
     def _word(self, uid):
         pod = self._binder.pods.get(uid)

@@ -74,13 +74,13 @@ class ShadowRefill:
         follower = stream._follower
         stream._follower = lambda name: OverheardRef(follower(name), self._sent)
         self._fill, stream.fill = stream.fill, self._filled
-        for name in ("send", "send_nodes", "send_storage", "_start_sending"):
+        for name in ("send", "send_nodes", "send_storage", "_publish"):
             before = getattr(self, f"_{name.lstrip('_')}")
             setattr(stream, name, _preceded(before, getattr(stream, name)))
         self._tell, self._everything_of = actor.release_reports.report, encoder.cluster_state
-        self._report, self._end_claims = recovery._report, recovery._end_claims
+        self._report, self._end_claims = recovery._log_differences, recovery._end_claims
         actor.release_reports.report, encoder.cluster_state = self._told, self._everything
-        recovery._report, recovery._end_claims = self._reported, self._claims_end
+        recovery._log_differences, recovery._end_claims = self._reported, self._claims_end
         self._look_once = recovery.expire
         recovery.expire = self._followed("expire", self._looked)
         self._compare, actor.compare = actor.compare, self._compared
@@ -126,7 +126,7 @@ class ShadowRefill:
         self._changes += changes
         self._owed += len(changes)
 
-    def _start_sending(self, batch):
+    def _publish(self, batch):
         self._same("changes are numbered from", batch.first_seq, self._actor.stream.seq + 1)
         self._owed -= batch.count - sum(kind == VERSION for kind in batch.kinds)
         rows = [row for row in rows_of(batch) if row[0] == STORAGE]
@@ -312,7 +312,7 @@ class ShadowRefill:
     def _nominate(self, message):
         """It does not wait, so no other call can run in between."""
         named, is_gone = dict(self._cache.named), self._actor.state.pod_revisions.is_gone
-        counted = self._cache.pods.keys() - {*message.gone}
+        counted = self._cache.pods.keys() - {*message.evicted}
         rows = zip(message.pods.pods(), message.nodes, message.preempts, strict=True)
         for (who, facts), node, preempts in rows:
             if is_gone(who.uid):
@@ -458,7 +458,7 @@ class ShadowRefill:
             now_s, self._is_looking, self._is_reported = clock_s(), False, False
             size, self._looked_s = len(self._cache.nodes) + len(self._cache.pods), now_s
             is_time = now_s - self._compared_s >= recovery.COMPARE_S
-            self._is_due = is_time and size <= recovery.COMPARE_MOST
+            self._is_due = is_time and size <= recovery.COMPARED_MAX
             self._compared_s = now_s if self._is_due else self._compared_s
 
     async def _compared(self, message):

@@ -46,15 +46,15 @@ class ShadowCommits:
         self._wrong, self._said = wrong, []
         self._verifier, self._volumes = binder.verifier, binder.volumes
         for owner, names in (
-            (self._verifier, ("verify", "verify_first")),
+            (self._verifier, ("verify", "verify_prefix")),
             (self._volumes, ("commit", "try_out")),
         ):
             for name in names:
                 setattr(owner, name, self._noted(name, getattr(owner, name)))
         core = binder.core
         core._verify = self._one("commit", core._verify)
-        core._fits = self._one("try_out", core._fits)
-        core._verify_first = self._first(core._verify_first)
+        core._dry_run = self._one("try_out", core._dry_run)
+        core._verify_prefix = self._first(core._verify_prefix)
 
     def _noted(self, name, original):
         def noted(*what):
@@ -83,7 +83,7 @@ class ShadowCommits:
         def checked(requests):
             self._said.clear()
             told = original(requests)
-            if told and self._said[-1:] != [("verify_first", told)]:
+            if told and self._said[-1:] != [("verify_prefix", told)]:
                 self._wrong(f"{told} of {len(requests)} go together, of {self._said[-1:]}")
             committed = [status.is_success for name, status in self._said if name == "commit"]
             wanted = sum(1 for each in requests[:told] if each.facts.device_claims)
@@ -103,8 +103,8 @@ class ShadowVerifier:
     def __init__(self, verifier):
         self._table, self._profiles = verifier._table, verifier._profiles
         self.problems = []
-        self._verify_again, self._first_again = verifier.verify, verifier.verify_first
-        verifier.verify, verifier.verify_first = self.verify, self.verify_first
+        self._verify_again, self._first_again = verifier.verify, verifier.verify_prefix
+        verifier.verify, verifier.verify_prefix = self.verify, self.verify_prefix
 
     def verify(self, facts, node_name):
         told = self._verify_again(facts, node_name)
@@ -118,7 +118,7 @@ class ShadowVerifier:
             self._differs(f"{facts} on {node_name}: {told}, not {wanted}")
         return told
 
-    def verify_first(self, pods, node_names, bind_claims=None):
+    def verify_prefix(self, pods, node_names, bind_claims=None):
         copy, checked = self._table.copy_rows(np.arange(len(self._table))), 0
 
         def check(until):

@@ -30,7 +30,6 @@ from roadstead.simulator.scenario import (
     PodTemplatePlan,
 )
 from roadstead.simulator.simulated_pods import (
-    NEVER_US,
     ON_NODE,
     Ending,
     LifeEvent,
@@ -38,6 +37,7 @@ from roadstead.simulator.simulated_pods import (
     SimulatedPod,
     SimulatedPods,
 )
+from roadstead.simulator.times import NEVER_US
 
 SECOND_US = 1_000_000
 GRACE_US = 30 * SECOND_US
@@ -81,7 +81,7 @@ class FakeFleet:
         self.nodes: dict[str, NodeFacts] = {
             each.name: each for each in (NodeFacts(n) if isinstance(n, str) else n for n in nodes)
         }
-        self.lives = SimulatedPods()
+        self.simulated_pods = SimulatedPods()
         self.notes: list[tuple[int, str, str]] = []
         self.created: list[SimulatedPod] = []
         self._heap: list[tuple[int, int, object]] = []
@@ -97,7 +97,7 @@ class FakeFleet:
 
     @property
     def pods(self) -> Mapping[str, SimulatedPod]:
-        return self.lives.by_uid
+        return self.simulated_pods.by_uid
 
     def pods_on(self, node: str) -> list[SimulatedPod]:
         return [life for life in self.pods.values() if life.node == node]
@@ -139,7 +139,7 @@ class FakeFleet:
                 self._react(self.controllers.wake(what))
             self._settle()
         self.now_us = end_us
-        self.lives.validate()
+        self.simulated_pods.validate()
         self.controllers.validate()
 
     def start(self, *lives: SimulatedPod) -> None:
@@ -202,7 +202,7 @@ class FakeFleet:
         assert new.reuses_name or not used, f"{uid} is used again"
         self._names[uid] = used + 1
         life = SimulatedPod(
-            self.lives.created,
+            self.simulated_pods.created,
             PodIdentity(f"{uid}#{used}" if used else uid, new.namespace, new.name),
             new.facts,
             self.now_us,
@@ -213,7 +213,7 @@ class FakeFleet:
             new.ordinal,
             ends_as=new.ends_as,
         )
-        self.lives.create(life)
+        self.simulated_pods.create(life)
         self.created.append(life)
         self._react(self.controllers.pod_created(life))
         return life
@@ -227,8 +227,8 @@ class FakeFleet:
         ]
         life.node = nodes[life.number % len(nodes)]
         life.bound_us = life.started_us = self.now_us
-        self.lives.apply(life, LifeEvent.BIND)
-        self.lives.apply(life, LifeEvent.START)
+        self.simulated_pods.apply(life, LifeEvent.BIND)
+        self.simulated_pods.apply(life, LifeEvent.START)
         if life.duration_us != NEVER_US:
             self._push(self.now_us + life.duration_us, life)
         self._react(self.controllers.pod_started(life))
@@ -239,7 +239,7 @@ class FakeFleet:
             return
         if life.state in ON_NODE and life.grace_us:
             life.ends_as = command.ending
-            self.lives.apply(life, LifeEvent.TERMINATE)
+            self.simulated_pods.apply(life, LifeEvent.TERMINATE)
             self._push(self.now_us + life.grace_us, life)
             self._react(self.controllers.pod_terminating(life))
         else:
@@ -247,5 +247,5 @@ class FakeFleet:
 
     def _ended(self, life: SimulatedPod, event: LifeEvent, ending: Ending) -> None:
         life.ends_as, life.ended_us = ending, self.now_us
-        self.lives.apply(life, event)
+        self.simulated_pods.apply(life, event)
         self._react(self.controllers.pod_ended(life))

@@ -12,20 +12,19 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Toleration
 from roadstead.simulator.component import Component, Note
 from roadstead.simulator.engine import Engine
+from roadstead.simulator.node_events import NodeEventPlan, NodeTarget
 from roadstead.simulator.nodes.component import UNREACHABLE, NodeLifecycle
 from roadstead.simulator.play import Variant, build_engine
 from roadstead.simulator.scenario import (
-    NEVER_US,
     Arrival,
     CompiledScenario,
     ControllerTimings,
     Limits,
-    NodeEventPlan,
-    NodeTarget,
     PodLifecycle,
     TimedToleration,
 )
 from roadstead.simulator.simulated_pods import SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 S = 1_000_000
 TIMINGS = ControllerTimings(40 * S, 0.1, 0.01, 5_500, 50)

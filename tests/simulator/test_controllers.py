@@ -18,8 +18,8 @@ from roadstead.simulator.scenario import (
     Limits,
     PodLifecycle,
     PodTemplatePlan,
-    Share,
 )
+from roadstead.simulator.share import Share
 from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import SECOND_US, rolled_out, scaled
 

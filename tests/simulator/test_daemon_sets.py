@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from roadstead.facts.node import NodeFacts
 from roadstead.facts.pod import PodFacts
 from roadstead.facts.taints import Taint, Toleration
-from roadstead.simulator.scenario import Share
+from roadstead.simulator.share import Share
 from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import (
     LIFE,

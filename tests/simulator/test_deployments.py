@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roadstead.simulator.scenario import Share
+from roadstead.simulator.share import Share
 from roadstead.simulator.simulated_pods import Ending, LifeState
 from tests.simulator.fake_fleet import (
     SECOND_US,

@@ -7,12 +7,9 @@ import pytest
 from roadstead.facts.pod import Owner
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
-from roadstead.simulator.scenario import (
-    BudgetPlan,
-    NodeEventPlan,
-    NodeTarget,
-    Share,
-)
+from roadstead.simulator.node_events import NodeEventPlan, NodeTarget
+from roadstead.simulator.scenario import BudgetPlan
+from roadstead.simulator.share import Share
 from tests.simulator.fault_plans import (
     LIFECYCLE,
     Pods,

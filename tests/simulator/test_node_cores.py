@@ -20,17 +20,17 @@ from roadstead.simulator.nodes.health import NodeHealth, TaintAction, TaintChang
 from roadstead.simulator.nodes.marks import NodeMarks
 from roadstead.simulator.nodes.taint_evictions import TaintEvictions, tolerated_us
 from roadstead.simulator.scenario import (
-    NEVER_US,
     BudgetPlan,
     ControllerChange,
     ControllerPlan,
     InitialPod,
     PodLifecycle,
     PodTemplatePlan,
-    Share,
     TimedToleration,
 )
+from roadstead.simulator.share import Share
 from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
+from roadstead.simulator.times import NEVER_US
 from tests.simulator.fault_plans import TIMINGS, S, node_of, pod_facts
 
 WEB = (("app", "web"),)
@@ -201,12 +201,12 @@ def test_a_planned_eviction_keeps_its_time_until_it_is_cancelled():
     (first,) = core.plan_evictions([life], (A,), 100)
     assert (first.uid, first.at_us) == (life.uid, 150)
     assert not list(core.plan_evictions([life], (A, B), 120)), "as upstream, though b allows 10"
-    assert core.due(life.uid, 149) is None
+    assert core.pop_due(life.uid, 149) is None
     assert not list(core.plan_evictions([life], (), 140))
-    assert core.due(life.uid, 150) is None, "the taints are gone"
+    assert core.pop_due(life.uid, 150) is None, "the taints are gone"
     (second,) = core.plan_evictions([life], (B,), 160)
-    assert core.due(life.uid, 170) is second
-    assert core.due(life.uid, 170) is None
+    assert core.pop_due(life.uid, 170) is second
+    assert core.pop_due(life.uid, 170) is None
 
 
 # Rates.

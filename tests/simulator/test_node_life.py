@@ -4,11 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from roadstead.simulator.scenario import (
-    FailurePlan,
-    NodeTarget,
-    PodLifecycle,
-)
+from roadstead.simulator.node_events import FailurePlan, NodeTarget
+from roadstead.simulator.scenario import PodLifecycle
 from tests.simulator.fault_plans import (
     Pods,
     S,

@@ -14,17 +14,11 @@ from roadstead.facts.taints import Taint
 from roadstead.kernel.coverage import Coverage
 from roadstead.kernel.start import load
 from roadstead.simulator.component import Commands, Component, WakeAt
+from roadstead.simulator.node_events import FailurePlan, NodeEventPlan, NodeTarget
 from roadstead.simulator.nodes.component import UNREACHABLE
-from roadstead.simulator.scenario import (
-    NEVER_US,
-    BudgetPlan,
-    CompiledScenario,
-    FailurePlan,
-    NodeEventPlan,
-    NodeTarget,
-    PodLifecycle,
-    Share,
-)
+from roadstead.simulator.scenario import BudgetPlan, CompiledScenario, PodLifecycle
+from roadstead.simulator.share import Share
+from roadstead.simulator.times import NEVER_US
 from tests.simulator.fault_plans import (
     DEFAULTED,
     LIFECYCLE,
@@ -94,7 +88,7 @@ class Watched(History):
         is_running = self.engine.pods[note.subject].state == "running"
         self.drained += is_voluntary
         self.doomed.add(note.subject)
-        for budget in self.engine.plan.budgets:
+        for budget in self.engine.scenario.budgets:
             if is_voluntary and is_running and budget.selector.matches(labels):
                 healthy = sum(
                     life.state == "running"

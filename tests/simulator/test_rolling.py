@@ -11,7 +11,7 @@ from roadstead.simulator.controllers.rolling import (
     proportional_sizes,
     resolve_bounds,
 )
-from roadstead.simulator.scenario import Share
+from roadstead.simulator.share import Share
 
 
 @dataclass

@@ -15,23 +15,21 @@ from roadstead.facts.pod import PodFacts
 from roadstead.facts.selectors import LabelSelector, Requirement
 from roadstead.facts.taints import Taint
 from roadstead.manifests.names import unique_suffix
+from roadstead.simulator.node_events import FailurePlan, NodeEventPlan, NodeTarget
 from roadstead.simulator.scenario import (
-    NEVER_US,
     Arrival,
     ArrivalSource,
     CompiledScenario,
     ControllerKind,
     ControllerPlan,
     ControllerTimings,
-    FailurePlan,
     Limits,
-    NodeEventPlan,
-    NodeTarget,
     PodLifecycle,
     PodTemplatePlan,
-    Share,
     merge_arrivals,
 )
+from roadstead.simulator.share import Share
+from roadstead.simulator.times import NEVER_US
 
 HOUR_US = 3_600_000_000
 FACTS = PodFacts()

@@ -28,14 +28,14 @@ from roadstead.kernel.lowering.node_resources_fit import OFF, RATIO
 from roadstead.nodes.columns import I32, I64
 
 LARGEST = EXACT // 100
-"""Amounts below this are computed exactly with float64: scores multiply them by 100."""
+"""Bound of amounts that are computed exactly with float64: scores multiply amounts by 100."""
 
 
 @inlined
 def evaluate(
     table: RowArrays, class_arrays: ClassArrays, totals: Totals, c: int, rows: I64, out: I32
 ) -> None:
-    """Compute totals of some rows, INFEASIBLE for some, without normalized scores: int32[rows]."""
+    """Compute totals of some rows without normalized scores, or INFEASIBLE: int32[row of rows]."""
     passes, static = (
         totals.passes[class_arrays.static_index[c]],
         totals.static[class_arrays.static_index[c]],
@@ -66,8 +66,8 @@ def evaluate_chunk(
 ) -> None:
     """Compute the same as `evaluate` for a chunk from position `start` on.
 
-    is_small: float64 is exact for its amounts and requests. Otherwise, and for scores that have no
-    loop over chunks, single rows are computed with integers.
+    is_small: whether float64 is exact for its amounts and requests. Otherwise, and for scores that
+    have no loop over chunks, rows are computed one by one with integers.
     """
     if not is_small:
         evaluate(table, class_arrays, totals, c, rows, out)
@@ -97,7 +97,7 @@ def evaluate_chunk(
 
 @internal
 def mark_used_resources(class_arrays: ClassArrays, classes: I64, chunk: Chunk) -> None:
-    """Mark the resources that some classes use: a fleet may have thousands."""
+    """Mark the resources that some classes use; others, perhaps thousands, are not copied."""
     for c in classes:
         for requests in (
             class_arrays.fit.filtered_requests[c],

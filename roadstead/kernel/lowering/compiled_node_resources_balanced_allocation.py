@@ -1,6 +1,7 @@
 """The compiled part of NodeResourcesBalancedAllocation.
 
-Single rows may have any number of resources; chunks have at most two, and no branch.
+The score is 100 * (1 - standard deviation of the fractions in use of the resources). The loop over
+single rows takes any number of resources; the loop over chunks at most two, without a branch.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from roadstead.nodes.columns import I32, I64
 
 
 @inlined
-def _fraction(asked: float, capacity: float) -> float:
-    return min(float(asked) / max(float(capacity), 1.0), 1.0)
+def _fraction(requested: float, capacity: float) -> float:
+    return min(float(requested) / max(float(capacity), 1.0), 1.0)
 
 
 @inlined
@@ -58,8 +59,8 @@ def add_balanced(table: RowArrays, balanced: BalancedArrays, c: int, rows: I64, 
                     break
                 capacity = allocatable[row, resource]
                 if capacity != 0:
-                    away = _fraction(requested[row, resource] + requests[k, 1], capacity) - mean
-                    squares += away * away
+                    distance = _fraction(requested[row, resource] + requests[k, 1], capacity) - mean
+                    squares += distance * distance
             deviation = math.sqrt(squares / float(present))
         out[position] += plugin_weight * _score(deviation)
 
@@ -73,16 +74,18 @@ def add_balanced_in_chunk(balanced: BalancedArrays, c: int, chunk: Chunk, out: I
     first[:size] = 0.0
     second[:size] = 0.0
     for k in range(requests.shape[0]):
-        resource, asked = requests[k, 0], np.float64(requests[k, 1])
+        resource, of_pod = requests[k, 0], np.float64(requests[k, 1])
         if resource == END:
             break
         capacities, requested = chunk.capacity[resource], chunk.requested[resource]
         fractions = first if k == 0 else second
         for position in range(size):
             capacity = capacities[position]
-            fractions[position] = _fraction(requested[position] + asked, capacity)
+            fractions[position] = _fraction(requested[position] + of_pod, capacity)
             present[position] += 1.0 if capacity != 0.0 else 0.0
     for position in range(size):
-        both = abs((first[position] - second[position]) / 2) if present[position] == 2.0 else 0.0
-        score = np.int32(plugin_weight) * _score(both)
+        deviation = (
+            abs((first[position] - second[position]) / 2) if present[position] == 2.0 else 0.0
+        )
+        score = np.int32(plugin_weight) * _score(deviation)
         out[position] += score if out[position] != INFEASIBLE else 0

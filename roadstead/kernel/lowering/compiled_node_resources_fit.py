@@ -1,7 +1,7 @@
-"""The compiled part of NodeResourcesFit.
+"""The compiled part of NodeResourcesFit; see `FitArrays` for its parameters.
 
 Single rows are computed with integers, which is exact for all amounts; chunks with float64, in
-loops without a branch, where that is exact.
+loops without a branch, if that is exact.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from roadstead.kernel.lowering.node_resources_fit import LEAST, RATIO, FitArrays
 from roadstead.nodes.columns import I32, I64
 
 Amount = TypeVar("Amount", int, float)
+"""An amount of a resource: int for single rows, float in chunks."""
 
 
 @inlined
@@ -45,9 +46,9 @@ def refuse_fit_in_chunk(requests: I64, chunk: Chunk, out: I32) -> None:
 
 
 @inlined
-def _dividend(asked: Amount, capacity: Amount, strategy: int) -> Amount:
+def _dividend(requested: Amount, capacity: Amount, strategy: int) -> Amount:
     """Return 100 times the used amount of a resource or, for LeastAllocated, the free amount."""
-    used = min(asked, capacity)
+    used = min(requested, capacity)
     return (capacity - used if strategy == LEAST else used) * 100
 
 
@@ -70,8 +71,8 @@ def add_fit(table: RowArrays, fit: FitArrays, c: int, rows: I64, out: I32) -> No
             capacity = allocatable[row, resource]
             if capacity == 0:
                 continue
-            there = nonzero[row, column] if column >= 0 else requested[row, resource]
-            score = quotient(_dividend(there + requests[k, 2], capacity, strategy), capacity)
+            on_row = nonzero[row, column] if column >= 0 else requested[row, resource]
+            score = quotient(_dividend(on_row + requests[k, 2], capacity, strategy), capacity)
             if strategy == RATIO:
                 score = shapes[shape, score]
             weighted += score * requests[k, 3]
@@ -90,8 +91,8 @@ def add_fit(table: RowArrays, fit: FitArrays, c: int, rows: I64, out: I32) -> No
 def add_fit_in_chunk(fit: FitArrays, c: int, chunk: Chunk, out: I32) -> None:
     """Add the weighted score by LeastAllocated or MostAllocated to rows of a chunk.
 
-    A quotient of integers below 2**52, rounded to float64, is below the next integer if the exact
-    one is: truncating it gives the integer quotient.
+    If the exact quotient of integers below 2**52 is below an integer, so is the quotient rounded to
+    float64: truncating it gives the integer quotient.
     """
     requests, strategy, plugin_weight = fit.scored_requests[c], fit.score[c, 0], fit.score[c, 1]
     weighted, weights, size = chunk.score, chunk.weights, out.shape[0]
@@ -102,15 +103,16 @@ def add_fit_in_chunk(fit: FitArrays, c: int, chunk: Chunk, out: I32) -> None:
         if resource == END:
             break
         capacities = chunk.capacity[resource]
-        there = chunk.nonzero[column] if column >= 0 else chunk.requested[resource]
-        asked, weight = np.float64(requests[k, 2]), np.float64(requests[k, 3])
+        on_rows = chunk.nonzero[column] if column >= 0 else chunk.requested[resource]
+        of_pod, weight = np.float64(requests[k, 2]), np.float64(requests[k, 3])
         for position in range(size):
             capacity = capacities[position]
-            dividend = _dividend(there[position] + asked, capacity, strategy)
+            dividend = _dividend(on_rows[position] + of_pod, capacity, strategy)
             score = np.float64(np.int32(dividend / max(capacity, 1.0)))
-            counts = weight if capacity != 0.0 else 0.0
-            weighted[position] += score * counts
-            weights[position] += counts
+            # A resource that the node does not have has no weight, as upstream.
+            row_weight = weight if capacity != 0.0 else 0.0
+            weighted[position] += score * row_weight
+            weights[position] += row_weight
     for position in range(size):
-        all_in_all = np.int32(weighted[position] / max(weights[position], 1.0))
-        out[position] += np.int32(plugin_weight) * all_in_all if out[position] != INFEASIBLE else 0
+        mean = np.int32(weighted[position] / max(weights[position], 1.0))
+        out[position] += np.int32(plugin_weight) * mean if out[position] != INFEASIBLE else 0

@@ -1,4 +1,4 @@
-"""InterPodAffinity as counters: one for each family of terms and topology key."""
+"""InterPodAffinity as counters: one for each family of terms (`Family`) and topology key."""
 
 from __future__ import annotations
 
@@ -34,21 +34,24 @@ _KINDS = {
 def add_counters(
     counter_set: CounterSet, evaluation: Evaluation, pod_profiles: Sequence[PodClass]
 ) -> None:
-    """Add the counters of a class. pod_profiles: a pod of each profile."""
+    """Add the counters of a class. pod_profiles: a pod of each pod profile (`counter_arrays`)."""
     plugins = []
     for plugin in evaluation.profile.filter:
         if isinstance(plugin, InterPodAffinity):
             plugins.append(plugin)
-            counter_set.counters += _required(counter_set, plugin, evaluation.state, pod_profiles)
+            counter_set.counters += _required_counters(
+                counter_set, plugin, evaluation.state, pod_profiles
+            )
     for each in evaluation.profile.score:
         if isinstance(each.plugin, InterPodAffinity) and each.plugin.runs_score(
             counter_set.pod_class
         ):
             plugins.append(each.plugin)
-            counter_set.counters += _preferred(
+            counter_set.counters += _score_counters(
                 counter_set, each.plugin, evaluation.score_state, pod_profiles
             )
             counter_set.affinity_weight = each.weight
+    # By type of counter and topology key.
     index_of = {
         (counter.kind, counter.key): index for index, counter in enumerate(counter_set.counters)
     }
@@ -77,21 +80,27 @@ def _keys(
     return [key for each, key in added if each == kind]
 
 
-def _required(
+def _required_counters(
     counter_set: CounterSet,
     plugin: InterPodAffinity,
     state: CycleState,
     pod_profiles: Sequence[PodClass],
 ) -> list[TermCounter]:
+    """Return the counters of required terms, and set `matches_itself`."""
     stored = state.get(plugin.name)
     counts_so_far = stored.counts if isinstance(stored, FilterState) else PodCounts({}, {}, {})
     affinity_keys, anti_affinity_keys = plugin.required_keys(counter_set.pod_class)
     counter_set.matches_itself = plugin.matches_itself(counter_set.pod_class)
-    others = _keys(plugin, counter_set.pod_class, pod_profiles, EXISTING_ANTI)
+    # Keys without a count yet, to which pods that are placed later may add.
+    later_keys = _keys(plugin, counter_set.pod_class, pod_profiles, EXISTING_ANTI)
     return [
         TermCounter(kind, key, counts.get(key, {}))
         for kind, keys, counts in (
-            (EXISTING_ANTI, (*counts_so_far.existing_anti, *others), counts_so_far.existing_anti),
+            (
+                EXISTING_ANTI,
+                (*counts_so_far.existing_anti, *later_keys),
+                counts_so_far.existing_anti,
+            ),
             (AFFINITY, affinity_keys, counts_so_far.affinity),
             (ANTI_AFFINITY, anti_affinity_keys, counts_so_far.anti_affinity),
         )
@@ -99,12 +108,13 @@ def _required(
     ]
 
 
-def _preferred(
+def _score_counters(
     counter_set: CounterSet,
     plugin: InterPodAffinity,
     state: CycleState,
     pod_profiles: Sequence[PodClass],
 ) -> list[TermCounter]:
+    """Return the counters of the weights that terms add to the score."""
     stored = state.get(plugin.name)
     counts_so_far = stored.scores if isinstance(stored, TopologyScores) else {}
     keys = dict.fromkeys(

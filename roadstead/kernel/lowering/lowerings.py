@@ -1,4 +1,7 @@
-"""The kernel's interface to lowerings: whether a profile is covered, and arrays of its classes."""
+"""The kernel's interface to lowerings: which plugins and classes have them, and arrays of classes.
+
+A lowering translates the rules of one plugin for compiled code.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,16 @@ from roadstead.plugins.pod_topology_spread import PodTopologySpread
 _FILTERING = (NodeResourcesFit, NodePorts)
 """Plugins that compiled code always evaluates; a profile needs both. Without NodePorts, pods of one
 signature could have different ports."""
+
 _ACROSS_NODES = (PodTopologySpread, InterPodAffinity)
+"""Plugins that are computed by counters: a placement changes their answers on other nodes."""
+
 _COMPILED = (*_FILTERING, NodeResourcesBalancedAllocation, *_ACROSS_NODES)
+"""Plugins that compiled code evaluates; all other plugins must read NODE facts only."""
 
 
 def is_compiled(plugin: Plugin) -> bool:
-    """Whether compiled code computes what a plugin returns; subclasses may differ."""
+    """Whether compiled code computes what a plugin returns; false for a subclass, it may differ."""
     return type(plugin) in _COMPILED
 
 
@@ -43,23 +50,25 @@ def is_counted(plugin: Plugin) -> bool:
 
 
 def why_not(profile: Profile, pod: PodClass) -> str:
-    """Return why the plugins of a profile do not cover a class; "" if they may."""
+    """Return why the kernel cannot cover a class with these plugins; "" if it may."""
     filters = {type(plugin) for plugin in profile.filter}
     missing = [plugin.name for plugin in _FILTERING if plugin not in filters]
     if missing:
         return f"no {missing[0]} in Filter"
     fits = [plugin for plugin in profile.filter if isinstance(plugin, NodeResourcesFit)]
-    leaves = any(fit.is_left_to_devices(pod, name) for fit in fits for name in pod.request_of)
-    return "resources of device classes" if leaves else ""
+    has_device_resource = any(
+        fit.is_left_to_devices(pod, name) for fit in fits for name in pod.request_of
+    )
+    return "resources of device classes" if has_device_resource else ""
 
 
 class ClassArrays(NamedTuple):
     """Requests of classes: arrays of the plugins that read rows, and common ones.
 
     placed_requests: int64[class, k, 2], (resource, amount) that a placed pod adds to its row's
-    `requested`. nonzero: int64[class, 2], likewise. affects: bool[placed class, class], see
-    `affected_by`. static_index, evaluation_index: int64[class], index of its static scores, and of
-    its shared evaluation (`covered_classes.SharedEvaluation`).
+    `requested`. nonzero: int64[class, 2], what it adds to `nonzero`. affects: bool[placed class,
+    class], see `affected_by`. static_index, evaluation_index: int64[class], index of its static
+    scores, and of its shared evaluation (`covered_classes.SharedEvaluation`).
     """
 
     fit: resources_fit.FitArrays
@@ -73,7 +82,7 @@ class ClassArrays(NamedTuple):
 
 
 class RowLowering:
-    """Plugins that read rows, for classes of one evaluation."""
+    """The lowerings of the plugins that read rows, for classes of one evaluation."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         skipped = evaluation.score_state.skipped
@@ -111,7 +120,7 @@ def lay_out_classes(
 def replace_amounts(class_arrays: ClassArrays, c: int, lowered: RowLowering, pod: PodClass) -> bool:
     """Write the amounts of another class of the same shape in place of class c.
 
-    Returns False, with nothing changed, if its lists are longer than those of the arrays.
+    Returns False, with nothing changed, if its lists are too long for the arrays.
     """
     lists: tuple[tuple[I64, Sequence[tuple[int, ...]]], ...] = (
         (class_arrays.fit.filtered_requests[c], lowered.fit.filtered_requests(pod)),

@@ -17,13 +17,14 @@ from roadstead.plugins.node_resources_fit import NodeResourcesFit
 from roadstead.plugins.resource_scoring import AllocationScorer, RatioScorer
 
 OFF, LEAST, MOST, RATIO = 0, 1, 2, 3
-"""Strategies; OFF where the plugin does not score."""
+"""Scoring strategies: LeastAllocated, MostAllocated, RequestedToCapacityRatio; OFF: no score."""
 
 
 class FitArrays(NamedTuple):
-    """filtered_requests: int64[class, k, 2], (resource, amount) that Filter compares.
+    """Requests of classes, and their scoring strategies.
 
-    score: int64[class, 3]: strategy, weight, index in shapes. scored_requests: int64[class, k, 4]:
+    filtered_requests: int64[class, k, 2], (resource, amount) that Filter compares. score:
+    int64[class, 3]: strategy, weight, index in shapes. scored_requests: int64[class, k, 4]:
     resource, column of `RowArrays.nonzero` or -1, requested amount, weight. shapes: int64[shape,
     101], of RequestedToCapacityRatio: the score at each percentage of use.
     """
@@ -39,9 +40,10 @@ class FitLowering:
 
     def __init__(self, evaluation: Evaluation, scoring: Mapping[type, WeightedScore]) -> None:
         self._resources = evaluation.table.classes.resources
-        names, asked = self._resources.values, evaluation.pod.coded_requests
+        names, requests = self._resources.values, evaluation.pod.coded_requests
         filters = [p for p in evaluation.profile.filter if isinstance(p, NodeResourcesFit)]
-        self._ignored = {c for p in filters for c, _ in asked if p.is_ignored(names[c])}
+        # Codes of resources that Filter ignores.
+        self._ignored = {code for p in filters for code, _ in requests if p.is_ignored(names[code])}
         self.strategy, self.weight = OFF, 0
         self.shape: I64 | None = None
         self._scorer: AllocationScorer | RatioScorer | None = None
@@ -56,18 +58,20 @@ class FitLowering:
                 self.strategy = MOST if scorer.most else LEAST
 
     def filtered_requests(self, pod: PodClass) -> tuple[tuple[int, int], ...]:
+        """Return the list of a class for `FitArrays.filtered_requests`."""
         if not self._ignored:
             return pod.coded_requests
         return tuple(each for each in pod.coded_requests if each[0] not in self._ignored)
 
     def scored_requests(self, pod: PodClass) -> list[tuple[int, int, int, int]]:
+        """Return the list of a class for `FitArrays.scored_requests`."""
         scored_requests = []
         for resource in self._scorer.resources if self._scorer is not None else ():
-            asked = pod.scoring_requests.get(resource.name, 0)
-            if asked or not is_scalar_resource(resource.name):
+            amount = pod.scoring_requests.get(resource.name, 0)
+            if amount or not is_scalar_resource(resource.name):
                 code = self._resources.code(resource.name)
                 column = code if code in (CPU, MEMORY) else -1
-                scored_requests.append((code, column, asked, resource.weight))
+                scored_requests.append((code, column, amount, resource.weight))
         return scored_requests
 
 

@@ -10,9 +10,9 @@
     daemon_set.py      DaemonSet: a pod on each node that may run it
     job.py             Job: pods until so many have succeeded
 
-A controller compares what it wants with what is there, not with what happened before (as upstream's
-controllers do), and so needs no transition table. All its reactions to the events of one time are
-one comparison: then no command is under way, and what it sees is complete.
+A controller compares the pods that it wants with the pods that exist (as upstream's controllers
+do), and so needs no transition table. It reacts to all events of one time with one comparison, made
+when all commands of that time are carried out.
 """
 
 from roadstead.simulator.controllers.component import Controllers as Controllers

@@ -13,11 +13,15 @@ from roadstead.simulator.controllers.deployment import DeploymentCore
 from roadstead.simulator.controllers.job import JobCore
 from roadstead.simulator.controllers.replica_set import ReplicaSetCore
 from roadstead.simulator.controllers.stateful_set import StatefulSetCore
-from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerKind, ControllerPlan
+from roadstead.simulator.scenario import ControllerKind, ControllerPlan
 from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
+from roadstead.simulator.times import NEVER_US, SECOND_US
 
 PAUSE_US: Final = SECOND_US
-"""How long a controller pauses after a pod that ended at the time of its creation."""
+"""How long a controller pauses when a pod ended at the time of its creation.
+
+The pod that replaces it might end at once, too, so that virtual time would never pass.
+"""
 
 _CORES: Final[Mapping[ControllerKind, type[ControllerCore]]] = {
     "Deployment": DeploymentCore,
@@ -28,6 +32,7 @@ _CORES: Final[Mapping[ControllerKind, type[ControllerCore]]] = {
 }
 
 Key = tuple[str | int, ...]
+"""The key of a `WakeAt`: an action, the index of a controller, and further arguments."""
 
 
 class Controllers(Component):
@@ -39,6 +44,7 @@ class Controllers(Component):
     def __init__(self, plans: Sequence[ControllerPlan], seed: int) -> None:
         self.cores = [_CORES[plan.kind](plan, seed) for plan in plans]
         self._daemon_sets = [each for each in self.cores if isinstance(each, DaemonSetCore)]
+        # By index of the controller: whether a `sync` at the current time is planned.
         self._is_woken = [False] * len(plans)
         self._pauses_until_us = [0] * len(plans)
 
@@ -60,7 +66,7 @@ class Controllers(Component):
         if action == "sync":
             return self._sync(index)
         if action == "available":
-            return self._available(index, str(key[2]))
+            return self._make_available(index, str(key[2]))
         if action == "create":
             core.create()
             return self._wake_now(index)
@@ -68,8 +74,8 @@ class Controllers(Component):
             core.change(core.plan.changes[int(key[2])])
             return self._wake_now(index)
         assert action == "delete", f"nothing wakes a controller with the key {key}"
-        # Of a Job that has finished, too: upstream deletes it with its pods.
-        return [*core.delete(), *core.collect_notes()]
+        # Also if a Job has finished: upstream deletes it with its pods.
+        return [*core.delete(), *core.pop_notes()]
 
     # What happens to pods and nodes.
 
@@ -82,14 +88,14 @@ class Controllers(Component):
         index = pod.controller
         if index < 0:
             return ()
-        core, ready_us = self.cores[index], self.cores[index].plan.min_ready_us
-        if ready_us:
-            at_us = self._world.now_us + ready_us
+        core, min_ready_us = self.cores[index], self.cores[index].plan.min_ready_us
+        if min_ready_us:
+            at_us = self._world.now_us + min_ready_us
             return (WakeAt(at_us, ("available", index, pod.uid)),)
         core.pod_available(pod)
         return self._wake_now(index)
 
-    def _available(self, index: int, uid: str) -> Commands:
+    def _make_available(self, index: int, uid: str) -> Commands:
         pod = self._world.pods.get(uid)
         if pod is None or pod.state is not LifeState.RUNNING:
             return ()
@@ -98,21 +104,20 @@ class Controllers(Component):
 
     def pod_terminating(self, pod: SimulatedPod) -> Commands:
         index = pod.controller
-        return self._pod_left(index, pod) if index >= 0 else ()
+        return self._remove_pod(index, pod) if index >= 0 else ()
 
     def pod_ended(self, pod: SimulatedPod) -> Commands:
         index = pod.controller
         if index < 0:
             return ()
-        commands = self._pod_left(index, pod)
+        commands = self._remove_pod(index, pod)
         self.cores[index].pod_ended(pod)
         return commands
 
-    def _pod_left(self, index: int, pod: SimulatedPod) -> Commands:
+    def _remove_pod(self, index: int, pod: SimulatedPod) -> Commands:
         core, now_us = self.cores[index], self._world.now_us
         is_unexpected = core.pod_leaves(pod, now_us)
         if is_unexpected and pod.created_us == now_us and not core.replaces_at_once:
-            # Its replacement might end at once, too, and no time would ever pass.
             until_us = now_us + PAUSE_US
             if self._pauses_until_us[index] == until_us:
                 return ()
@@ -134,7 +139,7 @@ class Controllers(Component):
     # When a controller acts.
 
     def _wake_now(self, index: int) -> tuple[WakeAt, ...]:
-        """Let a controller act at this time, when all commands are carried out."""
+        """Plan a `sync` at this time, after all commands that are not carried out yet."""
         if self._is_woken[index] or not self.cores[index].is_live:
             return ()
         self._is_woken[index] = True
@@ -145,7 +150,7 @@ class Controllers(Component):
         core = self.cores[index]
         if not core.is_live or self._world.now_us < self._pauses_until_us[index]:
             return ()
-        return [*core.sync(self._world), *core.collect_notes()]
+        return [*core.sync(self._world), *core.pop_notes()]
 
     def validate(self) -> None:
         """Check the counts of all controllers (O(pods))."""

@@ -1,4 +1,4 @@
-"""ControllerCore: what all controllers have."""
+"""ControllerCore: the base class of all controllers."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import ClassVar, Final
 from roadstead.facts.pod import PodFacts
 from roadstead.fleet.generate import raw_stream
 from roadstead.simulator.component import Command, EndPod, NewPod, Note, World
-from roadstead.simulator.scenario import NEVER_US, ControllerChange, ControllerPlan, PodLifecycle
+from roadstead.simulator.scenario import ControllerChange, ControllerPlan, PodLifecycle
 from roadstead.simulator.simulated_pods import Ending, SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 _DRAWS_PER_BLOCK: Final = 256
+"""Random numbers that are drawn at a time."""
 
 
 class ControllerCore(ABC):
     """One controller of a scenario; subclasses define what it does.
 
     plan: the controller in the compiled scenario. is_live: it was created, and is neither deleted
-    nor finished. replicas, template: those wanted now. replaces_at_once: it may replace a pod that
-    ended when it was created.
+    nor finished. replicas, template: wanted now; the template by index. created_pods: number of
+    pods so far. replaces_at_once: whether it may replace a pod at the time of that pod's creation.
     """
 
     replaces_at_once: ClassVar[bool] = False
@@ -31,6 +33,7 @@ class ControllerCore(ABC):
         self.is_live = False
         self.replicas, self.template = plan.replicas, 0
         self.created_pods = 0
+        # Events that the next `sync` records.
         self._notes: list[Command] = []
         self._durations = None if plan.durations is None else plan.durations.draws(seed, plan.index)
         self._failures = _failures(plan, seed) if plan.failing else None
@@ -64,25 +67,31 @@ class ControllerCore(ABC):
 
     @abstractmethod
     def pod_created(self, pod: SimulatedPod) -> None:
-        """Add a pod that it created."""
+        """Add a pod that was created by a command of this controller."""
 
     def pod_available(self, pod: SimulatedPod) -> None:  # noqa: B027 - optional
         """Count a pod that has run for `min_ready_us`."""
 
     @abstractmethod
     def pod_leaves(self, pod: SimulatedPod, now_us: int) -> bool:
-        """Remove a pod that terminates or has ended; return whether `sync` did not delete it."""
+        """Remove a pod that terminates or has ended, from the pods that count as replicas.
+
+        Returns whether it was still one of them: not if this controller deleted it.
+        """
 
     def pod_ended(self, pod: SimulatedPod) -> None:  # noqa: B027 - optional
-        """Remove a pod that has ended; `pod_leaves` was called before."""
+        """Remove a pod that has ended; it is called after `pod_leaves`."""
 
     @abstractmethod
     def sync(self, world: World) -> list[Command]:
-        """Return the commands for the wanted pods; those of earlier calls are carried out."""
+        """Return the commands that create missing pods and delete others.
+
+        All commands of earlier calls are carried out.
+        """
 
     @abstractmethod
     def remaining(self) -> Iterable[SimulatedPod]:
-        """Return the pods that it has not deleted, in the order of their creation."""
+        """Return its pods that neither terminate nor have ended, in the order of their creation."""
 
     @abstractmethod
     def validate(self) -> None:
@@ -91,10 +100,10 @@ class ControllerCore(ABC):
     # For subclasses.
 
     def note(self, what: str, detail: str = "") -> None:
-        """Record an event of the controller with the next commands."""
+        """Store an event of the controller; it is recorded with the next commands."""
         self._notes.append(Note(what, self.subject, detail))
 
-    def collect_notes(self) -> list[Command]:
+    def pop_notes(self) -> list[Command]:
         """Return the notes since the last call."""
         notes, self._notes = self._notes, []
         return notes
@@ -108,7 +117,7 @@ class ControllerCore(ABC):
         *,
         reuses_name: bool = False,
     ) -> NewPod:
-        """Make a pod, with the next duration of the controller's own stream."""
+        """Return a pod to create; it gets the next duration that the controller draws."""
         self.created_pods += 1
         return NewPod(
             self.plan.namespace,
@@ -133,9 +142,10 @@ def end_pod(pod: SimulatedPod) -> EndPod:
 
 
 def _failures(plan: ControllerPlan, seed: int) -> Iterator[bool]:
-    """Yield for one pod after the other whether it fails, without end."""
-    bound = round(plan.failing * 2**64)
+    """Yield without end whether the next pod fails."""
+    # Random numbers are uniform in 0 to 2^64 - 1.
+    limit = round(plan.failing * 2**64)
     for block in count():
         purpose = f"failing pods of controller {plan.index} block {block}"
         for drawn in raw_stream(seed, purpose, _DRAWS_PER_BLOCK).tolist():
-            yield drawn < bound
+            yield drawn < limit

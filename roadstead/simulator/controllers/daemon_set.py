@@ -20,9 +20,10 @@ from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
 class DaemonSetCore(ControllerCore):
     """A DaemonSet.
 
-    A node has its pod until that has ended. `_changed`: nodes to check, in the order in which
-    they changed. `_wanted`: nodes that should run a pod. `_old`: nodes whose pod has an old
-    template, in the order in which the pods were created.
+    A node has its pod until the pod has ended. By node: `_pods`, `_available`, `_leaving` (the pod
+    terminates), `_wanted` (should run a pod), `_changed` (to check, in the order of the changes),
+    `_old` (the pod has an old template, in the order of creation), `_facts` of pods. `_node_of`: by
+    ordinal.
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -52,7 +53,7 @@ class DaemonSetCore(ControllerCore):
         self.note("rollout started")
 
     def node_changed(self, name: str) -> None:
-        """Check a node that was added, changed or removed at the next `sync`."""
+        """Store that a node was added, changed or removed; the next `sync` checks it."""
         self._changed[name] = None
 
     # What happens to its pods.
@@ -69,10 +70,10 @@ class DaemonSetCore(ControllerCore):
         node = self._node_of.get(pod.ordinal)
         if node is None or node in self._leaving:
             return False
-        self._leaves(node)
+        self._mark_leaving(node)
         return True
 
-    def _leaves(self, node: str) -> None:
+    def _mark_leaving(self, node: str) -> None:
         self._leaving.add(node)
         self._available.discard(node)
         self._old.pop(node, None)
@@ -107,7 +108,7 @@ class DaemonSetCore(ControllerCore):
         return commands
 
     def _nodes_to_check(self, world: World) -> dict[str, None]:
-        """Return the nodes that changed, in order; after a change of the template, all."""
+        """Return the nodes that changed, in order; all nodes after a change of the template."""
         changed, self._changed = self._changed, {}
         if self._checks_all:
             self._checks_all = False
@@ -119,37 +120,38 @@ class DaemonSetCore(ControllerCore):
         return self.plan.templates[self.template].facts
 
     def _stays(self, pod: SimulatedPod, node: NodeFacts | None) -> bool:
-        """Whether a pod stays; a pending one whose node is gone does not."""
+        """Whether a pod is not to be deleted. node: None if it was removed."""
         if node is None:
+            # The removal of a node ends the pods on it; a pending pod would never fit anywhere.
             return pod.state is not LifeState.PENDING
         return may_continue(self._template_facts, node)
 
     def _new_pod(self, node: NodeFacts) -> NewPod:
         number = self.created_pods
-        made = self.plan.daemon(self.template, node, number)
-        assert made is not None, f"{self.subject} does not run on {node.name}"
-        name, facts = made
+        found = self.plan.daemon(self.template, node, number)
+        assert found is not None, f"{self.subject} does not run on {node.name}"
+        name, facts = found
         self._node_of[number] = node.name
         # Equal facts are one object, as classes are found by identity.
         facts = self._facts.setdefault(node.name, facts)
         return self.new_pod(name, facts, self.plan.templates[self.template].lifecycle, number)
 
     def _delete(self, node: str) -> list[Command]:
-        self._leaves(node)
+        self._mark_leaving(node)
         return [end_pod(self._pods[node])]
 
-    def _update(self, new: int) -> list[Command]:
-        """Delete pods with an old template as far as pods may be missing (rollingUpdate).
+    def _update(self, created: int) -> list[Command]:
+        """Delete pods with an old template, up to the number that may be missing (rollingUpdate).
 
-        new: number of pods that are created now.
+        created: number of pods that this `sync` creates.
         """
         if self.plan.updates_on_delete or not self._is_rolling:
             return []
         max_missing = self.plan.max_unavailable.of(len(self._wanted), rounds_up=True) or 1
         unhealthy = [each for each in self._old if each not in self._available]
         healthy = [each for each in self._old if each in self._available]
-        # Nodes with a pod, but none that is available.
-        missing = len(self._pods) - len(self._available) + new
+        # Nodes whose pod is not available.
+        missing = len(self._pods) - len(self._available) + created
         commands: list[Command] = []
         for node in [*unhealthy, *healthy[: max(0, max_missing - missing)]]:
             commands += self._delete(node)

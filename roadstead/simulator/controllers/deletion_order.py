@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from roadstead.simulator.scenario import SECOND_US
 from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
+from roadstead.simulator.times import SECOND_US
 
 
 def first_to_delete(

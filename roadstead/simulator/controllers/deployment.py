@@ -1,7 +1,7 @@
 """Deployment: a ReplicaSet for each template, and the rollout from old ones to the new one.
 
-Upstream: pkg/controller/deployment (sync.go, rolling.go, recreate.go). One step of upstream follows
-the other without delay here, so a sync makes all steps that the pods allow.
+Upstream: pkg/controller/deployment (sync.go, rolling.go, recreate.go). Upstream makes one step in
+each sync; here, where no time passes between them, one `sync` makes all steps that are possible.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from roadstead.simulator.simulated_pods import SimulatedPod
 
 
 class DeploymentCore(ReplicaSetsCore):
-    """A Deployment."""
+    """A Deployment.
+
+    `_commands`: of the current `sync`. `_leaving`: with the strategy Recreate, UIDs of pods that
+    terminate.
+    """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
         super().__init__(plan, seed)
@@ -41,7 +45,7 @@ class DeploymentCore(ReplicaSetsCore):
 
     def sync(self, world: World) -> list[Command]:
         self._now_us = world.now_us
-        if self._is_scaled():
+        if self._was_rescaled():
             self._scale_in_proportion()
         if self.plan.recreates:
             self._recreate()
@@ -50,7 +54,7 @@ class DeploymentCore(ReplicaSetsCore):
                 pass
         for each in self.sets.values():
             self._commands += self.create_missing(each)
-        self._note_end()
+        self._note_if_finished()
         commands, self._commands = self._commands, []
         return commands
 
@@ -64,7 +68,7 @@ class DeploymentCore(ReplicaSetsCore):
         return resolve_bounds(self.plan.max_surge, self.plan.max_unavailable, self.replicas)
 
     def _old_sets(self) -> list[ReplicaSet]:
-        """Return the sets of other templates that want pods, the oldest first."""
+        """Return the sets of other templates that have replicas, the oldest first."""
         new = self.plan.templates[self.template].base
         return [each for each in self.sets.values() if each.name_prefix != new and each.replicas]
 
@@ -72,7 +76,7 @@ class DeploymentCore(ReplicaSetsCore):
         return sum(each.replicas for each in self.sets.values())
 
     def _scale(self, replica_set: ReplicaSet, replicas: int) -> None:
-        """Scale a set, and record the size of the Deployment with it."""
+        """Scale a set, and store the replicas of the Deployment in it."""
         replica_set.replicas = replicas
         replica_set.desired_replicas = self.replicas
         replica_set.max_replicas = self.replicas + self._bounds[0]
@@ -83,16 +87,16 @@ class DeploymentCore(ReplicaSetsCore):
 
     # Scaling of the Deployment (sync.go).
 
-    def _is_scaled(self) -> bool:
-        """Whether the number of replicas changed since the sets were scaled (isScalingEvent)."""
+    def _was_rescaled(self) -> bool:
+        """Whether the Deployment's replicas changed since a set was scaled (isScalingEvent)."""
         return any(
             each.replicas and each.desired_replicas != self.replicas for each in self.sets.values()
         )
 
     def _scale_in_proportion(self) -> None:
-        """Scale the sets; in a rollout all of them, so that their proportion stays (scale).
+        """Scale the sets; in a rollout all of them, which keeps their proportions (scale).
 
-        Sets that keep their size are recorded, too; else this would be repeated.
+        `_scale` is called for sets that keep their size, too, after which `_was_rescaled` is false.
         """
         active = [each for each in self.sets.values() if each.replicas]
         new = self.sets.get(self.plan.templates[self.template].base)
@@ -113,7 +117,7 @@ class DeploymentCore(ReplicaSetsCore):
     # Rolling updates (rolling.go).
 
     def _grow_new(self) -> bool:
-        """Scale the new set as far as the surge allows; return whether it changed."""
+        """Scale the new set up as far as the surge allows; return whether its size changed."""
         new = self.set_for(self.template)
         if new.replicas == self.replicas:
             return False
@@ -127,33 +131,36 @@ class DeploymentCore(ReplicaSetsCore):
         return True
 
     def _shrink_old(self) -> bool:
-        """Scale old sets down as far as pods may be missing; return whether one changed."""
+        """Scale old sets down as far as pods may be missing; return whether a size changed."""
         old = self._old_sets()
         if not old:
             return False
         new = self.set_for(self.template)
-        least = self.replicas - self._bounds[1]
-        # Pods of the new set that are not available yet must not make more old ones go.
-        allowed = self._total() - least - (new.replicas - len(new.available))
+        min_available = self.replicas - self._bounds[1]
+        # Pods of the new set that are not available yet do not allow the removal of old ones.
+        allowed = self._total() - min_available - (new.replicas - len(new.available))
         if allowed <= 0:
             return False
         available = sum(len(each.available) for each in self.sets.values())
-        removed = self._remove(old, allowed, unhealthy=True)
-        removed += self._remove(old, available - least, unhealthy=False)
+        removed = self._scale_down(old, allowed, only_unavailable=True)
+        removed += self._scale_down(old, available - min_available, only_unavailable=False)
         return removed > 0
 
-    def _remove(self, old: list[ReplicaSet], allowed: int, *, unhealthy: bool) -> int:
-        """Scale old sets down, by pods that are not available or by any; return by how many."""
+    def _scale_down(self, old: list[ReplicaSet], allowed: int, *, only_unavailable: bool) -> int:
+        """Scale old sets down by at most `allowed` pods; return by how many.
+
+        only_unavailable: each set by at most its number of pods that are not available.
+        """
         removed = 0
         for each in old:
-            removable = each.replicas - (len(each.available) if unhealthy else 0)
+            removable = each.replicas - (len(each.available) if only_unavailable else 0)
             count = min(allowed - removed, removable)
             if count > 0:
                 self._scale(each, each.replicas - count)
                 removed += count
         return removed
 
-    # Rollouts that begin anew (recreate.go).
+    # The strategy Recreate (recreate.go).
 
     def _recreate(self) -> None:
         """Delete all old pods; when all are gone, create the new ones."""
@@ -164,7 +171,7 @@ class DeploymentCore(ReplicaSetsCore):
         if not has_old and not self._leaving and new.replicas != self.replicas:
             self._scale(new, self.replicas)
 
-    def _note_end(self) -> None:
+    def _note_if_finished(self) -> None:
         new = self.set_for(self.template)
         if self._is_rolling and self._is_complete(new) and not self._old_sets():
             self._is_rolling = False

@@ -11,18 +11,21 @@ from typing import Final
 
 from roadstead.simulator.component import Command, CreatePods, NewPod, WakeAt, World
 from roadstead.simulator.controllers.core import ControllerCore
-from roadstead.simulator.scenario import NEVER_US, SECOND_US, ControllerPlan
+from roadstead.simulator.scenario import ControllerPlan
 from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
+from roadstead.simulator.times import NEVER_US, SECOND_US
 
 BACKOFF_US: Final = 10 * SECOND_US
+"""After the first failure; it doubles with each further one in a row."""
+
 BACKOFF_MAX_US: Final = 600 * SECOND_US
-"""Of upstream's code; six minutes in its documentation."""
+"""As in upstream's code; its documentation says six minutes."""
 
 
 class JobCore(ControllerCore):
     """A Job.
 
-    succeeded, failed: pods so far. failed_since_success: failures after the last success.
+    succeeded, failed: number of pods so far. failed_since_success: failures after the last success.
     """
 
     replaces_at_once = True
@@ -51,7 +54,7 @@ class JobCore(ControllerCore):
         return self._active.values()
 
     def _count_failure(self, now_us: int) -> None:
-        # Of one time, a success counts as the last one (newBackoffRecord).
+        # A success at the same time counts as later than the failure (newBackoffRecord).
         if self._succeeded_us != now_us:
             self.failed_since_success += 1
             self._failed_us = now_us
@@ -89,8 +92,8 @@ class JobCore(ControllerCore):
 
 
 def backoff_us(failures: int) -> int:
-    """Return the time between the last of so many failures in a row and the next creation."""
+    """Return the time from the last of a number of failures in a row to the next creation."""
     if not failures:
         return 0
-    # No power of two beyond the first that exceeds the bound matters.
+    # The bound is reached long before the shift is cut off, which keeps the number small.
     return min(BACKOFF_US << min(failures - 1, 16), BACKOFF_MAX_US)

@@ -1,4 +1,4 @@
-"""ReplicaSet: so many pods of one template (upstream pkg/controller/replicaset)."""
+"""ReplicaSet: a number of pods of one template (upstream pkg/controller/replicaset)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from roadstead.simulator.simulated_pods import SimulatedPod
 class ReplicaSet:
     """The pods of one template.
 
-    name_prefix: of the pods' names. template: index of its template. order: among the sets of its
-    Deployment, by creation. replicas: how many pods are wanted. active: pods that neither terminate
-    nor have ended, by UID. available: UIDs of those that have run long enough. desired_replicas,
-    max_replicas: those of the Deployment when the set was scaled last (upstream's annotations).
+    name_prefix: of the pods' names. template: index of its template. order: number among the sets
+    of its Deployment, by creation. replicas: how many pods are wanted. active: pods that neither
+    terminate nor have ended, by UID. available: UIDs of active pods that have run for
+    `min_ready_us`. desired_replicas, max_replicas: replicas of the Deployment, without and with the
+    surge, when the set was scaled last (upstream's annotations).
     """
 
     __slots__ = (
@@ -39,9 +40,9 @@ class ReplicaSet:
         self.available: set[str] = set()
 
     def pop_excess(self, related: Iterable[SimulatedPod], now_us: int) -> list[SimulatedPod]:
-        """Remove pods that are too many, and return them.
+        """Remove and return the pods that exceed the replicas.
 
-        related: see `first_to_delete`; read only if there are too many.
+        related: see `first_to_delete`; it is read only if there are such pods.
         """
         excess = len(self.active) - self.replicas
         if excess <= 0:
@@ -66,7 +67,9 @@ class ReplicaSetsCore(ControllerCore):
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
         super().__init__(plan, seed)
         self.sets: dict[str, ReplicaSet] = {}
+        # By UID of an active pod.
         self._set_of: dict[str, ReplicaSet] = {}
+        # By ordinal of a pod whose creation is a command that is not carried out yet.
         self._creating: dict[int, ReplicaSet] = {}
 
     def pod_created(self, pod: SimulatedPod) -> None:
@@ -89,7 +92,7 @@ class ReplicaSetsCore(ControllerCore):
         return sorted(pods, key=lambda pod: pod.number)
 
     def set_for(self, template: int) -> ReplicaSet:
-        """Return the set of a template; a template that was there before has the same one."""
+        """Return the set of a template; it is created if no equal template had one before."""
         name_prefix = self.plan.templates[template].base
         found = self.sets.get(name_prefix)
         if found is None:
@@ -97,7 +100,7 @@ class ReplicaSetsCore(ControllerCore):
         return found
 
     def remove_excess(self, replica_set: ReplicaSet, now_us: int) -> list[EndPod]:
-        """Return the deletions of pods that a set has too many."""
+        """Return the deletions of the pods that exceed a set's replicas."""
         related = (pod for each in self.sets.values() for pod in each.active.values())
         chosen = replica_set.pop_excess(related, now_us)
         for pod in chosen:
@@ -105,7 +108,7 @@ class ReplicaSetsCore(ControllerCore):
         return [end_pod(pod) for pod in chosen]
 
     def create_missing(self, replica_set: ReplicaSet) -> list[Command]:
-        """Return the creation of the pods that a set lacks."""
+        """Return the creation of the pods that are missing to a set's replicas."""
         missing = replica_set.replicas - len(replica_set.active)
         if missing <= 0:
             return []
@@ -120,7 +123,7 @@ class ReplicaSetsCore(ControllerCore):
         return self.new_pod(name, facts, lifecycle, number)
 
     def validate(self) -> None:
-        assert not self._creating, f"{self.subject} waits for pods that it asked for"
+        assert not self._creating, f"{self.subject} waits for pods that it creates"
         owned = {uid: each for each in self.sets.values() for uid in each.active}
         assert owned == self._set_of, f"{self.subject} has pods of no ReplicaSet"
         for each in self.sets.values():

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from roadstead.simulator.scenario import Share
+from roadstead.simulator.share import Share
 
 
 def resolve_bounds(surge: Share, unavailable: Share, replicas: int) -> tuple[int, int]:
-    """Return how many pods may be above, and how many below the replicas (ResolveFenceposts).
+    """Return by how many the pods may exceed, and fall below, the replicas (ResolveFenceposts).
 
-    Percentages of the surge are rounded up, those of missing pods down; if both are 0, one pod may
-    be missing, as a rollout would never begin otherwise.
+    A percentage of the surge is rounded up, one of unavailable pods down; if both results are 0,
+    one pod may be missing, as a rollout could not begin otherwise.
     """
     above = surge.of(replicas, rounds_up=True)
     below = unavailable.of(replicas, rounds_up=False)
@@ -24,14 +24,14 @@ def resolve_bounds(surge: Share, unavailable: Share, replicas: int) -> tuple[int
 def new_set_size(size: int, total: int, replicas: int, surge: int) -> int:
     """Return the size of the new ReplicaSet after one step (NewRSNewReplicas).
 
-    size: of the new set. total: of all sets. replicas: of the Deployment.
+    size: of the new set. total: sum of the sizes of all sets. replicas: of the Deployment.
     """
     room = replicas + surge - total
     return size if room <= 0 else size + min(room, replicas - size)
 
 
 class SizedSet(Protocol):
-    """A ReplicaSet, see there."""
+    """A ReplicaSet as `proportional_sizes` reads it; see `ReplicaSet`."""
 
     replicas: int
     max_replicas: int
@@ -41,11 +41,12 @@ class SizedSet(Protocol):
 def proportional_sizes(sets: Sequence[SizedSet], replicas: int, surge: int) -> list[int]:
     """Return the sizes of sets after their Deployment was scaled in a rollout (scale in sync.go).
 
-    sets: that want pods. What rounding leaves over is added to the largest set.
+    sets: those with replicas. The largest set gets the remainder of the rounding.
     """
     max_replicas = replicas + surge if replicas else 0
+    # The change of all sets together, and the part of it that is distributed so far.
     wanted, added = max_replicas - sum(each.replicas for each in sets), 0
-    # Among sets of one size, growth prefers newer ones, shrinking older ones.
+    # Of sets with equal sizes, newer ones grow first, and older ones shrink first.
     sign = -1 if wanted > 0 else 1
     order = sorted(
         range(len(sets)), key=lambda index: (-sets[index].replicas, sign * sets[index].order)
@@ -59,23 +60,22 @@ def proportional_sizes(sets: Sequence[SizedSet], replicas: int, surge: int) -> l
     return sizes
 
 
-def _proportion(each: SizedSet, replicas: int, max_replicas: int, left: int) -> int:
+def _proportion(each: SizedSet, replicas: int, max_replicas: int, remaining: int) -> int:
     """Return by how much a set is scaled with its Deployment (GetReplicaSetProportion).
 
-    left: by how much all sets together may still be scaled; its sign is the direction.
+    remaining: by how much all sets together may still be scaled; its sign is the direction.
     """
     size = each.replicas
-    if not size or not left:
+    if not size or not remaining:
         return 0
     if not replicas:
-        fraction = -size
+        change = -size
     else:
-        fraction = (
-            _rounded(size * max_replicas, each.max_replicas) - size if each.max_replicas else 0
-        )
-    return min(fraction, left) if left > 0 else max(fraction, left)
+        # `max_replicas` of the set is that of the Deployment when the set was scaled last.
+        change = _rounded(size * max_replicas, each.max_replicas) - size if each.max_replicas else 0
+    return min(change, remaining) if remaining > 0 else max(change, remaining)
 
 
 def _rounded(dividend: int, divisor: int) -> int:
-    """Return the quotient of numbers that are not negative, halves rounded up."""
+    """Return the rounded quotient of two numbers from 0 on; a half is rounded up."""
     return (2 * dividend + divisor) // (2 * divisor)

@@ -16,9 +16,10 @@ from roadstead.simulator.simulated_pods import SimulatedPod
 class StatefulSetCore(ControllerCore):
     """A StatefulSet.
 
-    A pod has its ordinal until it has ended. `_available_below`: every ordinal below it has an
-    available pod. `_missing`: wanted ordinals without a pod. `_condemned`: ordinals of pods beyond
-    the replicas. `_old`: ordinals of pods with another template than the wanted one.
+    A pod has its ordinal until it has ended; all sets and dictionaries are by ordinal. `_leaving`:
+    the pod terminates. `_missing`: wanted, but without a pod. `_condemned`: with a pod beyond the
+    replicas (upstream's word). `_old`: with a pod of another template than the wanted one.
+    `_available_below`: all wanted ordinals below it have an available pod.
     """
 
     def __init__(self, plan: ControllerPlan, seed: int) -> None:
@@ -77,10 +78,10 @@ class StatefulSetCore(ControllerCore):
         ordinal = pod.ordinal
         if self._pods.get(ordinal) is not pod or ordinal in self._leaving:
             return False
-        self._leaves(ordinal)
+        self._mark_leaving(ordinal)
         return True
 
-    def _leaves(self, ordinal: int) -> None:
+    def _mark_leaving(self, ordinal: int) -> None:
         self._leaving.add(ordinal)
         self._available.discard(ordinal)
         self._old.discard(ordinal)
@@ -104,7 +105,7 @@ class StatefulSetCore(ControllerCore):
 
     def sync(self, world: World) -> list[Command]:
         if self.plan.is_parallel:
-            # The order of ordinals, though they need not wait for each other.
+            # In the order of ordinals, though none waits for another.
             commands = self._create(sorted(self._missing))
             for ordinal in sorted(self._condemned - self._leaving, reverse=True):
                 commands += self._delete(ordinal)
@@ -114,7 +115,7 @@ class StatefulSetCore(ControllerCore):
         return self._delete_last() if self._condemned else self._update()
 
     def _first_not_available(self) -> int | None:
-        """Return the lowest wanted ordinal without an available pod."""
+        """Return the lowest wanted ordinal without an available pod; None if there is none."""
         for ordinal in range(self._available_below, self._ordinals.stop):
             if ordinal not in self._available:
                 return ordinal
@@ -135,14 +136,14 @@ class StatefulSetCore(ControllerCore):
         return [CreatePods(pods, controller=self.plan.index)] if pods else []
 
     def _delete(self, ordinal: int) -> list[Command]:
-        self._leaves(ordinal)
+        self._mark_leaving(ordinal)
         return [end_pod(self._pods[ordinal])]
 
     def _delete_last(self) -> list[Command]:
-        """Delete the last pod beyond the replicas, if no other one is under way.
+        """Delete the pod with the highest condemned ordinal, if it does not terminate already.
 
-        One that is not available holds up the deletion of those below it, unless it is the first
-        such pod of all (processCondemned).
+        A pod that is not available is deleted only if no lower condemned pod is unavailable
+        (processCondemned).
         """
         last = max(self._condemned)
         if last in self._leaving:
@@ -152,7 +153,7 @@ class StatefulSetCore(ControllerCore):
         return self._delete(last)
 
     def _update(self) -> list[Command]:
-        """Delete the last pod with an old template, if all pods after it are available."""
+        """Delete the highest pod with an old template, if all pods above it are available."""
         if self.plan.updates_on_delete or not self._is_rolling:
             return []
         for ordinal in reversed(self._ordinals):

@@ -12,16 +12,12 @@ from typing import Final
 
 from roadstead.facts.disruption import DisruptionBudget
 from roadstead.facts.pod import PodFacts
-from roadstead.simulator.scenario import (
-    NEVER_US,
-    BudgetPlan,
-    ControllerPlan,
-    InitialPod,
-)
+from roadstead.simulator.scenario import BudgetPlan, ControllerPlan, InitialPod
 from roadstead.simulator.simulated_pods import LifeState, SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 UNSCALED: Final = frozenset({"DaemonSet", "Job"})
-"""Controllers without a number of replicas that upstream can read."""
+"""Controllers without a subresource `scale`, from which upstream reads the number of replicas."""
 
 
 def replicas_at(plan: ControllerPlan, now_us: int) -> int | None:
@@ -37,10 +33,11 @@ def replicas_at(plan: ControllerPlan, now_us: int) -> int | None:
 
 @dataclass(slots=True)
 class _Budget:
-    """A budget, its controllers, and its healthy pods.
+    """A budget, the controllers whose pods it selects, and its healthy pods.
 
-    initial_pods: number of its pods at the start whose owner is no controller of the scenario.
-    is_unscaled: one of these owners has no replicas. current: as it was when it was last recounted.
+    initial_pods: number of selected pods of the manifests that have an owner; each counts as one
+    replica. is_unscaled: one of these owners is UNSCALED. current: the result of the last recount.
+    healthy: by UID.
     """
 
     plan: BudgetPlan
@@ -65,7 +62,7 @@ class _Budget:
         ):
             return min_available.count
         expected = self._expected(now_us)
-        # As upstream, pods without a controller that has replicas are not expected.
+        # As upstream, pods of no controller with replicas are not counted in the expected number.
         if not expected or (max_unavailable is None and min_available is None):
             return None
         if max_unavailable is not None:
@@ -74,6 +71,7 @@ class _Budget:
         return min_available.of(expected, rounds_up=True)
 
     def _expected(self, now_us: int) -> int:
+        """Return the wanted replicas of all controllers; 0 if one has no such number."""
         found = [(each, replicas_at(each, now_us)) for each in self.controllers]
         scales = [scale for _, scale in found if scale is not None]
         has_unscaled = any(each.kind in UNSCALED for each, scale in found if scale is not None)
@@ -85,7 +83,7 @@ class _Budget:
 class Budgets:
     """All budgets of a scenario, and the pods that count as healthy for them.
 
-    version: changes whenever a pod becomes healthy or is so no more.
+    version: increased whenever a pod becomes healthy or unhealthy.
     """
 
     def __init__(
@@ -96,14 +94,18 @@ class Budgets:
     ) -> None:
         initial_pods = list(pods)
         self._budgets = [_budget(plan, controllers, initial_pods) for plan in plans]
+        # The budgets that select pods, by namespace and labels.
         self._of_pods: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[_Budget, ...]] = {}
+        # Budgets to recount, by id.
         self._changed: dict[int, _Budget] = {}
-        self._is_counted = False
+        self._was_recounted = False
         self.version = 0
 
     def change_times_us(self) -> Iterator[int]:
-        """Yield the times at which the numbers change without a change of pods."""
-        for plan in {id(each): each for one in self._budgets for each in one.controllers}.values():
+        """Yield the times at which wanted replicas change, without a change of pods."""
+        # Once for each controller, though several budgets may select its pods.
+        plans = {id(plan): plan for budget in self._budgets for plan in budget.controllers}
+        for plan in plans.values():
             yield plan.created_us
             yield from (each.at_us for each in plan.changes if each.replicas is not None)
             if plan.deleted_us != NEVER_US:
@@ -125,7 +127,7 @@ class Budgets:
     def refusal(self, pod: SimulatedPod, now_us: int) -> str:
         """Return why the Eviction API refuses to evict a pod; "" if it does not.
 
-        As upstream, budgets guard running pods only, and no pod can have two of them.
+        As upstream, budgets protect running pods only, and a pod with two budgets is refused.
         """
         if pod.state is not LifeState.RUNNING:
             return ""
@@ -134,7 +136,8 @@ class Budgets:
             return f"{len(budgets)} budgets select it, and the Eviction API supports one"
         for budget in budgets:
             healthy, desired = len(budget.healthy), budget.desired(now_us)
-            # By upstream's IfHealthyBudget, the default policy for unhealthy pods.
+            # Upstream's IfHealthyBudget, the default unhealthyPodEvictionPolicy: a pod that is not
+            # healthy may be evicted if enough others are.
             if pod.uid not in budget.healthy and desired and healthy >= desired:
                 return ""
             if not budget.allowed(now_us):
@@ -150,11 +153,11 @@ class Budgets:
     def recount(
         self, now_us: int, *, with_replicas: bool = False
     ) -> tuple[DisruptionBudget, ...] | None:
-        """Return all budgets if one allows another number now, and the first time, else None.
+        """Return all budgets if one allows another number now, else None; all at the first call.
 
-        with_replicas: numbers of replicas may have changed, too.
+        with_replicas: numbers of replicas may have changed, so that all are recounted.
         """
-        is_changed, self._is_counted = not self._is_counted, True
+        is_changed, self._was_recounted = not self._was_recounted, True
         for budget in self._budgets if with_replicas else self._changed.values():
             allowed = budget.allowed(now_us)
             if allowed != budget.current.disruptions_allowed:
@@ -178,7 +181,9 @@ def _budget(
     plan: BudgetPlan, controllers: Sequence[ControllerPlan], pods: Iterable[InitialPod]
 ) -> _Budget:
     selected_controllers = [
-        each for each in controllers if any(_selects(plan, one.facts) for one in each.templates)
+        each
+        for each in controllers
+        if any(_selects(plan, template.facts) for template in each.templates)
     ]
     owners = [each.facts.owner for each in pods if each.facts.owner and _selects(plan, each.facts)]
     is_unscaled = any(each.kind in UNSCALED for each in owners)
@@ -187,7 +192,7 @@ def _budget(
 
 
 def _selects(plan: BudgetPlan, facts: PodFacts) -> bool:
-    """Whether a budget selects a pod; one with an empty selector selects all of its namespace."""
+    """Whether a budget selects a pod; an empty selector selects all pods of the namespace."""
     return (
         facts.namespace == plan.namespace
         and plan.selector is not None

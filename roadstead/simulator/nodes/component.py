@@ -5,8 +5,8 @@
        └──► NodeHealth ────────────┘
     NoExecute taints, drains ──► Evictions ──► EndPod, SetBudgets
 
-It alone changes nodes that exist. A pod that is evicted from a node whose machine has stopped ends
-as LOST, others as EVICTED.
+No other component changes nodes that exist. A pod that is evicted from a node whose machine has
+stopped ends as LOST, others as EVICTED.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ from roadstead.simulator.nodes.evictions import Evictions
 from roadstead.simulator.nodes.faults import Faults, Occurrence
 from roadstead.simulator.nodes.health import NodeHealth, TaintAction, TaintChange, ZoneChange
 from roadstead.simulator.nodes.marks import NO_EXECUTE, Cause, NodeMarks, no_execute_taints
-from roadstead.simulator.scenario import NEVER_US, SECOND_US, CompiledScenario
+from roadstead.simulator.scenario import CompiledScenario
 from roadstead.simulator.simulated_pods import SimulatedPod
+from roadstead.simulator.times import NEVER_US, SECOND_US
 
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NO_SCHEDULE: Final = "NoSchedule"
 HEALTH: Final[Cause] = ("health",)
+"""The cause of the taints that `NodeHealth` adds."""
 
 Key = tuple[str | int, ...]
+"""The key of a `WakeAt`: an action, then its arguments, as `NodeLifecycle.wake` matches them."""
 
 
 class NodeLifecycle(Component):
-    """Changes of all nodes of a scenario; see the module. seed: of its random choices."""
+    """Faults and changes of all nodes of a scenario. seed: of its random choices."""
 
     sees_all_pods = True
 
@@ -53,11 +56,14 @@ class NodeLifecycle(Component):
         self._marks = NodeMarks()
         self._health = NodeHealth(scenario.timings)
         self._seed = seed
-        # By node, the causes for which its machine is stopped; by cause, the chosen nodes.
+        # By node: the causes for which its machine is stopped.
         self._stop_causes: dict[str, dict[Cause, None]] = {}
+        # By occurrence of an event: the nodes that were chosen, until it is undone.
         self._nodes_of: dict[Cause, tuple[str, ...]] = {}
         self._evictions = Evictions(scenario, self._stop_causes, self._health.is_ready)
+        # By node, if it has any.
         self._no_execute: dict[str, tuple[Taint, ...]] = {}
+        # The next planned call of `NodeHealth.advance`.
         self._health_wakes_us = NEVER_US
         for node in scenario.nodes:
             self._add(node)
@@ -78,9 +84,9 @@ class NodeLifecycle(Component):
         """Act at the time of an event, an outage, a pass, an eviction or a retry."""
         match key:
             case ("event", int(index), int(number)):
-                yield from self._occur(self._faults.occurrence(index, number))
+                yield from self._begin_occurrence(self._faults.occurrence(index, number))
             case ("undo", int(index), int(number)):
-                yield from self._undo(self._faults.occurrence(index, number))
+                yield from self._undo_occurrence(self._faults.occurrence(index, number))
             case ("fail", int(index), str(node), int(end_us)):
                 yield from self._fail(index, node, end_us)
             case ("repair", int(index), str(node)):
@@ -100,20 +106,20 @@ class NodeLifecycle(Component):
     # What happens to pods and nodes.
 
     def pod_started(self, pod: SimulatedPod) -> Commands:
-        """Count a pod; plan its eviction if it tolerates its node for a time only."""
+        """Count a pod in its budgets; plan its eviction if it tolerates a taint only for a time."""
         self._evictions.count(pod)
         taints = self._no_execute.get(pod.node)
         return self._evictions.evict_from((pod,), taints) if taints else self._evictions.recount()
 
     def pod_terminating(self, pod: SimulatedPod) -> Commands:
-        """Count a pod as not healthy."""
+        """Count a pod as not healthy in its budgets."""
         self._evictions.count(pod)
         return self._evictions.recount()
 
     def pod_ended(self, pod: SimulatedPod) -> Commands:
-        """Remove a pod; it may have been the last one of a drain."""
+        """Remove a pod; a drain that waited only for it is done."""
         drains = self._evictions.pod_ended(pod)
-        return self._all_drained(drains) if drains else self._evictions.recount()
+        return self._finish_drains(drains) if drains else self._evictions.recount()
 
     def node_put(self, facts: NodeFacts, *, is_new: bool) -> Commands:
         """React to a node that was added, or whose taints may have changed."""
@@ -130,12 +136,12 @@ class NodeLifecycle(Component):
         yield from self._follow_up()
 
     def node_dropped(self, name: str) -> Commands:
-        """Remove a node."""
+        """Remove a node that another component dropped, or that this one removed before."""
         self._forget(name)
         return self._follow_up()
 
     def validate(self) -> None:
-        """Check the cores, and that they know the same nodes (O(nodes))."""
+        """Check that health, marks and stopped machines agree (O(nodes))."""
         self._health.validate()
         for name in self._world.nodes:
             assert name in self._marks, f"node {name} is not known"
@@ -163,9 +169,10 @@ class NodeLifecycle(Component):
             yield WakeAt(begin_us, ("fail", failure, node.name, end_us))
 
     def _follow_up(self) -> Iterator[Command]:
-        """Yield the commands that follow any change: for the next pass, budgets and drains."""
+        """Yield the commands that follow any change: plan the next pass, recount the budgets."""
         now_us = self._world.now_us
         at_us = self._health.next_us(now_us)
+        # Unless an earlier call is planned, which plans the next one.
         if at_us is not None and not 0 <= self._health_wakes_us <= at_us:
             self._health_wakes_us = at_us
             yield WakeAt(at_us, ("health",))
@@ -173,7 +180,7 @@ class NodeLifecycle(Component):
 
     # Events of the scenario.
 
-    def _occur(self, occurrence: Occurrence) -> Iterator[Command]:
+    def _begin_occurrence(self, occurrence: Occurrence) -> Iterator[Command]:
         event, number = occurrence.event, occurrence.number
         if occurrence.next_us != NEVER_US:
             yield WakeAt(occurrence.next_us, ("event", event.index, number + 1))
@@ -182,8 +189,9 @@ class NodeLifecycle(Component):
         chosen = tuple(each.name for each in added)
         if event.action != "add":
             nodes = self._world.nodes.values()
-            known = (node for node in nodes if node.name in self._marks)
-            chosen = event.chosen(known, self._seed, number)
+            # Not those whose removal is a command that is not carried out yet.
+            remaining = (node for node in nodes if node.name in self._marks)
+            chosen = event.chosen(remaining, self._seed, number)
         if occurrence.ends_us != NEVER_US:
             self._nodes_of[cause] = chosen
             yield WakeAt(occurrence.ends_us, ("undo", event.index, number))
@@ -195,7 +203,7 @@ class NodeLifecycle(Component):
                 case "lose":
                     yield from self._stop_node(name, cause, "by an event")
                 case "drain":
-                    yield from self._drain(name, cause, removes_node=False)
+                    yield from self._begin_drain(name, cause, removes_node=False)
                 case "cordon":
                     yield from self._put_node(self._marks.cordon(name, cause), "cordoned", name)
                 case "taint":
@@ -205,7 +213,7 @@ class NodeLifecycle(Component):
                 case "remove":
                     yield from self._remove_node(name, "by an event")
 
-    def _undo(self, occurrence: Occurrence) -> Iterator[Command]:
+    def _undo_occurrence(self, occurrence: Occurrence) -> Iterator[Command]:
         event = occurrence.event
         cause: Cause = ("event", event.index, occurrence.number)
         for name in self._nodes_of.pop(cause):
@@ -221,7 +229,7 @@ class NodeLifecycle(Component):
                 case "taint":
                     yield from self._put_node(self._marks.lift(name, cause), "taint removed", name)
                 case "add":
-                    yield from self._drain(name, cause, removes_node=True)
+                    yield from self._begin_drain(name, cause, removes_node=True)
 
     def _put_node(
         self, facts: NodeFacts | None, what: str, name: str, detail: str = ""
@@ -231,7 +239,7 @@ class NodeLifecycle(Component):
             yield Note(what, name, detail)
 
     def _remove_node(self, name: str, why: str) -> Iterator[Command]:
-        # At once, so that nothing puts the node again before the command is carried out.
+        # Before the command is carried out: until then nothing may put the node again.
         self._forget(name)
         yield Note("node removed", name, why)
         yield DropNode(name)
@@ -274,6 +282,7 @@ class NodeLifecycle(Component):
     def _apply_changes(self, changes: Iterable[TaintChange | ZoneChange]) -> Iterator[Command]:
         for change in changes:
             if isinstance(change, ZoneChange):
+                # The key of a zone, as upstream's GetZoneKey makes it.
                 region, _, zone = change.zone.partition(":\x00:")
                 name = "/".join(filter(None, (region, zone))) or "nodes without a zone"
                 detail = f"{change.not_ready} of {change.nodes} nodes are not ready"
@@ -305,22 +314,22 @@ class NodeLifecycle(Component):
 
     # Drains.
 
-    def _drain(self, name: str, cause: Cause, *, removes_node: bool) -> Iterator[Command]:
+    def _begin_drain(self, name: str, cause: Cause, *, removes_node: bool) -> Iterator[Command]:
         if (facts := self._marks.cordon(name, cause)) is not None:
             yield PutNode(facts)
-        drain = self._evictions.drain(name, cause, removes_node=removes_node)
+        drain = self._evictions.begin_drain(name, cause, removes_node=removes_node)
         yield Note("drain began", name, f"{len(drain.waiting)} pods")
         if drain.is_done:
-            yield from self._drained(drain)
+            yield from self._finish_drain(drain)
         else:
             yield from self._evictions.try_drain(name, cause)
 
-    def _all_drained(self, drains: Iterable[Drain]) -> Iterator[Command]:
+    def _finish_drains(self, drains: Iterable[Drain]) -> Iterator[Command]:
         for drain in drains:
-            yield from self._drained(drain)
+            yield from self._finish_drain(drain)
         yield from self._follow_up()
 
-    def _drained(self, drain: Drain) -> Iterator[Command]:
+    def _finish_drain(self, drain: Drain) -> Iterator[Command]:
         self._evictions.end_drain(drain.node, drain.cause)
         took_s = (self._world.now_us - drain.began_us) // SECOND_US
         yield Note("drained", drain.node, f"in {took_s} s")

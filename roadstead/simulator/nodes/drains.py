@@ -4,8 +4,8 @@
                ▲     └─ refused by its budget ─► tried again after RETRY_US
                └──────────────────────────────────────┘
 
-Pods of DaemonSets stay. An eviction that a budget refuses is tried again every RETRY_US; the tries
-between which no budget has changed are left out, since they would be refused again.
+Pods of DaemonSets stay. An eviction that a budget refuses is tried again every RETRY_US; a try is
+left out if no budget has changed since the last one, as it would be refused again.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/drain, 1.34, with --ignore-daemonsets, --force and
 --delete-emptydir-data. It drains the nodes of one call in turn; here each has a drain of its own.
@@ -18,18 +18,20 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from roadstead.simulator.nodes.marks import Cause
-from roadstead.simulator.scenario import SECOND_US
 from roadstead.simulator.simulated_pods import SimulatedPod
+from roadstead.simulator.times import SECOND_US
 
 RETRY_US: Final = 5 * SECOND_US
+"""Upstream's pause after a refused eviction."""
 
 
 @dataclass(slots=True)
 class Drain:
-    """The drain of a node. waiting: pods to evict; leaving: pods that terminate. By UID.
+    """The drain of a node. removes_node: whether the drained node is removed.
 
-    removes_node: when it is drained. reported: pods with a reported refusal. tried_us, planned_us:
-    last try, and next one.
+    waiting: UIDs of pods to evict, in order. leaving: of pods that terminate. reported: of pods
+    whose refusal was returned in an `EvictionRound`. tried_us: time of the last try. planned_us: of
+    the next one, -1 if none was planned.
     """
 
     node: str
@@ -48,7 +50,8 @@ class Drain:
         return not self.waiting and not self.leaving
 
     def next_try_us(self, now_us: int) -> int:
-        """Return when refused evictions are tried again, if a budget has changed now."""
+        """Return when refused evictions are tried next, given that a budget has changed now."""
+        # Rounded up: the first try from now on in the rhythm that began with the drain.
         rounds = -(-(now_us - self.began_us) // RETRY_US)
         at_us = self.began_us + rounds * RETRY_US
         return at_us if at_us > self.tried_us else at_us + RETRY_US
@@ -56,14 +59,14 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class EvictionRound:
-    """Outcome of one round: pods to evict, and (pod, reason) refused for the first time."""
+    """Outcome of one try: UIDs of pods to evict, and (UID, reason) of first refusals."""
 
     evicted: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
 
 
 class Drains:
-    """The drains under way, at most one of a node and a cause."""
+    """The drains under way: at most one for each pair of node and cause."""
 
     def __init__(self) -> None:
         self._drains: dict[tuple[str, Cause], Drain] = {}
@@ -92,7 +95,8 @@ class Drains:
     ) -> EvictionRound:
         """Try to evict the waiting pods.
 
-        evict: returns why it refuses, "" if it does not, None for a pod that terminates already.
+        evict: called with a UID; returns the reason of a refusal, "" for none, None for a pod that
+        terminates already.
         """
         drain.tried_us = now_us
         evicted, refused = [], []

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from roadstead.simulator.scenario import SECOND_US, ControllerTimings
+from roadstead.simulator.scenario import ControllerTimings
+from roadstead.simulator.times import SECOND_US
 
 FEW_NODES: Final = 2
 """A zone with so few nodes that are not ready is normal with any share of them."""

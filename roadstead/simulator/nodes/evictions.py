@@ -1,6 +1,7 @@
 """Evictions: commands that evict pods for taints and drains, within the budgets that apply.
 
-A taint evicts without regard to budgets, a drain only what they allow. Both delete gracefully.
+An eviction for a taint ignores budgets; a drain evicts only the pods that budgets allow. Both
+delete gracefully.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from roadstead.simulator.simulated_pods import Ending, LifeState, SimulatedPod
 
 
 class Evictions:
-    """The pods to evict, and the budgets. stopped: nodes whose machine has stopped.
+    """The pods to evict, and the budgets.
 
-    is_ready: whether a node is ready in the API. world: set before anything happens.
+    world: set before any method is called. stopped: nodes whose machine has stopped. is_ready:
+    whether a node is ready in the API.
     """
 
     world: World
@@ -32,10 +34,11 @@ class Evictions:
         self._tainted = TaintEvictions()
         self._drains = Drains()
         self._budgets = Budgets(scenario.budgets, scenario.controllers, scenario.pods)
+        # `Budgets.version` at the last recount.
         self._version = 0
 
     def begin(self) -> Iterator[Command]:
-        """Set the budgets of preemption, and plan when their numbers change by themselves."""
+        """Set the budgets that preemption reads; plan recounts at changes of replicas."""
         for at_us in self._budgets.change_times_us():
             yield WakeAt(at_us, ("budgets",))
         yield from self.recount_replicas()
@@ -43,7 +46,7 @@ class Evictions:
     # Pods.
 
     def count(self, pod: SimulatedPod) -> None:
-        """Count a pod for its budgets as it is now."""
+        """Count a pod in its budgets by its present state."""
         self._budgets.count(pod, is_node_ready=self._is_ready(pod.node))
 
     def pod_ended(self, pod: SimulatedPod) -> list[Drain]:
@@ -62,10 +65,14 @@ class Evictions:
     def evict_from(
         self, pods: Iterable[SimulatedPod], taints: tuple[Taint, ...]
     ) -> Iterator[Command]:
-        """Evict, now or later, the pods on a node that do not tolerate its NoExecute taints."""
+        """Evict pods of a node now, or plan it, by the node's NoExecute taints.
+
+        Plans for pods that tolerate the taints are cancelled.
+        """
         now_us = self.world.now_us
-        running = [each for each in pods if each.state is not LifeState.TERMINATING]
-        for plan in list(self._tainted.plan_evictions(running, taints, now_us)):
+        remaining = [each for each in pods if each.state is not LifeState.TERMINATING]
+        # All plans are made before the first eviction changes the pods.
+        for plan in list(self._tainted.plan_evictions(remaining, taints, now_us)):
             if plan.at_us > now_us:
                 yield WakeAt(plan.at_us, ("evict", plan.uid))
             else:
@@ -73,41 +80,42 @@ class Evictions:
         yield from self.recount()
 
     def evict_due(self, uid: str) -> Iterator[Command]:
-        """Evict a pod, if it is still to be evicted and its time has come."""
-        plan, pod = self._tainted.due(uid, self.world.now_us), self.world.pods.get(uid)
+        """Evict a pod if its eviction is planned, and not for later."""
+        plan, pod = self._tainted.pop_due(uid, self.world.now_us), self.world.pods.get(uid)
         if plan is not None and pod is not None:
             yield from self._evict(pod, f"from {pod.node}, for the taint {plan.taints}")
 
     # Drains.
 
-    def drain(self, name: str, cause: Cause, *, removes_node: bool) -> Drain:
-        """Begin to drain a node, without an eviction yet."""
-        here = [each.uid for each in self.world.pods_on(name) if drain_evicts(each)]
-        return self._drains.begin(name, cause, here, self.world.now_us, removes_node=removes_node)
+    def begin_drain(self, name: str, cause: Cause, *, removes_node: bool) -> Drain:
+        """Begin to drain a node; `try_drain` evicts the pods."""
+        uids = [each.uid for each in self.world.pods_on(name) if drain_evicts(each)]
+        return self._drains.begin(name, cause, uids, self.world.now_us, removes_node=removes_node)
 
     def try_drain(self, name: str, cause: Cause) -> Iterator[Command]:
-        """Evict what budgets allow, if the drain is under way."""
+        """Evict the pods that budgets allow, if the drain is under way."""
         drain = self._drains.get(name, cause)
         if drain is None:
             return
-        attempted = self._drains.attempt(drain, self._refusal, self.world.now_us)
+        attempted = self._drains.attempt(drain, self._count_or_refuse, self.world.now_us)
         for uid in attempted.evicted:
             yield from self._evict(self.world.pods[uid], f"from {name}, for its drain")
         for uid, reason in attempted.refused:
             yield Note("eviction refused", uid, reason)
 
-    def _refusal(self, uid: str) -> str | None:
+    def _count_or_refuse(self, uid: str) -> str | None:
+        """Count a pod as evicted, or return why its eviction is refused; see `Drains.attempt`."""
         pod = self.world.pods[uid]
         if pod.state is LifeState.TERMINATING:
             return None
         refusal = self._budgets.refusal(pod, self.world.now_us)
         if not refusal:
-            # Now, as the next pod may be covered by the same budget.
+            # Before the next pod is tried, which the same budget may select.
             self._budgets.count_evicted(pod)
         return refusal
 
     def end_drain(self, name: str, cause: Cause) -> Drain | None:
-        """End a drain, done or not, and return it; None if it is over already."""
+        """End a drain, whether all pods are evicted or not, and return it; None if it is over."""
         drain = self._drains.get(name, cause)
         if drain is not None:
             self._drains.end(drain)
@@ -120,8 +128,8 @@ class Evictions:
     # Budgets.
 
     def recount(self) -> Iterable[Command]:
-        """Recount the budgets if a pod began or ceased to count for them."""
-        # Not a generator, as this runs for every pod of scenarios without budgets, too.
+        """Recount the budgets if the healthy pods of one have changed."""
+        # Not a generator, which would cost time for every pod of a scenario without budgets.
         return () if self._budgets.version == self._version else self._recount()
 
     def recount_replicas(self) -> Iterator[Command]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from roadstead.facts.node import NodeFacts
-from roadstead.simulator.scenario import NEVER_US, CompiledScenario, NodeEventPlan
+from roadstead.simulator.node_events import NodeEventPlan
+from roadstead.simulator.scenario import CompiledScenario
+from roadstead.simulator.times import NEVER_US
 
 
 @dataclass(frozen=True, slots=True)

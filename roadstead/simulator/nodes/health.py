@@ -7,10 +7,10 @@ States and events, as `scripts/diagrams.py` draws them from `simulator.nodes.hea
     UNKNOWN ── answer ──► READY
 
 A silent node is still ready in the API. When it has been silent for the grace period, its status is
-unknown: it is not ready, and it has the NoSchedule taint. Its zone's queue then adds the NoExecute
-taint, at the zone's rate. When it answers, the NoSchedule taint is removed at once, and NoExecute
-by the next pass. Passes are at whole multiples of PASS_US; those that would find nothing new are
-left out.
+unknown: it is not ready, and it gets the NoSchedule taint. The node then waits in the queue of its
+zone for the NoExecute taint, which is added at the rate of the zone. When the node answers, the
+NoSchedule taint is removed at once, and NoExecute by the next pass over the nodes. Passes are made
+at whole multiples of PASS_US; a pass that would find nothing new is left out.
 
 Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go, 1.34 (monitorNodeHealth,
 processTaintBaseEviction, handleDisruption, doNoExecuteTaintingPass).
@@ -30,13 +30,15 @@ from roadstead.simulator.nodes.eviction_rate import (
     zone_rate,
     zone_state,
 )
-from roadstead.simulator.scenario import SECOND_US, ControllerTimings
+from roadstead.simulator.scenario import ControllerTimings
+from roadstead.simulator.times import SECOND_US
 from roadstead.transitions import History, TransitionTable
 
 PASS_US: Final = 5 * SECOND_US
 """Upstream's --node-monitor-period."""
 
 EXCLUDED_LABEL: Final = "node.kubernetes.io/exclude-disruption"
+"""Nodes with this label do not count in the state of their zone."""
 
 
 class NodeStatus(StrEnum):
@@ -69,7 +71,7 @@ TABLE: Final[TransitionTable[NodeStatus, NodeEvent]] = TransitionTable(
 
 
 class TaintAction(StrEnum):
-    """What the controller does with a taint: NoSchedule of nodes that are not ready, NoExecute."""
+    """What the controller does with the two taints of a node that does not answer."""
 
     ADD_NO_SCHEDULE = "add NoSchedule"
     REMOVE_NO_SCHEDULE = "remove NoSchedule"
@@ -87,7 +89,7 @@ class TaintChange:
 
 @dataclass(frozen=True, slots=True)
 class ZoneChange:
-    """A zone changed its state. zone: its key, "" for nodes without a zone."""
+    """A zone changed its state. zone: its key (`NodeFacts.zone`), "" for nodes without a zone."""
 
     zone: str
     state: ZoneState
@@ -97,6 +99,8 @@ class ZoneChange:
 
 @dataclass(slots=True)
 class _Node:
+    """A node. is_counted: in the state of its zone. is_tainted: with NoExecute."""
+
     zone: str
     is_counted: bool
     status: NodeStatus = NodeStatus.READY
@@ -107,6 +111,8 @@ class _Node:
 
 @dataclass(slots=True)
 class _Zone:
+    """A zone. nodes, not_ready: numbers of counted nodes. queue: names of nodes to taint."""
+
     rate: EvictionRate
     state: ZoneState = ZoneState.NORMAL
     nodes: int = 0
@@ -115,14 +121,16 @@ class _Zone:
 
 
 class NodeHealth:
-    """The status of all nodes, and the queues of nodes to taint. Zones are named by their keys."""
+    """The status of all nodes, and the queues of nodes to taint."""
 
     def __init__(self, timings: ControllerTimings) -> None:
         self._timings = timings
         self._nodes: dict[str, _Node] = {}
+        # By key.
         self._zones: dict[str, _Zone] = {}
-        # Nodes that the next pass has to check, and whether it has to compute the zones' states.
+        # Names of nodes that the next pass has to check, in order.
         self._watched: dict[str, None] = {}
+        # Whether the next pass has to compute the states of the zones.
         self._zones_are_outdated = False
         self._last_pass_us = -1
 
@@ -149,7 +157,7 @@ class NodeHealth:
         self._zones_are_outdated = True
 
     def stop(self, name: str, now_us: int) -> None:
-        """Apply that a node stopped answering. IllegalTransitionError if it had stopped already."""
+        """Note that a node does not answer. IllegalTransitionError if it had stopped already."""
         node = self._nodes[name]
         self._move(name, node, NodeEvent.STOP)
         node.silent_since_us = now_us
@@ -165,18 +173,18 @@ class NodeHealth:
             yield TaintChange(TaintAction.REMOVE_NO_SCHEDULE, name)
 
     def is_ready(self, name: str) -> bool:
-        """Whether the API has a node, and has it as ready."""
+        """Whether a node is ready in the API; False for one that was not added."""
         node = self._nodes.get(name)
         return node is not None and node.status is not NodeStatus.UNKNOWN
 
     def answers(self, name: str) -> bool:
-        """Whether a node has not stopped."""
+        """Whether a node answers now."""
         return self._nodes[name].status is NodeStatus.READY
 
     # Time.
 
     def next_us(self, now_us: int) -> int | None:
-        """Return when `advance` has something to do after now; None if nothing is to be done."""
+        """Return the next time after now at which to call `advance`; None if there is none."""
         times = (
             [now_us - now_us % PASS_US + PASS_US]
             if self._watched or self._zones_are_outdated
@@ -188,7 +196,10 @@ class NodeHealth:
         return min(times, default=None)
 
     def advance(self, now_us: int) -> list[TaintChange | ZoneChange]:
-        """Make the pass that is due over the nodes, and add the taints that the rates allow."""
+        """Make the pass over the nodes if one is due now; return the changes.
+
+        Among them are the NoExecute taints that the rates of the zones allow now.
+        """
         found: list[TaintChange | ZoneChange] = []
         if not now_us % PASS_US and now_us > self._last_pass_us:
             self._last_pass_us = now_us
@@ -210,8 +221,8 @@ class NodeHealth:
     def _check_node(self, name: str, now_us: int) -> Iterator[TaintChange]:
         node = self._nodes[name]
         if node.status is NodeStatus.UNKNOWN:
-            # By the status before this pass, as upstream: a node is queued one pass after it is not
-            # ready.
+            # As upstream, which reads the status from before the pass: a node is queued one pass
+            # after the pass that found it not ready.
             if not node.is_tainted:
                 self._zones[node.zone].queue.setdefault(name)
             del self._watched[name]
@@ -242,6 +253,7 @@ class NodeHealth:
     # Zones.
 
     def _update_zone_states(self, now_us: int) -> Iterator[TaintChange | ZoneChange]:
+        # By key, the zones with nodes that count.
         zones = {key: zone for key, zone in self._zones.items() if zone.nodes}
         states = {
             key: zone_state(zone.nodes, zone.not_ready, self._timings)
@@ -260,7 +272,8 @@ class NodeHealth:
         if all_down and all_were_down:
             return
         if all_down:
-            # All zones are down: more likely the controller is cut off, so it evicts from no node.
+            # As upstream: more likely the controller is cut off than all zones are down, so it
+            # evicts from no node.
             for name, node in self._nodes.items():
                 yield from self._stop_eviction(name)
                 if node.status is NodeStatus.UNKNOWN:
@@ -273,11 +286,13 @@ class NodeHealth:
             zone.rate.change(zone_rate(zone.state, zone.nodes, self._timings), now_us)
 
     def validate(self) -> None:
-        """Check that zones count their nodes, and that no node with something due is left out."""
+        """Check that zones count their nodes, and that nodes which need a check are watched."""
         for key, zone in self._zones.items():
-            here = [each for each in self._nodes.values() if each.zone == key and each.is_counted]
-            unknown = sum(each.status is NodeStatus.UNKNOWN for each in here)
-            assert (zone.nodes, zone.not_ready) == (len(here), unknown), f"zone {key}: counts"
+            counted = [
+                each for each in self._nodes.values() if each.zone == key and each.is_counted
+            ]
+            unknown = sum(each.status is NodeStatus.UNKNOWN for each in counted)
+            assert (zone.nodes, zone.not_ready) == (len(counted), unknown), f"zone {key}: counts"
             assert all(name in self._nodes for name in zone.queue), f"zone {key}: a node is gone"
         for name, node in self._nodes.items():
             is_tainted, queue = node.is_tainted, self._zones[node.zone].queue

@@ -1,7 +1,7 @@
-"""NodeMarks: cordons and taints of nodes (marks), each for as long as its cause lasts.
+"""NodeMarks: cordons and taints that were added to nodes (marks), each until its cause ends.
 
-Two events may cordon one node at the same time; it is schedulable again when both are over, and a
-taint that a node had from the start is back when an event that replaced it is over.
+Two events may cordon one node at the same time; it is schedulable again when both are over. A taint
+that a node had from the start is there again when an event that replaced it is over.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ Cause = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class _Marks:
+    """The marks of a node. base: its facts without marks."""
+
     base: NodeFacts
     cordons: dict[Cause, None] = field(default_factory=dict)
     taints: dict[tuple[Cause, str], Taint] = field(default_factory=dict)
 
     def facts(self) -> NodeFacts:
-        # Key and effect identify a taint; a later one replaces the value of an earlier one.
+        # Key and effect identify a taint; the value of the last one added counts.
         taints = {(each.key, each.effect): each for each in self.base.taints}
         taints.update(((each.key, each.effect), each) for each in self.taints.values())
         return replace(
@@ -35,17 +37,19 @@ class _Marks:
 
 
 class NodeMarks:
-    """The marks of all nodes. Each method returns the new facts of the node, None if none changed.
+    """The marks of all nodes.
 
-    A node that is not known has no marks and gets none.
+    The methods that change a node's marks return its new facts, or None if they are as before; None
+    also for a node that was not added.
     """
 
     def __init__(self) -> None:
         self._marks: dict[str, _Marks] = {}
+        # With marks, as they were returned last.
         self._facts: dict[str, NodeFacts] = {}
 
     def add(self, facts: NodeFacts) -> None:
-        """Add a node; facts: without marks."""
+        """Add a node. facts: without marks."""
         self._marks[facts.name] = _Marks(facts)
         self._facts[facts.name] = facts
 
@@ -62,33 +66,33 @@ class NodeMarks:
         if name not in self._marks:
             return None
         self._marks[name].cordons[cause] = None
-        return self._changed(name)
+        return self._facts_if_changed(name)
 
     def taint(self, name: str, cause: Cause, taint: Taint) -> NodeFacts | None:
         """Taint a node; one cause may add one taint of each effect."""
         if name not in self._marks:
             return None
         self._marks[name].taints[cause, taint.effect] = taint
-        return self._changed(name)
+        return self._facts_if_changed(name)
 
     def lift(self, name: str, cause: Cause) -> NodeFacts | None:
-        """Remove the cordon and the taints of a cause."""
+        """Remove the cordon and all taints of a cause."""
         marks = self._marks.get(name)
         if marks is None:
             return None
         marks.cordons.pop(cause, None)
         marks.taints = {key: taint for key, taint in marks.taints.items() if key[0] != cause}
-        return self._changed(name)
+        return self._facts_if_changed(name)
 
     def lift_taint(self, name: str, cause: Cause, effect: str) -> NodeFacts | None:
-        """Remove the taint of a cause with an effect."""
+        """Remove the one taint of a cause that has an effect."""
         marks = self._marks.get(name)
         if marks is None:
             return None
         marks.taints.pop((cause, effect), None)
-        return self._changed(name)
+        return self._facts_if_changed(name)
 
-    def _changed(self, name: str) -> NodeFacts | None:
+    def _facts_if_changed(self, name: str) -> NodeFacts | None:
         facts = self._marks[name].facts()
         if facts == self._facts[name]:
             return None

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roadstead.facts.taints import Taint
-from roadstead.simulator.scenario import NEVER_US, TimedToleration
+from roadstead.simulator.scenario import TimedToleration
 from roadstead.simulator.simulated_pods import SimulatedPod
+from roadstead.simulator.times import NEVER_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class TaintEvictions:
         """Cancel the plan for a pod."""
         self._planned.pop(uid, None)
 
-    def due(self, uid: str, now_us: int) -> PlannedEviction | None:
+    def pop_due(self, uid: str, now_us: int) -> PlannedEviction | None:
         """Remove and return the plan for a pod that is to be evicted now; None if there is none."""
         plan = self._planned.get(uid)
         if plan is None or plan.at_us > now_us:

@@ -8,7 +8,7 @@ SAME: tuple[Same, ...] = (
         "a batch that is not verified at once is decided one by one, with the same answers",
         (
             (
-                "Binder._verify_first",
+                "Binder._verify_prefix",
                 "if not requests: ...",
                 "if True: ...",
             ),
@@ -82,8 +82,8 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/binder/commits.py",
-        "what a trial commits of claims is undone as what it tries out is",
-        (("Commits.__init__", "fits or verify", "fits and verify"),),
+        "claims that a dry run commits are undone as claims that are tried out",
+        (("Commits.__init__", "dry_run or verify", "dry_run and verify"),),
     ),
     Same(
         "roadstead/binder/commits.py",
@@ -224,7 +224,7 @@ SAME: tuple[Same, ...] = (
         "a node that a snapshot has as gone is not there, and one that goes later is",
         (
             (
-                "_Replay._nodes_gone",
+                "_Replay._remove_nodes",
                 "record.lsn or record.node_name in self._core.placements.nodes",
                 "record.lsn and record.node_name in self._core.placements.nodes",
             ),
@@ -270,8 +270,8 @@ SAME: tuple[Same, ...] = (
     ),
     Same(
         "roadstead/binder/all_or_nothing.py",
-        "where all groups are broken no other one is found to be short",
-        (("refused_groups", "len(broken) < len(required)", "len(broken) <= len(required)"),),
+        "when all groups are left out, no other group lacks pods",
+        (("refused_groups", "len(left_out) < len(required)", "len(left_out) <= len(required)"),),
     ),
     Same(
         "roadstead/binder/tokens.py",
@@ -366,7 +366,7 @@ SAME: tuple[Same, ...] = (
                 "cached.uses > min_pods",
             ),
             ("Verifier._results_for_all_rows", "pods < min_pods", "pods <= min_pods"),
-            ("Verifier.verify_first", "1", "2"),
+            ("Verifier.verify_prefix", "1", "2"),
             ("Verifier._count_by_shape", "1", "2"),
             (
                 "Verifier._count_by_shape",
@@ -375,8 +375,8 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier._count_by_shape",
-                "MIN_PODS_TO_CACHE if number < PODS_PER_SHAPE * len(first) else 1",
-                "1 if number < PODS_PER_SHAPE * len(first) else MIN_PODS_TO_CACHE",
+                "MIN_PODS_TO_CACHE if count < PODS_PER_SHAPE * len(first) else 1",
+                "1 if count < PODS_PER_SHAPE * len(first) else MIN_PODS_TO_CACHE",
             ),
             (
                 "Verifier._count_by_shape",
@@ -385,8 +385,8 @@ SAME: tuple[Same, ...] = (
             ),
             (
                 "Verifier._count_by_shape",
-                "number < PODS_PER_SHAPE * len(first)",
-                "number <= PODS_PER_SHAPE * len(first)",
+                "count < PODS_PER_SHAPE * len(first)",
+                "count <= PODS_PER_SHAPE * len(first)",
             ),
             ("_static_mask", "if codes is not None: ...", "if True: ..."),
         ),
@@ -397,12 +397,12 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "Verifier._pre_filtered",
-                "if before is not None and has_facts: ...",
+                "if before is not None and same_facts: ...",
                 "if False: ...",
             ),
             (
                 "Verifier._pre_filtered",
-                "if cached is not None and has_inputs and outcome.is_same(cached.outcome): ...",
+                "if cached is not None and same_inputs and outcome.is_same(cached.outcome): ...",
                 "if False: ...",
             ),
             (

@@ -11,7 +11,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/cache/core.py",
         "pods are counted one by one, to the same deltas",
-        (("CacheCore.assume", "if uid in news: ...", "if True: ..."),),
+        (("CacheCore.assume", "if uid in accepted: ...", "if True: ..."),),
     ),
     Same(
         "roadstead/cache/deadlines.py",

@@ -180,7 +180,7 @@ SAME: tuple[Same, ...] = (
         (("SampledBatch", "False", "True"),),
     ),
     Same(
-        "roadstead/cycle/batch_builder.py",
+        "roadstead/cycle/class_results.py",
         "one class more is kept of what workers found",
         (("", "512", "513"),),
     ),
@@ -201,30 +201,36 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/cycle/batch_builder.py",
+        "roadstead/cycle/class_results.py",
         "what classes of a kind share is found of each",
-        (("BatchBuilder._evaluated", "self._shared.put(shape, found, len(self.table))", "pass"),),
+        (("ClassResults._evaluated", "self._shared.put(shape, found, len(self._table))", "pass"),),
     ),
     Same(
-        "roadstead/cycle/batch_builder.py",
+        "roadstead/cycle/class_results.py",
         "how many classes are kept, which are found anew where they are not",
         (
             (
-                "BatchBuilder._results_of",
+                "ClassResults.of",
                 "cached.class_input.shared_evaluation is not None",
                 "cached.class_input.shared_evaluation is None",
             ),
         ),
     ),
     Same(
-        "roadstead/cycle/batch_builder.py",
+        "roadstead/cycle/class_results.py",
         "what is not kept of a class is found again",
         (
             (
-                "BatchBuilder._results_of",
-                "self._cached.put(pod.signature, cached, len(self.table), shares=shares)",
+                "ClassResults.of",
+                "self._own.put(pod.signature, cached, len(self._table), shares=shares)",
                 "pass",
             ),
+        ),
+    ),
+    Same(
+        "roadstead/cycle/batch_builder.py",
+        "what is not kept of a class that extenders handle is found again",
+        (
             (
                 "BatchBuilder._search_or_batch",
                 "self._searched_classes.put(alone.signature, scores, len(self.table))",
@@ -318,13 +324,13 @@ SAME: tuple[Same, ...] = (
         ),
     ),
     Same(
-        "roadstead/cycle/batch_builder.py",
+        "roadstead/cycle/class_results.py",
         "what is not taken over from another class of the kind is found anew",
         (
             (
-                "BatchBuilder._shared_results",
-                "not shared.holds(inputs, self.table, profile)",
-                "shared.holds(inputs, self.table, profile)",
+                "ClassResults._shared_results",
+                "not shared.holds(inputs, self._table, profile)",
+                "shared.holds(inputs, self._table, profile)",
             ),
         ),
     ),

@@ -6,7 +6,7 @@ SAME: tuple[Same, ...] = (
     Same(
         "roadstead/journal/segments.py",
         "more of a file is written again than need be, and to the same bytes",
-        (("Reader._mark", "frame.position is not None", "frame.position is None"),),
+        (("Reader._extend", "frame.position is not None", "frame.position is None"),),
     ),
     Same(
         "roadstead/journal/disk.py",
@@ -59,7 +59,7 @@ SAME: tuple[Same, ...] = (
         (
             (
                 "_class_adapter.adapt",
-                "if not isinstance(values, list) or len(values) != len(before): ...",
+                "if not isinstance(values, list) or len(values) != len(in_file): ...",
                 "if False: ...",
             ),
         ),
@@ -126,21 +126,21 @@ SAME: tuple[Same, ...] = (
         "roadstead/journal/segments.py",
         "the text of an error, which names the place in both",
         (
-            ("Reader._broken", "if end.header.format != 1: ...", "if False: ..."),
-            ("Reader._broken", "if end.header.format != 1: ...", "if True: ..."),
+            ("Reader._accept_broken", "if end.header.format != 1: ...", "if False: ..."),
+            ("Reader._accept_broken", "if end.header.format != 1: ...", "if True: ..."),
         ),
     ),
     Same(
         "roadstead/journal/segments.py",
         "of a segment of format 1 all is written again",
-        (("Reader._mark", "0", "1"),),
+        (("Reader._extend", "0", "1"),),
     ),
     Same(
         "roadstead/journal/segments.py",
         "more is written again than need be",
         (
             (
-                "Reader._mark",
+                "Reader._extend",
                 "end.confirmed_bytes = frame.position.durable_bytes if frame.position is not None "
                 "else 0",
                 "pass",
@@ -153,7 +153,7 @@ SAME: tuple[Same, ...] = (
         (("Reader._after_snapshot", "if group.lsns[0] <= self.last_lsn: ...", "if True: ..."),),
     ),
     Same(
-        "roadstead/journal/segments.py",
+        "roadstead/journal/segment_end.py",
         "left out for segments without a frame, which no writer leaves: the first is durable",
         (("SegmentEnd", "0", "1"),),
     ),

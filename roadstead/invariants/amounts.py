@@ -1,0 +1,13 @@
+"""Quantities as exact numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roadstead.protocol.quantity import parse_quantity
+
+
+def amount_of(text: str) -> Fraction:
+    """Return the number that a quantity stands for."""
+    found = parse_quantity(text)
+    return found.unscaled * Fraction(10) ** found.exponent

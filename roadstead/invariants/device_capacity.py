@@ -1,0 +1,66 @@
+"""What a request has to consume of the capacities of a device (DRAConsumableCapacity)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil
+
+from roadstead.facts.devices import (
+    AllocatedDevice,
+    Amounts,
+    DeviceCapacity,
+    DeviceFacts,
+    RequestPolicy,
+)
+from roadstead.invariants.amounts import amount_of
+
+
+def capacity_errors(
+    device: DeviceFacts, requested: Amounts, result: AllocatedDevice
+) -> Iterator[str]:
+    """Yield why a device, or the share of it, does not have the capacity that was requested."""
+    wanted = {name: amount_of(text) for name, text in requested}
+    capacities = {each.name: each for each in device.capacity}
+    for name in wanted.keys() - capacities.keys():
+        yield f"has no capacity {name}, which is requested"
+    if not device.allows_several:
+        for name, amount in wanted.items():
+            if name in capacities and amount > amount_of(capacities[name].amount):
+                yield f"has less of capacity {name} than is requested"
+        return
+    if result.share_id is None:
+        yield "is one of several claims, and has no share"
+    consumed = {name: amount_of(text) for name, text in result.consumed or ()}
+    for name in consumed.keys() - capacities.keys():
+        yield f"has no capacity {name}, which is consumed"
+    for each in device.capacity:
+        if each.name not in consumed:
+            yield f"has a capacity {each.name}, of which nothing is consumed"
+        else:
+            yield from _amount_errors(each, wanted.get(each.name), consumed[each.name])
+
+
+def _amount_errors(
+    capacity: DeviceCapacity, wanted: Fraction | None, consumed: Fraction
+) -> Iterator[str]:
+    policy = capacity.policy
+    default = None if policy is None or policy.default is None else amount_of(policy.default)
+    if wanted is None:
+        # Without default, the whole capacity.
+        wanted = amount_of(capacity.amount) if default is None else default
+    if consumed < wanted:
+        yield f"is consumed by {consumed} of capacity {capacity.name}, {wanted} is requested"
+    if policy is not None and consumed != default and not _allows(policy, consumed):
+        yield f"is consumed by {consumed} of capacity {capacity.name}, which its policy forbids"
+
+
+def _allows(policy: RequestPolicy, consumed: Fraction) -> bool:
+    if policy.least is policy.most is policy.step is None:
+        return not policy.valid or consumed in map(amount_of, policy.valid)
+    least = Fraction(0) if policy.least is None else amount_of(policy.least)
+    if consumed < least or (policy.most is not None and consumed > amount_of(policy.most)):
+        return False
+    # Steps are counted in whole units, as upstream does.
+    step = 1 if policy.step is None else ceil(amount_of(policy.step))
+    return step > 0 and (policy.step is None or (ceil(consumed) - ceil(least)) % step == 0)

@@ -1,0 +1,173 @@
+"""The devices of a cluster at one point of a journal, and which of them a node reaches.
+
+As the allocator of kube-scheduler 1.34 sees them: of a pool, only the slices that the node reaches
+count, and of these only the newest generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from roadstead.cel.errors import CelCompileError, CelRunError
+from roadstead.cel.selector import compile_selector
+from roadstead.facts.devices import (
+    DeviceClassFacts,
+    DeviceFacts,
+    DevicesFacts,
+    DeviceTaintRule,
+    Placement,
+    SliceFacts,
+)
+from roadstead.facts.node import NodeFacts
+from roadstead.facts.taints import Taint
+from roadstead.invariants.world import matches_terms
+
+DeviceId = tuple[str, str, str]
+"""Driver, pool and name of a device."""
+
+Pool = tuple[str, str]
+"""Driver and name of a pool."""
+
+PRIORITIZED_LIST = "DRAPrioritizedList"
+ADMIN_ACCESS = "DRAAdminAccess"
+PARTITIONABLE = "DRAPartitionableDevices"
+TAINTS = "DRADeviceTaints"
+CONSUMABLE = "DRAConsumableCapacity"
+BINDING_CONDITIONS = "DRADeviceBindingConditions"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDevices:
+    """The devices that a node reaches.
+
+    placements: of each device, its own or that of its slice.
+    incomplete: pools of which it does not reach all slices. invalid: pools with two devices of one
+    name. outdated: generation of the pool's newest slice, by devices that older ones list.
+    """
+
+    devices: dict[DeviceId, DeviceFacts]
+    placements: dict[DeviceId, Placement]
+    incomplete: tuple[Pool, ...]
+    invalid: frozenset[Pool]
+    outdated: dict[DeviceId, int]
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Slices, classes and taint rules. gates: those that are on; None: they are not known.
+
+    devices: all that slices list, with their slices.
+    _slices: by node name, then by name; those of several nodes under "". _seen: by node name, with
+    the facts for which it holds.
+    """
+
+    gates: frozenset[str] | None = None
+    classes: dict[str, DeviceClassFacts] = field(default_factory=dict)
+    devices: dict[DeviceId, tuple[SliceFacts, DeviceFacts]] = field(default_factory=dict)
+    _rules: tuple[DeviceTaintRule, ...] = ()
+    _slices: dict[str, dict[str, SliceFacts]] = field(default_factory=dict)
+    _seen: dict[str, tuple[NodeFacts, SeenDevices]] = field(default_factory=dict)
+
+    def begin(self, facts: DevicesFacts) -> None:
+        """Set the objects of the cluster."""
+        self.classes = {each.name: each for each in facts.classes}
+        self._rules = facts.taint_rules
+        self.devices, self._seen, self._slices = {}, {}, {}
+        for each in {each.name: each for each in facts.slices}.values():
+            self._slices.setdefault(each.placement.node_name or "", {})[each.name] = each
+            for device in each.devices:
+                self.devices[each.driver, each.pool, device.name] = each, device
+
+    def is_on(self, gate: str) -> bool:
+        """Whether a gate is surely on."""
+        return self.gates is not None and gate in self.gates
+
+    def is_off(self, gate: str) -> bool:
+        """Whether a gate is surely off."""
+        return self.gates is not None and gate not in self.gates
+
+    def seen_from(self, node: NodeFacts) -> SeenDevices:
+        """Return the devices that a node reaches."""
+        known = self._seen.get(node.name)
+        if known is None or known[0] is not node:
+            known = self._seen[node.name] = node, self._gather(node)
+        return known[1]
+
+    def taints_of(self, driver: str, pool: str, device: DeviceFacts) -> Iterator[Taint]:
+        """Yield the taints of a device, those of rules among them."""
+        yield from device.taints
+        for rule in self._rules:
+            if self._applies(rule, driver, pool, device):
+                yield rule.taint
+
+    def _gather(self, node: NodeFacts) -> SeenDevices:
+        pools: dict[Pool, list[SliceFacts]] = {}
+        for each in (*self._slices.get(node.name, {}).values(), *self._slices.get("", {}).values()):
+            if self._is_seen(each, node):
+                pools.setdefault((each.driver, each.pool), []).append(each)
+        devices: dict[DeviceId, DeviceFacts] = {}
+        placements: dict[DeviceId, Placement] = {}
+        outdated: dict[DeviceId, int] = {}
+        incomplete, invalid = [], set()
+        for pool, slices in pools.items():
+            newest = max(each.generation for each in slices)
+            current = [each for each in slices if each.generation == newest]
+            if len(current) != current[0].slices_in_pool:
+                incomplete.append(pool)
+            listed = [(of, device) for of in current for device in of.devices]
+            if len({device.name for _, device in listed}) != len(listed):
+                invalid.add(pool)
+            for of, device in listed:
+                place = device.placement if of.placed_per_device else of.placement
+                if reaches(place, node):
+                    devices[*pool, device.name] = device
+                    placements[*pool, device.name] = place
+            older = (of for of in slices if of.generation != newest)
+            names = {device.name for of in older for device in of.devices}
+            outdated |= {(*pool, name): newest for name in names}
+        return SeenDevices(devices, placements, tuple(incomplete), frozenset(invalid), outdated)
+
+    def _is_seen(self, of: SliceFacts, node: NodeFacts) -> bool:
+        if of.placed_per_device is not None and self.is_off(PARTITIONABLE):
+            return False
+        place = of.placement
+        if place.node_name or place.all_nodes or place.terms is not None:
+            return reaches(place, node)
+        return bool(of.placed_per_device) and any(
+            reaches(each.placement, node) for each in of.devices
+        )
+
+    def _applies(self, rule: DeviceTaintRule, driver: str, pool: str, device: DeviceFacts) -> bool:
+        wanted = (rule.driver, driver), (rule.pool, pool), (rule.device, device.name)
+        if any(need not in (None, has) for need, has in wanted):
+            return False
+        selectors = rule.selectors
+        if rule.device_class is not None:
+            device_class = self.classes.get(rule.device_class)
+            if device_class is None:
+                return False
+            selectors = device_class.selectors + selectors
+        # Selectors of rules do not see whether several claims may share the device.
+        seen = replace(device, allows_several=False)
+        return first_unmet(selectors, driver, seen) is None
+
+
+def reaches(placement: Placement, node: NodeFacts) -> bool:
+    """Whether a node reaches what has this placement."""
+    if placement.node_name:
+        return placement.node_name == node.name
+    return placement.all_nodes or (
+        placement.terms is not None and matches_terms(placement.terms, node)
+    )
+
+
+def first_unmet(selectors: tuple[str, ...], driver: str, device: DeviceFacts) -> str | None:
+    """Return how a device fails the first selector that it does not match; None if it matches."""
+    for index, expression in enumerate(selectors):
+        try:
+            if not compile_selector(expression).matches(driver, device):
+                return f"does not match selector #{index}"
+        except (CelCompileError, CelRunError) as error:
+            return f"cannot be compared with selector #{index}: {error}"
+    return None
