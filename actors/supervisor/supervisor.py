@@ -245,7 +245,7 @@ class Supervisor:
         await self._try_restart(names, names, "Workers were added")
 
     async def _try_restart(self, names: set[str], retired: set[str], why: str) -> bool:
-        """Replace actors, and return whether all of them answer; else the next look repeats it.
+        """Replace actors, and return whether all of them answer; else `_watch_actors` repeats it.
 
         retired: as for `_restart`. RunFailedError, which begins with `why`, without a node for one.
         """

@@ -1,6 +1,6 @@
 """WorkerGrowth: starts further workers when CPUs of the joined Ray cluster become free.
 
-    waiting ── `LOOK_S` later, CPUs are free ──► starting, while the run continues
+    waiting ── `POLL_S` later, CPUs are free ──► starting, while the run continues
        ▲ ▲                                          │
        │ └── no room, or a new process is lost ─────┤
        │                                            ▼
@@ -22,8 +22,8 @@ from roadstead.actors.names import worker_name
 from roadstead.protocol.errors import RoadsteadError
 from roadstead.run import RunPlan
 
-LOOK_S = 30.0
-"""Interval between two looks at the cluster's free CPUs. Each growth costs the run a pause of a
+POLL_S = 30.0
+"""Interval between two reads of the cluster's free CPUs. Each growth costs the run a pause of a
 second or two."""
 
 GroupsOf = Callable[[RunPlan], Mapping[str, Mapping[str, Factory]]]
@@ -50,32 +50,32 @@ def grown_count(present: int, maximum: int, free_cpus: float, cpus_per_process: 
 
 
 class WorkerGrowth:
-    """Looks for free CPUs, and starts workers there, up to `RunPlan.workers_max`."""
+    """Starts workers on free CPUs, up to `RunPlan.workers_max`."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._looked_s: float | None = None
+        self._polled_s: float | None = None
         self._starting: asyncio.Task[StartedWorkers | None] | None = None
 
     def step(self, plan: RunPlan, groups_of: GroupsOf) -> StartedWorkers | None:
-        """Return workers that were started since the last call; begin a look if it is time."""
+        """Return workers that were started since the last call; read free CPUs if it is time."""
         if plan.settings.workers >= plan.workers_max:
             return None
         if self._starting is None:
-            self._look_in_time(plan, groups_of)
+            self._poll_if_due(plan, groups_of)
             return None
         if not self._starting.done():
             return None
         starting, self._starting = self._starting, None
         return starting.result()
 
-    def _look_in_time(self, plan: RunPlan, groups_of: GroupsOf) -> None:
+    def _poll_if_due(self, plan: RunPlan, groups_of: GroupsOf) -> None:
         now_s = clock_s()
-        if self._looked_s is None:
+        if self._polled_s is None:
             # The number at the start was chosen by the CPUs that were free then.
-            self._looked_s = now_s
-        if now_s - self._looked_s >= LOOK_S:
-            self._looked_s = now_s
+            self._polled_s = now_s
+        if now_s - self._polled_s >= POLL_S:
+            self._polled_s = now_s
             self._starting = asyncio.create_task(self._start(plan, groups_of))
 
     async def _start(self, plan: RunPlan, groups_of: GroupsOf) -> StartedWorkers | None:

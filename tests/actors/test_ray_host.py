@@ -48,7 +48,7 @@ def recorded(monkeypatch):
 
     class Metrics:
         def record(self, figure, tags, value):
-            values.append((figure.metric, tags["run"], value))
+            values.append((figure.full_name, tags["run"], value))
 
     monkeypatch.setattr("roadstead.actors.runtime.ray_metrics.RayMetrics", Metrics)
     return values

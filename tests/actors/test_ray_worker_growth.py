@@ -26,7 +26,7 @@ from roadstead.fleet.generate import generate_fleet
 from roadstead.run import RunPlan
 from tests.actors.world import inputs_of, placed
 
-worker_growth.LOOK_S = 0.5
+worker_growth.POLL_S = 0.5
 # Otherwise Ray runs the actors at niceness 15, and on a busy machine each takes minutes.
 system = {"worker_niceness": 0}
 size = {"num_cpus": 2, "object_store_memory": 80 << 20}

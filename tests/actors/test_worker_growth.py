@@ -29,7 +29,7 @@ def _quick_looks(monkeypatch):
     monkeypatch.setattr(scorers, "MIN_PLUGINS_S", 0.0)
     monkeypatch.setattr(client, "POLL_S", 0.002)
     monkeypatch.setattr(supervisor, "WATCH_S", 0.005)
-    monkeypatch.setattr(worker_growth, "LOOK_S", 0.0)
+    monkeypatch.setattr(worker_growth, "POLL_S", 0.0)
 
 
 class Run:
