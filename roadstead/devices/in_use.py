@@ -46,6 +46,8 @@ class DevicesInUse:
         self._counts_shares = gates.consumable_capacity
         self._pools: dict[PoolKey, _PoolUse] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
+        # By pool: names of the devices in `_consumed`.
+        self._shared: dict[PoolKey, set[str]] = {}
         # By pool, until its use changes: results of `consumption_key`.
         self._consumption_keys: dict[PoolKey, Hashable] = {}
         self._instance = next(_instance_numbers)
@@ -62,6 +64,7 @@ class DevicesInUse:
                 continue
             if self._counts_shares and result.share_id is not None:
                 self._consumed.setdefault(result.id, Consumed()).add(parsed(result.consumed or ()))
+                self._shared.setdefault((result.driver, result.pool), set()).add(result.device)
                 self._notify((result.driver, result.pool))
             else:
                 self._set(result.driver, result.pool, result.device, used=True)
@@ -92,16 +95,19 @@ class DevicesInUse:
         return self._consumed.get(device) or Consumed()
 
     def consumption_key(self, pool: Pool) -> Hashable:
-        """Return the consumption of a pool's shared devices: (device, amounts by capacity)."""
+        """Return the consumption of a pool's shared devices: (device, amounts by capacity).
+
+        Of all of them: two nodes may reach different devices of one pool.
+        """
         if not self._counts_shares:
             return None
         key = pool.driver, pool.name
         found = self._consumption_keys.get(key)
         if found is None:
             found = self._consumption_keys[key] = tuple(
-                (device.id[2], amounts)
-                for device in pool.devices
-                if (amounts := self._amounts(device.id))
+                (name, amounts)
+                for name in sorted(self._shared.get(key, ()))
+                if (amounts := self._amounts((*key, name)))
             )
         return found
 

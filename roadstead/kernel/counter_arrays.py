@@ -87,8 +87,8 @@ class CounterArrays(NamedTuple):
     `_count_domains` last counted a domain. lowest: int64[counter, 3], of a hard constraint: the
     lowest count, number of domains with it (0: to be computed again), number of domains.
     Per counter set: set_begin: int64[set + 1], its first counter; scored_mask: int64[set], the
-    mask of scored rows: those with all keys; matches_itself: bool[set], whether its pods match their own required
-    affinity.
+    mask of scored rows: those with all keys; matches_itself: bool[set], whether its pods match
+    their own required affinity.
     Per class: set_of_class (-1 for none), pod_profile, static_index (index of its static scores):
     int64[class]; weights: int64[class, 2], of the spread and the affinity score, 0 for no score;
     last_groups: bool[class, group], groups with feasible rows at the last normalization;

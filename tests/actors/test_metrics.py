@@ -41,7 +41,7 @@ async def statuses(tmp_path):
     try:
         inputs = inputs_of(trace.nodes(), trace.pods())
         await Client(supervisor, plan, lambda progress: None).run(inputs)
-        yield {name: await supervisor.last_status(name) for name in supervisor.refs}
+        yield {name: await supervisor.statuses.last_of(name) for name in supervisor.refs}
     finally:
         await supervisor.stop()
 

@@ -1,5 +1,7 @@
 """Devices in use, as bits of the pools that nodes see."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +58,20 @@ def test_shared_devices_are_counted_by_what_is_consumed():
     plain = DevicesInUse(DeviceGates())
     plain.add(shared)
     assert plain.ids() == {(GPU, "p0", "d0")}, "without the gate shares are devices in use"
+
+
+def test_the_consumption_of_a_pool_counts_devices_that_a_node_does_not_reach():
+    """Nodes that reach other devices of the pool have the same key, which changes with each."""
+    in_use = DevicesInUse(DeviceGates(consumable_capacity=True))
+    reached, other = pool(), replace(pool(), devices=())
+    keys = [in_use.consumption_key(other)]
+    for _ in range(2):
+        in_use.add(allocation("d0", share_id="a", consumed=(("memory", "1Gi"),)))
+        # The node that reaches none of the devices is the first to compute the key.
+        keys.append(in_use.consumption_key(other))
+        assert in_use.consumption_key(reached) == keys[-1]
+
+    assert len(set(keys)) == 3
 
 
 def test_watchers_receive_the_pool_of_each_device_that_changed():

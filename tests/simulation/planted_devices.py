@@ -44,8 +44,8 @@ def devices_of_placed_pods_are_given_to_the_next(put):
 def forgotten_pods_keep_their_claims_in_flight(put):
     def forget(self, uid):
         self._pods.pop(uid, None)
-        self._before.pop(uid, None)
-        return ()
+        self._undos.pop(uid, None)
+        return (), ()
 
     put(AssumedDevices, "forget", forget)
 
