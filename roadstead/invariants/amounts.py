@@ -8,6 +8,6 @@ from roadstead.protocol.quantity import parse_quantity
 
 
 def amount_of(text: str) -> Fraction:
-    """Return the number that a quantity stands for."""
+    """Return the number that a quantity means."""
     found = parse_quantity(text)
     return found.unscaled * Fraction(10) ** found.exponent

@@ -120,7 +120,7 @@ async def test_pods_beyond_the_bound_are_refused_by_name():
 async def test_an_empty_queue_answers_without_a_lease_after_the_wait():
     answer = await leased(queue_of(), wait_s=0.0)
 
-    assert (answer.lease_id, answer.pods.uids, answer.attempts) == (0, (), ())
+    assert (answer.lease_id, answer.pods.uids, answer.lease_counts) == (0, (), ())
 
 
 async def test_a_lease_waits_for_the_first_pod():
@@ -148,7 +148,7 @@ async def test_a_lease_waits_for_pods_whose_backoff_ends(clock):
     second = await waiting
 
     assert second.pods.names == ("a",)
-    assert second.attempts == (2,)
+    assert second.lease_counts == (2,)
 
 
 async def test_a_newer_epoch_of_a_scheduler_takes_over_the_pods_of_the_older_one():
@@ -169,7 +169,7 @@ async def test_pods_of_an_expired_lease_are_queued_again(clock):
     clock.now_s += 30.0
     again = await leased(queue, owner="scheduler-1")
 
-    assert (again.pods.names, again.attempts) == (("a",), (2,))
+    assert (again.pods.names, again.lease_counts) == (("a",), (2,))
 
 
 async def test_bound_pods_leave_the_queue_and_are_no_longer_pending():

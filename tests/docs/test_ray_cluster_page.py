@@ -66,13 +66,13 @@ def test_the_table_of_settings_is_complete():
 def test_the_table_of_metrics_is_that_of_the_metrics():
     rows = re.findall(r"^\| `(roadstead_\w+)` \| (\w+) \| (\w+) \| (.+) \|$", PAGE, re.MULTILINE)
 
-    assert rows == [(each.metric, each.kind, each.unit, each.text) for each in METRICS]
+    assert rows == [(each.full_name, each.kind, each.unit, each.description) for each in METRICS]
 
 
 def test_the_labels_of_single_metrics_are_named():
     for each in METRICS:
         if each.label:
-            assert f"`{each.metric}` `{each.label}`" in PAGE.replace("` also has `", "` `")
+            assert f"`{each.full_name}` `{each.label}`" in PAGE.replace("` also has `", "` `")
 
 
 def test_files_and_links_of_the_page_exist():

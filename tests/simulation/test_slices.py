@@ -1,10 +1,11 @@
 """Slices that change while claims are allocated: what holds, and that errors would be found."""
 
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 import pytest
 
-from roadstead.devices import assumed
+from roadstead.devices.allocator import Allocator
 from roadstead.devices.pools import DevicePools
 from tests.simulation.modes import VARIANTS
 from tests.simulation.ramble_slices import problems_of
@@ -16,8 +17,15 @@ def ramble(seed):
     return problems_of(scenario.plan, scenario, seed)
 
 
-def _forgets_no_node(self, facts):
-    self._views.pop((facts.driver, facts.pool), None)
+def never_forgetting(seen_from):
+    """Return a `DevicePools.seen_from` that gives each node the pools that it saw first."""
+    first = WeakKeyDictionary()
+
+    def seen(self, node, labels):
+        pools = seen_from(self, node, labels)
+        return first.setdefault(self, {}).setdefault(node, pools)
+
+    return seen
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -28,8 +36,8 @@ def test_allocations_fit_the_slices_that_the_binder_knows(seed):
 @pytest.mark.parametrize(
     ("owner", "name", "wrong", "seeds", "text"),
     [
-        (assumed, "_are_repeated", lambda *what: True, (15, 41, 47), "I2 in record"),
-        (DevicePools, "_forget", _forgets_no_node, (0, 2), "nodes for"),
+        (Allocator, "repeats", lambda *what: True, (15, 41, 47), "I2 in record"),
+        (DevicePools, "seen_from", never_forgetting(DevicePools.seen_from), (0, 2), "nodes for"),
     ],
 )
 def test_errors_with_changed_slices_are_found(owner, name, wrong, seeds, text):
