@@ -83,7 +83,7 @@ def found(monkeypatch, where, name, mistake, losses):
 
 
 def test_binds_acknowledged_before_the_copy_has_them_are_found(monkeypatch):
-    texts = found(monkeypatch, CopyLink, "confirmed", _confirms_at_once, ["cut off"])
+    texts = found(monkeypatch, CopyLink, "wait_confirmed", _confirms_at_once, ["cut off"])
 
     for what in ("acknowledged beyond record", "a binder without a copy acknowledged"):
         assert any(what in each for each in texts)
