@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 SHOWN_US: Final = 60_000_000
 """Times are shown in whole minutes."""
+
+SILENT_S: Final = 15.0
+"""Time after which a line shows a run that has not reached its next tenth."""
 
 LINES: Final = 10
 """Progress lines of a run if standard error is no terminal."""
@@ -85,7 +89,9 @@ def simulate(path: Path, plugins: Sequence[str], options: SimulateOptions) -> No
 
 
 @contextmanager
-def shown_runs(horizon_us: int, runs: int) -> Iterator[Callable[[str, Engine], None]]:
+def shown_runs(
+    horizon_us: int, runs: int, clock_s: Callable[[], float] = monotonic
+) -> Iterator[Callable[[str, Engine], None]]:
     """Yield a callback that shows how far each run is: a bar on a terminal, otherwise lines."""
     if sys.stderr.isatty():
         from rich.console import Console
@@ -109,10 +115,13 @@ def shown_runs(horizon_us: int, runs: int) -> Iterator[Callable[[str, Engine], N
             yield show
         return
     steps: dict[str, int] = {}
+    printed_s = clock_s()
 
     def line(name: str, engine: Engine) -> None:
-        if (reached := LINES * engine.now_us // horizon_us) > steps.get(name, 0):
-            steps[name] = reached
+        nonlocal printed_s
+        reached = LINES * engine.now_us // horizon_us
+        if reached > steps.get(name, 0) or clock_s() - printed_s >= SILENT_S:
+            steps[name], printed_s = reached, clock_s()
             click.echo(f"{name}: {_reached(engine, horizon_us)}", err=True)
 
     yield line
