@@ -240,7 +240,11 @@ class Supervisor:
         self._raw |= more.refs
         self.refs |= {name: _RunRef(name, self) for name in more.refs}
         self.epochs |= dict.fromkeys(more.refs, self._plan.first_epoch)
-        log("supervisor", "dividing the nodes anew", workers=self._plan.settings.workers)
+        log(
+            "supervisor",
+            "dividing the nodes among more workers",
+            workers=self._plan.settings.workers,
+        )
         names = set(follower_names(self._plan.settings))
         await self._try_restart(names, names, "Workers were added")
 

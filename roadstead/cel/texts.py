@@ -13,6 +13,7 @@ from roadstead.cel.formatting import format_text
 from roadstead.cel.limits import check_chars, check_items
 from roadstead.cel.regexes import find, find_all
 from roadstead.cel.values import Value, go_text
+from roadstead.facts.quoting import ESCAPES
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -20,19 +21,7 @@ _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-_ESCAPES = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_ESCAPES = str.maketrans(ESCAPES)
 
 
 def _out_of_range(index: int) -> CelRunError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ESCAPES = {
+ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -13,6 +13,7 @@ _ESCAPES = {
     "\\": "\\\\",
     '"': '\\"',
 }
+"""Characters with an escape of their own, in Go and in CEL."""
 
 
 def go_quote(text: str) -> str:
@@ -23,8 +24,8 @@ def go_quote(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
+    if char in ESCAPES:
+        return ESCAPES[char]
     if char.isprintable():
         return char
     code = ord(char)

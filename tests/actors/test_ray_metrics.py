@@ -110,9 +110,13 @@ async def test_figures_are_published_at_once_and_then_at_the_interval():
 
 
 async def test_a_failure_ends_the_publication_and_nothing_else():
+    calls = []
+
     async def look():
+        calls.append(clock_s())
         raise KeyError("gone")
 
     publisher = MetricsPublisher("roadstead-1", {"queue": look}, lambda *_: None)
 
-    await asyncio.wait_for(publisher.run(0.01), GENEROUS_S)
+    assert await asyncio.wait_for(publisher.run(0.01), GENEROUS_S) is None
+    assert len(calls) == 1, "it publishes nothing after the failure"

@@ -17,7 +17,7 @@ from roadstead.invariants.checker import check
 from roadstead.journal.disk import RealDisk
 from roadstead.journal.segments import Reader
 from tests.actors.test_scorers import fleet, plan_of, said
-from tests.actors.world import GENEROUS_S, record_actors, until
+from tests.actors.world import GENEROUS_S, record_actors, turns, until
 from tests.inside import scorers_of
 
 PODS_BEFORE = 40
@@ -164,7 +164,7 @@ class Waiting:
     """A runtime whose starts do not end until a test lets them."""
 
     def __init__(self):
-        self.begun = 0
+        self.begun = self.ended = 0
         self.may_end = asyncio.Event()
         self.killed = []
         self.gone = ""
@@ -178,6 +178,7 @@ class Waiting:
     async def start(self, groups, *, timeout_s):
         self.begun += 1
         await self.may_end.wait()
+        self.ended += 1
         return dict.fromkeys(groups)
 
     async def kill(self, name):
@@ -211,7 +212,8 @@ async def test_workers_that_started_but_are_not_taken_over_are_ended():
     look()
     await until(lambda: runtime.begun)
     runtime.may_end.set()
-    await asyncio.sleep(0.01)
+    await until(lambda: runtime.ended)
+    await turns()
 
     await growth.cancel()
 
