@@ -221,6 +221,10 @@ class Runtime(Directory, Protocol):
         """Return the free CPUs of a cluster that the run joined; None on one machine."""
         ...
 
+    def room_for_workers(self) -> int:
+        """Return how many further workers a cluster that the run joined has room for."""
+        ...
+
     def move_journal(self) -> None:
         """Record that the copy, on its node, has become the journal."""
         ...

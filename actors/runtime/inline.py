@@ -165,6 +165,10 @@ class InlineRuntime:
         """Return None: there is one machine."""
         return None
 
+    def room_for_workers(self) -> int:
+        """Return 0: there is one machine."""
+        return 0
+
     def move_journal(self) -> None:
         """Note nothing: there is one node."""
 

@@ -20,8 +20,9 @@ from roadstead.actors.runtime.ray_placement import (
     Unplaceable,
     place,
     role_of,
+    room_for,
 )
-from roadstead.config.ray import RayOptions
+from roadstead.config.ray import RayOptions, Role
 
 POLL_S = 1.0
 """Interval between two reads of the free CPUs of a cluster that has too few."""
@@ -183,6 +184,15 @@ class RayCluster:
     def journal_node(self) -> str:
         """Return the node with the journal in a run with a copy; else ""."""
         return str(self._used[self._journal_node_id]) if self._journal_node_id else ""
+
+    def room_for(self, role: Role, without: Collection[str]) -> int:
+        """Return how many processes of a role fit on nodes that may be used. without: lost ones."""
+        usable = [
+            node
+            for node in alive_nodes()
+            if node.id not in without and node.id not in self._checks.left_out
+        ]
+        return room_for(role, usable, self._constraints())
 
     def move_journal(self) -> None:
         """Make the copy the journal: its node is the journal's from now on, and has no copy yet."""

@@ -124,6 +124,13 @@ def place(
     return assigned
 
 
+def room_for(role: Role, nodes: Iterable[RayNode], constraints: PlacementConstraints) -> int:
+    """Return how many processes of a role fit on the nodes with its labels."""
+    labels, cpus = constraints.labels.get(role, {}), constraints.cpus or 1.0
+    labelled = (node for node in nodes if _has_labels(node, labels))
+    return sum(int((node.free_cpus + CPU_TOLERANCE) / cpus) for node in labelled)
+
+
 def _control_node(
     cpus: float,
     nodes: Mapping[str, RayNode],

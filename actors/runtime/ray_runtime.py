@@ -317,6 +317,12 @@ class RayRuntime:
             return None
         return sum(node.free_cpus for node in alive_nodes())
 
+    def room_for_workers(self) -> int:
+        """Return how many workers fit on nodes with their labels; 0 on a Ray of its own."""
+        if self._cluster is None or self._heartbeats is None:
+            return 0
+        return self._cluster.room_for("worker", self._heartbeats.lost)
+
     def move_journal(self) -> None:
         """Make the journal's copy, on its node, the journal."""
         if self._cluster is not None:

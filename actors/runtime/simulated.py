@@ -269,6 +269,10 @@ class SimulatedRuntime:
         """Return None: there is one machine."""
         return None
 
+    def room_for_workers(self) -> int:
+        """Return 0: the number of workers of a simulated run does not change."""
+        return 0
+
     def move_journal(self) -> None:
         """Note nothing: there is one node."""
 

@@ -38,13 +38,13 @@ class StartedWorkers:
     refs: Mapping[str, Ref]
 
 
-def grown_count(present: int, maximum: int, free_cpus: float, cpus_per_process: float) -> int:
-    """Return the number of workers that free CPUs allow; `present` if too few could be added.
+def grown_count(present: int, maximum: int, room: int) -> int:
+    """Return the number of workers with `room` for more; `present` if too few could be added.
 
     At least half as many again, or up to the maximum: so a cluster that grows node by node pauses
     the run a few times only. A single worker would save no time.
     """
-    possible = min(maximum, present + int(free_cpus / (cpus_per_process or 1)))
+    possible = min(maximum, present + room)
     wanted = min(maximum, max(2, present + (present + 1) // 2))
     return possible if possible >= wanted else present
 
@@ -79,10 +79,9 @@ class WorkerGrowth:
             self._starting = asyncio.create_task(self._start(plan, groups_of))
 
     async def _start(self, plan: RunPlan, groups_of: GroupsOf) -> StartedWorkers | None:
-        free_cpus = await asyncio.to_thread(self._runtime.free_cpus)
+        room = await asyncio.to_thread(self._runtime.room_for_workers)
         settings = plan.settings
-        cpus_per_process = settings.ray.cpus_per_process
-        count = grown_count(settings.workers, plan.workers_max, free_cpus or 0.0, cpus_per_process)
+        count = grown_count(settings.workers, plan.workers_max, room)
         if count == settings.workers:
             return None
         names = [worker_name(index) for index in range(settings.workers, count)]

@@ -1,9 +1,16 @@
 """The Ray node of each process of a run, and the errors where no node fits."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadstead.actors.runtime.ray_placement import PlacementConstraints, RayNode, Unplaceable, place
+from roadstead.actors.runtime.ray_placement import (
+    PlacementConstraints,
+    RayNode,
+    Unplaceable,
+    place,
+    room_for,
+)
 
 NAMES = ["control", "scheduler-0", "scheduler-1", "worker-0", "worker-1"]
 
@@ -159,3 +166,17 @@ def test_no_node_gets_more_than_is_free_and_every_process_is_placed(
     assert placed.keys() == set(processes)
     for each in nodes:
         assert sum(cpus for on in placed.values() if on.id == each.id) <= each.free_cpus + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("cpus", "labels", "room"), [(1, {}, 5), (2, {}, 2), (0, {}, 5), (1, {"d": "x"}, 2)]
+)
+def test_room_is_counted_on_nodes_with_the_labels_of_the_role(cpus, labels, room):
+    nodes = [
+        RayNode("1", "h1", "10.0.0.1", 1, cpus=4.0, free_cpus=3.5),
+        RayNode("2", "h2", "10.0.0.2", 1, cpus=4.0, free_cpus=2.0, labels={"d": "x"}),
+        RayNode("3", "h3", "10.0.0.3", 1, cpus=4.0, free_cpus=0.0, labels={"d": "x"}),
+    ]
+
+    constraints = PlacementConstraints(cpus=cpus, labels={"worker": labels})
+    assert room_for("worker", nodes, constraints) == room

@@ -35,10 +35,10 @@ def _quick_looks(monkeypatch):
 class Run:
     """A run on an inline runtime whose CPUs become free, and its actors by name at its end."""
 
-    def __init__(self, monkeypatch, workers, maximum, free_cpus, **settings):
+    def __init__(self, monkeypatch, workers, maximum, room, **settings):
         settings = {"batch": 4, "schedulers": 2, **settings}
         self.plan = replace(plan_of(workers, **settings), workers_max=maximum)
-        self.free_cpus = free_cpus
+        self.room = room
         self.placed = 0
         self.killed = []
         self.actors = {}
@@ -62,11 +62,11 @@ class Run:
             if name in self.actors:
                 await kill(name)
 
-        def free_cpus():
+        def room():
             grown_by = len(workers_of(self.actors)) - self.plan.settings.workers
-            return self.free_cpus - grown_by if self.placed >= PODS_BEFORE else 0.0
+            return self.room - grown_by if self.placed >= PODS_BEFORE else 0
 
-        runtime.free_cpus = free_cpus
+        runtime.room_for_workers = room
         runtime.start, runtime.kill = start_unless_refused, kill_and_note
         self.kill = kill
         return runtime
@@ -94,7 +94,7 @@ def workers_of(actors):
 
 @pytest.mark.parametrize(("before", "after"), [(0, 2), (0, 5), (2, 3), (2, 5)])
 def test_a_run_continues_with_more_workers(monkeypatch, tmp_path, before, after):
-    run = Run(monkeypatch, before, 5, float(after - before), journal=tmp_path)
+    run = Run(monkeypatch, before, 5, after - before, journal=tmp_path)
 
     outcome = run.outcome()
 
@@ -114,8 +114,8 @@ def prove(outcome, folder):
 
 
 def test_more_workers_change_no_decision(monkeypatch):
-    alone = Run(monkeypatch, 0, 0, 0.0, schedulers=1).outcome()
-    run = Run(monkeypatch, 2, 5, 3.0, schedulers=1)
+    alone = Run(monkeypatch, 0, 0, 0, schedulers=1).outcome()
+    run = Run(monkeypatch, 2, 5, 3, schedulers=1)
 
     assert said(run.outcome()) == said(alone)
     assert len(workers_of(run.actors)) == 5
@@ -123,7 +123,7 @@ def test_more_workers_change_no_decision(monkeypatch):
 
 @pytest.mark.parametrize(("workers", "maximum"), [(2, 0), (2, 2), (5, 3)])
 def test_a_run_whose_number_of_workers_is_given_does_not_grow(monkeypatch, workers, maximum):
-    run = Run(monkeypatch, workers, maximum, 50.0)
+    run = Run(monkeypatch, workers, maximum, 50)
 
     run.outcome()
 
@@ -135,8 +135,8 @@ def test_a_run_whose_number_of_workers_is_given_does_not_grow(monkeypatch, worke
     "refusal", [NoNodeError("no room"), ActorLostError("gone"), DeadlineError("late")]
 )
 def test_a_run_continues_if_further_workers_do_not_start(monkeypatch, refusal):
-    alone = Run(monkeypatch, 2, 0, 0.0, schedulers=1).outcome()
-    run = Run(monkeypatch, 2, 5, 3.0, schedulers=1)
+    alone = Run(monkeypatch, 2, 0, 0, schedulers=1).outcome()
+    run = Run(monkeypatch, 2, 5, 3, schedulers=1)
     run.refuses = refusal
 
     outcome = run.outcome()
@@ -150,7 +150,7 @@ def test_a_run_continues_if_further_workers_do_not_start(monkeypatch, refusal):
     "name", ["cache", "queue", "binder", "scheduler-0", "scheduler-1", "worker-0", "worker-4"]
 )
 def test_a_loss_around_the_growth_loses_no_pod(monkeypatch, tmp_path, name, after):
-    run = Run(monkeypatch, 2, 5, 3.0, journal=tmp_path, control="apart")
+    run = Run(monkeypatch, 2, 5, 3, journal=tmp_path, control="apart")
     run.loses(name, after_pods=after)
 
     outcome = run.outcome()
@@ -169,8 +169,8 @@ class Waiting:
         self.killed = []
         self.gone = ""
 
-    def free_cpus(self):
-        return 2.0
+    def room_for_workers(self):
+        return 2
 
     def lost(self):
         return self.gone
@@ -250,23 +250,19 @@ async def test_one_start_at_a_time():
 
 
 @pytest.mark.parametrize(
-    ("present", "maximum", "free_cpus", "cpus_per_process", "count"),
+    ("present", "maximum", "room", "count"),
     [
-        (0, 64, 1.0, 1.0, 0),
-        (0, 64, 2.0, 1.0, 2),
-        (2, 64, 1.0, 1.0, 3),
-        (4, 64, 1.0, 1.0, 4),
-        (4, 64, 2.0, 1.0, 6),
-        (4, 5, 1.0, 1.0, 5),
-        (4, 64, 4.0, 2.0, 6),
-        (4, 64, 2.0, 0.0, 6),
-        (40, 64, 100.0, 1.0, 64),
+        (0, 64, 1, 0),
+        (0, 64, 2, 2),
+        (2, 64, 1, 3),
+        (4, 64, 1, 4),
+        (4, 64, 2, 6),
+        (4, 5, 1, 5),
+        (40, 64, 100, 64),
     ],
 )
-def test_at_least_half_as_many_workers_again_are_added(
-    present, maximum, free_cpus, cpus_per_process, count
-):
-    assert grown_count(present, maximum, free_cpus, cpus_per_process) == count
+def test_at_least_half_as_many_workers_again_are_added(present, maximum, room, count):
+    assert grown_count(present, maximum, room) == count
 
 
 @given(st.integers(2, 64), st.lists(st.integers(0, 10), min_size=200, max_size=200))
@@ -274,7 +270,7 @@ def test_a_cluster_that_grows_slowly_pauses_a_run_a_few_times_only(maximum, join
     workers, free, steps = 0, 0, 0
     for cpus in joined:
         free += cpus
-        grown = grown_count(workers, maximum, free, 1.0)
+        grown = grown_count(workers, maximum, free)
         assert workers <= grown <= min(maximum, workers + free)
         steps += grown > workers
         workers, free = grown, free - (grown - workers)
