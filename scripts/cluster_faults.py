@@ -227,11 +227,16 @@ def is_clean(fault: Fault, line: dict[str, object]) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--faults", default=",".join(FAULTS), help="names, with commas")
+    parser.add_argument(
+        "--faults", default=",".join(FAULTS), help="names, with commas; all by default"
+    )
     parser.add_argument("--times", type=int, default=1, help="runs for each fault")
     options = parser.parse_args(arguments)
+    names = options.faults.split(",")
+    if unknown := [name for name in names if name not in FAULTS]:
+        parser.error(f"argument --faults: {unknown[0]!r} is none of {', '.join(FAULTS)}")
     broken = 0
-    for name in options.faults.split(",") * options.times:
+    for name in names * options.times:
         fault = FAULTS[name]
         if not fault.is_possible:
             print(json.dumps({"fault": name, "needs": fault.package}), flush=True)
