@@ -50,7 +50,7 @@ def pack(
     *,
     plugin_files: Sequence[Path] = (),
     with_packages: bool = True,
-    is_replaced: bool = False,
+    may_replace: bool = False,
 ) -> Packed:
     """Write the runtime environment to `output`, and the wheel into the same folder.
 
@@ -59,7 +59,7 @@ def pack(
     """
     wheel = output.resolve().parent / WHEEL
     for path in (output, wheel):
-        if path.exists() and not is_replaced:
+        if path.exists() and not may_replace:
             raise InputError("exists already: use --force to replace it", source=str(path))
     packages = tuple(pinned(NAME)) if with_packages else ()
     files = {f"{NAME}/{path}": content for path, content in package_files()}

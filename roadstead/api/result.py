@@ -122,5 +122,5 @@ class Result:
         force: replace the results of another run. Raises InputError if it cannot be written.
         """
         path = Path(directory)
-        check_output(path, is_replaced=force, force="force=True")
+        check_output(path, may_replace=force, force="force=True")
         write_result(path, self._run, self._plan, self._digests)

@@ -98,7 +98,7 @@ def _effective(plan: RunPlan) -> Mapping[str, Json]:
     return {k: v for k, v in loaded.document.items() if k != "percentageOfNodesToScore"}
 
 
-def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") -> None:
+def check_output(directory: Path, *, may_replace: bool, force: str = "--force") -> None:
     """Raise InputError for a directory that holds other files, or results that must be kept.
 
     force: the flag or argument that replaces the results of another run, for the error text.
@@ -106,7 +106,7 @@ def check_output(directory: Path, *, is_replaced: bool, force: str = "--force") 
     from roadstead.report.output import check_directory, holds_results
 
     check_directory(directory)
-    if not is_replaced and holds_results(directory):
+    if not may_replace and holds_results(directory):
         rule = f"holds the results of another run; {force} replaces them"
         raise InputError(rule, source=str(directory))
 

@@ -127,7 +127,7 @@ def prepare_folder(
     folder: Path,
     variants: dict[str, Variant],
     *,
-    is_replaced: bool,
+    may_replace: bool,
     is_resumed: bool,
 ) -> None:
     """Make the folder of some runs, or check that it holds these runs, to be continued.
@@ -147,7 +147,7 @@ def prepare_folder(
     # `roadstead schedule` writes a run.json, too.
     if found and not {RECORD_FILE, SCENARIO_FILE} <= {each.name for each in found}:
         raise InputError("holds other files; name a new directory", source=str(folder))
-    if found and not is_replaced:
+    if found and not may_replace:
         rule = "holds the results of a run (--force replaces them, --resume continues)"
         raise InputError(rule, source=str(folder))
     if found:

@@ -187,7 +187,7 @@ def simulate(
         output = temporary.name
     folder = Path(output)
     variants, horizon_us = simulation.variants(seed), simulation.plan.horizon_us
-    prepare_folder(simulation, folder, variants, is_replaced=force, is_resumed=resume)
+    prepare_folder(simulation, folder, variants, may_replace=force, is_resumed=resume)
 
     def on_progress(name: str, engine: Engine) -> None:
         if progress is not None:

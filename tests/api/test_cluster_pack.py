@@ -67,7 +67,7 @@ def test_files_are_replaced_only_on_request(tmp_path):
 
     with pytest.raises(InputError, match=r"env.yaml.*exists already: use --force"):
         pack(output, with_packages=False)
-    pack(output, with_packages=False, is_replaced=True)
+    pack(output, with_packages=False, may_replace=True)
 
 
 @pytest.mark.parametrize("name", ["few-pods.py", "few_pods.txt", "roadstead.py"])
