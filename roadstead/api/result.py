@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from arro3.core import Table
 
 TableName = Literal["placements", "pending", "preempted", "not_created", "devices", "nodes", "pods"]
+"""Names of the tables of `Result.to_arrow`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
